@@ -1,0 +1,29 @@
+# Each goal sets itself up: nothing but Python 3.11+ with venv is expected.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint bench clean
+
+# A stamp per set of extras, so that `make demo` does not wait for the test tools.
+$(VENV)/installed-%: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable ".[$*]"
+	touch $@
+
+demo: $(VENV)/installed-plots
+	$(BIN)/python -m standout.demo
+
+test: $(VENV)/installed-test
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/installed-lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/installed-plots
+	$(BIN)/python benchmarks/linear.py
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench-venv
