@@ -1,3 +1,7 @@
-"""What stands out in one dataset against others."""
+"""What stands out in one dataset against others: discriminative PCA."""
+
+from standout.estimators import BackgroundPipeline, DiscriminativePCA, make_pipeline
 
 __version__ = "0.1.0.dev0"
+
+__all__ = ["BackgroundPipeline", "DiscriminativePCA", "__version__", "make_pipeline"]

@@ -1,0 +1,186 @@
+"""From measurements to what is printed: the machine, one table of ratios, one line per requirement."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import statistics
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from _data import Case
+
+# "Clearly faster": a fifth of the time saved is more than the spread between runs.
+FLOAT32_RATIO = 0.8
+ERROR_WIDTH = 110
+
+
+@dataclass
+class Row:
+    """All measurements of one side at one case."""
+
+    case: Case
+    side: str
+    dtype: str = "float64"
+    seconds: list[float] = field(default_factory=list)
+    megabytes: list[float] = field(default_factory=list)
+    r2: list[float] = field(default_factory=list)
+    error: str | None = None
+
+    def add(self, result: dict[str, Any]) -> None:
+        """Take in one measurement: a line of a child, or why there is none."""
+        if "error" in result:
+            self.error = result["error"]
+            return
+        self.seconds.append(result["seconds"])
+        self.megabytes.append(result["megabytes"])
+        if result["r2"] is not None:
+            self.r2.append(result["r2"])
+
+    @property
+    def median_seconds(self) -> float:
+        return statistics.median(self.seconds) if self.seconds else math.nan
+
+    @property
+    def peak_megabytes(self) -> float:
+        return max(self.megabytes, default=math.nan)
+
+    @property
+    def median_r2(self) -> float:
+        return statistics.median(self.r2) if self.r2 else math.nan
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A bound, the value that was measured, and so whether it is met."""
+
+    text: str
+    value: float
+    allowed: float
+    unit: str
+
+    @property
+    def verdict(self) -> str:
+        if math.isnan(self.value):
+            return "not measured"
+        return "met" if self.value <= self.allowed else "missed"
+
+    def __str__(self) -> str:
+        return f"{self.verdict:>12}  {self.text}: {self.value:.2f} {self.unit} (allowed {self.allowed:.2f})"
+
+
+def machine() -> dict[str, str]:
+    """Return what the figures depend on besides the code."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    return {
+        "CPU": f"{_cpu_model()}, {os.cpu_count()} cores",
+        "memory": f"{memory:.0f} GB",
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        **{name: _version(name) for name in ("standout", "numpy", "scipy", "scikit-learn")},
+        "BLAS": _blas(),
+    }
+
+
+def _cpu_model() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _blas() -> str:
+    """Name each BLAS in use: NumPy and SciPy wheels may bring one each."""
+    import scipy.linalg  # noqa: F401  # loads SciPy's BLAS, so that it is seen
+    from threadpoolctl import threadpool_info
+
+    found = {
+        f"{pool['internal_api']} {pool['version']} ({pool.get('architecture', '?')}, {pool['num_threads']} threads)"
+        for pool in threadpool_info()
+        if pool["user_api"] == "blas"
+    }
+    return "; ".join(sorted(found)) or "unknown"
+
+
+def find(rows: list[Row], case: Case, side: str, dtype: str = "float64") -> Row:
+    """Return the row of one side at one case; an empty one if it was not measured."""
+    for row in rows:
+        if (row.case, row.side, row.dtype) == (case, side, dtype):
+            return row
+    return Row(case, side, dtype)
+
+
+def requirements(rows: list[Row], cases: list[Case]) -> list[Requirement]:
+    """Return the bounds that the fit has to keep, in the order of the cases."""
+    found = []
+    for case in cases:
+        limit = find(rows, case, "limit")
+        double, single = (find(rows, case, "standout", dtype) for dtype in ("float64", "float32"))
+        ratio = double.median_seconds / limit.median_seconds
+        found.append(Requirement(f"{case.shape} fit / limit", ratio, case.allowed_ratio, "x"))
+        faster = single.median_seconds / double.median_seconds
+        found.append(Requirement(f"{case.shape} float32 / float64", faster, FLOAT32_RATIO, "x"))
+        if (allowed := case.allowed_megabytes) is not None:
+            for row in (double, single):
+                text = f"{case.shape} {row.dtype} peak memory beyond the inputs"
+                found.append(Requirement(text, row.peak_megabytes, allowed, "MB"))
+    return found
+
+
+def table(rows: list[Row]) -> str:
+    """Return one line per side and case; a side without a result says why."""
+    head = ("case", "side", "seconds", "x limit", "allowed", "peak MB", "allowed", "R²")
+    cells = [head, *(_cells(row, find(rows, row.case, "limit")) for row in rows)]
+    # What went wrong is a sentence: it may run past the columns instead of widening them.
+    widths = [max(len(line[i]) for line in cells if len(line) == len(head)) for i in range(len(head))]
+    widths[1] = max(len(line[1]) for line in cells)
+    lines = []
+    for line in cells:
+        left = [text.ljust(width) for text, width in zip(line[:2], widths[:2], strict=True)]
+        right = [text.rjust(width) for text, width in zip(line[2:], widths[2:], strict=False)]
+        lines.append("  ".join(left + (right if len(line) == len(head) else list(line[2:]))).rstrip())
+    lines.insert(1, "-" * len(lines[0]))
+    return "\n".join(lines)
+
+
+def _cells(row: Row, limit: Row) -> tuple[str, ...]:
+    side = row.side if row.dtype == "float64" else f"{row.side}, {row.dtype}"
+    if not row.seconds:
+        return row.case.shape, side, (row.error or "not measured")[:ERROR_WIDTH]
+    ours = row.side == "standout"
+    return (
+        row.case.shape,
+        side,
+        f"{row.median_seconds:.3f}",
+        _number(row.median_seconds / limit.median_seconds),
+        _number(row.case.allowed_ratio if ours and row.dtype == "float64" else math.nan),
+        f"{row.peak_megabytes:.0f}",
+        _number((row.case.allowed_megabytes or math.nan) if ours else math.nan, 0),
+        _number(row.median_r2),
+    )
+
+
+def _number(value: float, digits: int = 2) -> str:
+    return "-" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def as_dict(about: dict[str, str], rows: list[Row], bounds: list[Requirement]) -> dict[str, Any]:
+    """Return everything measured, each repeat by itself, for a file that programs read."""
+    return {
+        "machine": about,
+        "rows": [asdict(row) for row in rows],
+        "requirements": [asdict(bound) | {"verdict": bound.verdict} for bound in bounds],
+    }

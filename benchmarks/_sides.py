@@ -1,0 +1,132 @@
+"""The sides that are compared: how each is called, and how its two scores of the target are had.
+
+Every import of a compared library is inside its side, because each peer lives in an environment
+without the others. Peers are called with their own defaults, except for what they need to be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+N_COMPONENTS = 2
+# Enough for the Cholesky factor of a singular background covariance, far below the unit noise.
+LIMIT_RIDGE = 1e-6
+
+
+def _as_given(X: np.ndarray, Y: np.ndarray) -> Any:
+    return X, Y
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of the comparison.
+
+    Attributes
+    ----------
+    fit
+        The timed call, on what `prepare` returned.
+    scores
+        From the result of `fit` and the target, the target's scores: one array, or a list where the
+        side returns several views to choose from, or None where it has none.
+    prepare
+        Puts the arrays into the side's own format before the clock starts.
+    """
+
+    fit: Callable[[Any], Any]
+    scores: Callable[[Any, np.ndarray], Any]
+    prepare: Callable[[np.ndarray, np.ndarray], Any] = _as_given
+
+
+def _centred(X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    X -= X.mean(axis=0)
+    Y -= Y.mean(axis=0)
+    return X, Y
+
+
+def _limit_fit(inputs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """Two symmetric products and one partial solve: the work no fit can leave out."""
+    from scipy.linalg import eigh
+
+    X, Y = inputs
+    A, B = X.T @ X, Y.T @ Y
+    A /= len(X)
+    B /= len(Y)
+    B.flat[:: len(B) + 1] += LIMIT_RIDGE
+    last = len(A) - 1
+    wanted = (last - N_COMPONENTS + 1, last)
+    return eigh(A, B, subset_by_index=wanted, overwrite_a=True, overwrite_b=True, check_finite=False)[1]
+
+
+def _standout_fit(inputs: tuple[np.ndarray, np.ndarray]) -> Any:
+    from standout import DiscriminativePCA
+
+    X, Y = inputs
+    return DiscriminativePCA(n_components=N_COMPONENTS, shrinkage="auto").fit(X, background=Y)
+
+
+def _sklearn_fit(inputs: tuple[np.ndarray, np.ndarray]) -> Any:
+    from sklearn.decomposition import PCA
+
+    return PCA(N_COMPONENTS).fit(inputs[0])
+
+
+def _contrastive_fit(**how: Any) -> Callable[[Any], Any]:
+    """Fit and transform together: the eigenvectors are only computed in its `transform`."""
+
+    def fit(inputs: tuple[np.ndarray, np.ndarray]) -> Any:
+        from contrastive import CPCA
+
+        return CPCA(n_components=N_COMPONENTS).fit_transform(*inputs, **how)
+
+    return fit
+
+
+def _gcpca_fit(inputs: tuple[np.ndarray, np.ndarray]) -> Any:
+    from generalized_contrastive_PCA import gcPCA
+
+    model = gcPCA(method="v2")
+    model.fit(*inputs)
+    return model
+
+
+def _rhopca_prepare(X: np.ndarray, Y: np.ndarray) -> Any:
+    """Wrap both in what it reads: an AnnData object with a sparse matrix and a column of labels."""
+    import pandas as pd
+    from anndata import AnnData
+    from scipy.sparse import csr_matrix
+
+    group = np.repeat(["target", "background"], [len(X), len(Y)])
+    names = pd.Index([f"row {i}" for i in range(len(group))])
+    return AnnData(csr_matrix(np.vstack([X, Y])), obs=pd.DataFrame({"group": group}, index=names))
+
+
+def _rhopca_fit(rows: Any) -> Any:
+    from rhopca.core import rhoPCA
+
+    model = rhoPCA(rows, "group", target="target", background="background", n_GEs=N_COMPONENTS)
+    model.fit()
+    return model
+
+
+def _ccpca_fit(inputs: tuple[np.ndarray, np.ndarray]) -> Any:
+    """Use the package's contrastive PCA with automatic α; its CCPCA answers another question, about clusters."""
+    from cpca import CPCA
+
+    return CPCA(n_components=N_COMPONENTS).fit(*inputs)
+
+
+SIDES: dict[str, Side] = {
+    "limit": Side(_limit_fit, lambda vectors, X: X @ vectors, _centred),
+    "limit-gram": Side(lambda Z: Z @ Z.T, lambda *_: None, lambda X, Y: np.vstack(_centred(X, Y))),
+    "standout": Side(_standout_fit, lambda model, X: model.transform(X)),
+    "sklearn-pca": Side(_sklearn_fit, lambda model, X: model.transform(X)),
+    "contrastive-manual": Side(_contrastive_fit(alpha_selection="manual", alpha_value=2), lambda scores, _: scores),
+    "contrastive-auto": Side(_contrastive_fit(alpha_selection="auto"), lambda scores, _: scores),
+    "gcpca": Side(_gcpca_fit, lambda model, _: model.Ra_scores_[:, :N_COMPONENTS]),
+    "rhopca": Side(_rhopca_fit, lambda model, _: model.target_proj, _rhopca_prepare),
+    "ccpca": Side(_ccpca_fit, lambda model, X: model.transform(X)),
+}

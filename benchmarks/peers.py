@@ -1,0 +1,74 @@
+"""The installable peers: which side belongs to which package, and an environment for each.
+
+One environment per peer, so that the wishes of one (an old NumPy, say) do not change another, and so
+that one that cannot be installed leaves the others in place.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ENVIRONMENTS = Path(__file__).resolve().parents[1] / ".bench-venv"
+INSTALL_TIMEOUT = 900
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A package as it is asked of the index, and the sides (name -> label) it provides."""
+
+    requirement: str
+    sides: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        """The package without its version, which also names its environment."""
+        return self.requirement.partition("==")[0]
+
+
+PEERS = (
+    Peer(
+        "contrastive==1.2.0",
+        {"contrastive-manual": "contrastive, α = 2", "contrastive-auto": "contrastive, automatic α"},
+    ),
+    Peer("generalized-contrastive-PCA==1.0.2", {"gcpca": "gcPCA v2"}),
+    Peer("rhopca==0.1.0", {"rhopca": "rhopca"}),
+    Peer("ccpca==0.2.4", {"ccpca": "ccpca, automatic α"}),
+)
+
+
+class NotInstallableError(Exception):
+    """The peer's environment could not be made; the message says why in one line."""
+
+
+def python_of(peer: Peer) -> Path:
+    """Return the interpreter of the peer's environment, making the environment if it is not there yet."""
+    folder = ENVIRONMENTS / peer.name
+    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    stamp = folder / "installed"
+    if stamp.exists() and stamp.read_text() == peer.requirement:
+        return python
+    print(f"installing {peer.requirement} into {folder.relative_to(ENVIRONMENTS.parent)}", file=sys.stderr)
+    _run([sys.executable, "-m", "venv", "--clear", str(folder)])
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "1"]
+    _run([*pip, peer.requirement])
+    stamp.write_text(peer.requirement)
+    return python
+
+
+def _run(command: list[str]) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_TIMEOUT, check=False)
+    except subprocess.TimeoutExpired:
+        raise NotInstallableError(f"took more than {INSTALL_TIMEOUT} s") from None
+    if done.returncode:
+        raise NotInstallableError(_reason(done.stderr + done.stdout))
+
+
+def _reason(output: str) -> str:
+    """Return the last line that pip marks as an error, or the last line at all."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()] or ["no output"]
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR")]
+    return (errors or lines)[-1]

@@ -1,0 +1,324 @@
+"""The one door for user input: what comes through is trusted inside, what does not is told why.
+
+Every message has two parts: what is wrong (with the value and the limit), then what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_array
+
+from standout._arrays import Float, Rows, is_sparse
+
+SOLVERS = ("auto", "dense", "root", "reduced", "lanczos", "lobpcg")
+
+
+class Batches:
+    """One dataset that arrives as an iterator of batches, each checked as it passes.
+
+    Attributes
+    ----------
+    name : str
+        What messages call the dataset.
+    columns : list of str or None
+        Column names of the first batch, once it has been read.
+    """
+
+    def __init__(self, batches: Iterator[Any], name: str) -> None:
+        self._batches = batches
+        self.name = name
+        self.columns: list[str] | None = None
+
+    def __iter__(self) -> Iterator[Rows]:
+        width: int | None = None
+        n_rows = 0
+        for number, batch in enumerate(self._batches, start=1):
+            name = f"batch {number} of the {self.name}"
+            rows = as_rows(batch, name, min_rows=0, finite=True)
+            columns = column_names(batch)
+            if width is None:
+                width, self.columns = rows.shape[1], columns
+            check_same_columns(rows.shape[1], columns, name, width, self.columns, "the first batch")
+            n_rows += rows.shape[0]
+            yield rows
+        if n_rows < 2:
+            raise ValueError(
+                f"the {self.name} gave {n_rows} sample(s) in batches, but a variance needs at least 2. "
+                "An iterator can be read only once: pass a fresh one."
+            )
+
+
+def open_dataset(data: Any, name: str) -> Rows | Batches:
+    """Check one dataset: an array, a frame or a sparse matrix as rows, an iterator as batches."""
+    if isinstance(data, Batches):
+        return data
+    if isinstance(data, Iterator):
+        return Batches(data, name)
+    return as_rows(data, name)
+
+
+def as_rows(data: Any, name: str, *, min_rows: int = 2, finite: bool = False) -> Rows:
+    """Check that the data are a table of real numbers, and give it as an array or a CSR matrix, uncopied if possible.
+
+    Finiteness is looked at only if asked for: a NaN shows in the moments as well, where it costs no extra pass.
+    """
+    if sparse.issparse(data) and data.ndim == 2 and data.format != "csr":
+        data = data.tocsr()
+    try:
+        rows = check_array(
+            data,
+            accept_sparse="csr",
+            accept_large_sparse=True,
+            dtype="numeric",
+            ensure_all_finite=finite,
+            ensure_min_samples=min_rows,
+            ensure_min_features=1,
+        )
+    except (ValueError, TypeError) as error:
+        text = _text_columns(data)
+        if text:
+            raise ValueError(
+                f"the {name} has text in {_listed('column', text)}. Drop these columns or turn them into numbers."
+            ) from None
+        raise type(error)(f"the {name} cannot be used: {error}") from None
+    if rows.dtype.kind == "f" and rows.dtype.itemsize not in (4, 8):
+        rows = rows.astype(np.float64)
+    return rows
+
+
+def reject_non_finite(rows: Rows, name: str) -> None:
+    """Say where the first NaN or infinity stands."""
+    bad_rows, bad_columns = _first_non_finite(rows)
+    if bad_rows is None:
+        raise ValueError(
+            f"the {name} has values too large to square: their variance is not a finite number. Rescale the data."
+        )
+    value = rows[bad_rows, bad_columns]
+    shown = "NaN" if np.isnan(value) else "infinity"
+    raise ValueError(
+        f"the {name} contains NaN or infinity: the first is {shown} in row {bad_rows}, column {bad_columns}. "
+        "Drop such rows or fill them in, in the target and in every background alike."
+    )
+
+
+def column_names(data: Any) -> list[str] | None:
+    """Give the column names of a frame whose names are all strings, as scikit-learn counts them."""
+    columns = getattr(data, "columns", None)
+    if columns is None or isinstance(data, np.ndarray) or sparse.issparse(data):
+        return None
+    names = list(columns)
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def check_same_columns(
+    width: int, columns: list[str] | None, name: str, expected: int, names: list[str] | None, reference: str
+) -> None:
+    """Check that a dataset has as many columns as the reference, and the same ones in the same order."""
+    remedy = "Give every dataset the same columns in the same order."
+    if columns is not None and names is not None and columns != names:
+        missing = [column for column in names if column not in set(columns)]
+        extra = [column for column in columns if column not in set(names)]
+        counts = f"{name} has {width} features, but {reference} has {expected}" if width != expected else ""
+        parts = [
+            *([counts] if counts else []),
+            *([f"{name} lacks {_listed('column', missing)}"] if missing else []),
+            *([f"{name} has {_listed('column', extra)}, which {reference} has not"] if extra else []),
+        ]
+        if not parts:
+            parts = [f"{name} has the columns of {reference} in another order"]
+        raise ValueError(f"{'; '.join(parts)}. {remedy}")
+    if width != expected:
+        raise ValueError(f"{name} has {width} features, but {reference} has {expected}. {remedy}")
+
+
+def as_backgrounds(background: Any, target: Any) -> list[Any]:
+    """Give the backgrounds as a list, whatever form they came in.
+
+    A list or tuple holds several backgrounds, unless its elements are plain rows of numbers: then it is one array.
+    """
+    if background is None:
+        return []
+    several = isinstance(background, list | tuple) and not (
+        len(background) > 0 and all(_is_plain_row(element) for element in background)
+    )
+    backgrounds = list(background) if several else [background]
+    if not backgrounds:
+        raise ValueError("background is an empty list. Pass at least one dataset, or None for PCA of the target.")
+    iterators = [data for data in (target, *backgrounds) if isinstance(data, Iterator)]
+    if len({id(iterator) for iterator in iterators}) < len(iterators):
+        raise ValueError(
+            "the same iterator is given for two datasets, but it can be read only once. Pass a fresh one for each."
+        )
+    return backgrounds
+
+
+def check_label_form(y: Any, n_rows: int, target_label: Any, background: Any) -> tuple[Any, Any]:
+    """Check the labels that tell target from background; give the target's mask and the background labels, sorted."""
+    if background is not None:
+        raise ValueError(
+            f"both target_label={target_label!r} and a background are given. Set target_label=None to pass the "
+            "background itself, or pass labels y alone."
+        )
+    if y is None:
+        # scikit-learn's own wording, which its checks look for.
+        raise ValueError(
+            f"requires y to be passed, but the target y is None. With target_label={target_label!r}, "
+            "fit needs one label per row."
+        )
+    labels = np.asarray(y)
+    if labels.ndim != 1 or labels.shape[0] != n_rows:
+        raise ValueError(f"y has shape {labels.shape}, but there are {n_rows} rows. Give one label per row.")
+    known = np.unique(labels)
+    is_target = np.asarray(labels == target_label)
+    if is_target.shape != labels.shape or not is_target.any():
+        raise ValueError(
+            f"no row has the label target_label={target_label!r}; y has {_listed('label', known.tolist())}. "
+            "Choose one of these."
+        )
+    others = [label for label in known if label != target_label]
+    if not others:
+        raise ValueError(f"every row has the label {target_label!r}. Rows with another label are the background.")
+    return labels, others
+
+
+def check_n_components(n_components: Any, n_features: int, n_directions: int) -> int:
+    """Check the number of components against what the data can give."""
+    if isinstance(n_components, bool) or not isinstance(n_components, int | np.integer):
+        raise TypeError(f"n_components={n_components!r} is not a whole number. Give a number of at least 1.")
+    if n_components < 1:
+        raise ValueError(f"n_components={n_components} is less than 1. Give a number of at least 1.")
+    if n_components > n_features:
+        raise ValueError(
+            f"n_components={n_components} is larger than n_features={n_features}. Choose at most {n_features}."
+        )
+    if n_components > n_directions:
+        raise ValueError(
+            f"n_components={n_components} is larger than {n_directions}, the number of directions that the centred "
+            f"rows can span. Choose at most {n_directions}, or give more rows."
+        )
+    return int(n_components)
+
+
+def check_weights(weights: Any, n_backgrounds: int) -> Float:
+    """Check the weights of the backgrounds and scale them to sum 1; None means equal weights."""
+    if weights is None:
+        return np.full(n_backgrounds, 1.0 / max(n_backgrounds, 1))
+    try:
+        numbers = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"background_weights={weights!r} is not a list of numbers. Give one number per background, or None."
+        ) from None
+    if numbers.shape != (n_backgrounds,):
+        raise ValueError(
+            f"background_weights has shape {numbers.shape}, but there are {n_backgrounds} backgrounds. "
+            "Give one number per background, or None for equal weights."
+        )
+    if not np.all(np.isfinite(numbers)) or np.any(numbers < 0):
+        raise ValueError(
+            f"background_weights={numbers.tolist()} has a negative or non-finite number. "
+            "Give non-negative numbers; they are scaled to sum 1."
+        )
+    if numbers.sum() == 0:
+        raise ValueError("background_weights are all zero. Give at least one background a positive weight.")
+    scaled: Float = numbers / numbers.sum()
+    return scaled
+
+
+def check_shrinkage(shrinkage: Any) -> float | None:
+    """Check the shrinkage: a number in [0, 1]; None comes back for "auto"."""
+    if isinstance(shrinkage, str):
+        if shrinkage != "auto":
+            raise ValueError(f"shrinkage={shrinkage!r} is unknown. Use 'auto', None, or a number from 0 to 1.")
+        return None
+    if shrinkage is None:
+        return 0.0
+    if isinstance(shrinkage, bool) or not isinstance(shrinkage, int | float | np.number):
+        raise TypeError(f"shrinkage={shrinkage!r} is not a number. Use 'auto', None, or a number from 0 to 1.")
+    share = float(shrinkage)
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(f"shrinkage={share} is outside [0, 1]. Use 'auto', None, or a number from 0 to 1.")
+    return share
+
+
+def check_solver(solver: Any) -> str:
+    """Check the name of a solver."""
+    if solver not in SOLVERS:
+        raise ValueError(f"solver={solver!r} is unknown. Use one of {', '.join(map(repr, SOLVERS))}.")
+    return str(solver)
+
+
+def check_formable(size: int, limit: int) -> None:
+    """Refuse a singular problem whose roots would not fit in memory."""
+    if size > limit:
+        raise ValueError(
+            f"the background covariance is singular, and {size} rows and columns are more than the {limit} up to which "
+            "such a problem is solved. Use shrinkage, for example shrinkage='auto'."
+        )
+
+
+def check_sample_weight(sample_weight: Any, n_rows: int) -> Float:
+    """Check the weights of rows; None means equal weights."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_rows,):
+        raise ValueError(f"sample_weight has shape {weights.shape}, but there are {n_rows} rows. Give one per row.")
+    if not np.all(np.isfinite(weights)) or np.any(weights < 0) or weights.sum() == 0:
+        raise ValueError("sample_weight must be non-negative, finite and not all zero. Give such weights, or None.")
+    return weights
+
+
+def reject_iterator(data: Any, method: str) -> None:
+    """Refuse an iterator where the rows are needed more than once."""
+    if isinstance(data, Iterator):
+        raise TypeError(
+            f"{method} cannot take an iterator of batches, which can be read only once. "
+            "Call fit with the iterator, then transform on each batch."
+        )
+
+
+def _is_plain_row(element: Any) -> bool:
+    return not (isinstance(element, Iterator) or is_sparse(element) or hasattr(element, "columns")) and (
+        np.ndim(element) == 1
+    )
+
+
+def _text_columns(data: Any) -> list[str]:
+    """Names of a frame's columns that do not hold numbers."""
+    columns = getattr(data, "columns", None)
+    if columns is None:
+        return []
+    return [str(name) for name in columns if not _is_numeric(data[name])]
+
+
+def _is_numeric(column: Any) -> bool:
+    try:
+        np.asarray(column).astype(np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _first_non_finite(rows: Rows) -> tuple[Any, Any]:
+    if is_sparse(rows):
+        coo = rows.tocoo()
+        bad = np.flatnonzero(~np.isfinite(coo.data))
+        return (int(coo.row[bad[0]]), int(coo.col[bad[0]])) if bad.size else (None, None)
+    for start in range(0, rows.shape[0], 4096):
+        bad_cells = np.argwhere(~np.isfinite(rows[start : start + 4096]))
+        if bad_cells.size:
+            return start + int(bad_cells[0, 0]), int(bad_cells[0, 1])
+    return None, None
+
+
+def _listed(noun: str, names: Sequence[Any] | Iterable[Any], most: int = 5) -> str:
+    """Name a few things, and count the rest."""
+    listed = list(names)
+    shown = ", ".join(repr(name) for name in listed[:most])
+    more = f" and {len(listed) - most} more" if len(listed) > most else ""
+    return f"{noun}{'s' if len(listed) != 1 else ''} {shown}{more}"

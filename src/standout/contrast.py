@@ -1,0 +1,79 @@
+"""From moments to a pencil: what each method compares, in a few lines each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from standout._arrays import Float
+from standout.moments import Moments
+from standout.pencil import Form, Pencil
+
+
+def principal(target: Moments) -> Pencil:
+    """PCA: the variance of the target against unit length, ``Cxx u = λ u`` (eq. 1, and Remark 1).
+
+    Parameters
+    ----------
+    target : Moments
+
+    Returns
+    -------
+    Pencil
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout import contrast, moments, pencil
+    >>> X = np.diag([3.0, 2.0, 1.0])
+    >>> pencil.solve(contrast.principal(moments.gather(X)), 1).vectors.round(3).ravel()
+    array([ 0.881, -0.467, -0.072])
+    """
+    d = target.n_features
+    return Pencil(Form(d, ((1.0, target),)), Form(d, (), ridge=1.0))
+
+
+def discriminative(
+    target: Moments,
+    backgrounds: Sequence[Moments],
+    weights: Sequence[float] | Float,
+    shrinkage: Sequence[float] | Float,
+) -> Pencil:
+    """Pose dPCA and MdPCA: the variance of the target against that of the backgrounds (eqs. 6 and 15).
+
+    ``A = Cxx`` and ``B = Σ ωₖ [(1 - sₖ) Cₖ + sₖ (tr Cₖ / D) I]``. With all shrinkages sₖ zero this is the paper's
+    formula.
+
+    Parameters
+    ----------
+    target : Moments
+    backgrounds : sequence of Moments
+    weights : sequence of float
+        ω, non-negative, with sum 1.
+    shrinkage : sequence of float
+        s, one number in [0, 1] per background.
+
+    Returns
+    -------
+    Pencil
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout import contrast, moments, pencil
+    >>> rng = np.random.default_rng(0)
+    >>> target = moments.gather(rng.normal(size=(1000, 3)) * [9, 1, 2])
+    >>> background = moments.gather(rng.normal(size=(1000, 3)) * [9, 1, 1])
+    >>> problem = contrast.discriminative(target, [background], [1.0], [0.0])
+    >>> np.argmax(np.abs(pencil.solve(problem, 1).vectors[:, 0]))
+    np.int64(2)
+    """
+    d = target.n_features
+    terms = []
+    ridge = 0.0
+    for background, weight, share in zip(backgrounds, weights, shrinkage, strict=True):
+        if weight == 0.0:
+            continue
+        if share < 1.0:
+            terms.append((float(weight * (1.0 - share)), background))
+        ridge += float(weight * share) * background.total_variance / d
+    return Pencil(Form(d, ((1.0, target),)), Form(d, tuple(terms), ridge=ridge))

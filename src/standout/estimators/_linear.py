@@ -1,0 +1,129 @@
+"""How the linear estimators come from datasets to components: gather, contrast, solve, and look whether it held."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from standout import contrast
+from standout._arrays import Float, is_single
+from standout._validation import Batches, check_n_components, check_same_columns
+from standout.moments import Moments, gather, ledoit_wolf
+from standout.moments.gather import Kind
+from standout.pencil import Solution, choose_solver, solve
+
+KIND_FOR_SOLVER: dict[str, Kind] = {
+    "auto": "auto",
+    "dense": "scatter",
+    "lanczos": "scatter",
+    "root": "root",
+    "reduced": "rows",
+    "lobpcg": "rows",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFit:
+    """What a linear fit found.
+
+    Attributes
+    ----------
+    target : Moments
+    backgrounds : list of Moments
+    shrinkage : ndarray of shape (n_backgrounds,)
+        The shrinkage of each background.
+    solution : Solution
+    """
+
+    target: Moments
+    backgrounds: list[Moments]
+    shrinkage: Float
+    solution: Solution
+
+
+def fit_linear(
+    datasets: Sequence[Any],
+    *,
+    n_components: Any,
+    weights: Float,
+    shrinkage: float | None,
+    solver: str,
+    seed: int,
+) -> LinearFit:
+    """Fit the target, `datasets[0]`, against the backgrounds, the rest.
+
+    The data are read once. They are read again, where they can be, if the solution shows that rounding has cost more
+    than half of the digits: single-precision data then in double precision, and data too ill-conditioned for a
+    covariance matrix as QR roots.
+    """
+    names = ["target", *(f"background {number}" for number in range(1, len(datasets)))]
+    streams = any(isinstance(dataset, Batches) for dataset in datasets)
+    chosen = solver
+    if solver == "auto" and not streams:
+        n_rows, n_features = sum(dataset.shape[0] for dataset in datasets), datasets[0].shape[1]
+        chosen = choose_solver(n_rows, n_features, 1 if not isinstance(n_components, int) else n_components)
+
+    def attempt(solver: str, single: bool) -> LinearFit:
+        kind = KIND_FOR_SOLVER[solver]
+        moments = [
+            gather(dataset, kind=kind, norms=shrinkage is None and number > 0, single=single, name=name)
+            for number, (name, dataset) in enumerate(zip(names, datasets, strict=True))
+        ]
+        return _contrast_and_solve(moments, names, n_components, weights, shrinkage, solver, seed)
+
+    fit = attempt(chosen, single=True)
+    if streams:
+        return fit
+    if not fit.solution.accurate and any(is_single(dataset) for dataset in datasets):
+        fit = attempt(chosen, single=False)
+    found = fit.solution
+    if chosen in ("dense", "lanczos") and (found.solver == "root" or (solver == "auto" and not found.accurate)):
+        fit = attempt("root", single=False)
+    return fit
+
+
+def _contrast_and_solve(
+    moments: list[Moments],
+    names: list[str],
+    n_components: Any,
+    weights: Float,
+    shrinkage: float | None,
+    solver: str,
+    seed: int,
+) -> LinearFit:
+    target, *backgrounds = moments
+    for name, background in zip(names[1:], backgrounds, strict=True):
+        check_same_columns(background.n_features, None, name, target.n_features, None, "the target")
+    n_directions = sum(dataset.count - 1 for dataset in moments)
+    n_components = check_n_components(n_components, target.n_features, n_directions)
+    if shrinkage is None:
+        shares = np.array([ledoit_wolf(background) for background in backgrounds])
+    else:
+        shares = np.full(len(backgrounds), shrinkage)
+    problem = (
+        contrast.discriminative(target, backgrounds, weights, shares) if backgrounds else contrast.principal(target)
+    )
+    return LinearFit(target, backgrounds, shares, solve(problem, n_components, solver=solver, seed=seed))
+
+
+def warn_if_singular(solution: Solution, warn: Callable[..., None] = warnings.warn) -> None:
+    """Say in one sentence what a singular background covariance means for the answer."""
+    if not solution.singular:
+        return
+    if solution.n_absent:
+        what = (
+            f"{solution.n_absent} direction(s) in which the target varies do not occur in the background at all. Their "
+            "ratio is inf; they come first, ordered by the target's variance"
+        )
+    else:
+        what = "some directions occur in no dataset at all (constant or dependent columns). They are left out"
+    warn(
+        f"the background covariance is singular: {what}. Shrinkage, for example shrinkage='auto', gives every "
+        "direction a finite ratio.",
+        UserWarning,
+        stacklevel=4,
+    )

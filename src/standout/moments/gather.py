@@ -1,0 +1,104 @@
+"""From data to moments: the one way in, whatever the data are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from scipy import sparse
+
+from standout._arrays import BLOCK_BYTES, Rows, is_sparse
+from standout._validation import Batches, open_dataset, reject_non_finite
+from standout.moments._base import Moments
+from standout.moments.root import gather_root
+from standout.moments.rows import RowMoments
+from standout.moments.scatter import gather_scatter
+
+Kind = Literal["auto", "scatter", "root", "rows"]
+
+
+def gather(data: Any, *, kind: Kind = "auto", norms: bool = False, single: bool = True, name: str = "data") -> Moments:
+    """What are the count, mean and scatter of this dataset?
+
+    Parameters
+    ----------
+    data : array-like, sparse matrix, frame, or iterator of such
+        A table of real numbers, one row per sample, of any real dtype, in C or Fortran order, read-only or
+        memory-mapped; or an iterator that gives one batch of rows after the other. Never copied as a whole.
+    kind : {"auto", "scatter", "root", "rows"}, default="auto"
+        How the scatter is kept: as a matrix (`ScatterMoments`), as a QR root (`RootMoments`), or as the rows
+        themselves (`RowMoments`). "auto" keeps the rows where there are fewer of them than columns, and a matrix
+        otherwise.
+    norms : bool, default=False
+        Gather also what Ledoit-Wolf shrinkage needs.
+    single : bool, default=True
+        Multiply single-precision rows in single precision, at twice the speed. They are centred first, and sums over
+        blocks are kept in float64, so a relative error of about 1e-7 of each column's spread is all that it costs.
+    name : str, default="data"
+        What messages call the dataset.
+
+    Returns
+    -------
+    Moments
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.moments import gather
+    >>> X = np.arange(12.0).reshape(6, 2)
+    >>> batches = (X[start : start + 2] for start in (0, 2, 4))
+    >>> np.allclose(gather(batches).covariance(), gather(X).covariance())
+    True
+    """
+    dataset = open_dataset(data, name)
+    # An infinity makes NaN on its way through; it is looked for at the end, where looking is cheap.
+    with np.errstate(invalid="ignore", over="ignore"):
+        if isinstance(dataset, Batches):
+            return _gather_batches(dataset, kind, norms, single)
+        kept: Kind = kind if kind != "auto" else "rows" if dataset.shape[0] < dataset.shape[1] else "scatter"
+        moments = _gather_rows(kept, norms, single)(dataset)
+        if not np.isfinite(moments.total_variance):
+            reject_non_finite(dataset, name)
+        return moments
+
+
+def _gather_rows(kind: Kind, norms: bool, single: bool) -> Callable[[Rows], Moments]:
+    if kind == "rows":
+        return partial(RowMoments, single=single)
+    if kind == "root":
+        return partial(gather_root, norms=norms)
+    return partial(gather_scatter, norms=norms, single=single)
+
+
+def _gather_batches(batches: Batches, kind: Kind, norms: bool, single: bool) -> Moments:
+    """Merge the moments of the batches, held back until there are enough rows for a product to be worth its merge."""
+    gather_held = _gather_rows("scatter" if kind == "auto" else kind, norms, single)
+    total: Moments | None = None
+    held: list[Rows] = []
+    for rows in batches:
+        # A producer may fill the same buffer again for the next batch.
+        held.append(rows.copy())
+        n_held, n_features = sum(block.shape[0] for block in held), rows.shape[1]
+        if kind == "rows" or n_held < max(n_features, BLOCK_BYTES // (8 * n_features)):
+            continue
+        part = gather_held(_stacked(held))
+        total = part if total is None else total + part
+        held.clear()
+    if total is None and kind in ("auto", "rows"):
+        short = kind == "auto" and sum(block.shape[0] for block in held) >= held[0].shape[1]
+        return gather_held(_stacked(held)) if short else RowMoments(_stacked(held), single=single)
+    if held:
+        part = gather_held(_stacked(held))
+        total = part if total is None else total + part
+    assert total is not None
+    return total
+
+
+def _stacked(blocks: list[Rows]) -> Rows:
+    if len(blocks) == 1:
+        return blocks[0]
+    if all(is_sparse(block) for block in blocks):
+        return sparse.vstack(blocks, format="csr")
+    return np.concatenate([block.toarray() if is_sparse(block) else block for block in blocks])

@@ -1,0 +1,233 @@
+"""Moments that keep the rows themselves: the representation for more columns than rows, and for huge sparse data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property, reduce
+from operator import add
+
+import numpy as np
+
+from standout._arrays import (
+    Array,
+    Float,
+    Rows,
+    column_slices,
+    dense,
+    double,
+    is_single,
+    is_sparse,
+    is_thin,
+    row_blocks,
+)
+from standout.moments._base import Moments, NormSums
+from standout.moments.root import gather_root
+from standout.moments.scatter import UNCENTRED_LIMIT, centred_block, gather_scatter
+
+
+class RowMoments(Moments):
+    """Count and mean of a dataset, and the rows themselves in place of their scatter.
+
+    Nothing of size n_features x n_features is formed unless `covariance` is asked for, and no centred copy of the data
+    is made: centring happens on the way, a block of rows or columns at a time.
+
+    Attributes
+    ----------
+    count : int
+        Number of rows.
+    mean : ndarray of shape (n_features,)
+    blocks : tuple of arrays or sparse matrices
+        The rows as given, uncentred.
+    precision : float
+        Relative rounding error of the products.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.moments import gather
+    >>> X = np.random.default_rng(0).normal(size=(3, 1000))
+    >>> moments = gather(X, kind="rows")
+    >>> moments.gram(moments).shape
+    (3, 3)
+    """
+
+    def __init__(self, *blocks: Rows, single: bool = True) -> None:
+        self.blocks = blocks
+        self.single = single and all(is_single(block) for block in blocks)
+        self.precision = float(np.finfo(np.float32 if self.single else np.float64).eps)
+        self.count, self.mean, squares = reduce(_merged, map(_column_moments, _pieces(blocks)))
+        self._variances = squares / self.count
+
+    @property
+    def variances(self) -> Float:
+        """Variance of each column."""
+        return self._variances
+
+    @cached_property
+    def norms(self) -> NormSums:  # type: ignore[override]
+        """What Ledoit-Wolf shrinkage needs beside the scatter."""
+        lengths = self._squared_lengths()
+        return NormSums(self.combine(lengths[:, np.newaxis])[:, 0], float(lengths @ lengths))
+
+    @property
+    def quartic(self) -> float:
+        """Sum of the fourth powers of the centred rows' lengths."""
+        lengths = self._squared_lengths()
+        return float(lengths @ lengths)
+
+    @cached_property
+    def squared_norm(self) -> float:
+        """Squared Frobenius norm of the covariance."""
+        if self.count <= self.n_features:
+            return float(np.vdot(self.self_gram, self.self_gram)) / self.count**2
+        return sum(self._squared_norm_of(columns) for columns in column_slices(self.n_features, self.n_features))
+
+    @cached_property
+    def self_gram(self) -> Float:
+        """Inner products of the centred rows with each other."""
+        return self.gram(self)
+
+    @property
+    def root_level(self) -> float:
+        """The precision itself, grown by the size of the data."""
+        return float(np.finfo(np.float64).eps) * max(self.count, self.n_features)
+
+    def covariance(self) -> Float:
+        """Give the covariance matrix."""
+        parts: Iterator[Moments] = (gather_scatter(block, single=self.single) for block in self.blocks)
+        return reduce(add, parts).covariance()
+
+    def root(self) -> Float:
+        """Give R with ``RᵀR`` the covariance."""
+        parts: Iterator[Moments] = (gather_root(block) for block in self.blocks)
+        return reduce(add, parts).root()
+
+    def apply(self, U: Float) -> Float:
+        """Multiply the covariance with the columns of U."""
+        return self.combine(self.project(U)) / self.count
+
+    def variance(self, U: Float) -> Float:
+        """Give the variance of the data along each column of U."""
+        projected = self.project(U)
+        return np.einsum("ij,ij->j", projected, projected) / self.count
+
+    def project(self, U: Float) -> Float:
+        """Multiply the centred rows with the columns of U: ``Z U``."""
+        return np.vstack([part @ U - offset @ U for part, offset in self._parts()])
+
+    def combine(self, W: Float) -> Float:
+        """Sum the centred rows with the columns of W as weights: ``Zᵀ W``."""
+        total = np.zeros((self.n_features, W.shape[1]))
+        start = 0
+        for part, offset in self._parts():
+            weights = W[start : start + part.shape[0]]
+            start += part.shape[0]
+            total += part.T @ weights
+            total -= np.outer(offset, weights.sum(axis=0))
+        return total
+
+    def gram(self, other: RowMoments) -> Float:
+        """Give the inner products of the centred rows with those of another dataset: ``Z Z'ᵀ``."""
+        if self._correctable and other._correctable:
+            gram = np.vstack([np.hstack([dense(mine @ theirs.T) for theirs in other.blocks]) for mine in self.blocks])
+            # The means of a Gram matrix are the inner products with the mean row: centring needs no other pass.
+            gram -= gram.mean(axis=1, keepdims=True)
+            gram -= gram.mean(axis=0, keepdims=True)
+            return gram
+        gram = np.zeros((self.count, other.count))
+        for columns in column_slices(self.count + other.count, self.n_features):
+            mine = self._centred_columns(columns)
+            theirs = mine if other is self else other._centred_columns(columns)
+            gram += mine @ theirs.T
+        return gram
+
+    def __add__(self, other: Moments) -> Moments:
+        """Give the moments of both datasets taken as one."""
+        if not isinstance(other, Moments):
+            return NotImplemented
+        if not isinstance(other, RowMoments):
+            return other + self
+        return RowMoments(*self.blocks, *other.blocks, single=self.single and other.single)
+
+    @cached_property
+    def _correctable(self) -> bool:
+        """Whether products of the rows as they are, corrected for the mean afterwards, lose no accuracy."""
+        plain = all(is_thin(block) or (not is_sparse(block) and block.dtype == np.float64) for block in self.blocks)
+        return plain and float(self.mean @ self.mean) <= UNCENTRED_LIMIT * self.total_variance
+
+    def _parts(self) -> Iterator[tuple[Rows, Float]]:
+        """Cut the rows into pieces, each with what is still to be taken off every row of it."""
+        if self._correctable:
+            yield from ((block, self.mean) for block in self.blocks)
+            return
+        nothing = np.zeros(self.n_features)
+        for piece in _pieces(self.blocks):
+            for part in row_blocks(piece):
+                numbers = double(dense(part))
+                origin = numbers[0].copy()
+                yield (numbers - origin) - (self.mean - origin), nothing
+
+    def _centred_columns(self, columns: slice) -> Array:
+        """Give a dense, centred copy of a slice of columns."""
+        block = np.vstack([dense(block[:, columns]) for block in self.blocks])
+        if not self.single:
+            block = double(block)
+        origin = block[0].copy()
+        centred: Array = block - origin
+        centred -= (self.mean[columns] - origin).astype(centred.dtype)
+        return centred
+
+    def _squared_lengths(self) -> Float:
+        """Squared length of each centred row."""
+        if self.count <= self.n_features:
+            return np.diagonal(self.self_gram).copy()
+        lengths = [
+            np.asarray((part.multiply(part) if is_sparse(part) else part * part).sum(axis=1)).ravel()
+            - 2.0 * (part @ offset)
+            + offset @ offset
+            for part, offset in self._parts()
+        ]
+        return np.concatenate(lengths)
+
+    def _squared_norm_of(self, columns: slice) -> float:
+        """Squared Frobenius norm of a slice of the covariance's columns."""
+        if self._correctable and all(is_sparse(block) for block in self.blocks):
+            product = reduce(add, (block.T @ block[:, columns] for block in self.blocks)) / self.count
+            mean, some = self.mean, self.mean[columns]
+            cross = float(mean @ (product @ some))
+            return float(product.multiply(product).sum()) - 2.0 * cross + float(mean @ mean) * float(some @ some)
+        part = self.combine(double(self._centred_columns(columns))) / self.count
+        return float(np.vdot(part, part))
+
+
+def _pieces(blocks: tuple[Rows, ...]) -> Iterator[Rows]:
+    """Cut dense data into blocks; thin sparse data stay whole, their sums need no dense copy."""
+    for block in blocks:
+        if is_thin(block):
+            yield block
+        else:
+            yield from row_blocks(block)
+
+
+def _column_moments(rows: Rows) -> tuple[int, Float, Float]:
+    """Count, mean and centred sum of squares of each column."""
+    if not is_thin(rows):
+        rows = double(dense(rows))
+    count = rows.shape[0]
+    mean = np.asarray(rows.sum(axis=0)).ravel() / count
+    squares = (
+        np.asarray(rows.multiply(rows).sum(axis=0)).ravel() if is_sparse(rows) else np.einsum("ij,ij->j", rows, rows)
+    )
+    if np.all(count * mean**2 <= UNCENTRED_LIMIT / (1.0 + UNCENTRED_LIMIT) * squares):
+        return count, mean, squares - count * mean**2
+    if is_sparse(rows):
+        return reduce(_merged, (_column_moments(dense(block)) for block in row_blocks(rows)))
+    centred, mean = centred_block(rows)
+    return count, mean, np.einsum("ij,ij->j", centred, centred)
+
+
+def _merged(first: tuple[int, Float, Float], second: tuple[int, Float, Float]) -> tuple[int, Float, Float]:
+    count = first[0] + second[0]
+    step = second[1] - first[1]
+    mean = first[1] + step * (second[0] / count)
+    return count, mean, first[2] + second[2] + first[0] * second[0] / count * step**2

@@ -1,0 +1,171 @@
+"""Moments with the scatter as a matrix: the representation for more rows than columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from standout._arrays import Array, Float, Rows, dense, double, is_single, is_sparse, is_thin, row_blocks
+from standout.moments._base import Moments, NormSums
+
+# Rows are multiplied as they are while each column's squared mean stays below this many times its variance. The
+# correction afterwards then loses at most a factor 1 + 16 of float64's precision, and no centred copy is needed.
+UNCENTRED_LIMIT = 16.0
+
+
+@dataclass(frozen=True, eq=False)
+class ScatterMoments(Moments):
+    """Count, mean and centred scatter matrix of a dataset.
+
+    Attributes
+    ----------
+    count : int
+        Number of rows.
+    mean : ndarray of shape (n_features,)
+    scatter : ndarray of shape (n_features, n_features)
+        Sum of ``(x - mean)(x - mean)ᵀ`` over the rows.
+    precision : float
+        Relative rounding error of the products it was summed from.
+    norms : NormSums or None
+        What Ledoit-Wolf shrinkage needs beside the scatter.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.moments import gather
+    >>> first, second = np.array([[0.0, 1.0], [2.0, 3.0]]), np.array([[4.0, 8.0]])
+    >>> both = gather(first) + gather(second)
+    >>> both.count, both.mean
+    (3, array([2., 4.]))
+    >>> both.covariance().round(2)
+    array([[2.67, 4.67],
+           [4.67, 8.67]])
+    """
+
+    count: int
+    mean: Float
+    scatter: Float
+    precision: float = float(np.finfo(np.float64).eps)
+    norms: NormSums | None = None
+
+    @property
+    def variances(self) -> Float:
+        """Variance of each column."""
+        return np.diagonal(self.scatter) / self.count
+
+    @property
+    def squared_norm(self) -> float:
+        """Squared Frobenius norm of the covariance."""
+        return float(np.vdot(self.scatter, self.scatter)) / self.count**2
+
+    @property
+    def root_level(self) -> float:
+        """Square root of the precision: squaring the data costs half of the digits."""
+        return float(np.sqrt(self.precision * self.n_features))
+
+    def covariance(self) -> Float:
+        """Give the covariance matrix."""
+        return self.scatter / self.count
+
+    def root(self) -> Float:
+        """Give R with ``RᵀR`` the covariance, from the eigenvectors of the correlation matrix."""
+        scale = np.sqrt(self.variances)
+        safe = np.where(scale > 0, scale, 1.0)
+        values, vectors = linalg.eigh(self.covariance() / np.outer(safe, safe))
+        result: Float = np.sqrt(np.maximum(values, 0.0))[:, np.newaxis] * vectors.T * scale
+        return result
+
+    def apply(self, U: Float) -> Float:
+        """Multiply the covariance with the columns of U."""
+        product: Float = self.scatter @ U / self.count
+        return product
+
+    def variance(self, U: Float) -> Float:
+        """Give the variance of the data along each column of U."""
+        return np.einsum("ij,ij->j", U, self.apply(U))
+
+    def __add__(self, other: Moments) -> Moments:
+        """Give the moments of both datasets taken as one."""
+        if not isinstance(other, Moments):
+            return NotImplemented
+        count, mean, step, weight = self._merged_mean(other)
+        theirs = other.scatter if isinstance(other, ScatterMoments) else other.count * other.covariance()
+        scatter = self.scatter + theirs
+        _rank_one(scatter, weight, step)
+        return ScatterMoments(
+            count, mean, scatter, max(self.precision, other.precision), self._merged_norms(other, mean)
+        )
+
+
+def gather_scatter(rows: Rows, *, norms: bool = False, single: bool = True) -> ScatterMoments:
+    """Sum the scatter matrix of a dataset block by block, in float64.
+
+    Single-precision rows are centred and multiplied in single precision (twice as fast) unless `single` is false;
+    the blocks' products are summed in float64 either way.
+    """
+    single = single and is_single(rows)
+    if is_thin(rows):
+        whole = _scatter_uncentred(double(rows), norms)
+        if whole is not None:
+            return whole
+    centre = single
+    total: Moments | None = None
+    for block in row_blocks(rows, at_least=2 * rows.shape[1]):
+        numbers = dense(block) if single else double(dense(block))
+        part = None if centre else _scatter_uncentred(numbers, norms)
+        if part is None:
+            # Once a block has a mean too large for a correction afterwards, the following ones will have it too.
+            centre = True
+            part = _scatter_centred(numbers, norms)
+        total = part if total is None else total + part
+    assert isinstance(total, ScatterMoments)
+    return total
+
+
+def centred_block(block: Array) -> tuple[Array, Float]:
+    """Give a centred copy of the block, in its own precision, and the mean that was taken off.
+
+    The first row goes off before the mean does: then no number is rounded at the size of a large common offset, and
+    a constant column becomes exactly zero.
+    """
+    origin = block[0].copy()
+    centred = block - origin
+    offset = np.add.reduce(centred, axis=0, dtype=np.float64) / len(block)
+    centred -= offset.astype(centred.dtype)
+    return centred, origin.astype(np.float64) + offset
+
+
+def _scatter_centred(block: Array, norms: bool) -> ScatterMoments:
+    centred, mean = centred_block(block)
+    scatter = double(centred.T @ centred)
+    sums = None
+    if norms:
+        lengths = np.einsum("ij,ij->i", centred, centred)
+        sums = NormSums(double(lengths @ centred), float(np.vdot(double(lengths), double(lengths))))
+    return ScatterMoments(len(block), mean, scatter, float(np.finfo(block.dtype).eps), sums)
+
+
+def _scatter_uncentred(block: Rows, norms: bool) -> ScatterMoments | None:
+    """Multiply first and correct for the mean afterwards; None where that would cost accuracy."""
+    count = block.shape[0]
+    product = dense(block.T @ block)
+    mean = np.asarray(block.sum(axis=0)).ravel() / count
+    squares = np.diagonal(product) / count
+    if not np.all(mean**2 <= UNCENTRED_LIMIT / (1.0 + UNCENTRED_LIMIT) * squares):
+        return None
+    _rank_one(product, -count, mean)
+    sums = None
+    if norms:
+        lengths = np.asarray((block.multiply(block) if is_sparse(block) else block * block).sum(axis=1)).ravel()
+        raw = NormSums(block.T @ lengths, float(lengths @ lengths))
+        sums = raw.unshifted(mean, count, float(np.trace(product)), product @ mean)
+    return ScatterMoments(count, mean, product, norms=sums)
+
+
+def _rank_one(matrix: Float, weight: float, vector: Float) -> None:
+    """Add ``weight * vector vectorᵀ`` to a symmetric matrix in place."""
+    # BLAS works in place on Fortran order only; of a symmetric matrix the transpose will do.
+    fortran = matrix if matrix.flags.f_contiguous else matrix.T
+    linalg.blas.dger(weight, vector, vector, a=fortran, overwrite_a=True)

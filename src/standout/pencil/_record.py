@@ -1,0 +1,196 @@
+"""The problem and its answer: a pencil of two quadratic forms, and the record that a solver returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from standout._arrays import Float
+from standout.moments import Moments, RowMoments
+
+
+class NotDefiniteError(Exception):
+    """B is singular to working precision: this solver cannot take it, the root solver can."""
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """A quadratic form ``u -> Σ cᵢ uᵀCᵢu + ridge uᵀu`` over the covariances of datasets.
+
+    It is kept as a sum so that a solver can ask for it in the shape it needs: as a matrix, as a root, or only applied
+    to vectors.
+
+    Attributes
+    ----------
+    n_features : int
+    terms : tuple of (float, Moments)
+        The coefficients and the datasets.
+    ridge : float
+        Multiple of the identity that is added.
+    """
+
+    n_features: int
+    terms: tuple[tuple[float, Moments], ...]
+    ridge: float = 0.0
+
+    @property
+    def diagonal(self) -> Float:
+        """Diagonal of the matrix."""
+        total = np.full(self.n_features, self.ridge)
+        for coefficient, moments in self.terms:
+            total += coefficient * moments.variances
+        return total
+
+    @property
+    def precision(self) -> float:
+        """Relative rounding error of the least precise term."""
+        return max((moments.precision for _, moments in self.terms), default=float(np.finfo(np.float64).eps))
+
+    @property
+    def root_level(self) -> float:
+        """Relative rounding error of `root`."""
+        return max((moments.root_level for _, moments in self.terms), default=float(np.finfo(np.float64).eps))
+
+    def matrix(self) -> Float:
+        """Give the form as a symmetric matrix, the caller's own to overwrite."""
+        total: Float | None = None
+        for coefficient, moments in self.terms:
+            part = moments.covariance()
+            if coefficient != 1.0:
+                part *= coefficient
+            total = part if total is None else np.add(total, part, out=total)
+        if total is None:
+            return self.ridge * np.eye(self.n_features)
+        if self.ridge:
+            total.flat[:: self.n_features + 1] += self.ridge
+        return total
+
+    def root(self) -> Float:
+        """Give R with ``RᵀR`` the matrix; all coefficients must be non-negative."""
+        parts = [np.sqrt(coefficient) * moments.root() for coefficient, moments in self.terms if coefficient > 0]
+        if self.ridge > 0:
+            parts.append(np.sqrt(self.ridge) * np.eye(self.n_features))
+        return np.vstack(parts) if parts else np.zeros((0, self.n_features))
+
+    def apply(self, U: Float) -> Float:
+        """Multiply the matrix with the columns of U."""
+        total = self.ridge * U
+        for coefficient, moments in self.terms:
+            total += coefficient * moments.apply(U)
+        return total
+
+    def value(self, U: Float) -> Float:
+        """Evaluate the form at each column of U."""
+        total = self.ridge * np.einsum("ij,ij->j", U, U)
+        for coefficient, moments in self.terms:
+            total += coefficient * moments.variance(U)
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class Pencil:
+    """The generalized eigenproblem ``A u = λ B u``.
+
+    Attributes
+    ----------
+    a, b : Form
+        What is to be large, and what it is measured by.
+    """
+
+    a: Form
+    b: Form
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of the data."""
+        return self.a.n_features
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether every dataset is there with its rows."""
+        return all(isinstance(moments, RowMoments) for form in (self.a, self.b) for _, moments in form.terms)
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The leading solutions of a pencil, in descending order.
+
+    Attributes
+    ----------
+    values : ndarray of shape (d,)
+        λ. ``inf`` where B has no part in the direction at all.
+    vectors : ndarray of shape (n_features, d)
+        Scaled to ``uᵀBu = 1``, or to unit length where λ is ``inf``; the largest entry of each is positive.
+    patterns : ndarray of shape (n_features, d)
+        ``B u``, what the component looks like in the data; for a λ of ``inf`` the vector itself.
+    residuals : ndarray of shape (d,)
+        ``|A u - λ B u| / |A u|``: how well the equation holds.
+    rounding : ndarray of shape (d,)
+        Estimated relative error of each value from the rounding of A and B alone.
+    solver : str
+        The solver that was used.
+    n_absent : int
+        Number of directions that occur in the data but not in B.
+    singular : bool
+        Whether B was found to be singular.
+    rounding_unit : float
+        Relative rounding error of the numbers in A and B.
+    """
+
+    values: Float
+    vectors: Float
+    patterns: Float
+    residuals: Float
+    rounding: Float
+    solver: str
+    n_absent: int = 0
+    singular: bool = False
+    rounding_unit: float = float(np.finfo(np.float64).eps)
+
+    @property
+    def accurate(self) -> bool:
+        """Whether rounding has left at least half of the digits."""
+        return bool(np.all(self.rounding <= np.sqrt(self.rounding_unit)))
+
+
+def finish(
+    pencil: Pencil, values: Float, vectors: Float, solver: str, *, n_absent: int = 0, singular: bool = False
+) -> Solution:
+    """Scale, sign and certify what a solver found, given in descending order. The only place that does so."""
+    infinite = np.isinf(values)
+    lengths = np.where(infinite, np.einsum("ij,ij->j", vectors, vectors), pencil.b.value(vectors))
+    vectors = vectors / np.sqrt(lengths)
+    largest = np.argmax(np.abs(vectors), axis=0)
+    vectors *= np.where(np.take_along_axis(vectors, largest[np.newaxis], axis=0)[0] < 0, -1.0, 1.0)
+    a_vectors, b_vectors = pencil.a.apply(vectors), pencil.b.apply(vectors)
+    finite_values = np.where(infinite, 0.0, values)
+    difference = np.where(infinite, b_vectors, a_vectors - finite_values * b_vectors)
+    size = np.linalg.norm(a_vectors, axis=0)
+    residuals = np.linalg.norm(difference, axis=0) / np.where(size > 0, size, 1.0)
+    return Solution(
+        values=values,
+        vectors=vectors,
+        patterns=np.where(infinite, vectors, b_vectors),
+        residuals=residuals,
+        rounding=_rounding(pencil, values, vectors),
+        solver=solver,
+        n_absent=n_absent,
+        singular=singular,
+        rounding_unit=max(pencil.a.precision, pencil.b.precision),
+    )
+
+
+def _rounding(pencil: Pencil, values: Float, vectors: Float) -> Float:
+    """First-order effect on each value of relative errors in the entries of A and B.
+
+    An entry (i, j) is wrong by about ``precision * sqrt(Aii Ajj)``, so ``uᵀAu`` by ``precision * Σ uᵢ² Aii``. The
+    estimate does not change when columns are rescaled.
+    """
+    squares = vectors**2
+    target = np.maximum(pencil.a.value(vectors), np.finfo(np.float64).tiny)
+    share_a = pencil.a.precision * (pencil.a.diagonal @ squares) / target
+    share_b = pencil.b.precision * (pencil.b.diagonal @ squares)
+    # A value of zero has no relative error, and an infinite one no background to be wrong about.
+    share_a = np.where(values > np.finfo(np.float64).eps * np.max(values, initial=0.0), share_a, 0.0)
+    return np.where(np.isinf(values), 0.0, share_a + share_b)

@@ -1,0 +1,58 @@
+"""One door to all solvers."""
+
+from __future__ import annotations
+
+from standout._validation import check_formable
+from standout.pencil._choice import FORMED_SIZE, choose_solver
+from standout.pencil._record import NotDefiniteError, Pencil, Solution
+from standout.pencil.dense import solve_dense
+from standout.pencil.lanczos import solve_lanczos
+from standout.pencil.lobpcg import solve_lobpcg
+from standout.pencil.reduced import solve_reduced
+from standout.pencil.root import solve_root
+
+
+def solve(pencil: Pencil, n_components: int, *, solver: str = "auto", seed: int = 0) -> Solution:
+    """What are the leading solutions of ``A u = λ B u``?
+
+    Parameters
+    ----------
+    pencil : Pencil
+    n_components : int
+        How many solutions.
+    solver : {"auto", "dense", "root", "reduced", "lanczos", "lobpcg"}, default="auto"
+        See `choose_solver`. A singular B is always left to the root solver.
+    seed : int, default=0
+        Start of the iterative solvers; the answer depends on it by rounding only.
+
+    Returns
+    -------
+    Solution
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout import contrast, moments, pencil
+    >>> rng = np.random.default_rng(0)
+    >>> problem = contrast.principal(moments.gather(rng.normal(size=(2000, 3)) * [1, 3, 2]))
+    >>> solution = pencil.solve(problem, 2)
+    >>> solution.values.round(0), solution.solver
+    (array([9., 4.]), 'dense')
+    """
+    n_rows = sum(moments.count for form in (pencil.a, pencil.b) for _, moments in form.terms)
+    if solver == "auto":
+        solver = choose_solver(n_rows, pencil.n_features, n_components)
+        if solver == "reduced" and not pencil.keeps_rows:
+            solver = "dense"
+    try:
+        if solver == "dense":
+            return solve_dense(pencil, n_components)
+        if solver == "lanczos":
+            return solve_lanczos(pencil, n_components, seed)
+        if solver == "reduced":
+            return solve_reduced(pencil, n_components)
+        if solver == "lobpcg":
+            return solve_lobpcg(pencil, n_components, seed)
+    except NotDefiniteError:
+        check_formable(min(n_rows, pencil.n_features), FORMED_SIZE)
+    return solve_root(pencil, n_components)

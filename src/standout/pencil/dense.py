@@ -1,0 +1,48 @@
+"""The dense solver: both matrices formed, LAPACK for the leading vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+from standout._arrays import Float
+from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, finish
+
+
+def solve_dense(pencil: Pencil, n_components: int) -> Solution:
+    """Factorise B and find the leading eigenvectors of the whitened A.
+
+    Raises
+    ------
+    NotDefiniteError
+        Where B is singular.
+    """
+    size = pencil.n_features
+    whitened = pencil.a.matrix().T  # symmetric: the transpose is the same matrix in LAPACK's order
+    factor = cholesky_factor(pencil.b)
+    if factor is not None:
+        whitened, _ = linalg.lapack.dsygst(whitened, factor, lower=1, overwrite_a=True)
+    values, vectors = linalg.eigh(
+        whitened, lower=True, subset_by_index=[size - n_components, size - 1], overwrite_a=True, check_finite=False
+    )
+    vectors = vectors[:, ::-1]
+    if factor is not None:
+        vectors = linalg.solve_triangular(factor, vectors, lower=True, trans="T", check_finite=False)
+    return finish(pencil, np.maximum(values[::-1], 0.0), vectors, "dense")
+
+
+def cholesky_factor(form: Form) -> Float | None:
+    """Give the lower Cholesky factor of a form's matrix; None where the form is the identity.
+
+    Raises
+    ------
+    NotDefiniteError
+        Where there is no such factor.
+    """
+    if not form.terms and form.ridge == 1.0:
+        return None
+    factor, info = linalg.lapack.dpotrf(form.matrix().T, lower=1, overwrite_a=True, clean=False)
+    if info != 0:
+        raise NotDefiniteError
+    result: Float = factor
+    return result

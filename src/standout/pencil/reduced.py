@@ -1,0 +1,130 @@
+"""The reduced solver: for more columns than rows, the problem in the span of the rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from standout._arrays import Float
+from standout.moments import Moments, RootMoments, RowMoments
+from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, finish
+from standout.pencil.root import solve_root
+
+
+@dataclass(frozen=True, eq=False)
+class _Stack:
+    """Centred rows Z of several datasets, one under the other and scaled: ``ZᵀZ`` is a form without its ridge."""
+
+    parts: tuple[tuple[float, RowMoments], ...]
+
+    @classmethod
+    def of(cls, form: Form) -> _Stack:
+        return cls(tuple((np.sqrt(coefficient / moments.count), _rows(moments)) for coefficient, moments in form.terms))
+
+    @property
+    def n_rows(self) -> int:
+        return sum(moments.count for _, moments in self.parts)
+
+    def gram(self, other: _Stack) -> Float:
+        if not self.parts or not other.parts:
+            return np.zeros((self.n_rows, other.n_rows))
+        return np.vstack(
+            [
+                np.hstack([(scale * theirs) * _gram(moments, more) for theirs, more in other.parts])
+                for scale, moments in self.parts
+            ]
+        )
+
+    def combine(self, W: Float, n_features: int) -> Float:
+        total = np.zeros((n_features, W.shape[1]))
+        start = 0
+        for scale, moments in self.parts:
+            total += scale * moments.combine(W[start : start + moments.count])
+            start += moments.count
+        return total
+
+
+def solve_reduced(pencil: Pencil, n_components: int) -> Solution:
+    """Solve through the inner products of the rows.
+
+    With ``A = XᵀX``, ``B = YᵀY + ρI`` and Woodbury's identity, ``X B⁻¹ Xᵀ`` (of the target's number of rows) carries
+    all non-zero values, and ``u = B⁻¹ Xᵀ w``. Where rounding would show, or more components are wanted than the target
+    has directions, the same problem is solved in an orthonormal basis of the span instead.
+
+    Raises
+    ------
+    NotDefiniteError
+        Where B has no ridge: with fewer rows than columns it is singular.
+    """
+    if pencil.b.ridge == 0.0:
+        raise NotDefiniteError
+    target, background = _Stack.of(pencil.a), _Stack.of(pencil.b)
+    inner_a, inner_ba, inner_b = target.gram(target), background.gram(target), background.gram(background)
+    if n_components <= target.n_rows:
+        solution = _solve_woodbury(pencil, target, background, inner_a, inner_ba, inner_b, n_components)
+        if solution is not None and solution.accurate:
+            return solution
+    inner = np.block([[inner_a, inner_ba.T], [inner_ba, inner_b]])
+    return _solve_in_span(pencil, target, background, inner, n_components)
+
+
+def _solve_woodbury(
+    pencil: Pencil, target: _Stack, background: _Stack, inner_a: Float, inner_ba: Float, inner_b: Float, d: int
+) -> Solution | None:
+    ridge = pencil.b.ridge
+    shifted = inner_b.copy()
+    shifted.flat[:: len(shifted) + 1] += ridge
+    factor, info = linalg.lapack.dpotrf(shifted.T, lower=1, overwrite_a=True) if len(shifted) else (shifted, 0)
+    if info != 0:
+        return None
+    whitened = inner_a
+    if len(factor):
+        half = linalg.solve_triangular(factor, inner_ba, lower=True, check_finite=False)
+        whitened = inner_a - half.T @ half
+    size = len(whitened)
+    values, weights = linalg.eigh(whitened / ridge, subset_by_index=[size - d, size - 1], check_finite=False)
+    values, weights = values[::-1], weights[:, ::-1]
+    if values[-1] <= size * np.finfo(np.float64).eps * values[0]:
+        return None  # a direction in which the target does not vary: B⁻¹Xᵀw says nothing of it
+    vectors = target.combine(weights, pencil.n_features)
+    if len(factor):
+        back = linalg.cho_solve((factor, True), inner_ba @ weights, check_finite=False)
+        vectors -= background.combine(back, pencil.n_features)
+    return finish(pencil, values, vectors, "reduced")
+
+
+def _solve_in_span(pencil: Pencil, target: _Stack, background: _Stack, inner: Float, d: int) -> Solution:
+    """Solve in coordinates: ``Z = F Qᵀ`` with orthonormal columns in Q, found from ``ZZᵀ = FFᵀ``."""
+    spread, vectors = linalg.eigh(inner, check_finite=False)
+    precision = max(pencil.a.precision, pencil.b.precision)
+    keep = spread > len(inner) * precision * spread[-1]
+    lengths = np.sqrt(spread[keep])
+    coordinates = vectors[:, keep] * lengths
+    level = float(np.sqrt(len(inner) * precision))
+    cut = target.n_rows
+    within = Pencil(
+        _form_of(coordinates[:cut], 0.0, level),
+        _form_of(coordinates[cut:], pencil.b.ridge, level),
+    )
+    inside = solve_root(within, d)
+    weights = vectors[:, keep] / lengths @ inside.vectors
+    full = target.combine(weights[:cut], pencil.n_features) + background.combine(weights[cut:], pencil.n_features)
+    return finish(pencil, inside.values, full, "reduced")
+
+
+def _form_of(rows: Float, ridge: float, level: float) -> Form:
+    size = rows.shape[1]
+    moments = RootMoments(1, np.zeros(size), rows, precision=level / max(*rows.shape, 1))
+    return Form(size, ((1.0, moments),), ridge=ridge)
+
+
+def _rows(moments: Moments) -> RowMoments:
+    if not isinstance(moments, RowMoments):
+        raise TypeError(f"the reduced solver needs the rows, not {type(moments).__name__}. Gather with kind='rows'.")
+    return moments
+
+
+def _gram(first: RowMoments, second: RowMoments) -> Float:
+    return first.self_gram if first is second else first.gram(second)
