@@ -19,8 +19,9 @@ Rows: TypeAlias = Any
 """A NumPy array or a SciPy CSR matrix, two-dimensional."""
 
 # A block is what is converted, centred and multiplied at a time: large enough for the product to run at full speed,
-# small enough that a copy of it is no burden.
+# small enough that a copy of it is no burden. What needs no copy is taken in larger blocks.
 BLOCK_BYTES = 8 * 2**20
+UNCOPIED_BYTES = 128 * 2**20
 
 # The share of non-zeros up to which a sparse product beats the dense one: SciPy multiplies sparse matrices on one
 # core at about 1/500 of what BLAS does per stored number, and the work goes with the square of the density.
@@ -52,10 +53,30 @@ def double(rows: Rows) -> Rows:
     return rows.astype(np.float64, copy=False)
 
 
-def row_blocks(rows: Rows, at_least: int = 1) -> Iterator[Rows]:
-    """Cut the rows into consecutive blocks of about `BLOCK_BYTES`, but of no fewer than `at_least` rows."""
+def is_plain(rows: Rows) -> bool:
+    """Tell whether the rows can be multiplied in float64 as they are."""
+    return not is_sparse(rows) and rows.dtype == np.float64
+
+
+def squared_lengths(rows: Rows) -> Float:
+    """Sum the squares in each row."""
+    if is_sparse(rows):
+        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+    lengths: Float = np.einsum("ij,ij->i", rows, rows)
+    return lengths
+
+
+def weighted_sum(weights: Float, rows: Rows) -> Float:
+    """Sum the rows with weights."""
+    # For a tall array NumPy's own loop is twice as fast as BLAS's matrix-vector product.
+    total: Float = rows.T @ weights if is_sparse(rows) else np.einsum("i,ij->j", weights, rows)
+    return total
+
+
+def row_blocks(rows: Rows, at_least: int = 1, n_bytes: int = BLOCK_BYTES) -> Iterator[Rows]:
+    """Cut the rows into consecutive blocks of about `n_bytes` in float64, but of no fewer than `at_least` rows."""
     n_rows, n_features = rows.shape
-    size = max(BLOCK_BYTES // (8 * max(n_features, 1)), at_least, 1)
+    size = max(n_bytes // (8 * max(n_features, 1)), at_least, 1)
     for start in range(0, n_rows, size):
         yield rows[start : start + size]
 

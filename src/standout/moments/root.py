@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from standout._arrays import Float, Rows, dense, double, row_blocks
+from standout._arrays import Float, Rows, dense, double, row_blocks, squared_lengths, weighted_sum
 from standout.moments._base import Moments, NormSums
 from standout.moments.scatter import centred_block
 
@@ -99,8 +99,8 @@ def gather_root(rows: Rows, *, norms: bool = False) -> RootMoments:
         centred, mean = centred_block(double(dense(block)))
         sums = None
         if norms:
-            lengths = np.einsum("ij,ij->i", centred, centred)
-            sums = NormSums(lengths @ centred, float(lengths @ lengths))
+            lengths = squared_lengths(centred)
+            sums = NormSums(weighted_sum(lengths, centred), float(lengths @ lengths))
         part = RootMoments(len(centred), mean, _compressed([centred]), norms=sums)
         total = part if total is None else total + part
     assert isinstance(total, RootMoments)

@@ -15,10 +15,13 @@ from standout._arrays import (
     column_slices,
     dense,
     double,
+    is_plain,
     is_single,
     is_sparse,
     is_thin,
     row_blocks,
+    squared_lengths,
+    weighted_sum,
 )
 from standout.moments._base import Moments, NormSums
 from standout.moments.root import gather_root
@@ -152,7 +155,7 @@ class RowMoments(Moments):
     @cached_property
     def _correctable(self) -> bool:
         """Whether products of the rows as they are, corrected for the mean afterwards, lose no accuracy."""
-        plain = all(is_thin(block) or (not is_sparse(block) and block.dtype == np.float64) for block in self.blocks)
+        plain = all(is_thin(block) or is_plain(block) for block in self.blocks)
         return plain and float(self.mean @ self.mean) <= UNCENTRED_LIMIT * self.total_variance
 
     def _parts(self) -> Iterator[tuple[Rows, Float]]:
@@ -181,12 +184,7 @@ class RowMoments(Moments):
         """Squared length of each centred row."""
         if self.count <= self.n_features:
             return np.diagonal(self.self_gram).copy()
-        lengths = [
-            np.asarray((part.multiply(part) if is_sparse(part) else part * part).sum(axis=1)).ravel()
-            - 2.0 * (part @ offset)
-            + offset @ offset
-            for part, offset in self._parts()
-        ]
+        lengths = [squared_lengths(part) - 2.0 * (part @ offset) + offset @ offset for part, offset in self._parts()]
         return np.concatenate(lengths)
 
     def _squared_norm_of(self, columns: slice) -> float:
@@ -214,7 +212,7 @@ def _column_moments(rows: Rows) -> tuple[int, Float, Float]:
     if not is_thin(rows):
         rows = double(dense(rows))
     count = rows.shape[0]
-    mean = np.asarray(rows.sum(axis=0)).ravel() / count
+    mean = weighted_sum(np.ones(count), rows) / count
     squares = (
         np.asarray(rows.multiply(rows).sum(axis=0)).ravel() if is_sparse(rows) else np.einsum("ij,ij->j", rows, rows)
     )

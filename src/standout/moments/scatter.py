@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
 
-from standout._arrays import Array, Float, Rows, dense, double, is_single, is_sparse, is_thin, row_blocks
+from standout._arrays import (
+    BLOCK_BYTES,
+    UNCOPIED_BYTES,
+    Array,
+    Float,
+    Rows,
+    dense,
+    double,
+    is_plain,
+    is_single,
+    is_thin,
+    row_blocks,
+    squared_lengths,
+    weighted_sum,
+)
 from standout.moments._base import Moments, NormSums
 
 # Rows are multiplied as they are while each column's squared mean stays below this many times its variance. The
@@ -110,18 +125,26 @@ def gather_scatter(rows: Rows, *, norms: bool = False, single: bool = True) -> S
         whole = _scatter_uncentred(double(rows), norms)
         if whole is not None:
             return whole
-    centre = single
     total: Moments | None = None
-    for block in row_blocks(rows, at_least=2 * rows.shape[1]):
-        numbers = dense(block) if single else double(dense(block))
-        part = None if centre else _scatter_uncentred(numbers, norms)
-        if part is None:
-            # Once a block has a mean too large for a correction afterwards, the following ones will have it too.
-            centre = True
-            part = _scatter_centred(numbers, norms)
+    for part in _parts(rows, norms, single):
         total = part if total is None else total + part
     assert isinstance(total, ScatterMoments)
     return total
+
+
+def _parts(rows: Rows, norms: bool, single: bool) -> Iterator[ScatterMoments]:
+    """Give the moments of one block after the other."""
+    centre = single
+    for block in row_blocks(rows, n_bytes=UNCOPIED_BYTES if is_plain(rows) else BLOCK_BYTES):
+        numbers = dense(block) if single else double(dense(block))
+        part = None if centre else _scatter_uncentred(numbers, norms)
+        if part is not None:
+            yield part
+            continue
+        # Once a block has a mean too large for a correction afterwards, the following ones will have it too.
+        centre = True
+        for copied in row_blocks(numbers, at_least=2 * rows.shape[1]):
+            yield _scatter_centred(copied, norms)
 
 
 def centred_block(block: Array) -> tuple[Array, Float]:
@@ -142,8 +165,8 @@ def _scatter_centred(block: Array, norms: bool) -> ScatterMoments:
     scatter = double(centred.T @ centred)
     sums = None
     if norms:
-        lengths = np.einsum("ij,ij->i", centred, centred)
-        sums = NormSums(double(lengths @ centred), float(np.vdot(double(lengths), double(lengths))))
+        lengths = squared_lengths(centred)
+        sums = NormSums(double(weighted_sum(lengths, centred)), float(np.vdot(double(lengths), double(lengths))))
     return ScatterMoments(len(block), mean, scatter, float(np.finfo(block.dtype).eps), sums)
 
 
@@ -151,15 +174,15 @@ def _scatter_uncentred(block: Rows, norms: bool) -> ScatterMoments | None:
     """Multiply first and correct for the mean afterwards; None where that would cost accuracy."""
     count = block.shape[0]
     product = dense(block.T @ block)
-    mean = np.asarray(block.sum(axis=0)).ravel() / count
+    mean = weighted_sum(np.ones(count), block) / count
     squares = np.diagonal(product) / count
     if not np.all(mean**2 <= UNCENTRED_LIMIT / (1.0 + UNCENTRED_LIMIT) * squares):
         return None
     _rank_one(product, -count, mean)
     sums = None
     if norms:
-        lengths = np.asarray((block.multiply(block) if is_sparse(block) else block * block).sum(axis=1)).ravel()
-        raw = NormSums(block.T @ lengths, float(lengths @ lengths))
+        lengths = squared_lengths(block)
+        raw = NormSums(weighted_sum(lengths, block), float(lengths @ lengths))
         sums = raw.unshifted(mean, count, float(np.trace(product)), product @ mean)
     return ScatterMoments(count, mean, product, norms=sums)
 

@@ -155,15 +155,26 @@ class Solution:
 
 
 def finish(
-    pencil: Pencil, values: Float, vectors: Float, solver: str, *, n_absent: int = 0, singular: bool = False
+    pencil: Pencil,
+    values: Float,
+    vectors: Float,
+    solver: str,
+    *,
+    images: tuple[Float, Float] | None = None,
+    n_absent: int = 0,
+    singular: bool = False,
 ) -> Solution:
-    """Scale, sign and certify what a solver found, given in descending order. The only place that does so."""
+    """Scale, sign and certify what a solver found, given in descending order. The only place that does so.
+
+    A solver that knows ``A U`` and ``B U`` already passes them as `images`.
+    """
     infinite = np.isinf(values)
-    lengths = np.where(infinite, np.einsum("ij,ij->j", vectors, vectors), pencil.b.value(vectors))
-    vectors = vectors / np.sqrt(lengths)
+    a_vectors, b_vectors = images if images is not None else (pencil.a.apply(vectors), pencil.b.apply(vectors))
+    lengths = np.einsum("ij,ij->j", vectors, np.where(infinite, vectors, b_vectors))
     largest = np.argmax(np.abs(vectors), axis=0)
-    vectors *= np.where(np.take_along_axis(vectors, largest[np.newaxis], axis=0)[0] < 0, -1.0, 1.0)
-    a_vectors, b_vectors = pencil.a.apply(vectors), pencil.b.apply(vectors)
+    signs = np.where(np.take_along_axis(vectors, largest[np.newaxis], axis=0)[0] < 0, -1.0, 1.0)
+    scale = signs / np.sqrt(lengths)
+    vectors, a_vectors, b_vectors = vectors * scale, a_vectors * scale, b_vectors * scale
     finite_values = np.where(infinite, 0.0, values)
     difference = np.where(infinite, b_vectors, a_vectors - finite_values * b_vectors)
     size = np.linalg.norm(a_vectors, axis=0)
@@ -173,7 +184,7 @@ def finish(
         vectors=vectors,
         patterns=np.where(infinite, vectors, b_vectors),
         residuals=residuals,
-        rounding=_rounding(pencil, values, vectors),
+        rounding=_rounding(pencil, values, vectors, a_vectors),
         solver=solver,
         n_absent=n_absent,
         singular=singular,
@@ -181,14 +192,14 @@ def finish(
     )
 
 
-def _rounding(pencil: Pencil, values: Float, vectors: Float) -> Float:
+def _rounding(pencil: Pencil, values: Float, vectors: Float, a_vectors: Float) -> Float:
     """First-order effect on each value of relative errors in the entries of A and B.
 
     An entry (i, j) is wrong by about ``precision * sqrt(Aii Ajj)``, so ``uᵀAu`` by ``precision * Σ uᵢ² Aii``. The
     estimate does not change when columns are rescaled.
     """
     squares = vectors**2
-    target = np.maximum(pencil.a.value(vectors), np.finfo(np.float64).tiny)
+    target = np.maximum(np.einsum("ij,ij->j", vectors, a_vectors), np.finfo(np.float64).tiny)
     share_a = pencil.a.precision * (pencil.a.diagonal @ squares) / target
     share_b = pencil.b.precision * (pencil.b.diagonal @ squares)
     # A value of zero has no relative error, and an infinite one no background to be wrong about.

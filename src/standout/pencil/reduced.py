@@ -88,11 +88,16 @@ def _solve_woodbury(
     values, weights = values[::-1], weights[:, ::-1]
     if values[-1] <= size * np.finfo(np.float64).eps * values[0]:
         return None  # a direction in which the target does not vary: B⁻¹Xᵀw says nothing of it
-    vectors = target.combine(weights, pencil.n_features)
+    back = np.zeros((0, d))
     if len(factor):
-        back = linalg.cho_solve((factor, True), inner_ba @ weights, check_finite=False)
-        vectors -= background.combine(back, pencil.n_features)
-    return finish(pencil, values, vectors, "reduced")
+        back = -linalg.cho_solve((factor, True), inner_ba @ weights, check_finite=False)
+    # X u and Y u follow from the inner products, so one pass over the rows gives u, A u and B u.
+    along_a = inner_a @ weights + inner_ba.T @ back
+    along_b = inner_ba @ weights + inner_b @ back
+    from_a = target.combine(np.hstack([weights, along_a]), pencil.n_features)
+    from_b = background.combine(np.hstack([back, along_b]), pencil.n_features)
+    vectors = from_a[:, :d] + from_b[:, :d]
+    return finish(pencil, values, vectors, "reduced", images=(from_a[:, d:], from_b[:, d:] + ridge * vectors))
 
 
 def _solve_in_span(pencil: Pencil, target: _Stack, background: _Stack, inner: Float, d: int) -> Solution:
