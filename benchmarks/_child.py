@@ -56,11 +56,11 @@ def _process_peak_megabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
-def share_explained(own: np.ndarray, scores: np.ndarray) -> float:
+def share_explained(own: np.ndarray, scores: np.ndarray) -> float | None:
     """R² of the target's own factors given the scores, by least squares, averaged over the factors."""
     scores = np.asarray(np.real(scores), dtype=np.float64)
     if scores.ndim != 2 or not scores.size or not np.isfinite(scores).all():
-        return float("nan")
+        return None
     own = own - own.mean(axis=0)
     scores = scores - scores.mean(axis=0)
     scores /= np.maximum(np.abs(scores).max(axis=0), np.finfo(np.float64).tiny)
@@ -73,7 +73,8 @@ def _best_share(own: np.ndarray, scores: Any) -> float | None:
     if scores is None:
         return None
     views = scores if isinstance(scores, list) else [scores]
-    return max(share_explained(own, view) for view in views)
+    shares = [share_explained(own, view) for view in views]
+    return max((share for share in shares if share is not None), default=None)
 
 
 def _warm_up(side: Side, X: np.ndarray, Y: np.ndarray) -> None:
@@ -115,6 +116,9 @@ def main() -> None:
         except Exception as error:
             text = (str(error).strip().splitlines() or [""])[0]
             result = {"error": f"{type(error).__name__}: {text}"}
+            if isinstance(error, MemoryError) and arguments.memory_gigabytes:
+                # Whose limit it was has to be said: with more memory the side might have finished.
+                result["error"] = f"more than the {arguments.memory_gigabytes:.0f} GB allowed here; {result['error']}"
     print(json.dumps(result))
 
 

@@ -29,9 +29,11 @@ class Row:
     megabytes: list[float] = field(default_factory=list)
     r2: list[float] = field(default_factory=list)
     error: str | None = None
+    note: str | None = None
 
     def add(self, result: dict[str, Any]) -> None:
         """Take in one measurement: a line of a child, or why there is none."""
+        self.note = result.get("note", self.note)
         if "error" in result:
             self.error = result["error"]
             return
@@ -78,6 +80,7 @@ def machine() -> dict[str, str]:
     return {
         "CPU": f"{_cpu_model()}, {os.cpu_count()} cores",
         "memory": f"{memory:.0f} GB",
+        "load at start": f"{os.getloadavg()[0]:.2f}",
         "system": platform.platform(),
         "python": platform.python_version(),
         **{name: _version(name) for name in ("standout", "numpy", "scipy", "scikit-learn")},
@@ -157,7 +160,7 @@ def table(rows: list[Row]) -> str:
 
 
 def _cells(row: Row, limit: Row) -> tuple[str, ...]:
-    side = row.side if row.dtype == "float64" else f"{row.side}, {row.dtype}"
+    side = ", ".join(filter(None, (row.side, row.dtype if row.dtype != "float64" else None, row.note)))
     if not row.seconds:
         return row.case.shape, side, (row.error or "not measured")[:ERROR_WIDTH]
     ours = row.side == "standout"
@@ -177,10 +180,17 @@ def _number(value: float, digits: int = 2) -> str:
     return "-" if math.isnan(value) else f"{value:.{digits}f}"
 
 
+def _or_none(value: float) -> float | None:
+    """JSON has no NaN."""
+    return None if math.isnan(value) else value
+
+
 def as_dict(about: dict[str, str], rows: list[Row], bounds: list[Requirement]) -> dict[str, Any]:
     """Return everything measured, each repeat by itself, for a file that programs read."""
     return {
         "machine": about,
         "rows": [asdict(row) for row in rows],
-        "requirements": [asdict(bound) | {"verdict": bound.verdict} for bound in bounds],
+        "requirements": [
+            asdict(bound) | {"value": _or_none(bound.value), "verdict": bound.verdict} for bound in bounds
+        ],
     }

@@ -46,7 +46,7 @@ class NotInstallableError(Exception):
 def python_of(peer: Peer) -> Path:
     """Return the interpreter of the peer's environment, making the environment if it is not there yet."""
     folder = ENVIRONMENTS / peer.name
-    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    python = folder / "bin/python"
     stamp = folder / "installed"
     if stamp.exists() and stamp.read_text() == peer.requirement:
         return python

@@ -212,9 +212,9 @@ def test_no_piece_of_a_photograph_is_in_both_target_and_background():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_background": 1781}, r"n_target \+ n_background is 2081, but there are 2080 .* Ask"),
-        ({"n_target": 400}, r"digit 6 is 200, but there are 181 such images\. Ask"),
-        ({"digits": (6, 6)}, r"digits holds 6 twice, .* Give"),
+        ({"n_background": 1781}, r"n_target \+ n_background is 2081, but .* is 2080\. Ask"),
+        ({"n_target": 400}, r"digit 6 is 200, but .* is 181\. Ask"),
+        ({"digits": (6, 6)}, r"digits=\(6, 6\) names the same one twice\. Give"),
     ],
 )
 def test_more_images_than_there_are_is_an_error(arguments, message):

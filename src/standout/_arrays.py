@@ -28,6 +28,11 @@ UNCOPIED_BYTES = 128 * 2**20
 SPARSE_DENSITY = 0.03
 
 
+# NumPy gives `X.T @ X` to BLAS as a symmetric product, and OpenBLAS 0.3 with several threads can crash on one of
+# 17,500 columns or more. Beyond this size the product is made in panels, as a general one.
+SAFE_SYMMETRIC = 16384
+
+
 def is_sparse(rows: Rows) -> bool:
     """Tell whether the rows are a SciPy sparse matrix or array."""
     return bool(sparse.issparse(rows))
@@ -73,10 +78,22 @@ def weighted_sum(weights: Float, rows: Rows) -> Float:
     return total
 
 
-def row_blocks(rows: Rows, at_least: int = 1, n_bytes: int = BLOCK_BYTES) -> Iterator[Rows]:
+def self_product(rows: Rows) -> Float:
+    """Multiply the transposed rows with the rows."""
+    n_features = rows.shape[1]
+    if is_sparse(rows) or n_features <= SAFE_SYMMETRIC:
+        return dense(rows.T @ rows)
+    product = np.empty((n_features, n_features), dtype=rows.dtype)
+    for start in range(0, n_features, SAFE_SYMMETRIC // 4):
+        columns = slice(start, start + SAFE_SYMMETRIC // 4)
+        product[:, columns] = rows.T @ rows[:, columns]
+    return product
+
+
+def row_blocks(rows: Rows, at_least: int = 1, n_bytes: int | None = None) -> Iterator[Rows]:
     """Cut the rows into consecutive blocks of about `n_bytes` in float64, but of no fewer than `at_least` rows."""
     n_rows, n_features = rows.shape
-    size = max(n_bytes // (8 * max(n_features, 1)), at_least, 1)
+    size = max((n_bytes or BLOCK_BYTES) // (8 * max(n_features, 1)), at_least, 1)
     for start in range(0, n_rows, size):
         yield rows[start : start + size]
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils import check_array
 
@@ -28,8 +29,9 @@ class Batches:
         Column names of the first batch, once it has been read.
     """
 
-    def __init__(self, batches: Iterator[Any], name: str) -> None:
+    def __init__(self, batches: Iterator[Any], name: str, min_rows: int) -> None:
         self._batches = batches
+        self._min_rows = min_rows
         self.name = name
         self.columns: list[str] | None = None
 
@@ -45,20 +47,20 @@ class Batches:
             check_same_columns(rows.shape[1], columns, name, width, self.columns, "the first batch")
             n_rows += rows.shape[0]
             yield rows
-        if n_rows < 2:
+        if n_rows < self._min_rows:
             raise ValueError(
-                f"the {self.name} gave {n_rows} sample(s) in batches, but a variance needs at least 2. "
+                f"the {self.name} gave {n_rows} sample(s) in batches, but at least {self._min_rows} are needed. "
                 "An iterator can be read only once: pass a fresh one."
             )
 
 
-def open_dataset(data: Any, name: str) -> Rows | Batches:
+def open_dataset(data: Any, name: str, *, min_rows: int = 2) -> Rows | Batches:
     """Check one dataset: an array, a frame or a sparse matrix as rows, an iterator as batches."""
     if isinstance(data, Batches):
         return data
     if isinstance(data, Iterator):
-        return Batches(data, name)
-    return as_rows(data, name)
+        return Batches(data, name, min_rows)
+    return as_rows(data, name, min_rows=min_rows)
 
 
 def as_rows(data: Any, name: str, *, min_rows: int = 2, finite: bool = False) -> Rows:
@@ -74,8 +76,8 @@ def as_rows(data: Any, name: str, *, min_rows: int = 2, finite: bool = False) ->
             accept_sparse="csr",
             accept_large_sparse=True,
             dtype="numeric",
-            ensure_all_finite=finite,
-            ensure_min_samples=min_rows,
+            ensure_all_finite=False,
+            ensure_min_samples=0,
             ensure_min_features=1,
         )
     except (ValueError, TypeError) as error:
@@ -84,9 +86,17 @@ def as_rows(data: Any, name: str, *, min_rows: int = 2, finite: bool = False) ->
             raise ValueError(
                 f"the {name} has text in {_listed('column', text)}. Drop these columns or turn them into numbers."
             ) from None
-        raise type(error)(f"the {name} cannot be used: {error}") from None
+        # scikit-learn's message over several lines, as one.
+        raise type(error)(f"the {name} cannot be used: {' '.join(str(error).split())}") from None
+    if rows.shape[0] < min_rows:
+        raise ValueError(
+            f"the {name} has {rows.shape[0]} sample(s) (shape={rows.shape}), but at least {min_rows} are needed. "
+            "Give more rows."
+        )
     if rows.dtype.kind == "f" and rows.dtype.itemsize not in (4, 8):
         rows = rows.astype(np.float64)
+    if finite and not _all_finite(rows):
+        reject_non_finite(rows, name)
     return rows
 
 
@@ -273,6 +283,50 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> Float:
     return weights
 
 
+def check_groups(labels: Any, n_rows: int) -> npt.NDArray[np.intp]:
+    """Check a partition of rows, and give group numbers 0, 1, ... in place of its labels."""
+    values = np.asarray(labels)
+    if values.ndim != 1 or values.size != n_rows:
+        raise ValueError(f"labels has shape {values.shape}, but there are {n_rows} rows. Give one label per row.")
+    if any(value is None or value != value for value in values.tolist()):
+        raise ValueError("labels has missing values, but every row must belong to a group. Drop those rows.")
+    try:
+        _, groups = np.unique(values, return_inverse=True)
+    except TypeError:
+        raise TypeError("labels mixes types that cannot be sorted. Give all strings or all integers.") from None
+    return groups
+
+
+def check_several_groups(n_groups: int) -> None:
+    """Refuse a partition into one group where groups are to be told apart."""
+    if n_groups < 2:
+        raise ValueError("labels has 1 distinct value, but an error needs at least 2. Give rows of several groups.")
+
+
+def check_spread(total: float, name: str) -> None:
+    """Refuse data without any variance where variance is the measure."""
+    if total == 0:
+        raise ValueError(f"the {name} have no variance: all rows are equal. Give rows that differ.")
+
+
+def check_nonzero(lengths: Float, name: str) -> None:
+    """Refuse directions that are all zero."""
+    if not np.any(lengths):
+        raise ValueError(f"the {name} are all zero, which span nothing. Give at least one nonzero row.")
+
+
+def check_enough(wanted: int, available: int, what: str, stock: str, remedy: str) -> None:
+    """Refuse to give more than there is."""
+    if wanted > available:
+        raise ValueError(f"{what} is {wanted}, but {stock} is {available}. {remedy}")
+
+
+def check_different(values: Sequence[Any], name: str) -> None:
+    """Refuse a choice in which a value stands twice."""
+    if len(set(values)) < len(values):
+        raise ValueError(f"{name}={tuple(values)} names the same one twice. Give different ones.")
+
+
 def reject_iterator(data: Any, method: str) -> None:
     """Refuse an iterator where the rows are needed more than once."""
     if isinstance(data, Iterator):
@@ -302,6 +356,13 @@ def _is_numeric(column: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
+
+
+def _all_finite(rows: Rows) -> bool:
+    numbers = rows.data if is_sparse(rows) else rows
+    # A finite sum needs finite terms, and takes no copy; the reverse fails only where the sum overflows.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.sum(numbers)) or np.isfinite(numbers).all())
 
 
 def _first_non_finite(rows: Rows) -> tuple[Any, Any]:

@@ -24,9 +24,9 @@ def principal(target: Moments) -> Pencil:
     --------
     >>> import numpy as np
     >>> from standout import contrast, moments, pencil
-    >>> X = np.diag([3.0, 2.0, 1.0])
-    >>> pencil.solve(contrast.principal(moments.gather(X)), 1).vectors.round(3).ravel()
-    array([ 0.881, -0.467, -0.072])
+    >>> X = np.array([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    >>> pencil.solve(contrast.principal(moments.gather(X)), 1).values
+    array([4.5])
     """
     d = target.n_features
     return Pencil(Form(d, ((1.0, target),)), Form(d, (), ridge=1.0))

@@ -1,8 +1,8 @@
 """Data in which something stands out, with the answer known: what a method should find."""
 
 from standout.datasets._contrast import Contrast, FactorModel, ImageContrast
-from standout.datasets.images import make_digits_over_photographs
-from standout.datasets.synthetic import (
+from standout.datasets._images import make_digits_over_photographs
+from standout.datasets._synthetic import (
     make_circles_one_background,
     make_circles_two_backgrounds,
     make_factor_model,

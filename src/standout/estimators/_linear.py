@@ -13,7 +13,7 @@ from standout import contrast
 from standout._arrays import Float, is_single
 from standout._validation import Batches, check_n_components, check_same_columns
 from standout.moments import Moments, gather, ledoit_wolf
-from standout.moments.gather import Kind
+from standout.moments._gather import Kind
 from standout.pencil import Solution, choose_solver, solve
 
 KIND_FOR_SOLVER: dict[str, Kind] = {

@@ -177,7 +177,9 @@ def finish(
     vectors, a_vectors, b_vectors = vectors * scale, a_vectors * scale, b_vectors * scale
     finite_values = np.where(infinite, 0.0, values)
     difference = np.where(infinite, b_vectors, a_vectors - finite_values * b_vectors)
-    size = np.linalg.norm(a_vectors, axis=0)
+    # Beside the leading value a value of zero is never exact: its residual is judged at the leading value's size.
+    leading = float(np.max(finite_values, initial=0.0)) * np.sqrt(np.finfo(np.float64).eps)
+    size = np.maximum(np.linalg.norm(a_vectors, axis=0), leading * np.linalg.norm(b_vectors, axis=0))
     residuals = np.linalg.norm(difference, axis=0) / np.where(size > 0, size, 1.0)
     return Solution(
         values=values,

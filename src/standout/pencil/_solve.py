@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from standout._validation import check_formable
 from standout.pencil._choice import FORMED_SIZE, choose_solver
+from standout.pencil._dense import solve_dense
+from standout.pencil._lanczos import solve_lanczos
+from standout.pencil._lobpcg import solve_lobpcg
 from standout.pencil._record import NotDefiniteError, Pencil, Solution
-from standout.pencil.dense import solve_dense
-from standout.pencil.lanczos import solve_lanczos
-from standout.pencil.lobpcg import solve_lobpcg
-from standout.pencil.reduced import solve_reduced
-from standout.pencil.root import solve_root
+from standout.pencil._reduced import solve_reduced
+from standout.pencil._root import solve_root
 
 
 def solve(pencil: Pencil, n_components: int, *, solver: str = "auto", seed: int = 0) -> Solution:

@@ -5,6 +5,7 @@ import numpy.typing as npt
 from scipy import ndimage
 from sklearn.datasets import load_digits, load_sample_images
 
+from standout._validation import check_different, check_enough
 from standout.datasets._contrast import ImageContrast
 
 Floats = npt.NDArray[np.float64]
@@ -22,7 +23,7 @@ def make_digits_over_photographs(
     intensity: float = 0.5,
     random_state: int | np.random.Generator | None = 0,
 ) -> ImageContrast:
-    """Ask whether a method sees handwritten digits through the photographs they are laid over.
+    """Does a method see handwritten digits through the photographs they are laid over?
 
     The recipe of the paper's Table I without a download. Target images are digits of two kinds added to pieces of two
     photographs, background images are other pieces of the same photographs. Pieces are squares of 16 x 16 pixels on a
@@ -59,12 +60,12 @@ def make_digits_over_photographs(
     >>> images.target.shape, images.backgrounds[0].shape, images.image_shape
     ((300, 256), (1500, 256), (16, 16))
     """
-    if digits[0] == digits[1]:
-        raise ValueError(f"digits holds {digits[0]} twice, but the groups must differ. Give two different digits.")
+    check_different(digits, "digits")
     rng = np.random.default_rng(random_state)
     pieces = _photograph_pieces()
-    _check_enough(n_target + n_background, len(pieces), "n_target + n_background", "pieces of photographs")
-    pieces = pieces[rng.permutation(len(pieces))[: n_target + n_background]]
+    n_pieces = n_target + n_background
+    check_enough(n_pieces, len(pieces), "n_target + n_background", "the number of pieces", "Ask for fewer images.")
+    pieces = pieces[rng.permutation(len(pieces))[:n_pieces]]
     n_first = n_target // 2
     labels = np.repeat(digits, [n_first, n_target - n_first])
     handwriting = np.vstack([_handwriting(digit, int((labels == digit).sum()), rng) for digit in digits])
@@ -98,13 +99,8 @@ def _handwriting(digit: int, count: int, rng: np.random.Generator) -> Floats:
     """Different images of one digit, flattened, pen strokes in 0..1."""
     collection = load_digits()
     images = collection.images[collection.target == digit] / 16.0
-    _check_enough(count, len(images), f"the number of images of digit {digit}", "such images")
+    check_enough(count, len(images), f"the number of images of digit {digit}", "that in stock", "Ask for fewer images.")
     chosen = images[rng.permutation(len(images))[:count]]
     factor = _SIDE / chosen.shape[1]
     enlarged: Floats = ndimage.zoom(chosen, (1.0, factor, factor), order=1, mode="nearest", grid_mode=True)
     return enlarged.reshape(count, -1)
-
-
-def _check_enough(wanted: int, available: int, what: str, stock: str) -> None:
-    if wanted > available:
-        raise ValueError(f"{what} is {wanted}, but there are {available} {stock}. Ask for fewer images.")

@@ -12,9 +12,9 @@ from scipy import sparse
 from standout._arrays import BLOCK_BYTES, Rows, is_sparse
 from standout._validation import Batches, open_dataset, reject_non_finite
 from standout.moments._base import Moments
-from standout.moments.root import gather_root
-from standout.moments.rows import RowMoments
-from standout.moments.scatter import gather_scatter
+from standout.moments._root import gather_root
+from standout.moments._rows import RowMoments
+from standout.moments._scatter import gather_scatter
 
 Kind = Literal["auto", "scatter", "root", "rows"]
 
@@ -52,7 +52,7 @@ def gather(data: Any, *, kind: Kind = "auto", norms: bool = False, single: bool 
     >>> np.allclose(gather(batches).covariance(), gather(X).covariance())
     True
     """
-    dataset = open_dataset(data, name)
+    dataset = open_dataset(data, name, min_rows=1)
     # An infinity makes NaN on its way through; it is looked for at the end, where looking is cheap.
     with np.errstate(invalid="ignore", over="ignore"):
         if isinstance(dataset, Batches):

@@ -7,8 +7,8 @@ from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from standout._arrays import Float
+from standout.pencil._dense import cholesky_factor, solve_dense
 from standout.pencil._record import Pencil, Solution, finish
-from standout.pencil.dense import cholesky_factor, solve_dense
 
 
 def solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from standout._validation import check_enough
 from standout.datasets._contrast import Contrast, FactorModel
 
 Floats = npt.NDArray[np.float64]
@@ -14,7 +15,7 @@ Seed = int | np.random.Generator | None
 def make_circles_one_background(
     n_target: int = 300, n_background: int = 150, *, noise_variance: float = 0.1, random_state: Seed = 0
 ) -> Contrast:
-    """Ask whether a method finds groups that no linear view shows.
+    """Does a method find groups that no linear view shows?
 
     The data of the paper's first KdPCA test, in four dimensions. In the first two the target lies on circles of radius
     1 (first half of the rows) and 6 (second half), in the last two on one of radius 10. The background has circles of
@@ -58,7 +59,7 @@ def make_circles_one_background(
 def make_circles_two_backgrounds(
     n_target: int = 300, n_background: int = 150, *, noise_variance: float = 0.1, random_state: Seed = 0
 ) -> Contrast:
-    """Ask whether a method finds groups that no linear view and no single background shows.
+    """Does a method find groups that no linear view and no single background shows?
 
     The data of the paper's KMdPCA test, in six dimensions. In the first two the target lies on circles of radius 1
     (first half of the rows) and 6 (second half), in the next two pairs on circles of radii 20 and 12. The backgrounds
@@ -100,7 +101,7 @@ def make_circles_two_backgrounds(
 
 
 def make_gaussians_two_backgrounds(n_target: int = 300, n_background: int = 150, *, random_state: Seed = 0) -> Contrast:
-    """Ask whether a method finds groups that no single background shows.
+    """Does a method find groups that no single background shows?
 
     The data of the paper's first MdPCA test: three blocks of five dimensions. In the first block the target's halves
     are Gaussian with mean 0 and spread 1, and with mean 8 and spread 2; in the other two, spreads of 10 and 20 drown
@@ -154,7 +155,7 @@ def make_factor_model(
     specific_variance: float | Sequence[float] = 16.0,
     random_state: Seed = 0,
 ) -> FactorModel:
-    """Ask whether a method recovers the directions that only the target has.
+    """Does a method recover the directions that only the target has?
 
     The model of the paper's optimality result (Theorem 3): a background row is ``m_y + U_b psi + e`` as in eq. (y), a
     target row ``m_x + U_b chi_b + U_s chi_s + e`` as in eq. (x), with orthonormal ``[U_b, U_s]``, Gaussian factors and
@@ -195,10 +196,7 @@ def make_factor_model(
     0.002
     """
     n_directions = n_shared + n_specific
-    if n_directions > n_features:
-        raise ValueError(
-            f"n_shared + n_specific is {n_directions}, but n_features is {n_features}. Ask for fewer directions."
-        )
+    check_enough(n_directions, n_features, "n_shared + n_specific", "n_features", "Ask for fewer directions.")
     rng = np.random.default_rng(random_state)
     directions = np.linalg.qr(rng.standard_normal((n_features, n_directions))).Q.T
     shared, specific = directions[:n_shared], directions[n_shared:]

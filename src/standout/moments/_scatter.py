@@ -9,7 +9,6 @@ import numpy as np
 from scipy import linalg
 
 from standout._arrays import (
-    BLOCK_BYTES,
     UNCOPIED_BYTES,
     Array,
     Float,
@@ -20,6 +19,7 @@ from standout._arrays import (
     is_single,
     is_thin,
     row_blocks,
+    self_product,
     squared_lengths,
     weighted_sum,
 )
@@ -135,7 +135,7 @@ def gather_scatter(rows: Rows, *, norms: bool = False, single: bool = True) -> S
 def _parts(rows: Rows, norms: bool, single: bool) -> Iterator[ScatterMoments]:
     """Give the moments of one block after the other."""
     centre = single
-    for block in row_blocks(rows, n_bytes=UNCOPIED_BYTES if is_plain(rows) else BLOCK_BYTES):
+    for block in row_blocks(rows, n_bytes=UNCOPIED_BYTES if is_plain(rows) else None):
         numbers = dense(block) if single else double(dense(block))
         part = None if centre else _scatter_uncentred(numbers, norms)
         if part is not None:
@@ -162,7 +162,7 @@ def centred_block(block: Array) -> tuple[Array, Float]:
 
 def _scatter_centred(block: Array, norms: bool) -> ScatterMoments:
     centred, mean = centred_block(block)
-    scatter = double(centred.T @ centred)
+    scatter = double(self_product(centred))
     sums = None
     if norms:
         lengths = squared_lengths(centred)
@@ -173,7 +173,7 @@ def _scatter_centred(block: Array, norms: bool) -> ScatterMoments:
 def _scatter_uncentred(block: Rows, norms: bool) -> ScatterMoments | None:
     """Multiply first and correct for the mean afterwards; None where that would cost accuracy."""
     count = block.shape[0]
-    product = dense(block.T @ block)
+    product = self_product(block)
     mean = weighted_sum(np.ones(count), block) / count
     squares = np.diagonal(product) / count
     if not np.all(mean**2 <= UNCENTRED_LIMIT / (1.0 + UNCENTRED_LIMIT) * squares):

@@ -10,7 +10,7 @@ from scipy import linalg
 from standout._arrays import Float
 from standout.moments import Moments, RootMoments, RowMoments
 from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, finish
-from standout.pencil.root import solve_root
+from standout.pencil._root import solve_root
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,12 +20,13 @@ from standout._arrays import (
     is_sparse,
     is_thin,
     row_blocks,
+    self_product,
     squared_lengths,
     weighted_sum,
 )
 from standout.moments._base import Moments, NormSums
-from standout.moments.root import gather_root
-from standout.moments.scatter import UNCENTRED_LIMIT, centred_block, gather_scatter
+from standout.moments._root import gather_root
+from standout.moments._scatter import UNCENTRED_LIMIT, centred_block, gather_scatter
 
 
 class RowMoments(Moments):
@@ -132,7 +133,7 @@ class RowMoments(Moments):
     def gram(self, other: RowMoments) -> Float:
         """Give the inner products of the centred rows with those of another dataset: ``Z Z'ᵀ``."""
         if self._correctable and other._correctable:
-            gram = np.vstack([np.hstack([dense(mine @ theirs.T) for theirs in other.blocks]) for mine in self.blocks])
+            gram = np.vstack([np.hstack([_inner(mine, theirs) for theirs in other.blocks]) for mine in self.blocks])
             # The means of a Gram matrix are the inner products with the mean row: centring needs no other pass.
             gram -= gram.mean(axis=1, keepdims=True)
             gram -= gram.mean(axis=0, keepdims=True)
@@ -140,8 +141,7 @@ class RowMoments(Moments):
         gram = np.zeros((self.count, other.count))
         for columns in column_slices(self.count + other.count, self.n_features):
             mine = self._centred_columns(columns)
-            theirs = mine if other is self else other._centred_columns(columns)
-            gram += mine @ theirs.T
+            gram += self_product(mine.T) if other is self else mine @ other._centred_columns(columns).T
         return gram
 
     def __add__(self, other: Moments) -> Moments:
@@ -196,6 +196,10 @@ class RowMoments(Moments):
             return float(product.multiply(product).sum()) - 2.0 * cross + float(mean @ mean) * float(some @ some)
         part = self.combine(double(self._centred_columns(columns))) / self.count
         return float(np.vdot(part, part))
+
+
+def _inner(first: Rows, second: Rows) -> Float:
+    return self_product(first.T) if first is second else dense(first @ second.T)
 
 
 def _pieces(blocks: tuple[Rows, ...]) -> Iterator[Rows]:

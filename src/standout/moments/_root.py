@@ -9,7 +9,7 @@ import numpy as np
 
 from standout._arrays import Float, Rows, dense, double, row_blocks, squared_lengths, weighted_sum
 from standout.moments._base import Moments, NormSums
-from standout.moments.scatter import centred_block
+from standout.moments._scatter import ScatterMoments, centred_block
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,10 +85,11 @@ class RootMoments(Moments):
         """Give the moments of both datasets taken as one."""
         if not isinstance(other, Moments):
             return NotImplemented
-        if not isinstance(other, RootMoments):
+        if isinstance(other, ScatterMoments):
             return other + self
         count, mean, step, weight = self._merged_mean(other)
-        root = _compressed([self.scatter_root, other.scatter_root, np.sqrt(weight) * step[np.newaxis]])
+        theirs = other.scatter_root if isinstance(other, RootMoments) else np.sqrt(other.count) * other.root()
+        root = _compressed([self.scatter_root, theirs, np.sqrt(weight) * step[np.newaxis]])
         return RootMoments(count, mean, root, max(self.precision, other.precision), self._merged_norms(other, mean))
 
 

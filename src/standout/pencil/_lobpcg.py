@@ -16,8 +16,12 @@ from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, fi
 GUARD = 6
 # Rank of the low-rank picture of B that preconditions the iterations.
 SKETCH = 64
-TOLERANCE = 1e-9
-MOST_ITERATIONS = 1000
+# Iterations between looks at the wanted vectors, and the most looks.
+ROUND = 20
+MOST_ROUNDS = 30
+# Relative residuals: the value's error goes with the square.
+TOLERANCE = 1e-6
+ACCEPTABLE = 1e-4
 
 
 def solve_lobpcg(pencil: Pencil, n_components: int, seed: int) -> Solution:
@@ -31,37 +35,42 @@ def solve_lobpcg(pencil: Pencil, n_components: int, seed: int) -> Solution:
     Warns
     -----
     ConvergenceWarning
-        Where the residual is still large after `MOST_ITERATIONS` iterations.
+        Where the residual is still large after the last round of iterations.
     """
     size = pencil.n_features
     if pencil.b.ridge == 0.0 and sum(moments.count - 1 for _, moments in pencil.b.terms) < size:
         raise NotDefiniteError
     width = min(n_components + GUARD, max(size // 5, n_components))
     rng = np.random.default_rng(seed)
-    # One application of A on random vectors turns them towards its range.
-    start = pencil.a.apply(rng.standard_normal((size, width)))
-    # SciPy's tolerance is for |A u - λ B u| with uᵀBu = 1, which has the size of λ times the root of B's.
-    size_of_b = float(np.sqrt(np.mean(pencil.b.diagonal)))
-    scale = size_of_b * float(np.max(pencil.a.value(start) / pencil.b.value(start)))
-    with warnings.catch_warnings():
-        # SciPy warns of the guard vectors, too; the wanted ones are judged below.
-        warnings.simplefilter("ignore")
-        values, vectors = lobpcg(
-            _operator(pencil.a),
-            start,
-            B=None if _is_identity(pencil.b) else _operator(pencil.b),
-            M=_preconditioner(pencil.b, rng),
-            largest=True,
-            tol=TOLERANCE * scale,
-            maxiter=MOST_ITERATIONS,
-        )
-    order = np.argsort(-values, kind="stable")[:n_components]
-    vectors = vectors[:, order]
-    values = pencil.a.value(vectors) / pencil.b.value(vectors)
-    solution = finish(pencil, values, vectors, "lobpcg")
-    if not np.all(solution.residuals < 1e-4):
+    vectors = rng.standard_normal((size, width))
+    # One application of A turns the random vectors towards its range.
+    vectors += pencil.a.apply(vectors) / np.mean(pencil.a.diagonal)
+    preconditioner = _preconditioner(pencil.b, rng)
+    last = np.inf
+    for _ in range(MOST_ROUNDS):
+        with warnings.catch_warnings():
+            # SciPy warns of the guard vectors, which need not converge; the wanted ones are judged here.
+            warnings.simplefilter("ignore")
+            values, vectors = lobpcg(
+                _operator(pencil.a),
+                vectors,
+                B=None if _is_identity(pencil.b) else _operator(pencil.b),
+                M=preconditioner,
+                largest=True,
+                tol=0.0,
+                maxiter=ROUND,
+            )
+        order = np.argsort(-values, kind="stable")
+        wanted = vectors[:, order[:n_components]]
+        solution = finish(pencil, pencil.a.value(wanted) / pencil.b.value(wanted), wanted, "lobpcg")
+        worst = float(np.max(solution.residuals))
+        # Below what is acceptable, a round that gains little has met the rounding of the products.
+        if worst < TOLERANCE or 0.5 * last < worst < ACCEPTABLE:
+            return solution
+        last = worst
+    if not np.all(solution.residuals < ACCEPTABLE):
         warnings.warn(
-            f"the lobpcg solver stopped at residuals of {np.max(solution.residuals):.1e} after {MOST_ITERATIONS} "
+            f"the lobpcg solver stopped at residuals of {np.max(solution.residuals):.1e} after {MOST_ROUNDS * ROUND} "
             "iterations. Use more shrinkage, which makes the problem easier, or another solver.",
             ConvergenceWarning,
             stacklevel=2,

@@ -118,10 +118,10 @@ class DiscriminativePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     >>> background = rng.normal(size=(500, 4)) * [10, 1, 1, 1]
     >>> target = rng.normal(size=(500, 4)) * [10, 1, 1, 3]
     >>> dpca = DiscriminativePCA(n_components=1).fit(target, background=background)
-    >>> dpca.components_.round(1)
-    array([[0. , 0. , 0.1, 1. ]])
+    >>> np.argmax(np.abs(dpca.components_))
+    np.int64(3)
     >>> dpca.eigenvalues_.round(1)
-    array([8.4])
+    array([8.1])
     """
 
     __metadata_request__fit = {"background": True}  # noqa: RUF012
