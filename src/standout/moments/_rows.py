@@ -166,18 +166,17 @@ class RowMoments(Moments):
         nothing = np.zeros(self.n_features)
         for piece in _pieces(self.blocks):
             for part in row_blocks(piece):
-                numbers = double(dense(part))
-                origin = numbers[0].copy()
-                yield (numbers - origin) - (self.mean - origin), nothing
+                yield np.subtract(dense(part), self.mean, dtype=np.float64), nothing
 
     def _centred_columns(self, columns: slice) -> Array:
-        """Give a dense, centred copy of a slice of columns."""
-        block = np.vstack([dense(block[:, columns]) for block in self.blocks])
-        if not self.single:
-            block = double(block)
-        origin = block[0].copy()
-        centred: Array = block - origin
-        centred -= (self.mean[columns] - origin).astype(centred.dtype)
+        """Give a dense copy of a slice of columns, centred in float64 whatever the precision of the copy."""
+        parts = [dense(block[:, columns]) for block in self.blocks]
+        centred = np.empty((self.count, parts[0].shape[1]), dtype=np.float32 if self.single else np.float64)
+        start = 0
+        for part in parts:
+            out = centred[start : start + len(part)]
+            np.subtract(part, self.mean[columns], out=out, dtype=np.float64, casting="same_kind")
+            start += len(part)
         return centred
 
     def _squared_lengths(self) -> Float:

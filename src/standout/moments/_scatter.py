@@ -26,8 +26,8 @@ from standout._arrays import (
 from standout.moments._base import Moments, NormSums
 
 # Rows are multiplied as they are while each column's squared mean stays below this many times its variance. The
-# correction afterwards then loses at most a factor 1 + 16 of float64's precision, and no centred copy is needed.
-UNCENTRED_LIMIT = 16.0
+# correction afterwards then loses at most two of float64's sixteen digits, and no centred copy is needed.
+UNCENTRED_LIMIT = 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +135,8 @@ def gather_scatter(rows: Rows, *, norms: bool = False, single: bool = True) -> S
 def _parts(rows: Rows, norms: bool, single: bool) -> Iterator[ScatterMoments]:
     """Give the moments of one block after the other."""
     centre = single
-    for block in row_blocks(rows, n_bytes=UNCOPIED_BYTES if is_plain(rows) else None):
+    enough = 2 * rows.shape[1]
+    for block in row_blocks(rows, at_least=enough, n_bytes=UNCOPIED_BYTES if is_plain(rows) else None):
         numbers = dense(block) if single else double(dense(block))
         part = None if centre else _scatter_uncentred(numbers, norms)
         if part is not None:
@@ -143,7 +144,7 @@ def _parts(rows: Rows, norms: bool, single: bool) -> Iterator[ScatterMoments]:
             continue
         # Once a block has a mean too large for a correction afterwards, the following ones will have it too.
         centre = True
-        for copied in row_blocks(numbers, at_least=2 * rows.shape[1]):
+        for copied in row_blocks(numbers, at_least=enough):
             yield _scatter_centred(copied, norms)
 
 
@@ -189,6 +190,7 @@ def _scatter_uncentred(block: Rows, norms: bool) -> ScatterMoments | None:
 
 def _rank_one(matrix: Float, weight: float, vector: Float) -> None:
     """Add ``weight * vector vectorᵀ`` to a symmetric matrix in place."""
-    # BLAS works in place on Fortran order only; of a symmetric matrix the transpose will do.
-    fortran = matrix if matrix.flags.f_contiguous else matrix.T
-    linalg.blas.dger(weight, vector, vector, a=fortran, overwrite_a=True)
+    # Not by SciPy's BLAS: it has threads of its own, which go on spinning beside those of NumPy's next product.
+    weighted = weight * vector
+    for start in range(0, len(vector), 256):
+        matrix[start : start + 256] += np.multiply.outer(weighted[start : start + 256], vector)

@@ -40,6 +40,6 @@ def ledoit_wolf(moments: Moments) -> float:
     dispersion = squared_norm - moments.total_variance**2 / n_features
     noise = (quartic / n_rows - squared_norm) / n_rows
     # A covariance that is a multiple of the identity already, up to rounding, stays what it is under any shrinkage.
-    if dispersion <= n_features * np.finfo(np.float64).eps * squared_norm or noise <= 0.0:
+    if dispersion <= 16 * n_features * np.finfo(np.float64).eps * squared_norm or noise <= 0.0:
         return 0.0
     return float(min(noise / dispersion, 1.0))
