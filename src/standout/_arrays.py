@@ -2,6 +2,10 @@
 
 Inside the library a dataset is *rows*: a NumPy array or a SciPy CSR matrix, of any real dtype, never copied as a
 whole. Everything that must look inside one (its blocks, its precision, its density) asks here.
+
+Large products go through SciPy's BLAS, not through ``@``. NumPy and SciPy each bring a BLAS with threads of its own,
+and the threads of one go on spinning for a while after a product: a factorisation by the other, started meanwhile, was
+seen to take 20 times as long on two cores. Factorisations are SciPy's, so products are as well.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
+from scipy import linalg, sparse
 
 Array: TypeAlias = npt.NDArray[Any]
 Float: TypeAlias = npt.NDArray[np.float64]
@@ -28,8 +32,8 @@ UNCOPIED_BYTES = 128 * 2**20
 SPARSE_DENSITY = 0.03
 
 
-# NumPy gives `X.T @ X` to BLAS as a symmetric product, and OpenBLAS 0.3 with several threads can crash on one of
-# 17,500 columns or more. Beyond this size the product is made in panels, as a general one.
+# OpenBLAS 0.3 with several threads can crash on a symmetric product of 17,500 columns or more. Beyond this size the
+# product is made in panels, as a general one.
 SAFE_SYMMETRIC = 16384
 
 
@@ -59,8 +63,8 @@ def double(rows: Rows) -> Rows:
 
 
 def is_plain(rows: Rows) -> bool:
-    """Tell whether the rows can be multiplied in float64 as they are."""
-    return not is_sparse(rows) and rows.dtype == np.float64
+    """Tell whether blocks of the rows can be multiplied in float64 as they are, without any copy."""
+    return not is_sparse(rows) and rows.dtype == np.float64 and bool(rows.flags.c_contiguous)
 
 
 def squared_lengths(rows: Rows) -> Float:
@@ -81,13 +85,55 @@ def weighted_sum(weights: Float, rows: Rows) -> Float:
 def self_product(rows: Rows) -> Float:
     """Multiply the transposed rows with the rows."""
     n_features = rows.shape[1]
-    if is_sparse(rows) or n_features <= SAFE_SYMMETRIC:
+    if is_sparse(rows):
         return dense(rows.T @ rows)
-    product = np.empty((n_features, n_features), dtype=rows.dtype)
+    if n_features <= SAFE_SYMMETRIC:
+        syrk = linalg.get_blas_funcs("syrk", (rows,))
+        matrix, is_transpose = _layout(rows)
+        lower = syrk(1.0, matrix, trans=not is_transpose, lower=True)
+        _mirror(lower)
+        return lower.T
+    whole = np.empty((n_features, n_features), dtype=rows.dtype)
     for start in range(0, n_features, SAFE_SYMMETRIC // 4):
         columns = slice(start, start + SAFE_SYMMETRIC // 4)
-        product[:, columns] = rows.T @ rows[:, columns]
-    return product
+        whole[:, columns] = product(rows.T, rows[:, columns])
+    return whole
+
+
+def product(first: Rows, second: Array) -> Array:
+    """Multiply two matrices."""
+    if is_sparse(first) or is_sparse(second):
+        return dense(first @ second)
+    gemm = linalg.get_blas_funcs("gemm", (first, second))
+    one, other = _layout(first), _layout(second)
+    result: Array = gemm(1.0, one[0], other[0], trans_a=one[1], trans_b=other[1])
+    return result
+
+
+def inner(first: Float, second: Float) -> float:
+    """Multiply two vectors; without BLAS, whose threads are not worth waking for it."""
+    return float(np.einsum("i,i->", first, second))
+
+
+def sum_of_squares(numbers: Array) -> float:
+    """Sum the squares of all numbers."""
+    flat = np.ravel(numbers, order="K")
+    return inner(flat, flat)
+
+
+def _layout(matrix: Array) -> tuple[Array, bool]:
+    """Give the matrix in BLAS's column-major order, or its transpose and the word that it is one."""
+    return (matrix, False) if matrix.flags.f_contiguous else (matrix.T, True)
+
+
+def _mirror(lower: Array) -> None:
+    """Copy the lower triangle of a matrix to the upper one, in panels that fit the cache."""
+    size = len(lower)
+    for start in range(0, size, 256):
+        stop = min(start + 256, size)
+        corner = lower[start:stop, start:stop]
+        corner[:] = np.tril(corner) + np.tril(corner, -1).T
+        lower[start:stop, stop:] = lower[stop:, start:stop].T
 
 
 def row_blocks(rows: Rows, at_least: int = 1, n_bytes: int | None = None) -> Iterator[Rows]:

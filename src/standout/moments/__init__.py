@@ -3,8 +3,8 @@
 from standout.moments._base import Moments, NormSums
 from standout.moments._gather import gather
 from standout.moments._root import RootMoments
-from standout.moments._rows import RowMoments
+from standout.moments._rows import RowMoments, joint_gram
 from standout.moments._scatter import ScatterMoments
 from standout.moments._shrinkage import ledoit_wolf
 
-__all__ = ["Moments", "NormSums", "RootMoments", "RowMoments", "ScatterMoments", "gather", "ledoit_wolf"]
+__all__ = ["Moments", "NormSums", "RootMoments", "RowMoments", "ScatterMoments", "gather", "joint_gram", "ledoit_wolf"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from standout._arrays import Float
+from standout._arrays import Float, inner
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,11 +33,11 @@ class NormSums:
 
         `trace` is the trace of their scatter, `scatter_shift` the scatter times `shift`.
         """
-        length = float(shift @ shift)
+        length = inner(shift, shift)
         quartic = (
             self.quartic
-            + 4.0 * float(self.cubic @ shift)
-            + 4.0 * float(shift @ scatter_shift)
+            + 4.0 * inner(self.cubic, shift)
+            + 4.0 * inner(shift, scatter_shift)
             + 2.0 * length * trace
             + count * length**2
         )
@@ -46,12 +46,12 @@ class NormSums:
 
     def unshifted(self, shift: Float, count: int, trace: float, scatter_shift: Float) -> NormSums:
         """Undo `shifted`: from the sums over ``z + shift`` to those over the centred z."""
-        length = float(shift @ shift)
+        length = inner(shift, shift)
         cubic = self.cubic - (trace + count * length) * shift - 2.0 * scatter_shift
         quartic = (
             self.quartic
-            - 4.0 * float(cubic @ shift)
-            - 4.0 * float(shift @ scatter_shift)
+            - 4.0 * inner(cubic, shift)
+            - 4.0 * inner(shift, scatter_shift)
             - 2.0 * length * trace
             - count * length**2
         )

@@ -7,7 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from standout._arrays import Float, Rows, dense, double, row_blocks, squared_lengths, weighted_sum
+from standout._arrays import (
+    Float,
+    Rows,
+    dense,
+    double,
+    product,
+    row_blocks,
+    self_product,
+    squared_lengths,
+    sum_of_squares,
+    weighted_sum,
+)
 from standout.moments._base import Moments, NormSums
 from standout.moments._scatter import ScatterMoments, centred_block
 
@@ -55,8 +66,7 @@ class RootMoments(Moments):
     @property
     def squared_norm(self) -> float:
         """Squared Frobenius norm of the covariance."""
-        gram = self.scatter_root @ self.scatter_root.T
-        return float(np.vdot(gram, gram)) / self.count**2
+        return sum_of_squares(self_product(self.scatter_root.T)) / self.count**2
 
     @property
     def root_level(self) -> float:
@@ -65,7 +75,7 @@ class RootMoments(Moments):
 
     def covariance(self) -> Float:
         """Give the covariance matrix."""
-        return self.scatter_root.T @ self.scatter_root / self.count
+        return self_product(self.scatter_root) / self.count
 
     def root(self) -> Float:
         """Give R with ``RᵀR`` the covariance."""
@@ -73,12 +83,11 @@ class RootMoments(Moments):
 
     def apply(self, U: Float) -> Float:
         """Multiply the covariance with the columns of U."""
-        product: Float = self.scatter_root.T @ (self.scatter_root @ U) / self.count
-        return product
+        return product(self.scatter_root.T, product(self.scatter_root, U)) / self.count
 
     def variance(self, U: Float) -> Float:
         """Give the variance of the data along each column of U."""
-        projected = self.scatter_root @ U
+        projected = product(self.scatter_root, U)
         return np.einsum("ij,ij->j", projected, projected) / self.count
 
     def __add__(self, other: Moments) -> Moments:
@@ -101,7 +110,7 @@ def gather_root(rows: Rows, *, norms: bool = False) -> RootMoments:
         sums = None
         if norms:
             lengths = squared_lengths(centred)
-            sums = NormSums(weighted_sum(lengths, centred), float(lengths @ lengths))
+            sums = NormSums(weighted_sum(lengths, centred), sum_of_squares(lengths))
         part = RootMoments(len(centred), mean, _compressed([centred]), norms=sums)
         total = part if total is None else total + part
     assert isinstance(total, RootMoments)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property, reduce
 from operator import add
 
@@ -15,13 +15,16 @@ from standout._arrays import (
     column_slices,
     dense,
     double,
+    inner,
     is_plain,
     is_single,
     is_sparse,
     is_thin,
+    product,
     row_blocks,
     self_product,
     squared_lengths,
+    sum_of_squares,
     weighted_sum,
 )
 from standout.moments._base import Moments, NormSums
@@ -51,7 +54,7 @@ class RowMoments(Moments):
     >>> from standout.moments import gather
     >>> X = np.random.default_rng(0).normal(size=(3, 1000))
     >>> moments = gather(X, kind="rows")
-    >>> moments.gram(moments).shape
+    >>> moments.self_gram.shape
     (3, 3)
     """
 
@@ -71,25 +74,24 @@ class RowMoments(Moments):
     def norms(self) -> NormSums:  # type: ignore[override]
         """What Ledoit-Wolf shrinkage needs beside the scatter."""
         lengths = self._squared_lengths()
-        return NormSums(self.combine(lengths[:, np.newaxis])[:, 0], float(lengths @ lengths))
+        return NormSums(self.combine(lengths[:, np.newaxis])[:, 0], sum_of_squares(lengths))
 
     @property
     def quartic(self) -> float:
         """Sum of the fourth powers of the centred rows' lengths."""
-        lengths = self._squared_lengths()
-        return float(lengths @ lengths)
+        return sum_of_squares(self._squared_lengths())
 
     @cached_property
     def squared_norm(self) -> float:
         """Squared Frobenius norm of the covariance."""
         if self.count <= self.n_features:
-            return float(np.vdot(self.self_gram, self.self_gram)) / self.count**2
+            return sum_of_squares(self.self_gram) / self.count**2
         return sum(self._squared_norm_of(columns) for columns in column_slices(self.n_features, self.n_features))
 
     @cached_property
     def self_gram(self) -> Float:
         """Inner products of the centred rows with each other."""
-        return self.gram(self)
+        return _centred_gram(self, self) if self._correctable else _gram_by_columns([self])
 
     @property
     def root_level(self) -> float:
@@ -117,7 +119,7 @@ class RowMoments(Moments):
 
     def project(self, U: Float) -> Float:
         """Multiply the centred rows with the columns of U: ``Z U``."""
-        return np.vstack([part @ U - offset @ U for part, offset in self._parts()])
+        return np.vstack([product(part, U) - weighted_sum(offset, U) for part, offset in self._parts()])
 
     def combine(self, W: Float) -> Float:
         """Sum the centred rows with the columns of W as weights: ``Zᵀ W``."""
@@ -126,23 +128,9 @@ class RowMoments(Moments):
         for part, offset in self._parts():
             weights = W[start : start + part.shape[0]]
             start += part.shape[0]
-            total += part.T @ weights
+            total += product(part.T, weights)
             total -= np.outer(offset, weights.sum(axis=0))
         return total
-
-    def gram(self, other: RowMoments) -> Float:
-        """Give the inner products of the centred rows with those of another dataset: ``Z Z'ᵀ``."""
-        if self._correctable and other._correctable:
-            gram = np.vstack([np.hstack([_inner(mine, theirs) for theirs in other.blocks]) for mine in self.blocks])
-            # The means of a Gram matrix are the inner products with the mean row: centring needs no other pass.
-            gram -= gram.mean(axis=1, keepdims=True)
-            gram -= gram.mean(axis=0, keepdims=True)
-            return gram
-        gram = np.zeros((self.count, other.count))
-        for columns in column_slices(self.count + other.count, self.n_features):
-            mine = self._centred_columns(columns)
-            gram += self_product(mine.T) if other is self else mine @ other._centred_columns(columns).T
-        return gram
 
     def __add__(self, other: Moments) -> Moments:
         """Give the moments of both datasets taken as one."""
@@ -156,7 +144,7 @@ class RowMoments(Moments):
     def _correctable(self) -> bool:
         """Whether products of the rows as they are, corrected for the mean afterwards, lose no accuracy."""
         plain = all(is_thin(block) or is_plain(block) for block in self.blocks)
-        return plain and float(self.mean @ self.mean) <= UNCENTRED_LIMIT * self.total_variance
+        return plain and sum_of_squares(self.mean) <= UNCENTRED_LIMIT * self.total_variance
 
     def _parts(self) -> Iterator[tuple[Rows, Float]]:
         """Cut the rows into pieces, each with what is still to be taken off every row of it."""
@@ -183,22 +171,61 @@ class RowMoments(Moments):
         """Squared length of each centred row."""
         if self.count <= self.n_features:
             return np.diagonal(self.self_gram).copy()
-        lengths = [squared_lengths(part) - 2.0 * (part @ offset) + offset @ offset for part, offset in self._parts()]
-        return np.concatenate(lengths)
+        return np.concatenate(
+            [
+                squared_lengths(part) - 2.0 * product(part, offset[:, np.newaxis])[:, 0] + sum_of_squares(offset)
+                for part, offset in self._parts()
+            ]
+        )
 
     def _squared_norm_of(self, columns: slice) -> float:
         """Squared Frobenius norm of a slice of the covariance's columns."""
         if self._correctable and all(is_sparse(block) for block in self.blocks):
-            product = reduce(add, (block.T @ block[:, columns] for block in self.blocks)) / self.count
+            panel = reduce(add, (block.T @ block[:, columns] for block in self.blocks)) / self.count
             mean, some = self.mean, self.mean[columns]
-            cross = float(mean @ (product @ some))
-            return float(product.multiply(product).sum()) - 2.0 * cross + float(mean @ mean) * float(some @ some)
-        part = self.combine(double(self._centred_columns(columns))) / self.count
-        return float(np.vdot(part, part))
+            cross = inner(mean, panel @ some)
+            return float(panel.multiply(panel).sum()) - 2.0 * cross + sum_of_squares(mean) * sum_of_squares(some)
+        return sum_of_squares(self.combine(double(self._centred_columns(columns)))) / self.count**2
 
 
-def _inner(first: Rows, second: Rows) -> Float:
-    return self_product(first.T) if first is second else dense(first @ second.T)
+def joint_gram(datasets: Sequence[RowMoments]) -> Float:
+    """Give the inner products of the centred rows of all datasets, one dataset after the other.
+
+    Each dataset is centred by its own mean: this is the matrix K of eq. (k) for the linear kernel.
+    """
+    if not all(dataset._correctable for dataset in datasets):
+        return _gram_by_columns(datasets)
+    ends = np.cumsum([dataset.count for dataset in datasets])
+    places = [slice(end - dataset.count, end) for end, dataset in zip(ends, datasets, strict=True)]
+    gram = np.empty((ends[-1], ends[-1]))
+    for i, first in enumerate(datasets):
+        gram[places[i], places[i]] = first.self_gram
+        for j, second in enumerate(datasets[:i]):
+            block = _centred_gram(first, second)
+            gram[places[i], places[j]] = block
+            gram[places[j], places[i]] = block.T
+    return gram
+
+
+def _centred_gram(first: RowMoments, second: RowMoments) -> Float:
+    """Multiply the rows as they are, and correct for the means."""
+    if second is first and len(first.blocks) == 1:
+        gram = self_product(first.blocks[0].T)
+    else:
+        gram = np.vstack([np.hstack([product(one, two.T) for two in second.blocks]) for one in first.blocks])
+    # The means of a Gram matrix are the inner products with the mean row: centring needs no other pass.
+    gram -= gram.mean(axis=1, keepdims=True)
+    gram -= gram.mean(axis=0, keepdims=True)
+    return gram
+
+
+def _gram_by_columns(datasets: Sequence[RowMoments]) -> Float:
+    """Centre first, then multiply, a slice of columns at a time."""
+    n_rows = sum(dataset.count for dataset in datasets)
+    gram = np.zeros((n_rows, n_rows))
+    for columns in column_slices(n_rows, datasets[0].n_features):
+        gram += self_product(np.vstack([dataset._centred_columns(columns) for dataset in datasets]).T)
+    return gram
 
 
 def _pieces(blocks: tuple[Rows, ...]) -> Iterator[Rows]:
@@ -219,7 +246,8 @@ def _column_moments(rows: Rows) -> tuple[int, Float, Float]:
     squares = (
         np.asarray(rows.multiply(rows).sum(axis=0)).ravel() if is_sparse(rows) else np.einsum("ij,ij->j", rows, rows)
     )
-    if np.all(count * mean**2 <= UNCENTRED_LIMIT / (1.0 + UNCENTRED_LIMIT) * squares):
+    # Single columns may lose four digits: their variances are summed up, and serve to judge accuracy.
+    if np.all(count * mean**2 <= (1.0 - 1e-4) * squares):
         return count, mean, squares - count * mean**2
     if is_sparse(rows):
         return reduce(_merged, (_column_moments(dense(block)) for block in row_blocks(rows)))

@@ -18,9 +18,11 @@ from standout._arrays import (
     is_plain,
     is_single,
     is_thin,
+    product,
     row_blocks,
     self_product,
     squared_lengths,
+    sum_of_squares,
     weighted_sum,
 )
 from standout.moments._base import Moments, NormSums
@@ -73,7 +75,7 @@ class ScatterMoments(Moments):
     @property
     def squared_norm(self) -> float:
         """Squared Frobenius norm of the covariance."""
-        return float(np.vdot(self.scatter, self.scatter)) / self.count**2
+        return sum_of_squares(self.scatter) / self.count**2
 
     @property
     def root_level(self) -> float:
@@ -94,8 +96,7 @@ class ScatterMoments(Moments):
 
     def apply(self, U: Float) -> Float:
         """Multiply the covariance with the columns of U."""
-        product: Float = self.scatter @ U / self.count
-        return product
+        return product(self.scatter, U) / self.count
 
     def variance(self, U: Float) -> Float:
         """Give the variance of the data along each column of U."""
@@ -167,30 +168,29 @@ def _scatter_centred(block: Array, norms: bool) -> ScatterMoments:
     sums = None
     if norms:
         lengths = squared_lengths(centred)
-        sums = NormSums(double(weighted_sum(lengths, centred)), float(np.vdot(double(lengths), double(lengths))))
+        sums = NormSums(double(weighted_sum(lengths, centred)), sum_of_squares(double(lengths)))
     return ScatterMoments(len(block), mean, scatter, float(np.finfo(block.dtype).eps), sums)
 
 
 def _scatter_uncentred(block: Rows, norms: bool) -> ScatterMoments | None:
     """Multiply first and correct for the mean afterwards; None where that would cost accuracy."""
     count = block.shape[0]
-    product = self_product(block)
+    scatter = self_product(block)
     mean = weighted_sum(np.ones(count), block) / count
-    squares = np.diagonal(product) / count
+    squares = np.diagonal(scatter) / count
     if not np.all(mean**2 <= UNCENTRED_LIMIT / (1.0 + UNCENTRED_LIMIT) * squares):
         return None
-    _rank_one(product, -count, mean)
+    _rank_one(scatter, -count, mean)
     sums = None
     if norms:
         lengths = squared_lengths(block)
-        raw = NormSums(weighted_sum(lengths, block), float(lengths @ lengths))
-        sums = raw.unshifted(mean, count, float(np.trace(product)), product @ mean)
-    return ScatterMoments(count, mean, product, norms=sums)
+        raw = NormSums(weighted_sum(lengths, block), sum_of_squares(lengths))
+        sums = raw.unshifted(mean, count, float(np.trace(scatter)), product(scatter, mean[:, np.newaxis])[:, 0])
+    return ScatterMoments(count, mean, scatter, norms=sums)
 
 
 def _rank_one(matrix: Float, weight: float, vector: Float) -> None:
     """Add ``weight * vector vectorᵀ`` to a symmetric matrix in place."""
-    # Not by SciPy's BLAS: it has threads of its own, which go on spinning beside those of NumPy's next product.
     weighted = weight * vector
     for start in range(0, len(vector), 256):
         matrix[start : start + 256] += np.multiply.outer(weighted[start : start + 256], vector)

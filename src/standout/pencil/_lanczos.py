@@ -23,13 +23,14 @@ def solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
     if n_components >= size - 1:
         return solve_dense(pencil, n_components)  # Lanczos needs room for its own subspace
     factor = cholesky_factor(pencil.b)
-    matrix = pencil.a.matrix()
+    matrix = pencil.a.matrix().T  # symmetric: the transpose is the same matrix in BLAS's order
 
     def whitened(v: Float) -> Float:
         if factor is None:
-            return matrix @ v
+            return linalg.blas.dsymv(1.0, matrix, v.ravel(), lower=1)
         inner = linalg.blas.dtrsv(factor, v.ravel(), lower=1, trans=1)
-        product: Float = linalg.blas.dtrsv(factor, matrix @ inner, lower=1, overwrite_x=True)
+        image = linalg.blas.dsymv(1.0, matrix, inner, lower=1)
+        product: Float = linalg.blas.dtrsv(factor, image, lower=1, overwrite_x=True)
         return product
 
     operator = LinearOperator((size, size), matvec=whitened, dtype=np.float64)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from standout._arrays import Float
+from standout._arrays import Float, weighted_sum
 from standout.moments import Moments, RowMoments
 
 
@@ -202,8 +202,8 @@ def _rounding(pencil: Pencil, values: Float, vectors: Float, a_vectors: Float) -
     """
     squares = vectors**2
     target = np.maximum(np.einsum("ij,ij->j", vectors, a_vectors), np.finfo(np.float64).tiny)
-    share_a = pencil.a.precision * (pencil.a.diagonal @ squares) / target
-    share_b = pencil.b.precision * (pencil.b.diagonal @ squares)
+    share_a = pencil.a.precision * weighted_sum(pencil.a.diagonal, squares) / target
+    share_b = pencil.b.precision * weighted_sum(pencil.b.diagonal, squares)
     # A value of zero has no relative error, and an infinite one no background to be wrong about.
     share_a = np.where(values > np.finfo(np.float64).eps * np.max(values, initial=0.0), share_a, 0.0)
     return np.where(np.isinf(values), 0.0, share_a + share_b)

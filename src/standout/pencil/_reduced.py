@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from standout._arrays import Float
-from standout.moments import Moments, RootMoments, RowMoments
+from standout._arrays import Float, product, self_product
+from standout.moments import Moments, RootMoments, RowMoments, joint_gram
 from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, finish
 from standout.pencil._root import solve_root
 
@@ -26,16 +26,6 @@ class _Stack:
     @property
     def n_rows(self) -> int:
         return sum(moments.count for _, moments in self.parts)
-
-    def gram(self, other: _Stack) -> Float:
-        if not self.parts or not other.parts:
-            return np.zeros((self.n_rows, other.n_rows))
-        return np.vstack(
-            [
-                np.hstack([(scale * theirs) * _gram(moments, more) for theirs, more in other.parts])
-                for scale, moments in self.parts
-            ]
-        )
 
     def combine(self, W: Float, n_features: int) -> Float:
         total = np.zeros((n_features, W.shape[1]))
@@ -61,19 +51,20 @@ def solve_reduced(pencil: Pencil, n_components: int) -> Solution:
     if pencil.b.ridge == 0.0:
         raise NotDefiniteError
     target, background = _Stack.of(pencil.a), _Stack.of(pencil.b)
-    inner_a, inner_ba, inner_b = target.gram(target), background.gram(target), background.gram(background)
+    parts = target.parts + background.parts
+    scales = np.concatenate([np.full(moments.count, scale) for scale, moments in parts])
+    inner = joint_gram([moments for _, moments in parts]) * scales[:, np.newaxis] * scales
     if n_components <= target.n_rows:
-        solution = _solve_woodbury(pencil, target, background, inner_a, inner_ba, inner_b, n_components)
+        solution = _solve_woodbury(pencil, target, background, inner, n_components)
         if solution is not None and solution.accurate:
             return solution
-    inner = np.block([[inner_a, inner_ba.T], [inner_ba, inner_b]])
     return _solve_in_span(pencil, target, background, inner, n_components)
 
 
-def _solve_woodbury(
-    pencil: Pencil, target: _Stack, background: _Stack, inner_a: Float, inner_ba: Float, inner_b: Float, d: int
-) -> Solution | None:
+def _solve_woodbury(pencil: Pencil, target: _Stack, background: _Stack, inner: Float, d: int) -> Solution | None:
     ridge = pencil.b.ridge
+    cut = target.n_rows
+    inner_a, inner_ba, inner_b = inner[:cut, :cut], inner[cut:, :cut], inner[cut:, cut:]
     shifted = inner_b.copy()
     shifted.flat[:: len(shifted) + 1] += ridge
     factor, info = linalg.lapack.dpotrf(shifted.T, lower=1, overwrite_a=True) if len(shifted) else (shifted, 0)
@@ -82,7 +73,7 @@ def _solve_woodbury(
     whitened = inner_a
     if len(factor):
         half = linalg.solve_triangular(factor, inner_ba, lower=True, check_finite=False)
-        whitened = inner_a - half.T @ half
+        whitened = inner_a - self_product(half)
     size = len(whitened)
     values, weights = linalg.eigh(whitened / ridge, subset_by_index=[size - d, size - 1], check_finite=False)
     values, weights = values[::-1], weights[:, ::-1]
@@ -90,10 +81,10 @@ def _solve_woodbury(
         return None  # a direction in which the target does not vary: B⁻¹Xᵀw says nothing of it
     back = np.zeros((0, d))
     if len(factor):
-        back = -linalg.cho_solve((factor, True), inner_ba @ weights, check_finite=False)
+        back = -linalg.cho_solve((factor, True), product(inner_ba, weights), check_finite=False)
     # X u and Y u follow from the inner products, so one pass over the rows gives u, A u and B u.
-    along_a = inner_a @ weights + inner_ba.T @ back
-    along_b = inner_ba @ weights + inner_b @ back
+    along_a = product(inner_a, weights) + product(inner_ba.T, back)
+    along_b = product(inner_ba, weights) + product(inner_b, back)
     from_a = target.combine(np.hstack([weights, along_a]), pencil.n_features)
     from_b = background.combine(np.hstack([back, along_b]), pencil.n_features)
     vectors = from_a[:, :d] + from_b[:, :d]
@@ -129,7 +120,3 @@ def _rows(moments: Moments) -> RowMoments:
     if not isinstance(moments, RowMoments):
         raise TypeError(f"the reduced solver needs the rows, not {type(moments).__name__}. Gather with kind='rows'.")
     return moments
-
-
-def _gram(first: RowMoments, second: RowMoments) -> Float:
-    return first.self_gram if first is second else first.gram(second)
