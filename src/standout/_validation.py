@@ -80,6 +80,8 @@ def as_rows(data: Any, name: str, *, min_rows: int = 2, finite: bool = False) ->
             ensure_min_samples=0,
             ensure_min_features=1,
         )
+        if rows.dtype.kind not in "biuf":
+            rows = rows.astype(np.float64)
     except (ValueError, TypeError) as error:
         text = _text_columns(data)
         if text:
@@ -182,17 +184,32 @@ def check_label_form(y: Any, n_rows: int, target_label: Any, background: Any) ->
     labels = np.asarray(y)
     if labels.ndim != 1 or labels.shape[0] != n_rows:
         raise ValueError(f"y has shape {labels.shape}, but there are {n_rows} rows. Give one label per row.")
-    known = np.unique(labels)
+    known = np.unique(labels).tolist()
     is_target = np.asarray(labels == target_label)
     if is_target.shape != labels.shape or not is_target.any():
         raise ValueError(
-            f"no row has the label target_label={target_label!r}; y has {_listed('label', known.tolist())}. "
-            "Choose one of these."
+            f"no row has the label target_label={target_label!r}; y has {_listed('label', known)}. Choose one of these."
         )
     others = [label for label in known if label != target_label]
     if not others:
         raise ValueError(f"every row has the label {target_label!r}. Rows with another label are the background.")
     return labels, others
+
+
+def check_known_labels(labels: list[Any], fitted: list[Any]) -> None:
+    """Check that every background that was fitted has rows."""
+    missing = [label for label in fitted if label not in labels]
+    if missing:
+        raise ValueError(
+            f"no row has the background label {missing[0]!r}. Give rows of every fitted label, for example by "
+            "stratified folds."
+        )
+
+
+def check_n_backgrounds(given: int, fitted: int) -> None:
+    """Check that as many backgrounds are given as were fitted, or none."""
+    if given not in (0, fitted):
+        raise ValueError(f"score got {given} background(s), but {fitted} were fitted. Give as many, or None.")
 
 
 def check_n_components(n_components: Any, n_features: int, n_directions: int) -> int:

@@ -14,7 +14,9 @@ from standout._validation import (
     Batches,
     as_backgrounds,
     as_rows,
+    check_known_labels,
     check_label_form,
+    check_n_backgrounds,
     check_same_columns,
     check_sample_weight,
     check_shrinkage,
@@ -277,12 +279,13 @@ class DiscriminativePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         row_weights = check_sample_weight(sample_weight, rows.shape[0])
         if self.target_label is not None:
             labels, others = check_label_form(y, rows.shape[0], self.target_label, background)
-            self._check_known_labels(others)
+            check_known_labels(others, self.background_labels_)
             masks = [labels == label for label in (self.target_label, *self.background_labels_)]
             target, *rest = (self._variance(rows[mask], row_weights[mask]) for mask in masks)
         else:
             target = self._variance(rows, row_weights)
             backgrounds = self._checked_backgrounds(background, X)
+            check_n_backgrounds(len(backgrounds), len(self.weights_))
             rest = [self._variance(data, np.ones(data.shape[0])) for data in backgrounds]
         if not rest:
             rest = list(self.background_variance_)
@@ -336,14 +339,6 @@ class DiscriminativePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.n_features_in_ = n_features
         if target.columns is not None:
             self.feature_names_in_ = np.asarray(target.columns, dtype=object)
-
-    def _check_known_labels(self, labels: list[Any]) -> None:
-        missing = [label for label in self.background_labels_ if label not in labels]
-        if missing:
-            raise ValueError(
-                f"no row has the background label {missing[0]!r}. Give rows of every fitted label, for example by "
-                "stratified folds."
-            )
 
     def _variance(self, rows: Any, row_weights: Float) -> Float:
         """Variance of the rows' scores along each component."""

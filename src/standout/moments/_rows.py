@@ -192,6 +192,26 @@ def joint_gram(datasets: Sequence[RowMoments]) -> Float:
     """Give the inner products of the centred rows of all datasets, one dataset after the other.
 
     Each dataset is centred by its own mean: this is the matrix K of eq. (k) for the linear kernel.
+
+    Parameters
+    ----------
+    datasets : sequence of RowMoments
+
+    Returns
+    -------
+    ndarray of shape (n, n)
+        With n the number of rows of all datasets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.moments import gather, joint_gram
+    >>> first, second = np.array([[1.0, 0.0], [-1.0, 0.0]]), np.array([[5.0, 2.0], [5.0, 4.0]])
+    >>> joint_gram([gather(first, kind="rows"), gather(second, kind="rows")])
+    array([[ 1., -1.,  0.,  0.],
+           [-1.,  1.,  0.,  0.],
+           [ 0.,  0.,  1., -1.],
+           [ 0.,  0., -1.,  1.]])
     """
     if not all(dataset._correctable for dataset in datasets):
         return _gram_by_columns(datasets)

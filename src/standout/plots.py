@@ -1,0 +1,77 @@
+"""Static pictures: Axes in, Axes out, and nothing else. Needs matplotlib (``standout[plots]``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from standout._validation import as_rows, check_groups, check_n_components
+
+__all__ = ["plot_scores"]
+
+# Colours that stay apart for colour-blind eyes (Okabe and Ito), each with a shape of its own for print.
+COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = ("o", "^", "s", "D", "v", "P", "X")
+
+
+def plot_scores(scores: Any, labels: Any = None, *, ax: Any = None, title: str | None = None) -> Any:
+    """What do the first two components show?
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_samples, n_components), n_components >= 2
+        Scores as `transform` gives them; the first two columns are drawn.
+    labels : array-like of shape (n_samples,), default=None
+        Group of each row, for colours and marker shapes.
+    ax : matplotlib Axes, default=None
+        Where to draw; None makes new ones.
+    title : str, default=None
+        Title of the Axes.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from standout.plots import plot_scores
+    >>> ax = plot_scores([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]], ["a", "a", "b"], title="Two groups")
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['a', 'b']
+    """
+    rows = as_rows(scores, "scores", min_rows=1, finite=True)
+    check_n_components(2, rows.shape[1], rows.shape[0] + 1)
+    if ax is None:
+        ax = _pyplot().subplots(figsize=(5, 4.5), layout="constrained")[1]
+    groups = np.zeros(len(rows), dtype=np.intp) if labels is None else check_groups(labels, len(rows))
+    names = [None] if labels is None else np.unique(np.asarray(labels)).tolist()
+    for group, name in enumerate(names):
+        chosen = rows[groups == group]
+        ax.scatter(
+            chosen[:, 0],
+            chosen[:, 1],
+            s=16,
+            alpha=0.7,
+            linewidths=0,
+            color=COLOURS[group % len(COLOURS)],
+            marker=MARKERS[group % len(MARKERS)],
+            label=name,
+        )
+    ax.set_xlabel("component 1")
+    ax.set_ylabel("component 2")
+    if title:
+        ax.set_title(title)
+    if labels is not None:
+        ax.legend(frameon=False)
+    return ax
+
+
+def _pyplot() -> Any:
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise ImportError("Pictures need matplotlib. Install it with: pip install standout[plots]") from None
+    return pyplot

@@ -1,0 +1,35 @@
+"""scikit-learn's own checks, in full."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from standout import DiscriminativePCA
+
+SOLVERS = ["auto", "dense", "root", "reduced", "lanczos", "lobpcg"]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks([DiscriminativePCA(solver=solver) for solver in SOLVERS])
+def test_scikit_learn_contract(estimator, check):
+    if check.func.__name__ == "check_array_api_input" and "SCIPY_ARRAY_API" not in os.environ:
+        pytest.skip("run with SCIPY_ARRAY_API=1 by the next test")
+    check(estimator)
+
+
+def test_scikit_learn_contract_with_array_api_dispatch():
+    # SciPy reads the variable when it is imported: this needs a process of its own.
+    script = (
+        "from sklearn.utils.estimator_checks import check_estimator; from standout import DiscriminativePCA;"
+        "results = check_estimator(DiscriminativePCA());"
+        "assert {result['status'] for result in results} == {'passed'}, results; print(len(results))"
+    )
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
+    result = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert int(result.stdout) > 40

@@ -1,0 +1,70 @@
+"""The house: imports point one way, names are public on purpose, importing is light."""
+
+import ast
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import standout
+
+SOURCE = Path(standout.__file__).parent
+
+# Each room may import from those before it. `contrast` builds the record of `pencil`, so it stands after it although
+# it comes before it in the flow.
+ORDER = ["_arrays", "_validation", "moments", "features", "pencil", "contrast", "selection", "estimators", "report"]
+
+
+def imported_rooms(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "standout":
+            parts = node.module.split(".")
+            yield from [parts[1]] if len(parts) > 1 else [alias.name for alias in node.names]
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_one_way(path):
+    room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    if room not in ORDER:
+        return
+    allowed = ORDER[: ORDER.index(room) + 1]
+    assert [other for other in imported_rooms(path) if other in ORDER and other not in allowed] == []
+
+
+def test_the_import_rule_can_fail(tmp_path):
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("from standout.estimators import DiscriminativePCA\nfrom standout import contrast\n")
+    assert list(imported_rooms(wrong)) == ["estimators", "contrast"]
+
+
+def test_public_names_are_these():
+    assert set(standout.__all__) == {"BackgroundPipeline", "DiscriminativePCA", "__version__", "make_pipeline"}
+
+
+def public_modules():
+    names = [module.name for module in pkgutil.walk_packages([str(SOURCE)], "standout.")]
+    return ["standout", *(name for name in names if not any(part.startswith("_") for part in name.split(".")))]
+
+
+@pytest.mark.parametrize("name", public_modules())
+def test_every_exported_name_exists_and_says_what_it_is_with_an_example(name):
+    module = importlib.import_module(name)
+    assert module.__doc__
+    for exported in getattr(module, "__all__", []):
+        thing = getattr(module, exported)
+        if callable(thing):
+            assert thing.__doc__, f"{name}.{exported} has no docstring"
+            if not issubclass(type(thing), type) or "Examples" in thing.__doc__:
+                assert "Examples" in thing.__doc__, f"{name}.{exported} has no example"
+
+
+def test_importing_needs_the_core_dependencies_only():
+    script = (
+        "import sys; sys.modules.update({name: None for name in ('pandas', 'polars', 'pyarrow', 'matplotlib')});"
+        "import standout, standout.metrics, standout.datasets; print('light')"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert result.stdout.strip() == "light", result.stderr
