@@ -200,19 +200,25 @@ def test_labels_name_the_digit_of_each_image():
     assert middle[with_ink.labels == 0].mean() < 0.1
 
 
-def test_no_piece_of_a_photograph_is_in_both_target_and_background():
+def test_no_pixel_of_a_photograph_is_in_both_target_and_background(monkeypatch):
+    # Photographs in which every pixel has a brightness of its own, and every piece enough texture.
+    order = np.random.default_rng(0).permutation(427 * 640 * 2).reshape(2, 427, 640) / (427 * 640 * 2)
+    monkeypatch.setattr("standout.datasets._images._photographs", lambda: list(order))
     images = make_digits_over_photographs(340, 1740, intensity=0.0)
+    assert np.intersect1d(images.target, images.backgrounds[0]).size == 0
+
+
+def test_every_piece_has_texture_and_brightness_between_black_and_white():
+    images = make_digits_over_photographs(intensity=0.0)
     pieces = np.vstack([images.target, *images.backgrounds])
+    assert pieces.std(axis=1).min() >= 0.05
     assert pieces.min() >= 0.0
     assert pieces.max() <= 1.0
-    # This is every piece there is, and all of them look different.
-    assert len(np.unique(pieces, axis=0)) == 2080
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_background": 1781}, r"n_target \+ n_background is 2081, but .* is 2080\. Ask"),
         ({"n_target": 400}, r"digit 6 is 200, but .* is 181\. Ask"),
         ({"digits": (6, 6)}, r"digits=\(6, 6\) names the same one twice\. Give"),
     ],

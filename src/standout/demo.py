@@ -55,7 +55,7 @@ def _draw(images: ImageContrast, scores: dict[str, Any], output: Path) -> None:
     framed = np.pad(tiles, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=1.0)
     axes[0].imshow(np.block([list(row) for row in framed]), cmap="gray")
     axes[0].set_axis_off()
-    axes[0].set_title("the target: digits over photographs")
+    axes[0].set_title("some of the target")
     for ax, (name, view) in zip(axes[1:], scores.items(), strict=True):
         error = clustering_error(view, images.labels)
         plot_scores(view, [f"digit {label}" for label in images.labels], ax=ax, title=f"{name}: error {error:.1%}")
