@@ -31,7 +31,9 @@ def test_the_pictures_of_the_readme_are_there():
 def test_the_demo_prints_a_table_and_draws_a_picture(tmp_path):
     result = run("-W", "error", "-m", "standout.demo", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    errors = {line.rsplit(maxsplit=2)[0]: float(line.split()[-2]) for line in result.stdout.splitlines() if "PCA" in line}
+    errors = {
+        line.rsplit(maxsplit=2)[0]: float(line.split()[-2]) for line in result.stdout.splitlines() if "PCA" in line
+    }
     assert errors["PCA"] > 0.4
     assert errors["discriminative PCA"] < 0.1
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")

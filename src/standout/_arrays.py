@@ -24,7 +24,7 @@ Rows: TypeAlias = Any
 
 # A block is what is converted, centred and multiplied at a time: large enough for the product to run at full speed,
 # small enough that a copy of it is no burden. What needs no copy is taken in larger blocks.
-BLOCK_BYTES = 8 * 2**20
+BLOCK_BYTES = 16 * 2**20
 UNCOPIED_BYTES = 128 * 2**20
 
 # The share of non-zeros up to which a sparse product beats the dense one: SciPy multiplies sparse matrices on one
@@ -137,15 +137,17 @@ def _mirror(lower: Array) -> None:
 
 
 def row_blocks(rows: Rows, at_least: int = 1, n_bytes: int | None = None) -> Iterator[Rows]:
-    """Cut the rows into consecutive blocks of about `n_bytes` in float64, but of no fewer than `at_least` rows."""
+    """Cut the rows into consecutive blocks of about `n_bytes`, but of no fewer than `at_least` rows."""
     n_rows, n_features = rows.shape
-    size = max((n_bytes or BLOCK_BYTES) // (8 * max(n_features, 1)), at_least, 1)
+    # Whatever is not in single precision is worked on in double.
+    n_bytes_row = max(n_features, 1) * (4 if is_single(rows) else 8)
+    size = max((n_bytes or BLOCK_BYTES) // n_bytes_row, at_least, 1)
     for start in range(0, n_rows, size):
         yield rows[start : start + size]
 
 
-def column_slices(n_rows: int, n_features: int) -> Iterator[slice]:
+def column_slices(n_rows: int, n_features: int, n_bytes_number: int = 8) -> Iterator[slice]:
     """Cut the columns into consecutive slices so that a block of them has about `BLOCK_BYTES`."""
-    size = max(BLOCK_BYTES // (8 * max(n_rows, 1)), 64)
+    size = max(BLOCK_BYTES // (n_bytes_number * max(n_rows, 1)), 64)
     for start in range(0, n_features, size):
         yield slice(start, min(start + size, n_features))

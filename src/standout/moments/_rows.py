@@ -157,14 +157,14 @@ class RowMoments(Moments):
                 yield np.subtract(dense(part), self.mean, dtype=np.float64), nothing
 
     def _centred_columns(self, columns: slice) -> Array:
-        """Give a dense copy of a slice of columns, centred in float64 whatever the precision of the copy."""
+        """Give a dense, centred copy of a slice of columns."""
         parts = [dense(block[:, columns]) for block in self.blocks]
-        centred = np.empty((self.count, parts[0].shape[1]), dtype=np.float32 if self.single else np.float64)
-        start = 0
-        for part in parts:
-            out = centred[start : start + len(part)]
-            np.subtract(part, self.mean[columns], out=out, dtype=np.float64, casting="same_kind")
-            start += len(part)
+        if not self.single:
+            return np.vstack([np.subtract(part, self.mean[columns], dtype=np.float64) for part in parts])
+        # A row goes off first, for then no single-precision number is rounded at the size of a large mean.
+        origin = parts[0][0].copy()
+        centred = np.vstack([part - origin for part in parts])
+        centred -= (self.mean[columns] - origin).astype(np.float32)
         return centred
 
     def _squared_lengths(self) -> Float:
@@ -243,7 +243,8 @@ def _gram_by_columns(datasets: Sequence[RowMoments]) -> Float:
     """Centre first, then multiply, a slice of columns at a time."""
     n_rows = sum(dataset.count for dataset in datasets)
     gram = np.zeros((n_rows, n_rows))
-    for columns in column_slices(n_rows, datasets[0].n_features):
+    n_bytes_number = 4 if all(dataset.single for dataset in datasets) else 8
+    for columns in column_slices(n_rows, datasets[0].n_features, n_bytes_number):
         gram += self_product(np.vstack([dataset._centred_columns(columns) for dataset in datasets]).T)
     return gram
 

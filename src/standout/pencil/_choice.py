@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-# Up to here the whole tridiagonal reduction of LAPACK costs no more than the matrix products of a Lanczos run.
-DENSE_FEATURES = 3000
+# Up to here LAPACK's tridiagonal reduction of the whole matrix costs no more than a Lanczos run. Beyond, Lanczos is as
+# fast where nothing stands out, and two to three times as fast where something does.
+DENSE_FEATURES = 1000
 # Up to here matrices are formed: two of them take 4 GiB.
 FORMED_SIZE = 16384
 
@@ -15,7 +16,7 @@ def choose_solver(n_rows: int, n_features: int, n_components: int) -> str:
 
     1. ``"reduced"`` where all datasets together have fewer rows than columns (and at most 16,384 rows): the problem is
        solved in the span of the rows, through their inner products.
-    2. ``"dense"`` up to 3,000 columns, or where more than a tenth of all components is wanted: both matrices are formed
+    2. ``"dense"`` up to 1,000 columns, or where more than a tenth of all components is wanted: both matrices are formed
        and LAPACK finds the leading vectors. Up to 16,384 columns.
     3. ``"lanczos"`` up to 16,384 columns: both matrices are formed, B is factorised, and Lanczos iterations find the
        leading vectors of the whitened operator.

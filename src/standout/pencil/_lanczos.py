@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import linalg
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from standout._arrays import Float
 from standout.pencil._dense import cholesky_factor, solve_dense
@@ -13,6 +13,8 @@ from standout.pencil._record import Pencil, Solution, finish
 
 def solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
     """Find the leading eigenvectors of ``L⁻¹ A L⁻ᵀ`` with ``B = L Lᵀ`` (Remark 4), to machine precision.
+
+    Where the iterations do not settle (values that cannot be told apart), the dense solver takes over.
 
     Raises
     ------
@@ -36,7 +38,10 @@ def solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
     operator = LinearOperator((size, size), matvec=whitened, dtype=np.float64)
     start = np.random.default_rng(seed).standard_normal(size)
     subspace = min(size, max(2 * n_components + 1, 32))
-    values, vectors = eigsh(operator, k=n_components, which="LA", v0=start, ncv=subspace)
+    try:
+        values, vectors = eigsh(operator, k=n_components, which="LA", v0=start, ncv=subspace)
+    except ArpackNoConvergence:
+        return solve_dense(pencil, n_components)
     order = np.argsort(-values, kind="stable")
     values, vectors = np.maximum(values[order], 0.0), vectors[:, order]
     if factor is not None:
