@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _kernel_sides import KERNEL_SIDES
 
 from _sides import SIDES, Side
 
+ALL_SIDES = SIDES | KERNEL_SIDES
 STATUS, CLEAR_REFS = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
@@ -77,32 +79,34 @@ def _best_share(own: np.ndarray, scores: Any) -> float | None:
     return max((share for share in shares if share is not None), default=None)
 
 
-def _warm_up(side: Side, X: np.ndarray, Y: np.ndarray) -> None:
+def _warm_up(side: Side, X: np.ndarray, Y: np.ndarray, options: dict[str, Any]) -> None:
     """Run once on a tenth of rows and columns: imports, compilation and thread pools are not the fit."""
     rows, columns = max(len(X) // 10, 8), max(X.shape[1] // 10, 6)
     with contextlib.suppress(Exception):  # if it matters, the real fit raises it again
-        side.fit(side.prepare(X[:rows, :columns].copy(), Y[:rows, :columns].copy()))
+        side.fit(side.prepare(X[:rows, :columns].copy(), Y[:rows, :columns].copy()), **options)
 
 
-def measure(side: Side, folder: Path, dtype: str) -> dict[str, Any]:
+def measure(side: Side, folder: Path, dtype: str, options: dict[str, Any]) -> dict[str, Any]:
     X, Y = (np.load(folder / f"{name}-{dtype}.npy") for name in ("target", "background"))
-    own = np.load(folder / "own.npy")
-    _warm_up(side, X, Y)
+    _warm_up(side, X, Y, options)
     inputs = side.prepare(X, Y)
     gc.collect()
     memory = PeakMemory()
     start = time.perf_counter()
-    fitted = side.fit(inputs)
+    fitted = side.fit(inputs, **options)
     seconds = time.perf_counter() - start
     megabytes = memory.rise()
-    return {"seconds": seconds, "megabytes": megabytes, "r2": _best_share(own, side.scores(fitted, X))}
+    own = folder / "own.npy"
+    r2 = _best_share(np.load(own), side.scores(fitted, X)) if own.exists() else None
+    return {"seconds": seconds, "megabytes": megabytes, "r2": r2, "facts": side.facts(fitted)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("side", choices=SIDES)
+    parser.add_argument("side", choices=ALL_SIDES)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--dtype", default="float64")
+    parser.add_argument("--options", type=json.loads, default={}, help="what the side's fit is told, as JSON")
     parser.add_argument("--memory-gigabytes", type=float, help="address space to refuse beyond")
     arguments = parser.parse_args()
     if arguments.memory_gigabytes:
@@ -112,7 +116,7 @@ def main() -> None:
     with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            result = measure(SIDES[arguments.side], arguments.folder, arguments.dtype)
+            result = measure(ALL_SIDES[arguments.side], arguments.folder, arguments.dtype, arguments.options)
         except Exception as error:
             text = (str(error).strip().splitlines() or [""])[0]
             result = {"error": f"{type(error).__name__}: {text}"}

@@ -79,13 +79,13 @@ def write_case(case: Case, folder: Path, seed: int = 0) -> None:
     own = rng.standard_normal((case.rows, N_OWN))
     target = _shared_rows(case, directions, TARGET_GAIN * SHARED_VARIANCE * strength, rng)
     target += np.sqrt(OWN_VARIANCE * strength) * own @ directions[N_SHARED:]
-    _save(folder, "own", own)
+    save(folder, "own", own)
     for name, rows in (
         ("target", target),
         ("background", _shared_rows(case, directions, SHARED_VARIANCE * strength, rng)),
     ):
         for dtype in DTYPES:
-            _save(folder, f"{name}-{dtype}", rows.astype(dtype, copy=False))
+            save(folder, f"{name}-{dtype}", rows.astype(dtype, copy=False))
 
 
 def _shared_rows(case: Case, directions: np.ndarray, variance: float, rng: np.random.Generator) -> np.ndarray:
@@ -96,7 +96,7 @@ def _shared_rows(case: Case, directions: np.ndarray, variance: float, rng: np.ra
     return rows
 
 
-def _save(folder: Path, name: str, array: np.ndarray) -> None:
+def save(folder: Path, name: str, array: np.ndarray) -> None:
     """Save, and wait for the disk: no writing in the background while others are timed."""
     with open(folder / f"{name}.npy", "wb") as file:
         np.save(file, array)

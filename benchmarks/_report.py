@@ -20,14 +20,15 @@ ERROR_WIDTH = 110
 
 @dataclass
 class Row:
-    """All measurements of one side at one case."""
+    """All measurements of one side at one case, of whichever benchmark."""
 
-    case: Case
+    case: Any
     side: str
     dtype: str = "float64"
     seconds: list[float] = field(default_factory=list)
     megabytes: list[float] = field(default_factory=list)
     r2: list[float] = field(default_factory=list)
+    facts: list[dict[str, Any]] = field(default_factory=list)
     error: str | None = None
     note: str | None = None
 
@@ -41,6 +42,8 @@ class Row:
         self.megabytes.append(result["megabytes"])
         if result["r2"] is not None:
             self.r2.append(result["r2"])
+        if result["facts"] is not None:
+            self.facts.append(result["facts"])
 
     @property
     def median_seconds(self) -> float:
@@ -57,21 +60,25 @@ class Row:
 
 @dataclass(frozen=True)
 class Requirement:
-    """A bound, the value that was measured, and so whether it is met."""
+    """A bound (from above, or from below with `at_least`), the value measured, and so whether it is met."""
 
     text: str
     value: float
     allowed: float
     unit: str
+    at_least: bool = False
 
     @property
     def verdict(self) -> str:
         if math.isnan(self.value):
             return "not measured"
-        return "met" if self.value <= self.allowed else "missed"
+        met = self.value >= self.allowed if self.at_least else self.value <= self.allowed
+        return "met" if met else "missed"
 
     def __str__(self) -> str:
-        return f"{self.verdict:>12}  {self.text}: {self.value:.2f} {self.unit} (allowed {self.allowed:.2f})"
+        word = "at least" if self.at_least else "allowed"
+        value = " ".join(filter(None, (_plain(self.value), self.unit)))
+        return f"{self.verdict:>12}  {self.text}: {value} ({word} {_plain(self.allowed)})"
 
 
 def machine() -> dict[str, str]:
@@ -118,7 +125,7 @@ def _blas() -> str:
     return "; ".join(sorted(found)) or "unknown"
 
 
-def find(rows: list[Row], case: Case, side: str, dtype: str = "float64") -> Row:
+def find(rows: list[Row], case: Any, side: str, dtype: str = "float64") -> Row:
     """Return the row of one side at one case; an empty one if it was not measured."""
     for row in rows:
         if (row.case, row.side, row.dtype) == (case, side, dtype):
@@ -147,7 +154,12 @@ def requirements(rows: list[Row], cases: list[Case]) -> list[Requirement]:
 def table(rows: list[Row]) -> str:
     """Return one line per side and case; a side without a result says why."""
     head = ("case", "side", "seconds", "x limit", "allowed", "peak MB", "allowed", "R²")
-    cells = [head, *(_cells(row, find(rows, row.case, "limit")) for row in rows)]
+    return aligned([head, *(_cells(row, find(rows, row.case, "limit")) for row in rows)])
+
+
+def aligned(cells: list[tuple[str, ...]]) -> str:
+    """Return the cells as text: a head, a rule, two columns to the left and the others to the right."""
+    head = cells[0]
     # What went wrong is a sentence: it may run past the columns instead of widening them.
     widths = [max(len(line[i]) for line in cells if len(line) == len(head)) for i in range(len(head))]
     widths[1] = max(len(line[1]) for line in cells)
@@ -169,16 +181,21 @@ def _cells(row: Row, limit: Row) -> tuple[str, ...]:
         row.case.shape,
         side,
         f"{row.median_seconds:.3f}",
-        _number(row.median_seconds / limit.median_seconds),
-        _number(row.case.allowed_ratio if ours and row.dtype == "float64" else math.nan),
+        number(row.median_seconds / limit.median_seconds),
+        number(row.case.allowed_ratio if ours and row.dtype == "float64" else math.nan),
         f"{row.peak_megabytes:.0f}",
-        _number((row.case.allowed_megabytes or math.nan) if ours else math.nan, 0),
-        _number(row.median_r2),
+        number((row.case.allowed_megabytes or math.nan) if ours else math.nan, 0),
+        number(row.median_r2),
     )
 
 
-def _number(value: float, digits: int = 2) -> str:
+def number(value: float, digits: int = 2) -> str:
     return "-" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def _plain(value: float) -> str:
+    """Two digits after the point, unless nothing of the value would be left."""
+    return f"{value:.1e}" if 0 < abs(value) < 0.005 else f"{value:.2f}"
 
 
 def _or_none(value: float) -> float | None:

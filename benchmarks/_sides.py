@@ -21,6 +21,10 @@ def _as_given(X: np.ndarray, Y: np.ndarray) -> Any:
     return X, Y
 
 
+def _nothing(*_: Any) -> Any:
+    return None
+
+
 @dataclass(frozen=True)
 class Side:
     """One side of the comparison.
@@ -28,17 +32,20 @@ class Side:
     Attributes
     ----------
     fit
-        The timed call, on what `prepare` returned.
+        The timed call, on what `prepare` returned and the options of the case.
     scores
         From the result of `fit` and the target, the target's scores: one array, or a list where the
         side returns several views to choose from, or None where it has none.
     prepare
         Puts the arrays into the side's own format before the clock starts.
+    facts
+        From the result of `fit`, what else is to be reported of it, fit for JSON; or None.
     """
 
-    fit: Callable[[Any], Any]
-    scores: Callable[[Any, np.ndarray], Any]
+    fit: Callable[..., Any]
+    scores: Callable[[Any, np.ndarray], Any] = _nothing
     prepare: Callable[[np.ndarray, np.ndarray], Any] = _as_given
+    facts: Callable[[Any], dict[str, Any] | None] = _nothing
 
 
 def _centred(X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -121,7 +128,7 @@ def _ccpca_fit(inputs: tuple[np.ndarray, np.ndarray]) -> Any:
 
 SIDES: dict[str, Side] = {
     "limit": Side(_limit_fit, lambda vectors, X: X @ vectors, _centred),
-    "limit-gram": Side(lambda Z: Z @ Z.T, lambda *_: None, lambda X, Y: np.vstack(_centred(X, Y))),
+    "limit-gram": Side(lambda Z: Z @ Z.T, prepare=lambda X, Y: np.vstack(_centred(X, Y))),
     "standout": Side(_standout_fit, lambda model, X: model.transform(X)),
     "sklearn-pca": Side(_sklearn_fit, lambda model, X: model.transform(X)),
     "contrastive-manual": Side(_contrastive_fit(alpha_selection="manual", alpha_value=2), lambda scores, _: scores),

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import signal
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -18,37 +16,11 @@ from typing import Any
 
 from _data import CASES, QUICK_CASES, Case, write_case
 from _report import Row, as_dict, machine, requirements, table
+from _run import progress, run_child, warn_if_busy
 from peers import PEERS, NotInstallableError, Peer, python_of
 
-CHILD = Path(__file__).with_name("_child.py")
-OWN_TIMEOUT = 600.0
 PEER_GIGABYTES = 16.0
-IDLE_LOAD = 0.5
 CRASHED = f"killed by {signal.SIGSEGV.name}"
-THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-
-
-def run_child(
-    side: str, folder: Path, dtype: str = "float64", python: Path | str = sys.executable, **limits: float
-) -> dict[str, Any]:
-    """Measure one side in a fresh process; whatever goes wrong comes back as one line under "error"."""
-    timeout = limits.get("timeout", OWN_TIMEOUT)
-    command = [str(python), str(CHILD), side, str(folder), "--dtype", dtype]
-    environment = dict(os.environ)
-    if "gigabytes" in limits:
-        command += ["--memory-gigabytes", str(limits["gigabytes"])]
-    if "threads" in limits:
-        environment |= dict.fromkeys(THREAD_VARIABLES, f"{limits['threads']:.0f}")
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, env=environment)
-    except subprocess.TimeoutExpired:
-        return {"error": f"stopped after {timeout:.0f} s"}
-    if done.returncode < 0:
-        return {"error": f"killed by {signal.Signals(-done.returncode).name}"}
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        return {"error": f"exit code {done.returncode}: {last}"}
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def measure_own(case: Case, folder: Path, repeats: int) -> list[Row]:
@@ -110,15 +82,6 @@ def measure_case(case: Case, options: argparse.Namespace) -> list[Row]:
         for peer in () if options.no_peers else PEERS:
             rows += measure_peer(peer, case, folder, options.peer_repeats, options.peer_timeout)
     return rows
-
-
-def progress(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def warn_if_busy() -> None:
-    if (load := os.getloadavg()[0]) > IDLE_LOAD:
-        progress(f"The machine is not idle (load {load:.1f}): do not trust these figures.")
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+from scipy import linalg
+
 from standout._arrays import Float
-from standout.moments import Moments
+from standout.moments import Moments, ScatterMoments
 from standout.pencil import Form, Pencil
 
 
@@ -77,3 +80,70 @@ def discriminative(
             terms.append((float(weight * (1.0 - share)), background))
         ridge += float(weight * share) * background.total_variance / d
     return Pencil(Form(d, ((1.0, target),)), Form(d, tuple(terms), ridge=ridge))
+
+
+def kernel_discriminative(
+    target: Moments, backgrounds: Sequence[Moments], weights: Sequence[float] | Float, epsilon: float
+) -> Pencil:
+    """Pose KdPCA and KMdPCA in coordinates: ``A = Cxx``, ``B = Σ ωₖ Cₖ + ε I`` (eqs. 12 and 17).
+
+    The paper adds ``ε I`` in dual coordinates. Here the moments are those of coordinates in which it is ``ε I``, too:
+    the centred kernel rows, or features g mapped by R with ``RᵀR = T``, the total scatter of the centred features
+    (see `total_root`). The weights ω, which the paper drops from its equation, are kept.
+
+    Parameters
+    ----------
+    target : Moments
+    backgrounds : sequence of Moments
+    weights : sequence of float
+        ω, non-negative, with sum 1.
+    epsilon : float
+        ε, positive.
+
+    Returns
+    -------
+    Pencil
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout import contrast, moments, pencil
+    >>> rows = np.array([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    >>> problem = contrast.kernel_discriminative(moments.gather(rows), [], [], 0.5)
+    >>> pencil.solve(problem, 1).values
+    array([4.])
+    """
+    d = target.n_features
+    terms = tuple(
+        (float(weight), background) for background, weight in zip(backgrounds, weights, strict=True) if weight > 0.0
+    )
+    return Pencil(Form(d, ((1.0, target),)), Form(d, terms, ridge=epsilon))
+
+
+def total_root(datasets: Sequence[ScatterMoments]) -> Float:
+    """Give R with ``RᵀR`` the total scatter of the datasets, each about its own mean.
+
+    Parameters
+    ----------
+    datasets : sequence of ScatterMoments
+
+    Returns
+    -------
+    ndarray of shape (n_features, n_features)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout import contrast, moments
+    >>> rows = np.array([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    >>> contrast.total_root([moments.gather(rows), moments.gather(rows)]).round(3)
+    array([[4., 0.],
+           [0., 2.]])
+    """
+    total = np.sum([moments.scatter for moments in datasets], axis=0)
+    try:
+        root: Float = linalg.cholesky(total, check_finite=False)
+    except linalg.LinAlgError:
+        values, vectors = linalg.eigh(total, check_finite=False)
+        root = np.sqrt(np.maximum(values, 0.0))[:, np.newaxis] * vectors.T
+    return root

@@ -102,6 +102,12 @@ class ScatterMoments(Moments):
         """Give the variance of the data along each column of U."""
         return np.einsum("ij,ij->j", U, self.apply(U))
 
+    def mapped(self, matrix: Float) -> ScatterMoments:
+        """Give the moments of the rows after multiplication by a matrix."""
+        scatter = product(product(matrix, self.scatter), matrix.T)
+        mean = product(matrix, self.mean[:, np.newaxis])[:, 0]
+        return ScatterMoments(self.count, mean, scatter, self.precision)
+
     def __add__(self, other: Moments) -> Moments:
         """Give the moments of both datasets taken as one."""
         if not isinstance(other, Moments):

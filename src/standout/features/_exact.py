@@ -1,0 +1,108 @@
+"""Exact coordinates: from the whole kernel matrix of all rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from standout._arrays import Float, Rows, is_sparse, product, row_blocks
+from standout._validation import check_symmetric_kernel
+from standout.features._kernels import Kernel, PrecomputedKernel
+from standout.features._maps import FeatureMap, KernelRowMap, LandmarkMap, centre_columns
+from standout.features._pivoted import pivoted_cholesky
+
+# Beyond this share of the rows the factor saves nothing over the kernel rows themselves.
+NEARLY_FULL = 0.5
+
+
+def exact_coordinates(
+    kernel: Kernel, datasets: Sequence[Rows], columns: npt.NDArray[np.intp], tol: float, rank: int | None
+) -> tuple[FeatureMap, list[Float], float]:
+    """Find exact coordinates of all rows, by the cheaper of two ways.
+
+    A pivoted Cholesky factor of the kernel matrix finds its rank on the way. Where the rank is small, the rows of the
+    factor are the coordinates; where it is nearly full, or the kernel is not positive semidefinite, the centred kernel
+    rows themselves are.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    datasets : sequence of rows
+        The target, then the backgrounds.
+    columns : ndarray of shape (n,)
+        For a precomputed kernel, the columns of the datasets' rows, in their order.
+    tol : float
+        Relative tolerance of the factor.
+    rank : int or None
+        Most coordinates, or None.
+
+    Returns
+    -------
+    mapping : FeatureMap
+    coordinates : list of ndarray
+        Of each dataset's rows.
+    residual : float
+        Share of the kernel matrix's trace that the coordinates leave out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.features import exact_coordinates, resolve_kernel
+    >>> target, background = np.random.default_rng(0).normal(size=(2, 30, 2))
+    >>> kernel = resolve_kernel("homogeneous_polynomial", degree=2)
+    >>> mapping, coordinates, _ = exact_coordinates(kernel, [target, background], np.arange(60), 1e-10, None)
+    >>> mapping.n_coordinates, [part.shape for part in coordinates]
+    (3, [(30, 3), (30, 3)])
+    """
+    precomputed = isinstance(kernel, PrecomputedKernel)
+    rows: Any = columns if precomputed else _stacked(datasets)
+    matrix = np.empty((len(columns), len(columns)))
+    start = 0
+    for dataset in datasets:
+        for block in row_blocks(dataset, at_least=256):
+            matrix[start : start + block.shape[0]] = kernel(block, rows)
+            start += block.shape[0]
+    check_symmetric_kernel(matrix)
+    sizes = tuple(dataset.shape[0] for dataset in datasets)
+    factor, pivots = pivoted_cholesky(matrix, tol)
+    diagonal = np.diagonal(matrix).copy()
+    indefinite = _is_indefinite(matrix, factor, tol)
+    if indefinite:
+        warnings.warn(
+            "the kernel is not positive semidefinite on these rows: it is no inner product, and variances are those of "
+            "the kernel rows, as the paper's equations allow. Use another kernel if this is not meant.",
+            UserWarning,
+            stacklevel=5,
+        )
+    if indefinite or (rank is None and len(pivots) > NEARLY_FULL * len(matrix)):
+        return KernelRowMap(kernel, rows, sizes), _split(centre_columns(matrix, sizes), sizes), 0.0
+    if rank is not None:
+        factor, pivots = factor[:, :rank], pivots[:rank]
+    residual = float(np.sum(diagonal - np.einsum("ij,ij->i", factor, factor)) / np.sum(diagonal))
+    mapping = LandmarkMap(kernel, rows[pivots], np.tril(factor[pivots]))
+    return mapping, _split(factor, sizes), max(residual, 0.0)
+
+
+def _is_indefinite(matrix: Float, factor: Float, tol: float) -> bool:
+    """Tell whether the factor misses more than a positive semidefinite matrix could hide from it."""
+    probe = np.random.default_rng(0).choice([-1.0, 1.0], size=(len(matrix), 1))
+    missed = product(matrix, probe) - product(factor, product(factor.T, probe))
+    # Entries of the residual of a semidefinite matrix are bounded by its diagonal; a row sums n of them.
+    scale = float(np.max(np.abs(np.diagonal(matrix)), initial=0.0))
+    return bool(np.max(np.abs(missed), initial=0.0) > len(matrix) * (10.0 * tol + 1e-12) * max(scale, 1e-300))
+
+
+def _split(rows: Float, sizes: tuple[int, ...]) -> list[Float]:
+    ends = np.cumsum(sizes)
+    return [rows[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+
+
+def _stacked(datasets: Sequence[Rows]) -> Rows:
+    if all(is_sparse(dataset) for dataset in datasets):
+        return sparse.vstack(list(datasets), format="csr")
+    return np.vstack([dataset.toarray() if is_sparse(dataset) else dataset for dataset in datasets])

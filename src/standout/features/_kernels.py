@@ -1,0 +1,162 @@
+"""Kernels by name: scikit-learn's, the paper's own, a callable, sums of them, and precomputed matrices."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from standout._arrays import Float, Rows, dense, double, is_sparse, squared_lengths
+from standout._validation import check_bandwidth, check_kernel_name
+
+# Kernels of the difference of two rows: they do not change when both are shifted, and equal 1 where it is zero.
+SHIFT_INVARIANT = ("rbf", "laplacian")
+
+
+class Kernel(ABC):
+    """A kernel with all its parameters fixed."""
+
+    @abstractmethod
+    def __call__(self, X: Rows, Z: Any) -> Float:
+        """Give the kernel of every row of X with every row of Z."""
+
+    @abstractmethod
+    def diagonal(self, X: Rows) -> Float:
+        """Give the kernel of every row of X with itself."""
+
+
+@dataclass(frozen=True, eq=False)
+class NamedKernel(Kernel):
+    """A kernel of `sklearn.metrics.pairwise.pairwise_kernels`, or a callable.
+
+    Attributes
+    ----------
+    metric : str or callable
+    params : dict
+    origin : ndarray or None
+        Taken off all rows first where the kernel is of their difference: far from the origin, distances between
+        rows would drown in the rounding of their lengths.
+    """
+
+    metric: str | Callable[..., Any]
+    params: dict[str, Any]
+    origin: Float | None = None
+
+    def __call__(self, X: Rows, Z: Any) -> Float:
+        """Give the kernel of every row of X with every row of Z."""
+        filtered = not callable(self.metric)
+        values = pairwise_kernels(
+            self._moved(X), self._moved(Z), metric=self.metric, filter_params=filtered, **self.params
+        )
+        return double(dense(values))
+
+    def diagonal(self, X: Rows) -> Float:
+        """Give the kernel of every row of X with itself."""
+        if self.metric in SHIFT_INVARIANT:
+            return np.ones(X.shape[0])
+        if self.metric == "linear":
+            return squared_lengths(double(X))
+        # A block of rows with itself holds the diagonal, and little else.
+        size = 64
+        return np.concatenate([np.diagonal(self(X[i : i + size], X[i : i + size])) for i in range(0, X.shape[0], size)])
+
+    def _moved(self, X: Rows) -> Rows:
+        if self.origin is None or is_sparse(X):
+            return double(X)
+        return X - self.origin
+
+
+@dataclass(frozen=True, eq=False)
+class SumKernel(Kernel):
+    """A sum of kernels with non-negative weights (Remark 5)."""
+
+    kernels: tuple[Kernel, ...]
+    weights: Float
+
+    def __call__(self, X: Rows, Z: Any) -> Float:
+        """Give the kernel of every row of X with every row of Z."""
+        total: Float | None = None
+        for weight, kernel in self._active():
+            part = weight * kernel(X, Z)
+            total = part if total is None else np.add(total, part, out=total)
+        assert total is not None
+        return total
+
+    def diagonal(self, X: Rows) -> Float:
+        """Give the kernel of every row of X with itself."""
+        return sum((weight * kernel.diagonal(X) for weight, kernel in self._active()), np.zeros(X.shape[0]))
+
+    def _active(self) -> list[tuple[float, Kernel]]:
+        return [
+            (float(weight), kernel) for weight, kernel in zip(self.weights, self.kernels, strict=True) if weight > 0
+        ]
+
+
+class PrecomputedKernel(Kernel):
+    """Rows that hold kernel values already: with all fitted rows, in the order in which these were given."""
+
+    def __call__(self, X: Rows, Z: Any) -> Float:
+        """Give the columns Z of the rows X."""
+        return double(dense(X[:, np.asarray(Z)]))
+
+    def diagonal(self, X: Rows) -> Float:
+        """Refuse: the kernel of a row with itself stands in one place of a precomputed matrix only."""
+        raise NotImplementedError
+
+
+def resolve_kernel(
+    kernel: Any,
+    *,
+    gamma: float | None = None,
+    degree: float = 3,
+    coef0: float = 1,
+    kernel_params: dict[str, Any] | None = None,
+    origin: Float | None = None,
+) -> Kernel:
+    """Fix a kernel's parameters: by scikit-learn's names, by the paper's, or as a callable.
+
+    ``"gaussian"`` is ``exp(-|x - z|² / (2 bandwidth²))``, ``"homogeneous_polynomial"`` is ``(x·z)^degree`` and
+    ``"inhomogeneous_polynomial"`` is ``(x·z + coef0)^degree``.
+
+    Parameters
+    ----------
+    kernel : str or callable
+    gamma, degree, coef0 : float
+        Parameters of scikit-learn's kernels, as far as the kernel has them.
+    kernel_params : dict, default=None
+        Other parameters.
+    origin : ndarray of shape (n_features,), default=None
+        A point near the data, for kernels of differences.
+
+    Returns
+    -------
+    Kernel
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.features import resolve_kernel
+    >>> kernel = resolve_kernel("inhomogeneous_polynomial", degree=2, coef0=1.0)
+    >>> kernel(np.array([[1.0, 1.0]]), np.array([[1.0, 2.0]]))
+    array([[16.]])
+    """
+    params = dict(kernel_params or {})
+    if callable(kernel):
+        return NamedKernel(kernel, params)
+    if kernel == "precomputed":
+        return PrecomputedKernel()
+    if kernel == "gaussian":
+        bandwidth = check_bandwidth(params.get("bandwidth"))
+        kernel, params = "rbf", {"gamma": 0.5 / bandwidth**2}
+    elif kernel == "homogeneous_polynomial":
+        kernel, params = "polynomial", {"gamma": 1.0, "coef0": 0.0, "degree": degree, **params}
+    elif kernel == "inhomogeneous_polynomial":
+        kernel, params = "polynomial", {"gamma": 1.0, "coef0": coef0, "degree": degree, **params}
+    else:
+        check_kernel_name(kernel)
+        params = {"gamma": gamma, "degree": degree, "coef0": coef0, **params}
+    return NamedKernel(kernel, params, origin if kernel in SHIFT_INVARIANT else None)

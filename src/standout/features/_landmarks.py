@@ -1,0 +1,89 @@
+"""Approximate coordinates: landmarks, given or chosen, and random Fourier features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.kernel_approximation import RBFSampler
+
+from standout._arrays import Float, Rows, is_sparse
+from standout._validation import check_fourier_kernel
+from standout.features._kernels import Kernel, NamedKernel
+from standout.features._maps import FourierMap, LandmarkMap
+from standout.features._pivoted import pivoted_cholesky, random_pivots
+
+# Landmarks are chosen among this many rows at most, drawn from all datasets alike: so many rows show the kernel's
+# leading directions, and the choice stays cheap beside the pass over all rows.
+CANDIDATES = 20_000
+
+
+def given_landmarks(kernel: Kernel, landmarks: Rows) -> LandmarkMap:
+    """Use these rows as landmarks (Nyström); those that repeat others are left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.features import given_landmarks, resolve_kernel
+    >>> mapping = given_landmarks(resolve_kernel("rbf"), np.array([[0.0, 1.0], [2.0, 3.0], [0.0, 1.0]]))
+    >>> mapping.n_coordinates
+    2
+    """
+    factor, pivots = pivoted_cholesky(kernel(landmarks, landmarks), 1e-12)
+    return LandmarkMap(kernel, landmarks[pivots], np.tril(factor[pivots]))
+
+
+def chosen_landmarks(
+    kernel: Kernel, datasets: Sequence[Rows], rank: int, tol: float, rng: np.random.Generator
+) -> LandmarkMap:
+    """Choose landmarks by randomly pivoted Cholesky among rows of all datasets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.features import chosen_landmarks, resolve_kernel
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.normal(size=(500, 2))
+    >>> chosen_landmarks(resolve_kernel("rbf"), [rows], 20, 1e-10, rng).landmarks.shape
+    (20, 2)
+    """
+    total = sum(dataset.shape[0] for dataset in datasets)
+    share = min(1.0, max(CANDIDATES, 4 * rank) / total)
+    drawn = [dataset[_draw(dataset.shape[0], share, rng)] for dataset in datasets]
+    rows: Any = (
+        sparse.vstack(drawn, format="csr")
+        if all(is_sparse(part) for part in drawn)
+        else np.vstack([part.toarray() if is_sparse(part) else part for part in drawn])
+    )
+    pivots = random_pivots(kernel, rows, rank, rng, tol)
+    return LandmarkMap(kernel, rows[pivots.chosen], pivots.factor)
+
+
+def fourier_features(kernel: Kernel, n_features: int, rank: int, rng: np.random.Generator) -> FourierMap:
+    """Draw random Fourier features of a Gaussian or Laplacian kernel (Rahimi and Recht, 2007).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.features import fourier_features, resolve_kernel
+    >>> mapping = fourier_features(resolve_kernel("rbf", gamma=0.5), 2, 100, np.random.default_rng(0))
+    >>> mapping.transform(np.zeros((3, 2))).shape
+    (3, 100)
+    """
+    check_fourier_kernel(kernel.metric if isinstance(kernel, NamedKernel) else kernel)
+    assert isinstance(kernel, NamedKernel)
+    gamma = kernel.params.get("gamma") or 1.0 / n_features
+    seed = int(rng.integers(2**31))
+    if kernel.metric == "rbf":
+        sampler = RBFSampler(gamma=gamma, n_components=rank, random_state=seed).fit(np.zeros((1, n_features)))
+        return FourierMap(sampler.random_weights_, sampler.random_offset_)
+    frequencies: Float = gamma * rng.standard_cauchy((n_features, rank))
+    return FourierMap(frequencies, rng.uniform(0.0, 2.0 * np.pi, rank))
+
+
+def _draw(n_rows: int, share: float, rng: np.random.Generator) -> Any:
+    if share == 1.0:
+        return slice(None)
+    return np.sort(rng.choice(n_rows, size=max(int(share * n_rows), 1), replace=False))

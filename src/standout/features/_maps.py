@@ -1,0 +1,137 @@
+"""From rows to coordinates: ``g(x)·g(z)`` is the kernel of x and z, exactly or nearly so."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from standout._arrays import BLOCK_BYTES, Float, Rows, double
+from standout.features._kernels import Kernel
+
+
+class FeatureMap(ABC):
+    """A map from rows to coordinates.
+
+    Attributes
+    ----------
+    n_coordinates : int
+    plain_ridge : bool
+        Whether the paper's ``ε I`` is ``ε I`` in these coordinates, too; otherwise it is ``ε T⁻¹``.
+    """
+
+    plain_ridge: bool = False
+
+    @property
+    @abstractmethod
+    def n_coordinates(self) -> int:
+        """Number of coordinates."""
+
+    @abstractmethod
+    def transform(self, rows: Rows) -> Float:
+        """Give the coordinates of the rows."""
+
+    @property
+    def block_rows(self) -> int:
+        """Number of rows whose coordinates make a block."""
+        return max(BLOCK_BYTES // (8 * self.n_coordinates), 1)
+
+    def blocks(self, rows: Rows) -> Iterator[Float]:
+        """Give the coordinates of one block of rows after the other."""
+        for start in range(0, rows.shape[0], self.block_rows):
+            yield self.transform(rows[start : start + self.block_rows])
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkMap(FeatureMap):
+    """Coordinates from the kernel with a few landmarks z (Nyström): ``L g(x) = k(z, x)`` with ``L Lᵀ = k(z, z)``.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    landmarks : rows of shape (r, n_features), or column numbers of a precomputed kernel
+    factor : ndarray of shape (r, r)
+        L, lower triangular.
+    """
+
+    kernel: Kernel
+    landmarks: Any
+    factor: Float
+
+    @property
+    def n_coordinates(self) -> int:
+        """Number of landmarks."""
+        return len(self.factor)
+
+    def transform(self, rows: Rows) -> Float:
+        """Give the coordinates of the rows."""
+        values = self.kernel(rows, self.landmarks)
+        solved = linalg.solve_triangular(self.factor, values.T, lower=True, overwrite_b=True, check_finite=False)
+        coordinates: Float = solved.T
+        return coordinates
+
+
+@dataclass(frozen=True, eq=False)
+class KernelRowMap(FeatureMap):
+    """The kernel with all fitted rows as coordinates, centred over the columns of each dataset (rows of K, eq. k).
+
+    Attributes
+    ----------
+    kernel : Kernel
+    rows : rows of shape (n, n_features), or column numbers of a precomputed kernel
+        The fitted rows of all datasets, one dataset after the other.
+    sizes : tuple of int
+        Number of rows of each dataset.
+    """
+
+    kernel: Kernel
+    rows: Any
+    sizes: tuple[int, ...]
+    plain_ridge: bool = True
+
+    @property
+    def n_coordinates(self) -> int:
+        """Number of fitted rows."""
+        return sum(self.sizes)
+
+    def transform(self, rows: Rows) -> Float:
+        """Give the coordinates of the rows."""
+        return centre_columns(self.kernel(rows, self.rows), self.sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class FourierMap(FeatureMap):
+    """Random Fourier features: cosines at random frequencies, whose mean product is the kernel.
+
+    Attributes
+    ----------
+    frequencies : ndarray of shape (n_features, r)
+    phases : ndarray of shape (r,)
+    """
+
+    frequencies: Float
+    phases: Float
+
+    @property
+    def n_coordinates(self) -> int:
+        """Number of frequencies."""
+        return len(self.phases)
+
+    def transform(self, rows: Rows) -> Float:
+        """Give the coordinates of the rows."""
+        angles = np.asarray(double(rows) @ self.frequencies) + self.phases
+        return np.cos(angles, out=angles) * np.sqrt(2.0 / self.n_coordinates)
+
+
+def centre_columns(values: Float, sizes: tuple[int, ...]) -> Float:
+    """Take off each row the mean over the columns of each dataset, in place."""
+    start = 0
+    for size in sizes:
+        part = values[:, start : start + size]
+        part -= part.mean(axis=1, keepdims=True)
+        start += size
+    return values

@@ -1,0 +1,122 @@
+"""Pivoted Cholesky: which rows stand for all, found on the way of factorising the kernel matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg
+
+from standout._arrays import Float, Rows, product
+from standout.features._kernels import Kernel
+
+
+@dataclass(frozen=True, eq=False)
+class Pivots:
+    """Chosen rows, and the triangular factor of their kernel matrix.
+
+    Attributes
+    ----------
+    chosen : ndarray of shape (r,)
+        Numbers of the rows.
+    factor : ndarray of shape (r, r)
+        L, lower triangular, with ``L Lᵀ`` the kernel matrix of the chosen rows.
+    """
+
+    chosen: npt.NDArray[np.intp]
+    factor: Float
+
+
+def pivoted_cholesky(matrix: Float, tol: float) -> tuple[Float, npt.NDArray[np.intp]]:
+    """Factorise a kernel matrix by LAPACK's pivoted Cholesky, up to a tolerance.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n)
+        Symmetric; left as it is.
+    tol : float
+        The factorisation stops where no row has a residual above `tol` times the largest diagonal entry.
+
+    Returns
+    -------
+    factor : ndarray of shape (n, r)
+        Rows in the order of the matrix: ``factor factorᵀ`` is the matrix up to the tolerance.
+    pivots : ndarray of shape (r,)
+        The rows it rests on; ``factor[pivots]`` is lower triangular.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.features import pivoted_cholesky
+    >>> factor, pivots = pivoted_cholesky(np.array([[1.0, 2.0], [2.0, 4.0]]), 1e-10)
+    >>> factor, pivots
+    (array([[1.],
+           [2.]]), array([1]))
+    """
+    largest = float(np.max(np.diagonal(matrix), initial=0.0))
+    if largest <= 0.0:
+        return np.empty((len(matrix), 0)), np.empty(0, dtype=np.intp)
+    lower, order, rank, _ = linalg.lapack.dpstrf(np.array(matrix, order="F"), tol=tol * largest, lower=1)
+    order = order.astype(np.intp) - 1
+    lower = lower[:, : int(rank)]
+    lower[: int(rank)] = np.tril(lower[: int(rank)])
+    factor = np.empty_like(lower)
+    factor[order] = lower
+    return factor, order[: int(rank)]
+
+
+def random_pivots(kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generator, tol: float) -> Pivots:
+    """Choose landmarks by randomly pivoted Cholesky in blocks: kernel columns are computed only when chosen.
+
+    In each round rows are drawn with probability in proportion to their residual; near-copies among them are dropped by
+    a pivoted Cholesky of their residual kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    rows : rows of shape (n, n_features)
+    rank : int
+        Most landmarks.
+    rng : numpy.random.Generator
+    tol : float
+        Fewer landmarks are chosen where they leave out less than this share of the trace.
+
+    Returns
+    -------
+    Pivots
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.features import random_pivots, resolve_kernel
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.normal(size=(200, 3))
+    >>> random_pivots(resolve_kernel("linear"), rows, 50, rng, 1e-10).factor.shape
+    (3, 3)
+    """
+    n_rows = rows.shape[0]
+    residual = kernel.diagonal(rows)
+    total = float(residual.sum())
+    factor = np.zeros((n_rows, rank), order="F")
+    chosen: list[int] = []
+    block = max(rank // 10, min(rank, 32))
+    while len(chosen) < rank and float(residual.sum()) > tol * total:
+        wanted = min(block, rank - len(chosen))
+        drawn = np.unique(rng.choice(n_rows, size=wanted, p=residual / residual.sum()))
+        done = len(chosen)
+        columns = kernel(rows, rows[drawn])
+        if done:
+            columns -= product(factor[:, :done], factor[drawn, :done].T)
+        core, kept = pivoted_cholesky(columns[drawn], 1e-10)
+        new = len(kept)
+        if not new:
+            break
+        fresh = drawn[kept]
+        solved = linalg.solve_triangular(core[kept], columns[:, kept].T, lower=True, check_finite=False)
+        factor[:, done : done + new] = solved.T
+        chosen.extend(fresh.tolist())
+        residual = np.maximum(residual - np.einsum("ij,ij->j", solved, solved), 0.0)
+        residual[fresh] = 0.0
+    picked = np.array(chosen, dtype=np.intp)
+    return Pivots(picked, np.tril(factor[picked, : len(picked)]))
