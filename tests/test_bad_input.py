@@ -27,22 +27,26 @@ def text_frame(library):
 
 
 DATA = {
-    "NaN in the target": (spoiled(np.nan), OTHER, r"the target contains NaN .* NaN in row 3, column 2\. Drop"),
-    "infinity in the target": (spoiled(-np.inf), OTHER, r"the target contains NaN or infinity: .* infinity in row 3"),
+    "NaN in the target": (spoiled(np.nan), OTHER, r"NaN or infinity in the target: .* NaN in row 3, column 2\. Drop"),
+    "infinity in the target": (spoiled(-np.inf), OTHER, r"NaN or infinity in the target: .* infinity in row 3"),
     "NaN in a background": (
         OTHER,
         [GOOD, spoiled(np.nan)],
-        r"the background 2 contains NaN .* row 3, column 2",
+        r"NaN or infinity in background 2: .* row 3, column 2",
     ),
-    "NaN in float32": (spoiled(np.nan).astype(np.float32), OTHER, "the target contains NaN"),
+    "NaN in float32": (spoiled(np.nan).astype(np.float32), OTHER, "NaN or infinity in the target"),
     "NaN in wide data": (
         spoiled(np.nan)[:9].T,
         OTHER[:, :1].repeat(9, 1),
-        "the target contains NaN .* row 2, column 3",
+        "NaN or infinity in the target: .* row 2, column 3",
     ),
-    "NaN in a sparse target": (sparse.csr_array(spoiled(np.nan)), OTHER, r"the target contains NaN .* row 3, column 2"),
-    "NaN in a batch": (iter([GOOD, spoiled(np.nan)]), OTHER, "batch 2 of the target contains NaN"),
-    "too large to square": (GOOD * 1e200, OTHER, "the target has values too large to square: .* Rescale"),
+    "NaN in a sparse target": (
+        sparse.csr_array(spoiled(np.nan)),
+        OTHER,
+        r"NaN or infinity in the target: .* row 3, column 2",
+    ),
+    "NaN in a batch": (iter([GOOD, spoiled(np.nan)]), OTHER, "NaN or infinity in batch 2 of the target"),
+    "too large to square": (GOOD * 1e200, OTHER, "values too large to square in the target: .* Rescale"),
     "another width": (GOOD, [OTHER, OTHER[:, :3]], "background 2 has 3 features, but the target has 4. Give every"),
     "another width in batches": (iter([GOOD]), OTHER[:, :3], "background 1 has 3 features, but the target has 4. Give"),
     "a batch of another width": (
@@ -65,21 +69,21 @@ DATA = {
         frame(OTHER, "bacd"),
         "background 1 has the columns of the target in another order. Give",
     ),
-    "no rows": (GOOD[:0], OTHER, r"the target has 0 sample\(s\) .* at least 2 are needed\. Give more rows"),
-    "one row": (GOOD[:1], OTHER, r"the target has 1 sample\(s\) .* at least 2 are needed\. Give more rows"),
-    "one row of a background": (GOOD, OTHER[:1], r"the background 1 has 1 sample\(s\) .* at least 2 are needed"),
+    "no rows": (GOOD[:0], OTHER, r"too few rows in the target: 0 sample\(s\) .* the least is 2\. Give more rows"),
+    "one row": (GOOD[:1], OTHER, r"too few rows in the target: 1 sample\(s\) .* the least is 2\. Give"),
+    "one row of a background": (GOOD, OTHER[:1], r"too few rows in background 1: 1 sample\(s\) .* the least is 2"),
     "no columns": (GOOD[:, :0], OTHER, r"the target cannot be used: Found array with 0 feature\(s\)"),
     "one dimension": (GOOD[:, 0], OTHER, "the target cannot be used: Expected 2D array.* Reshape your data"),
     "three dimensions": (GOOD[None], OTHER, "the target cannot be used: Found array with dim 3"),
     "a number": (7.0, OTHER, "the target cannot be used: Expected 2D array"),
-    "text in pandas": (text_frame(pd.DataFrame), OTHER, "the target has text in column 'gene'. Drop"),
-    "text in polars": (text_frame(pl.DataFrame), OTHER, "the target has text in column 'gene'. Drop"),
+    "text in pandas": (text_frame(pd.DataFrame), OTHER, "text in column 'gene' of the target. Drop"),
+    "text in polars": (text_frame(pl.DataFrame), OTHER, "text in column 'gene' of the target. Drop"),
     "text in an array": (np.array([["a", "b"], ["c", "d"]]), OTHER, "the target cannot be used: .*strings"),
     "complex numbers": (GOOD + 1j, OTHER, "the target cannot be used: Complex data not supported"),
-    "complex background": (GOOD, OTHER * 1j, "the background 1 cannot be used: Complex data not supported"),
+    "complex background": (GOOD, OTHER * 1j, "background 1 cannot be used: Complex data not supported"),
     "no background in the list": (GOOD, [], "background is an empty list. Pass at least one dataset, or None"),
     "an empty iterator": (iter([]), OTHER, r"the target gave 0 sample\(s\) in batches, .* pass a fresh one"),
-    "an iterator of one row": (iter([GOOD[:1]]), OTHER, r"the target gave 1 sample\(s\) in batches, .* at least 2"),
+    "an iterator of one row": (iter([GOOD[:1]]), OTHER, r"the target gave 1 sample\(s\) in batches, .* the least is 2"),
 }
 
 
@@ -125,7 +129,11 @@ PARAMETERS = {
     "weights negative": ({"background_weights": [1, -1]}, ValueError, "a negative or non-finite number. Give"),
     "weights NaN": ({"background_weights": [1, np.nan]}, ValueError, "a negative or non-finite number. Give"),
     "weights all zero": ({"background_weights": [0, 0]}, ValueError, "background_weights are all zero. Give"),
-    "weights too few": ({"background_weights": [1]}, ValueError, r"shape \(1,\), but there are 2 backgrounds. Give"),
+    "weights too few": (
+        {"background_weights": [1]},
+        ValueError,
+        r"shape \(1,\), but the number of backgrounds is 2. Give",
+    ),
     "weights text": ({"background_weights": "even"}, TypeError, "'even' is not a list of numbers. Give"),
     "solver unknown": ({"solver": "svd"}, ValueError, "solver='svd' is unknown. Use one of 'auto', 'dense'"),
 }
@@ -154,7 +162,10 @@ LABELS = {
     "labels in two columns": ({"y": np.stack([Y, Y], axis=1)}, r"y has shape \(20, 2\), but there are 20 rows. Give"),
     "an unknown label": ({"y": np.repeat("b", 20)}, "no row has the label target_label='a'; y has label 'b'. Choose"),
     "the target alone": ({"y": np.repeat("a", 20)}, "every row has the label 'a'. Rows with another label"),
-    "one row of a background": ({"y": np.array(["a"] * 19 + ["b"])}, r"label 'b' has 1 sample\(s\) .* Give more rows"),
+    "one row of a background": (
+        {"y": np.array(["a"] * 19 + ["b"])},
+        r"with label 'b': 1 sample\(s\) .* Give more rows",
+    ),
     "a background as well": ({"y": Y, "background": OTHER}, "both target_label='a' and a background are given. Set"),
 }
 
@@ -182,7 +193,7 @@ def test_scoring_needs_every_background():
 
 def test_scores_of_another_width_cannot_be_mapped_back():
     fitted = DiscriminativePCA(2).fit(GOOD, background=OTHER)
-    with pytest.raises(ValueError, match="the scores has 3 features, but the fitted model has 2"):
+    with pytest.raises(ValueError, match="there are 3 scores in a row, but the model has 2 components. Give"):
         fitted.inverse_transform(np.ones((5, 3)))
 
 
@@ -192,7 +203,7 @@ def test_rows_of_another_width_or_other_names_cannot_be_transformed():
         DiscriminativePCA(2).fit(GOOD).transform(GOOD[:, :3])
     with pytest.raises(ValueError, match="feature names"):
         fitted.transform(frame(GOOD, "abdc"))
-    with pytest.raises(ValueError, match="the data contains NaN"):
+    with pytest.raises(ValueError, match="NaN or infinity in the data"):
         fitted.transform(frame(spoiled(np.nan), "abcd"))
 
 

@@ -429,7 +429,7 @@ BAD = {
     "landmarks of another width": (
         {"approximation": np.ones((2, 2))},
         ValueError,
-        "the landmarks has 2 features, but the target has 3. Give",
+        "the array of landmarks has 2 features, but the target has 3. Give",
     ),
     "fourier of a polynomial": (
         {"approximation": "fourier", "kernel": "poly"},
@@ -489,9 +489,9 @@ def test_kernels_that_cannot_be_used():
 def test_data_that_cannot_be_used():
     spoiled = GOOD.copy()
     spoiled[3, 1] = np.nan
-    with pytest.raises(ValueError, match="the target contains NaN or infinity: .* row 3, column 1"):
+    with pytest.raises(ValueError, match="NaN or infinity in the target: .* row 3, column 1"):
         KernelDiscriminativePCA().fit(spoiled, background=OTHER)
-    with pytest.raises(ValueError, match="the background 1 contains NaN or infinity"):
+    with pytest.raises(ValueError, match="NaN or infinity in background 1"):
         KernelDiscriminativePCA().fit(OTHER, background=spoiled)
     with pytest.raises(TypeError, match="approximation='auto' chooses its coordinates from the rows, .* Use"):
         KernelDiscriminativePCA().fit(iter([GOOD]), background=OTHER)

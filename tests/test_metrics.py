@@ -169,19 +169,23 @@ TWO = [[0.0], [1.0]]
         (
             lambda: scatter_ratio([[np.nan], [1.0]], [0, 1]),
             ValueError,
-            "the scores contains NaN or infinity: .* row 0, column 0. Drop",
+            "NaN or infinity in the scores: .* row 0, column 0. Drop",
         ),
         (lambda: scatter_ratio([["x"], ["y"]], [0, 1]), ValueError, "the scores cannot be used: .*string"),
-        (lambda: scatter_ratio([[0.1]] * 3, [0, 1, 1]), ValueError, "the scores have no variance: .* Give"),
+        (lambda: scatter_ratio([[0.1]] * 3, [0, 1, 1]), ValueError, "no variance in the scores: .* Give"),
         (lambda: principal_angles(np.eye(2), np.eye(3)), ValueError, "second has 3 features, but first has 2. Give"),
         (
             lambda: principal_angles(np.zeros((1, 2)), np.eye(2)),
             ValueError,
-            "the first components are all zero, .* Give",
+            "only zeros in the first components, .* Give",
         ),
         (lambda: captured_variance(TWO, np.eye(2)), ValueError, "components has 2 features, but the data has 1. Give"),
-        (lambda: captured_variance([[0.1]] * 3, [[1.0]]), ValueError, "the data have no variance: .* Give"),
-        (lambda: captured_variance(np.zeros((0, 2)), np.eye(2)), ValueError, r"the data has 0 sample\(s\) .* Give"),
+        (lambda: captured_variance([[0.1]] * 3, [[1.0]]), ValueError, "no variance in the data: .* Give"),
+        (
+            lambda: captured_variance(np.zeros((0, 2)), np.eye(2)),
+            ValueError,
+            r"too few rows in the data: 0 sample\(s\) .* Give",
+        ),
     ],
 )
 def test_input_that_cannot_be_judged_is_rejected_with_a_remedy(call, error, message):

@@ -5,6 +5,7 @@ Every message has two parts: what is wrong (with the value and the limit), then 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -41,7 +42,7 @@ class Batches:
         width: int | None = None
         n_rows = 0
         for number, batch in enumerate(self._batches, start=1):
-            name = f"batch {number} of the {self.name}"
+            name = f"batch {number} of {self.name}"
             rows = as_rows(batch, name, min_rows=0, finite=True)
             columns = column_names(batch)
             if width is None:
@@ -51,7 +52,7 @@ class Batches:
             yield rows
         if n_rows < self._min_rows:
             raise ValueError(
-                f"the {self.name} gave {n_rows} sample(s) in batches, but at least {self._min_rows} are needed. "
+                f"{self.name} gave {n_rows} sample(s) in batches, but the least is {self._min_rows}. "
                 "An iterator can be read only once: pass a fresh one."
             )
 
@@ -82,19 +83,23 @@ def as_rows(data: Any, name: str, *, min_rows: int = 2, finite: bool = False) ->
             ensure_min_samples=0,
             ensure_min_features=1,
         )
+        if rows.dtype.kind in "mM":
+            raise TypeError(f"dates and times ({rows.dtype}) are not numbers. Convert them to numbers first.")
         if rows.dtype.kind not in "biuf":
             rows = rows.astype(np.float64)
     except (ValueError, TypeError) as error:
         text = _text_columns(data)
         if text:
             raise ValueError(
-                f"the {name} has text in {_listed('column', text)}. Drop these columns or turn them into numbers."
+                f"there is text in {_listed('column', text)} of {name}. Drop these columns or turn them into numbers."
             ) from None
-        # scikit-learn's message over several lines, as one.
-        raise type(error)(f"the {name} cannot be used: {' '.join(str(error).split())}") from None
+        # scikit-learn's message over several lines as one, without the array that it may show.
+        reason = re.sub(r"(array=)?\[.*\]\.?", "", " ".join(str(error).split()))
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name} cannot be used: {reason}") from None
     if rows.shape[0] < min_rows:
         raise ValueError(
-            f"the {name} has {rows.shape[0]} sample(s) (shape={rows.shape}), but at least {min_rows} are needed. "
+            f"too few rows in {name}: {rows.shape[0]} sample(s) (shape={rows.shape}), but the least is {min_rows}. "
             "Give more rows."
         )
     if rows.dtype.kind == "f" and rows.dtype.itemsize not in (4, 8):
@@ -108,7 +113,7 @@ def require_finite(datasets: Sequence[Any]) -> None:
     """Refuse NaN and infinity in datasets that are there as arrays; batches are checked as they pass."""
     for number, dataset in enumerate(datasets):
         if not isinstance(dataset, Batches) and not _all_finite(dataset):
-            reject_non_finite(dataset, f"background {number}" if number else "target")
+            reject_non_finite(dataset, f"background {number}" if number else "the target")
 
 
 def reject_non_finite(rows: Rows, name: str) -> None:
@@ -116,12 +121,12 @@ def reject_non_finite(rows: Rows, name: str) -> None:
     bad_rows, bad_columns = _first_non_finite(rows)
     if bad_rows is None:
         raise ValueError(
-            f"the {name} has values too large to square: their variance is not a finite number. Rescale the data."
+            f"there are values too large to square in {name}: their variance is not a finite number. Rescale the data."
         )
     value = rows[bad_rows, bad_columns]
     shown = "NaN" if np.isnan(value) else "infinity"
     raise ValueError(
-        f"the {name} contains NaN or infinity: the first is {shown} in row {bad_rows}, column {bad_columns}. "
+        f"there is NaN or infinity in {name}: the first is {shown} in row {bad_rows}, column {bad_columns}. "
         "Drop such rows or fill them in, in the target and in every background alike."
     )
 
@@ -129,17 +134,22 @@ def reject_non_finite(rows: Rows, name: str) -> None:
 def column_names(data: Any) -> list[str] | None:
     """Give the column names of a frame whose names are all strings, as scikit-learn counts them."""
     columns = getattr(data, "columns", None)
-    if columns is None or isinstance(data, np.ndarray) or sparse.issparse(data):
+    if columns is None or not hasattr(data, "shape"):
         return None
     names = list(columns)
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def check_same_columns(
-    width: int, columns: list[str] | None, name: str, expected: int, names: list[str] | None, reference: str
+    width: int,
+    columns: list[str] | None,
+    name: str,
+    expected: int,
+    names: list[str] | None,
+    reference: str,
+    remedy: str = "Give every dataset the same columns in the same order.",
 ) -> None:
     """Check that a dataset has as many columns as the reference, and the same ones in the same order."""
-    remedy = "Give every dataset the same columns in the same order."
     if columns is not None and names is not None and columns != names:
         missing = [column for column in names if column not in set(columns)]
         extra = [column for column in columns if column not in set(names)]
@@ -178,7 +188,7 @@ def as_backgrounds(background: Any, target: Any) -> list[Any]:
 
 
 def check_label_form(y: Any, n_rows: int, target_label: Any, background: Any) -> tuple[Any, Any]:
-    """Check the labels that tell target from background; give the target's mask and the background labels, sorted."""
+    """Check the labels that tell target from background; give them, and those of the backgrounds, sorted."""
     if background is not None:
         raise ValueError(
             f"both target_label={target_label!r} and a background are given. Set target_label=None to pass the "
@@ -190,28 +200,69 @@ def check_label_form(y: Any, n_rows: int, target_label: Any, background: Any) ->
             f"requires y to be passed, but the target y is None. With target_label={target_label!r}, "
             "fit needs one label per row."
         )
-    labels = np.asarray(y)
-    if labels.ndim != 1 or labels.shape[0] != n_rows:
-        raise ValueError(f"y has shape {labels.shape}, but there are {n_rows} rows. Give one label per row.")
+    labels = _as_labels(y, n_rows, "y")
     known = np.unique(labels).tolist()
-    is_target = np.asarray(labels == target_label)
-    if is_target.shape != labels.shape or not is_target.any():
+    advice = "In cross-validation, use stratified folds."
+    if np.ndim(target_label) != 0 or target_label not in known:
         raise ValueError(
-            f"no row has the label target_label={target_label!r}; y has {_listed('label', known)}. Choose one of these."
+            f"no row has the label target_label={target_label!r}; y has {_listed('label', known)}. "
+            f"Choose one of these. {advice}"
         )
     others = [label for label in known if label != target_label]
     if not others:
-        raise ValueError(f"every row has the label {target_label!r}. Rows with another label are the background.")
+        raise ValueError(
+            f"every row has the label {target_label!r}. Rows with another label are the background. {advice}"
+        )
     return labels, others
 
 
 def check_known_labels(labels: list[Any], fitted: list[Any]) -> None:
     """Check that every background that was fitted has rows."""
+    unknown = [label for label in labels if label not in fitted]
+    if unknown:
+        raise ValueError(
+            f"the label {unknown[0]!r} was not there when the model was fitted. Give rows of the fitted labels only."
+        )
     missing = [label for label in fitted if label not in labels]
     if missing:
         raise ValueError(
             f"no row has the background label {missing[0]!r}. Give rows of every fitted label, for example by "
             "stratified folds."
+        )
+
+
+def check_columns_of_batches(datasets: Sequence[Any], columns: Sequence[list[str] | None]) -> None:
+    """Compare the column names of all datasets, now that batches have been read and theirs are known."""
+    names = [
+        data.columns if isinstance(data, Batches) else given for data, given in zip(datasets, columns, strict=True)
+    ]
+    known = [(number, found) for number, found in enumerate(names) if found is not None]
+    for number, found in known[1:]:
+        first, reference = known[0]
+        of = f"background {first}" if first else "the target"
+        check_same_columns(len(found), found, f"background {number}", len(reference), reference, of)
+
+
+def check_fourth_powers(quartic: float, total_variance: float) -> None:
+    """Refuse a scale at which fourth powers leave the range of floating-point numbers."""
+    if total_variance > 0.0 and not np.finfo(np.float64).tiny < quartic < np.inf:
+        raise ValueError(
+            f"a background has a standard deviation of about {np.sqrt(total_variance):.1e} in all, and the fourth "
+            "powers that shrinkage='auto' needs are out of range. Rescale the data, or give shrinkage as a number."
+        )
+
+
+def check_group_weight(weight: float, label: Any) -> None:
+    """Refuse weights that leave a group without rows."""
+    if weight == 0.0:
+        raise ValueError(f"all rows with the label {label!r} have a sample_weight of zero. Give some a positive one.")
+
+
+def check_n_scores(given: int, fitted: int) -> None:
+    """Check that there is a score for each component."""
+    if given != fitted:
+        raise ValueError(
+            f"there are {given} scores in a row, but the model has {fitted} components. Give one for each."
         )
 
 
@@ -231,6 +282,8 @@ def check_n_components(n_components: Any, n_features: int, n_directions: int) ->
         raise ValueError(
             f"n_components={n_components} is larger than n_features={n_features}. Choose at most {n_features}."
         )
+    if n_directions == 0:
+        raise ValueError("no dataset varies: all rows of each are equal. Give rows that differ.")
     if n_components > n_directions:
         raise ValueError(
             f"n_components={n_components} is larger than {n_directions}, the number of directions that the centred "
@@ -251,7 +304,7 @@ def check_weights(weights: Any, n_backgrounds: int) -> Float:
         ) from None
     if numbers.shape != (n_backgrounds,):
         raise ValueError(
-            f"background_weights has shape {numbers.shape}, but there are {n_backgrounds} backgrounds. "
+            f"background_weights has shape {numbers.shape}, but the number of backgrounds is {n_backgrounds}. "
             "Give one number per background, or None for equal weights."
         )
     if not np.all(np.isfinite(numbers)) or np.any(numbers < 0):
@@ -261,8 +314,9 @@ def check_weights(weights: Any, n_backgrounds: int) -> Float:
         )
     if numbers.sum() == 0:
         raise ValueError("background_weights are all zero. Give at least one background a positive weight.")
-    scaled: Float = numbers / numbers.sum()
-    return scaled
+    # By the largest first: the sum of very large ones would be infinite.
+    scaled: Float = numbers / numbers.max()
+    return scaled / scaled.sum()
 
 
 def check_shrinkage(shrinkage: Any) -> float | None:
@@ -273,7 +327,7 @@ def check_shrinkage(shrinkage: Any) -> float | None:
         return None
     if shrinkage is None:
         return 0.0
-    if isinstance(shrinkage, bool) or not isinstance(shrinkage, int | float | np.number):
+    if not _is_number(shrinkage):
         raise TypeError(f"shrinkage={shrinkage!r} is not a number. Use 'auto', None, or a number from 0 to 1.")
     share = float(shrinkage)
     if not 0.0 <= share <= 1.0:
@@ -298,7 +352,7 @@ def check_kernel_name(kernel: Any) -> None:
 def check_bandwidth(bandwidth: Any) -> float:
     """Check the bandwidth of the Gaussian kernel."""
     remedy = "Give a positive number, for example kernel_params={'bandwidth': 5.0}."
-    if not isinstance(bandwidth, int | float | np.number) or isinstance(bandwidth, bool):
+    if not _is_number(bandwidth):
         raise TypeError(f"the kernel 'gaussian' has bandwidth={bandwidth!r}, which is not a number. {remedy}")
     if not (np.isfinite(bandwidth) and bandwidth > 0):
         raise ValueError(f"the kernel 'gaussian' has bandwidth={bandwidth}, which is not positive. {remedy}")
@@ -458,15 +512,7 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> Float:
 
 def check_groups(labels: Any, n_rows: int) -> npt.NDArray[np.intp]:
     """Check a partition of rows, and give group numbers 0, 1, ... in place of its labels."""
-    values = np.asarray(labels)
-    if values.ndim != 1 or values.size != n_rows:
-        raise ValueError(f"labels has shape {values.shape}, but there are {n_rows} rows. Give one label per row.")
-    if any(value is None or value != value for value in values.tolist()):
-        raise ValueError("labels has missing values, but every row must belong to a group. Drop those rows.")
-    try:
-        _, groups = np.unique(values, return_inverse=True)
-    except TypeError:
-        raise TypeError("labels mixes types that cannot be sorted. Give all strings or all integers.") from None
+    _, groups = np.unique(_as_labels(labels, n_rows, "labels"), return_inverse=True)
     return groups
 
 
@@ -479,13 +525,13 @@ def check_several_groups(n_groups: int) -> None:
 def check_spread(total: float, name: str) -> None:
     """Refuse data without any variance where variance is the measure."""
     if total == 0:
-        raise ValueError(f"the {name} have no variance: all rows are equal. Give rows that differ.")
+        raise ValueError(f"there is no variance in {name}: all rows are equal. Give rows that differ.")
 
 
 def check_nonzero(lengths: Float, name: str) -> None:
     """Refuse directions that are all zero."""
     if not np.any(lengths):
-        raise ValueError(f"the {name} are all zero, which span nothing. Give at least one nonzero row.")
+        raise ValueError(f"there are only zeros in {name}, which span nothing. Give at least one nonzero row.")
 
 
 def check_enough(wanted: int, available: int, what: str, stock: str, remedy: str) -> None:
@@ -509,8 +555,34 @@ def reject_iterator(data: Any, method: str) -> None:
         )
 
 
+def _as_labels(labels: Any, n_rows: int, name: str) -> npt.NDArray[Any]:
+    """Check labels of rows: one each, none missing, all of one sort."""
+    values = np.asarray(labels)
+    if values.ndim != 1 or values.size != n_rows:
+        raise ValueError(f"{name} has shape {values.shape}, but there are {n_rows} rows. Give one label per row.")
+    given = list(labels)
+    if any(value is None or not _equals_itself(value) for value in given):
+        raise ValueError(f"{name} has missing values, but every row must belong to a group. Drop those rows.")
+    if values.dtype.kind in "US" and not all(isinstance(value, str | bytes) for value in given):
+        # NumPy would turn the numbers among them into strings.
+        values = np.array(given, dtype=object)
+    try:
+        np.unique(values)
+    except TypeError:
+        raise TypeError(f"{name} mixes types that cannot be sorted. Give all strings or all integers.") from None
+    return values
+
+
+def _equals_itself(value: Any) -> bool:
+    """Tell whether a value is neither NaN nor a missing value of a data frame."""
+    try:
+        return bool(value == value)
+    except TypeError:
+        return False
+
+
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def _is_plain_row(element: Any) -> bool:
@@ -522,7 +594,7 @@ def _is_plain_row(element: Any) -> bool:
 def _text_columns(data: Any) -> list[str]:
     """Names of a frame's columns that do not hold numbers."""
     columns = getattr(data, "columns", None)
-    if columns is None:
+    if columns is None or not hasattr(data, "shape"):
         return []
     return [str(name) for name in columns if not _is_numeric(data[name])]
 

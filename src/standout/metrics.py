@@ -20,6 +20,8 @@ from standout._validation import (
 )
 from standout.moments import RowMoments, gather
 
+ALIKE = "Give both the same columns in the same order."
+
 __all__ = ["captured_variance", "clustering_error", "principal_angles", "scatter_ratio"]
 
 
@@ -53,7 +55,7 @@ def clustering_error(scores: Any, labels: Any, *, random_state: int | None = 0) 
     >>> clustering_error(scores, ["ill", "ill", "well", "well", "well", "well"])
     0.16666666666666666
     """
-    rows = _matrix(scores, "scores")
+    rows = _matrix(scores, "the scores")
     groups = check_groups(labels, rows.shape[0])
     n_groups = int(groups.max()) + 1
     check_several_groups(n_groups)
@@ -93,10 +95,10 @@ def scatter_ratio(scores: Any, labels: Any) -> float:
     >>> scatter_ratio([[0.0], [2.0], [10.0], [12.0]], ["a", "b", "b", "a"])
     1.0
     """
-    rows = _matrix(scores, "scores")
+    rows = _matrix(scores, "the scores")
     groups = check_groups(labels, rows.shape[0])
     total = _scatter(rows)
-    check_spread(total, "scores")
+    check_spread(total, "the scores")
     within = sum(_scatter(rows[groups == group]) for group in range(int(groups.max()) + 1))
     return total / within if within > 0 else float("inf")
 
@@ -128,9 +130,9 @@ def principal_angles(first: Any, second: Any) -> Float:
     >>> np.degrees(principal_angles(first, second)).round(6)
     array([ 0., 45.])
     """
-    one, other = _matrix(first, "first components"), _matrix(second, "second components")
-    check_same_columns(other.shape[1], None, "second", one.shape[1], None, "first")
-    bases = _orthonormal_basis(one, "first components"), _orthonormal_basis(other, "second components")
+    one, other = _matrix(first, "the first components"), _matrix(second, "the second components")
+    check_same_columns(other.shape[1], None, "second", one.shape[1], None, "first", ALIKE)
+    bases = _orthonormal_basis(one, "the first components"), _orthonormal_basis(other, "the second components")
     angles: Float = linalg.subspace_angles(*bases)
     return angles[::-1].copy()
 
@@ -160,11 +162,11 @@ def captured_variance(X: Any, components: Any) -> float:
     >>> captured_variance(X, [[5.0, 0.0]])
     0.9
     """
-    rows = _matrix(components, "components")
+    rows = _matrix(components, "the components")
     moments = gather(X, kind="rows", single=False)
-    check_same_columns(rows.shape[1], None, "components", moments.n_features, None, "the data")
-    check_spread(moments.total_variance, "data")
-    inside = float(np.sum(moments.variance(_orthonormal_basis(rows, "components"))))
+    check_same_columns(rows.shape[1], None, "components", moments.n_features, None, "the data", ALIKE)
+    check_spread(moments.total_variance, "the data")
+    inside = float(np.sum(moments.variance(_orthonormal_basis(rows, "the components"))))
     return min(inside / moments.total_variance, 1.0)
 
 

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -15,15 +16,17 @@ from standout._validation import (
     Batches,
     as_backgrounds,
     as_rows,
+    check_columns_of_batches,
+    check_group_weight,
     check_known_labels,
     check_label_form,
     check_n_backgrounds,
     check_same_columns,
     check_sample_weight,
-    check_weights,
     column_names,
     open_dataset,
     reject_iterator,
+    require_finite,
 )
 from standout.moments import Moments
 from standout.pencil import Solution
@@ -43,6 +46,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     weights_: Float
     background_variance_: Float
     background_labels_: list[Any]
+    feature_names_in_: npt.NDArray[Any]
     target_label: Any
     random_state: Any
 
@@ -90,7 +94,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """
         check_is_fitted(self)
         reject_iterator(X, "transform")
-        rows = as_rows(X, "data", min_rows=1, finite=True)
+        rows = as_rows(X, "the data", min_rows=1, finite=True)
         validate_data(self, X, reset=False, skip_check_array=True)
         return self._project(rows)
 
@@ -114,29 +118,33 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         Returns
         -------
         float
-            ``inf`` where a component does not vary in the backgrounds at all. Without any background, the
-            target's variance, averaged over the components.
+            ``inf`` where a component does not vary in the backgrounds at all, NaN where it does not vary in the target
+            either. Without any background, the target's variance, averaged over the components.
         """
         check_is_fitted(self)
-        reject_iterator(X, "score")
-        rows = as_rows(X, "target", finite=True)
+        for data in (X, *as_backgrounds(background, X)):
+            reject_iterator(data, "score")
+        rows = as_rows(X, "the target", finite=True)
         validate_data(self, X, reset=False, skip_check_array=True)
         row_weights = check_sample_weight(sample_weight, rows.shape[0])
         if self.target_label is not None:
             labels, others = check_label_form(y, rows.shape[0], self.target_label, background)
             check_known_labels(others, self.background_labels_)
-            masks = [labels == label for label in (self.target_label, *self.background_labels_)]
-            target, *rest = (self._variance(rows[mask], row_weights[mask]) for mask in masks)
+            target, *rest = (
+                self._variance_of_label(label, rows[labels == label], row_weights[labels == label])
+                for label in (self.target_label, *self.background_labels_)
+            )
         else:
             target = self._variance(rows, row_weights)
-            backgrounds = self._checked_backgrounds(background, X)
+            backgrounds, _ = self._checked_backgrounds(background, rows.shape[1], column_names(X))
             check_n_backgrounds(len(backgrounds), len(self.weights_))
+            require_finite([rows, *backgrounds])
             rest = [self._variance(data, np.ones(data.shape[0])) for data in backgrounds]
         if not rest:
             rest = list(self.background_variance_)
         if not rest:
             return float(np.mean(target))
-        against = check_weights(self.weights_, len(rest)) @ np.array(rest)
+        against = self.weights_ @ np.array(rest)
         with np.errstate(divide="ignore", invalid="ignore"):
             return float(np.mean(target / against))
 
@@ -152,38 +160,56 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
 
-    def _datasets(self, X: Any, y: Any, background: Any) -> list[Any]:
-        """Check the datasets: the target, then the backgrounds."""
+    def _datasets(self, X: Any, y: Any, background: Any) -> tuple[list[Any], list[list[str] | None]]:
+        """Check the datasets, the target first, and give their column names as far as they are known."""
         if self.target_label is not None:
             reject_iterator(X, "fit with target_label")
-            rows = as_rows(X, "data")
+            rows = as_rows(X, "the data")
             validate_data(self, X, skip_check_array=True)
             labels, self.background_labels_ = check_label_form(y, rows.shape[0], self.target_label, background)
-            return [
-                as_rows(rows[labels == label], f"data with label {label!r}")
+            parts = [
+                as_rows(rows[labels == label], f"the data with label {label!r}")
                 for label in (self.target_label, *self.background_labels_)
             ]
-        target = open_dataset(X, "target")
+            return parts, [None] * len(parts)
+        target = open_dataset(X, "the target")
+        names = None if isinstance(target, Batches) else column_names(X)
         if not isinstance(target, Batches):
             validate_data(self, X, skip_check_array=True)
-        return [target, *self._checked_backgrounds(background, X)]
+        backgrounds, columns = self._checked_backgrounds(
+            background, None if isinstance(target, Batches) else target.shape[1], names, X
+        )
+        return [target, *backgrounds], [names, *columns]
 
-    def _checked_backgrounds(self, background: Any, X: Any) -> list[Any]:
+    def _checked_backgrounds(
+        self, background: Any, width: int | None, names: list[str] | None, X: Any = None
+    ) -> tuple[list[Any], list[list[str] | None]]:
         """Check the backgrounds, each against the columns of the target where these are known already."""
-        names = column_names(X)
-        checked = []
+        checked, columns = [], []
         for number, data in enumerate(as_backgrounds(background, X), start=1):
             name = f"background {number}"
             dataset = open_dataset(data, name)
-            if not isinstance(dataset, Batches) and hasattr(X, "shape"):
-                check_same_columns(dataset.shape[1], column_names(data), name, X.shape[1], names, "the target")
+            found = None if isinstance(dataset, Batches) else column_names(data)
+            if not isinstance(dataset, Batches) and width is not None:
+                check_same_columns(dataset.shape[1], found, name, width, names, "the target")
             checked.append(dataset)
-        return checked
+            columns.append(found)
+        return checked, columns
 
-    def _remember_columns(self, target: Batches, n_features: int) -> None:
-        self.n_features_in_ = n_features
-        if target.columns is not None:
-            self.feature_names_in_ = np.asarray(target.columns, dtype=object)
+    def _finish_batches(self, datasets: list[Any], columns: list[list[str] | None], n_features: int) -> None:
+        """Check and keep what is known of batches only after they have been read."""
+        check_columns_of_batches(datasets, columns)
+        if isinstance(datasets[0], Batches):
+            self.n_features_in_ = n_features
+            if hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
+            if datasets[0].columns is not None:
+                self.feature_names_in_ = np.asarray(datasets[0].columns, dtype=object)
+
+    def _variance_of_label(self, label: Any, rows: Any, row_weights: Float) -> Float:
+        """Variance of the scores of the rows with a label."""
+        check_group_weight(float(np.sum(row_weights)), label)
+        return self._variance(as_rows(rows, f"the data with label {label!r}"), row_weights)
 
     def _variance(self, rows: Any, row_weights: Float) -> Float:
         """Variance of the rows' scores along each component."""

@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from standout._arrays import Array, dense, double, is_sparse, row_blocks
-from standout._validation import Batches, as_rows, check_same_columns, check_shrinkage, check_solver, check_weights
+from standout._validation import as_rows, check_n_scores, check_shrinkage, check_solver, check_weights
 from standout.estimators._base import BackgroundTransformer
-from standout.estimators._linear import fit_linear, warn_if_singular
+from standout.estimators._linear import fit_linear, warn_of_trouble
 
 
 class DiscriminativePCA(BackgroundTransformer):
@@ -46,8 +46,8 @@ class DiscriminativePCA(BackgroundTransformer):
     ----------
     components_ : ndarray of shape (n_components, n_features)
         The filters, as rows: ``(X - mean_) @ components_.T`` are the scores. Scaled to ``uᵀBu = 1``: along each, the
-        background has unit variance, and the target's variance is the eigenvalue. (To unit length where the
-        eigenvalue is ``inf``.)
+        (shrunken) background has unit variance, and the target's variance is the eigenvalue. (To unit length where
+        the eigenvalue is ``inf``.)
     patterns_ : ndarray of shape (n_components, n_features)
         What each component looks like in the data, ``B u``. Look at these to interpret a component: a
         filter also has large entries where it only cancels what is shared.
@@ -85,9 +85,9 @@ class DiscriminativePCA(BackgroundTransformer):
     Scaling columns changes the answer only through the shrinkage. If you scale, scale target and backgrounds alike
     (see `standout.make_pipeline`): scaling each dataset by itself wipes out the very difference that is looked for.
 
-    Where the background covariance is singular (possible without shrinkage only) nothing fails: directions in which the
-    target varies and the background does not come first with an eigenvalue of ``inf``, ordered by the target's
-    variance, and a warning says so.
+    Where the background covariance is singular (without shrinkage, or where Ledoit and Wolf's estimate of it is zero)
+    nothing fails: directions in which the target varies and the background does not come first with an eigenvalue of
+    ``inf``, ordered by the target's variance, and a warning says so.
 
     References
     ----------
@@ -147,7 +147,7 @@ class DiscriminativePCA(BackgroundTransformer):
         """
         shrinkage = check_shrinkage(self.shrinkage)
         solver = check_solver(self.solver)
-        datasets = self._datasets(X, y, background)
+        datasets, columns = self._datasets(X, y, background)
         weights = check_weights(self.background_weights, len(datasets) - 1)
         fit = fit_linear(
             datasets,
@@ -157,10 +157,9 @@ class DiscriminativePCA(BackgroundTransformer):
             solver=solver,
             seed=self._seed(),
         )
-        if isinstance(datasets[0], Batches):
-            self._remember_columns(datasets[0], fit.target.n_features)
+        self._finish_batches(datasets, columns, fit.target.n_features)
         solution = fit.solution
-        warn_if_singular(solution)
+        warn_of_trouble(solution)
         self.mean_ = fit.target.mean
         self.components_ = np.ascontiguousarray(solution.vectors.T)
         self.patterns_ = np.ascontiguousarray(solution.patterns.T)
@@ -183,8 +182,8 @@ class DiscriminativePCA(BackgroundTransformer):
         ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        scores = as_rows(X, "scores", min_rows=1, finite=True)
-        check_same_columns(scores.shape[1], None, "the scores", self.n_components_, None, "the fitted model")
+        scores = as_rows(X, "the scores", min_rows=1, finite=True)
+        check_n_scores(scores.shape[1], self.n_components_)
         rows: Array = scores @ self.patterns_ + self.mean_
         return rows
 

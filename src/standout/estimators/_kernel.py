@@ -220,15 +220,14 @@ class KernelDiscriminativePCA(BackgroundTransformer):
         check_approximation(self.approximation)
         check_rank(self.rank)
         rng = np.random.default_rng(self._seed())
-        datasets = self._datasets(X, y, background)
+        datasets, columns = self._datasets(X, y, background)
         require_finite(datasets)
         weights = check_weights(self.background_weights, len(datasets) - 1)
         datasets, some = _with_first_rows(datasets)
         kernel = self._resolve(datasets, some, weights, rng)
         mapping, coordinates = self._coordinates(kernel, datasets, some, y, tol, rng)
         moments = self._moments(mapping, coordinates)
-        if isinstance(datasets[0], Batches):
-            self._remember_columns(datasets[0], some.shape[1])
+        self._finish_batches(datasets, columns, some.shape[1])
         check_n_components(self.n_components, self.n_components, mapping.n_coordinates)
 
         step = moments[0].mean - sum((w * part.mean for w, part in zip(weights, moments[1:], strict=True)), np.zeros(1))
@@ -292,8 +291,8 @@ class KernelDiscriminativePCA(BackgroundTransformer):
         """Choose the coordinates; give their map, and those of each dataset as an array or an iterator of blocks."""
         approximation = self.approximation
         if not isinstance(approximation, str):
-            landmarks = as_rows(approximation, "landmarks", min_rows=1, finite=True)
-            check_same_columns(landmarks.shape[1], None, "the landmarks", some.shape[1], None, "the target")
+            landmarks = as_rows(approximation, "the landmarks", min_rows=1, finite=True)
+            check_same_columns(landmarks.shape[1], None, "the array of landmarks", some.shape[1], None, "the target")
             self.approximation_ = "landmarks"
             mapping: FeatureMap = given_landmarks(kernel, landmarks)
         elif approximation == "fourier":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,7 @@ import numpy as np
 from standout import contrast
 from standout._arrays import Float, is_single
 from standout._validation import Batches, check_n_components, check_same_columns
-from standout.moments import Moments, gather, ledoit_wolf
-from standout.moments._gather import Kind
+from standout.moments import Kind, Moments, gather, ledoit_wolf
 from standout.pencil import Solution, choose_solver, solve
 
 KIND_FOR_SOLVER: dict[str, Kind] = {
@@ -60,12 +59,13 @@ def fit_linear(
     than half of the digits: single-precision data then in double precision, and data too ill-conditioned for a
     covariance matrix as QR roots.
     """
-    names = ["target", *(f"background {number}" for number in range(1, len(datasets)))]
+    names = ["the target", *(f"background {number}" for number in range(1, len(datasets)))]
     streams = any(isinstance(dataset, Batches) for dataset in datasets)
     chosen = solver
     if solver == "auto" and not streams:
+        wanted = int(n_components) if isinstance(n_components, int | np.integer) else 1
         n_rows, n_features = sum(dataset.shape[0] for dataset in datasets), datasets[0].shape[1]
-        chosen = choose_solver(n_rows, n_features, 1 if not isinstance(n_components, int) else n_components)
+        chosen = choose_solver(n_rows, n_features, wanted)
 
     def attempt(solver: str, single: bool) -> LinearFit:
         kind = KIND_FOR_SOLVER[solver]
@@ -75,15 +75,21 @@ def fit_linear(
         ]
         return _contrast_and_solve(moments, names, n_components, weights, shrinkage, solver, seed)
 
-    fit = attempt(chosen, single=True)
+    # Batches cannot be read again: they are multiplied in double precision at once.
+    fit = attempt(chosen, single=not streams)
     if streams:
         return fit
-    if not fit.solution.accurate and any(is_single(dataset) for dataset in datasets):
+    if any(is_single(dataset) for dataset in datasets) and _lost(fit.solution, chosen):
         fit = attempt(chosen, single=False)
-    found = fit.solution
-    if chosen in ("dense", "lanczos") and (found.solver == "root" or (solver == "auto" and not found.accurate)):
+    by_matrix = chosen in ("dense", "lanczos")
+    if by_matrix and (fit.solution.solver == "root" or (solver == "auto" and not fit.solution.accurate)):
         fit = attempt("root", single=False)
     return fit
+
+
+def _lost(solution: Solution, chosen: str) -> bool:
+    """Tell whether a solution has lost too many digits, or its solver has had to give up."""
+    return not solution.accurate or (solution.solver == "root" and chosen != "root")
 
 
 def _contrast_and_solve(
@@ -110,20 +116,24 @@ def _contrast_and_solve(
     return LinearFit(target, backgrounds, shares, solve(problem, n_components, solver=solver, seed=seed))
 
 
-def warn_if_singular(solution: Solution, warn: Callable[..., None] = warnings.warn) -> None:
-    """Say in one sentence what a singular background covariance means for the answer."""
-    if not solution.singular:
-        return
-    if solution.n_absent:
-        what = (
-            f"{solution.n_absent} direction(s) in which the target varies do not occur in the background at all. Their "
-            "ratio is inf; they come first, ordered by the target's variance"
+def warn_of_trouble(solution: Solution) -> None:
+    """Say in one sentence what a singular or badly conditioned background means for the answer."""
+    if solution.singular and solution.n_absent:
+        text = (
+            f"the background covariance is singular: {solution.n_absent} direction(s) in which the target varies do "
+            "not occur in the background at all. Their ratio is inf; they come first, ordered by the target's "
+            "variance. Shrinkage, for example shrinkage=0.1, gives every direction a finite ratio."
+        )
+    elif solution.singular:
+        text = (
+            "the background covariance is singular: some directions occur in no dataset at all (constant or dependent "
+            "columns). They are left out. Shrinkage, for example shrinkage=0.1, takes them in."
+        )
+    elif not solution.accurate:
+        text = (
+            f"the background covariance is badly conditioned: rounding may have changed a ratio by a share of "
+            f"{np.max(solution.rounding):.0e}. Use shrinkage, or solver='root', which loses fewer digits."
         )
     else:
-        what = "some directions occur in no dataset at all (constant or dependent columns). They are left out"
-    warn(
-        f"the background covariance is singular: {what}. Shrinkage, for example shrinkage='auto', gives every "
-        "direction a finite ratio.",
-        UserWarning,
-        stacklevel=4,
-    )
+        return
+    warnings.warn(text, UserWarning, stacklevel=4)

@@ -9,7 +9,7 @@ from sklearn.base import TransformerMixin
 from sklearn.pipeline import Pipeline
 from sklearn.pipeline import make_pipeline as make_plain_pipeline
 
-from standout._validation import as_backgrounds
+from standout._validation import as_backgrounds, reject_iterator
 
 
 class BackgroundPipeline(Pipeline):
@@ -89,4 +89,6 @@ def make_pipeline(*steps: TransformerMixin, memory: Any = None, verbose: bool = 
 def _given(X: Any, background: Any) -> dict[str, Any]:
     """Give the backgrounds as a tuple, whose elements scikit-learn transforms one by one; nothing if there are none."""
     backgrounds = tuple(as_backgrounds(background, X))
+    for data in (X, *backgrounds):
+        reject_iterator(data, "a pipeline")
     return {"background": backgrounds} if backgrounds else {}

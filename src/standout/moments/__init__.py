@@ -1,10 +1,20 @@
 """Mergeable sufficient statistics of a dataset: count, mean, scatter."""
 
 from standout.moments._base import Moments, NormSums
-from standout.moments._gather import gather
+from standout.moments._gather import Kind, gather
 from standout.moments._root import RootMoments
 from standout.moments._rows import RowMoments, joint_gram
 from standout.moments._scatter import ScatterMoments
 from standout.moments._shrinkage import ledoit_wolf
 
-__all__ = ["Moments", "NormSums", "RootMoments", "RowMoments", "ScatterMoments", "gather", "joint_gram", "ledoit_wolf"]
+__all__ = [
+    "Kind",
+    "Moments",
+    "NormSums",
+    "RootMoments",
+    "RowMoments",
+    "ScatterMoments",
+    "gather",
+    "joint_gram",
+    "ledoit_wolf",
+]

@@ -39,7 +39,7 @@ class NormSums:
             + 4.0 * inner(self.cubic, shift)
             + 4.0 * inner(shift, scatter_shift)
             + 2.0 * length * trace
-            + count * length**2
+            + count * length * length
         )
         cubic = self.cubic + (trace + count * length) * shift + 2.0 * scatter_shift
         return NormSums(cubic, quartic)
@@ -53,7 +53,7 @@ class NormSums:
             - 4.0 * inner(cubic, shift)
             - 4.0 * inner(shift, scatter_shift)
             - 2.0 * length * trace
-            - count * length**2
+            - count * length * length
         )
         return NormSums(cubic, max(quartic, 0.0))
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 
-from standout._arrays import BLOCK_BYTES, Rows, is_sparse
+from standout._arrays import BLOCK_BYTES, Rows, dense, double, is_single, is_sparse
 from standout._validation import Batches, open_dataset, reject_non_finite
 from standout.moments._base import Moments
 from standout.moments._root import gather_root
@@ -19,7 +19,9 @@ from standout.moments._scatter import gather_scatter
 Kind = Literal["auto", "scatter", "root", "rows"]
 
 
-def gather(data: Any, *, kind: Kind = "auto", norms: bool = False, single: bool = True, name: str = "data") -> Moments:
+def gather(
+    data: Any, *, kind: Kind = "auto", norms: bool = False, single: bool = True, name: str = "the data"
+) -> Moments:
     """What are the count, mean and scatter of this dataset?
 
     Parameters
@@ -36,7 +38,7 @@ def gather(data: Any, *, kind: Kind = "auto", norms: bool = False, single: bool 
     single : bool, default=True
         Multiply single-precision rows in single precision, at twice the speed. They are centred first, and sums over
         blocks are kept in float64, so a relative error of about 1e-7 of each column's spread is all that it costs.
-    name : str, default="data"
+    name : str, default="the data"
         What messages call the dataset.
 
     Returns
@@ -57,11 +59,22 @@ def gather(data: Any, *, kind: Kind = "auto", norms: bool = False, single: bool 
     with np.errstate(invalid="ignore", over="ignore"):
         if isinstance(dataset, Batches):
             return _gather_batches(dataset, kind, norms, single)
+        single = single and _suits_single(dataset)
         kept: Kind = kind if kind != "auto" else "rows" if dataset.shape[0] < dataset.shape[1] else "scatter"
         moments = _gather_rows(kept, norms, single)(dataset)
         if not np.isfinite(moments.total_variance):
             reject_non_finite(dataset, name)
         return moments
+
+
+def _suits_single(rows: Rows) -> bool:
+    """Tell, from some of the rows, whether squares of single-precision numbers stay within their range."""
+    if not is_single(rows):
+        return False
+    some = double(dense(rows[:: max(rows.shape[0] // 256, 1)]))
+    spread = np.std(some, axis=0)
+    spread = spread[spread > 0]
+    return bool(spread.size and spread.min() > 1e-15 and spread.max() < 1e15)
 
 
 def _gather_rows(kind: Kind, norms: bool, single: bool) -> Callable[[Rows], Moments]:

@@ -59,10 +59,11 @@ class RowMoments(Moments):
     """
 
     def __init__(self, *blocks: Rows, single: bool = True) -> None:
-        self.blocks = blocks
-        self.single = single and all(is_single(block) for block in blocks)
+        self.single = single and all(is_single(block) and not is_thin(block) for block in blocks)
+        # Thin sparse data are multiplied as they are: integers would overflow, single precision would lose digits.
+        self.blocks = tuple(double(block) if is_thin(block) else block for block in blocks)
         self.precision = float(np.finfo(np.float32 if self.single else np.float64).eps)
-        self.count, self.mean, squares = reduce(_merged, map(_column_moments, _pieces(blocks)))
+        self.count, self.mean, squares = reduce(_merged, map(_column_moments, _pieces(self.blocks)))
         self._variances = squares / self.count
 
     @property

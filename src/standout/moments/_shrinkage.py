@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from standout._validation import check_fourth_powers
 from standout.moments._base import Moments
 
 
@@ -36,8 +37,9 @@ def ledoit_wolf(moments: Moments) -> float:
         raise TypeError("Ledoit-Wolf shrinkage needs the sums of norms. Gather the moments with norms=True.")
     n_rows, n_features = moments.count, moments.n_features
     squared_norm = moments.squared_norm
+    check_fourth_powers(quartic, moments.total_variance)
     # Both are n_features times the quantities of the article; only their ratio matters.
-    dispersion = squared_norm - moments.total_variance**2 / n_features
+    dispersion = squared_norm - moments.total_variance * moments.total_variance / n_features
     noise = (quartic / n_rows - squared_norm) / n_rows
     # A covariance that is a multiple of the identity already, up to rounding, stays what it is under any shrinkage.
     if dispersion <= 16 * n_features * np.finfo(np.float64).eps * squared_norm or noise <= 0.0:

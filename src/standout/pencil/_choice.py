@@ -23,8 +23,9 @@ def choose_solver(n_rows: int, n_features: int, n_components: int) -> str:
     4. ``"lobpcg"`` beyond: neither matrix is formed, both are applied to vectors through the rows.
 
     A fifth one, ``"root"``, works on QR roots of the covariances and loses no digits to squaring them. It is slower,
-    and no shape calls for it: `solver="auto"` turns to it where an answer found otherwise has lost more than half of
-    its digits, or where the background covariance is singular.
+    and no shape calls for it: `solver="auto"` turns to it where an answer found from matrices has lost more than half
+    of its digits (unless the data are batches, which cannot be read again), or where the background covariance is
+    singular.
 
     Parameters
     ----------

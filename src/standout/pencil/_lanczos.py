@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import linalg
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from standout._arrays import Float
 from standout.pencil._dense import cholesky_factor, solve_dense
@@ -14,7 +14,8 @@ from standout.pencil._record import Pencil, Solution, finish
 def solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
     """Find the leading eigenvectors of ``L⁻¹ A L⁻ᵀ`` with ``B = L Lᵀ`` (Remark 4), to machine precision.
 
-    Where the iterations do not settle (values that cannot be told apart), the dense solver takes over.
+    Where the iterations fail (values that cannot be told apart, a target without variance), the dense solver takes
+    over.
 
     Raises
     ------
@@ -40,7 +41,7 @@ def solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
     subspace = min(size, max(2 * n_components + 1, 32))
     try:
         values, vectors = eigsh(operator, k=n_components, which="LA", v0=start, ncv=subspace)
-    except ArpackNoConvergence:
+    except ArpackError:
         return solve_dense(pencil, n_components)
     order = np.argsort(-values, kind="stable")
     values, vectors = np.maximum(values[order], 0.0), vectors[:, order]

@@ -30,7 +30,7 @@ def solve_lobpcg(pencil: Pencil, n_components: int, seed: int) -> Solution:
     Raises
     ------
     NotDefiniteError
-        Where B has no ridge, and too few rows or too little spread to do without.
+        Where B has no ridge and too few rows or too little spread to do without, or the data are too small.
 
     Warns
     -----
@@ -38,13 +38,18 @@ def solve_lobpcg(pencil: Pencil, n_components: int, seed: int) -> Solution:
         Where the residual is still large after the last round of iterations.
     """
     size = pencil.n_features
-    if pencil.b.ridge == 0.0 and sum(moments.count - 1 for _, moments in pencil.b.terms) < size:
+    n_target, n_background = (sum(moments.count - 1 for _, moments in form.terms) for form in (pencil.a, pencil.b))
+    width = n_components + GUARD
+    # The iterations work in spaces three times as wide, which must have room in the span of the data.
+    too_small = 5 * width > min(size, n_target + n_background)
+    if too_small or (pencil.b.ridge == 0.0 and n_background < size) or not np.any(pencil.a.diagonal):
         raise NotDefiniteError
-    width = min(n_components + GUARD, max(size // 5, n_components))
+    # SciPy adds absolute numbers here and there: both forms are brought to size 1.
+    size_a, size_b = float(np.mean(pencil.a.diagonal)), float(np.mean(pencil.b.diagonal))
     rng = np.random.default_rng(seed)
     vectors = rng.standard_normal((size, width))
     # One application of A turns the random vectors towards its range.
-    vectors += pencil.a.apply(vectors) / np.mean(pencil.a.diagonal)
+    vectors += pencil.a.apply(vectors) / size_a
     preconditioner = _preconditioner(pencil.b, rng)
     last = np.inf
     for _ in range(MOST_ROUNDS):
@@ -52,9 +57,9 @@ def solve_lobpcg(pencil: Pencil, n_components: int, seed: int) -> Solution:
             # SciPy warns of the guard vectors, which need not converge; the wanted ones are judged here.
             warnings.simplefilter("ignore")
             values, vectors = lobpcg(
-                _operator(pencil.a),
+                _operator(pencil.a, size_a),
                 vectors,
-                B=None if _is_identity(pencil.b) else _operator(pencil.b),
+                B=None if pencil.b.is_identity else _operator(pencil.b, size_b),
                 M=preconditioner,
                 largest=True,
                 tol=0.0,
@@ -78,17 +83,13 @@ def solve_lobpcg(pencil: Pencil, n_components: int, seed: int) -> Solution:
     return solution
 
 
-def _operator(form: Form) -> LinearOperator:
-    size = form.n_features
+def _operator(form: Form, size: float) -> LinearOperator:
+    """Apply a form, divided by its size."""
 
-    def matvec(v: Float) -> Float:
-        return form.apply(v.reshape(size, -1)).reshape(v.shape)
+    def apply(V: Float) -> Float:
+        return form.apply(V.reshape(form.n_features, -1)).reshape(V.shape) / size
 
-    return LinearOperator((size, size), matvec=matvec, matmat=form.apply, dtype=np.float64)
-
-
-def _is_identity(form: Form) -> bool:
-    return not form.terms and form.ridge == 1.0
+    return LinearOperator((form.n_features, form.n_features), matvec=apply, matmat=apply, dtype=np.float64)
 
 
 def _preconditioner(form: Form, rng: np.random.Generator) -> LinearOperator | None:
@@ -102,7 +103,10 @@ def _preconditioner(form: Form, rng: np.random.Generator) -> LinearOperator | No
     shift = float(np.finfo(np.float64).eps) * float(np.linalg.norm(image))
     image += shift * test
     core = test.T @ image
-    factor = linalg.cholesky(0.5 * (core + core.T), lower=True)
+    try:
+        factor = linalg.cholesky(0.5 * (core + core.T), lower=True)
+    except linalg.LinAlgError:
+        raise NotDefiniteError from None
     basis, spread, _ = np.linalg.svd(linalg.solve_triangular(factor, image.T, lower=True).T, full_matrices=False)
     spread = np.maximum(spread**2 - shift, 0.0)
     floor = max(form.ridge, float(spread[-1]))

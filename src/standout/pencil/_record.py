@@ -35,6 +35,11 @@ class Form:
     ridge: float = 0.0
 
     @property
+    def is_identity(self) -> bool:
+        """Whether the matrix is the identity."""
+        return not self.terms and self.ridge == 1.0
+
+    @property
     def diagonal(self) -> Float:
         """Diagonal of the matrix."""
         total = np.full(self.n_features, self.ridge)
@@ -123,7 +128,8 @@ class Solution:
     vectors : ndarray of shape (n_features, d)
         Scaled to ``uᵀBu = 1``, or to unit length where λ is ``inf``; the largest entry of each is positive.
     patterns : ndarray of shape (n_features, d)
-        ``B u``, what the component looks like in the data; for a λ of ``inf`` the vector itself.
+        ``B u``, what the component looks like in the data; for a λ of ``inf`` the limit of it, ``patternsᵀ vectors``
+        being the identity in any case.
     residuals : ndarray of shape (d,)
         ``|A u - λ B u| / |A u|``: how well the equation holds.
     rounding : ndarray of shape (d,)
@@ -161,12 +167,15 @@ def finish(
     solver: str,
     *,
     images: tuple[Float, Float] | None = None,
+    infinite_patterns: Float | None = None,
+    rounding: Float | None = None,
     n_absent: int = 0,
     singular: bool = False,
 ) -> Solution:
     """Scale, sign and certify what a solver found, given in descending order. The only place that does so.
 
-    A solver that knows ``A U`` and ``B U`` already passes them as `images`.
+    A solver that knows ``A U`` and ``B U`` already passes them as `images`; one that knows better than the rounding of
+    matrices what has happened to its values passes `rounding`.
     """
     infinite = np.isinf(values)
     a_vectors, b_vectors = images if images is not None else (pencil.a.apply(vectors), pencil.b.apply(vectors))
@@ -181,12 +190,16 @@ def finish(
     leading = float(np.max(finite_values, initial=0.0)) * np.sqrt(np.finfo(np.float64).eps)
     size = np.maximum(np.linalg.norm(a_vectors, axis=0), leading * np.linalg.norm(b_vectors, axis=0))
     residuals = np.linalg.norm(difference, axis=0) / np.where(size > 0, size, 1.0)
+    patterns = b_vectors
+    if infinite_patterns is not None:
+        n_infinite = infinite_patterns.shape[1]
+        patterns[:, :n_infinite] = infinite_patterns * signs[:n_infinite]
     return Solution(
         values=values,
         vectors=vectors,
-        patterns=np.where(infinite, vectors, b_vectors),
+        patterns=patterns,
         residuals=residuals,
-        rounding=_rounding(pencil, values, vectors, a_vectors),
+        rounding=_rounding(pencil, values, vectors, a_vectors) if rounding is None else rounding,
         solver=solver,
         n_absent=n_absent,
         singular=singular,

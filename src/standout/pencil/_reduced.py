@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import linalg
@@ -58,7 +58,7 @@ def solve_reduced(pencil: Pencil, n_components: int) -> Solution:
         solution = _solve_woodbury(pencil, target, background, inner, n_components)
         if solution is not None and solution.accurate:
             return solution
-    return _solve_in_span(pencil, target, background, inner, n_components)
+    return _solve_in_span(pencil, n_components)
 
 
 def _solve_woodbury(pencil: Pencil, target: _Stack, background: _Stack, inner: Float, d: int) -> Solution | None:
@@ -88,32 +88,31 @@ def _solve_woodbury(pencil: Pencil, target: _Stack, background: _Stack, inner: F
     from_a = target.combine(np.hstack([weights, along_a]), pencil.n_features)
     from_b = background.combine(np.hstack([back, along_b]), pencil.n_features)
     vectors = from_a[:, :d] + from_b[:, :d]
-    return finish(pencil, values, vectors, "reduced", images=(from_a[:, d:], from_b[:, d:] + ridge * vectors))
-
-
-def _solve_in_span(pencil: Pencil, target: _Stack, background: _Stack, inner: Float, d: int) -> Solution:
-    """Solve in coordinates: ``Z = F Qᵀ`` with orthonormal columns in Q, found from ``ZZᵀ = FFᵀ``."""
-    spread, vectors = linalg.eigh(inner, check_finite=False)
+    # Inner products are rounded at the size of the largest, and divided by the ridge.
     precision = max(pencil.a.precision, pencil.b.precision)
-    keep = spread > len(inner) * precision * spread[-1]
-    lengths = np.sqrt(spread[keep])
-    coordinates = vectors[:, keep] * lengths
-    level = float(np.sqrt(len(inner) * precision))
-    cut = target.n_rows
-    within = Pencil(
-        _form_of(coordinates[:cut], 0.0, level),
-        _form_of(coordinates[cut:], pencil.b.ridge, level),
-    )
-    inside = solve_root(within, d)
-    weights = vectors[:, keep] / lengths @ inside.vectors
-    full = target.combine(weights[:cut], pencil.n_features) + background.combine(weights[cut:], pencil.n_features)
-    return finish(pencil, inside.values, full, "reduced")
+    rounding = precision * float(np.linalg.norm(inner_a)) / (ridge * values)
+    images = (from_a[:, d:], from_b[:, d:] + ridge * vectors)
+    return finish(pencil, values, vectors, "reduced", images=images, rounding=rounding)
 
 
-def _form_of(rows: Float, ridge: float, level: float) -> Form:
+def _solve_in_span(pencil: Pencil, d: int) -> Solution:
+    """Solve in an orthonormal basis Q of the span of all rows, ``Z = F Qᵀ``, with the rows of F as roots."""
+    parts = [_rows_of(form) for form in (pencil.a, pencil.b)]
+    basis, triangle = linalg.qr(np.vstack(parts).T, mode="economic", check_finite=False)
+    cut = len(parts[0])
+    coordinates = triangle.T
+    inside = solve_root(Pencil(_form_of(coordinates[:cut], 0.0), _form_of(coordinates[cut:], pencil.b.ridge)), d)
+    return finish(pencil, inside.values, product(basis, inside.vectors), "reduced", rounding=inside.rounding)
+
+
+def _rows_of(form: Form) -> Float:
+    """Give the root of a form without its ridge."""
+    return replace(form, ridge=0.0).root()
+
+
+def _form_of(rows: Float, ridge: float) -> Form:
     size = rows.shape[1]
-    moments = RootMoments(1, np.zeros(size), rows, precision=level / max(*rows.shape, 1))
-    return Form(size, ((1.0, moments),), ridge=ridge)
+    return Form(size, ((1.0, RootMoments(1, np.zeros(size), rows)),), ridge=ridge)
 
 
 def _rows(moments: Moments) -> RowMoments:

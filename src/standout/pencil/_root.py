@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from standout._arrays import Float
+from standout._arrays import Float, weighted_sum
 from standout._validation import check_n_components
 from standout.pencil._record import Pencil, Solution, finish
 
@@ -34,22 +34,37 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
     cosines, turn = _right_singular(part_b)
     sines = np.linalg.norm(part_a @ turn, axis=0)
     blur = level * np.linalg.norm(turn / (spread / spread[0])[:, np.newaxis], axis=0)
-    absent = cosines <= MARGIN * np.minimum(blur, 1.0 / MARGIN**2)
+    # With a ridge B has every direction, however small its part in it.
+    absent = (cosines <= MARGIN * np.minimum(blur, 1.0 / MARGIN**2)) & (pencil.b.ridge == 0.0)
     n_absent = int(absent.sum())
 
     # Back to the columns of the data, without any part in directions that no dataset has.
     joint = np.linalg.qr(right * scale[:, np.newaxis])[0]
     vectors = joint @ (joint.T @ ((right / spread) @ turn / scale[:, np.newaxis]))
 
+    finite_values = (sines[~absent] / cosines[~absent]) ** 2
+    order = np.argsort(-finite_values, kind="stable")
+    finite = (vectors[:, ~absent] / cosines[~absent])[:, order]
     infinite = np.linalg.qr(vectors[:, absent])[0]
     if n_absent:
         infinite = infinite @ _right_singular(root_a @ infinite)[1][:, ::-1]
-    finite_values = (sines[~absent] / cosines[~absent]) ** 2
-    order = np.argsort(-finite_values, kind="stable")
+    # What an infinite component looks like: orthogonal to all finite filters, as in the limit of a ridge.
+    looks = infinite - root_b.T @ (root_b @ (finite @ (finite.T @ infinite)))
+
     values = np.concatenate([np.full(n_absent, np.inf), finite_values[order]])[:n_components]
-    vectors = np.hstack([infinite, vectors[:, ~absent][:, order]])[:, :n_components]
-    singular = n_absent > 0 or rank < pencil.n_features
-    return finish(pencil, values, vectors, "root", n_absent=n_absent, singular=singular)
+    vectors = np.hstack([infinite, finite])[:, :n_components]
+    # A root is rounded relative to its own size, not to the square of it.
+    noise = level * np.sqrt(weighted_sum(pencil.a.diagonal + pencil.b.diagonal, vectors**2))
+    return finish(
+        pencil,
+        values,
+        vectors,
+        "root",
+        infinite_patterns=looks[:, :n_components],
+        rounding=np.where(np.isinf(values), 0.0, noise),
+        n_absent=n_absent,
+        singular=n_absent > 0 or rank < pencil.n_features,
+    )
 
 
 def _right_singular(matrix: Float) -> tuple[Float, Float]:
