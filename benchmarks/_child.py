@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _kernel_sides import KERNEL_SIDES
 
+from _kernel_sides import KERNEL_SIDES
 from _sides import SIDES, Side
 
 ALL_SIDES = SIDES | KERNEL_SIDES

@@ -42,7 +42,7 @@ def _centred_kernel(inputs: Inputs, kernel: str, params: dict[str, Any]) -> np.n
 def _pencil_fit(inputs: Inputs, kernel: str, **params: Any) -> np.ndarray:
     """Solve ``K Kx a = λ (K Ky + ε I) a`` as the symmetric pencil it is.
 
-    ``K Kx`` is ``K[:m]ᵀ K[:m] / m``, which takes a quarter of the arithmetic: this side is not made slower than need be.
+    ``K Kx`` is taken as ``K[:m]ᵀ K[:m] / m``, a quarter of the arithmetic: this side is no slower than need be.
     """
     from scipy.linalg import eigh
 

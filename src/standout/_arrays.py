@@ -91,7 +91,7 @@ def self_product(rows: Rows) -> Float:
         syrk = linalg.get_blas_funcs("syrk", (rows,))
         matrix, is_transpose = _layout(rows)
         lower = syrk(1.0, matrix, trans=not is_transpose, lower=True)
-        _mirror(lower)
+        mirror(lower)
         return lower.T
     whole = np.empty((n_features, n_features), dtype=rows.dtype)
     for start in range(0, n_features, SAFE_SYMMETRIC // 4):
@@ -104,6 +104,11 @@ def product(first: Rows, second: Array) -> Array:
     """Multiply two matrices."""
     if is_sparse(first) or is_sparse(second):
         return dense(first @ second)
+    if second.shape[1] == 1 and first.size:
+        matrix, is_transpose = _layout(first)
+        gemv = linalg.get_blas_funcs("gemv", (first, second))
+        column: Array = gemv(1.0, matrix, second[:, 0], trans=is_transpose)
+        return column[:, np.newaxis]
     gemm = linalg.get_blas_funcs("gemm", (first, second))
     one, other = _layout(first), _layout(second)
     result: Array = gemm(1.0, one[0], other[0], trans_a=one[1], trans_b=other[1])
@@ -126,7 +131,7 @@ def _layout(matrix: Array) -> tuple[Array, bool]:
     return (matrix, False) if matrix.flags.f_contiguous else (matrix.T, True)
 
 
-def _mirror(lower: Array) -> None:
+def mirror(lower: Array) -> None:
     """Copy the lower triangle of a matrix to the upper one, in panels that fit the cache."""
     size = len(lower)
     for start in range(0, size, 256):

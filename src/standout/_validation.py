@@ -312,7 +312,7 @@ def check_weights(weights: Any, n_backgrounds: int) -> Float:
             f"background_weights={numbers.tolist()} has a negative or non-finite number. "
             "Give non-negative numbers; they are scaled to sum 1."
         )
-    if numbers.sum() == 0:
+    if not numbers.any():
         raise ValueError("background_weights are all zero. Give at least one background a positive weight.")
     # By the largest first: the sum of very large ones would be infinite.
     scaled: Float = numbers / numbers.max()
@@ -436,12 +436,13 @@ def check_precomputed(widths: list[int], n_rows: int, approximation: Any) -> Non
             )
 
 
-def check_symmetric_kernel(matrix: Float) -> None:
-    """Check that a kernel matrix is finite and symmetric."""
-    largest = float(np.max(np.abs(matrix), initial=0.0))
-    if not np.isfinite(largest):
+def check_kernel_matrix(matrix: Float, symmetric: bool) -> None:
+    """Check that a kernel matrix is finite, and symmetric where that is not known already."""
+    if not _all_finite(matrix):
         raise ValueError("the kernel has values that are not finite numbers. Rescale the data, or check the kernel.")
-    size = len(matrix)
+    if symmetric:
+        return
+    size, largest = len(matrix), max(float(np.max(matrix, initial=0.0)), -float(np.min(matrix, initial=0.0)))
     for start in range(0, size, 512):
         apart = np.abs(matrix[start : start + 512] - matrix[:, start : start + 512].T)
         if float(np.max(apart)) > 1e-8 * largest:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import reduce
 from itertools import chain
+from operator import add
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from standout import contrast
-from standout._arrays import Array, Float, dense, double, is_sparse, product, weighted_sum
+from standout._arrays import Array, Float, dense, double, is_sparse, product, sum_of_squares, weighted_sum
 from standout._validation import (
     Batches,
     as_rows,
@@ -33,6 +35,7 @@ from standout.estimators._kernel_weights import learn_kernel_weights
 from standout.features import (
     FeatureMap,
     Kernel,
+    LandmarkMap,
     SumKernel,
     choose_approximation,
     chosen_landmarks,
@@ -41,7 +44,7 @@ from standout.features import (
     given_landmarks,
     resolve_kernel,
 )
-from standout.moments import Moments, RowMoments, ScatterMoments, gather
+from standout.moments import Kind, Moments, ScatterMoments, gather
 from standout.pencil import solve
 
 # "scaled" epsilon: this share of the mean of the diagonal of K Σ ωₖ Kₖ.
@@ -225,8 +228,9 @@ class KernelDiscriminativePCA(BackgroundTransformer):
         weights = check_weights(self.background_weights, len(datasets) - 1)
         datasets, some = _with_first_rows(datasets)
         kernel = self._resolve(datasets, some, weights, rng)
-        mapping, coordinates = self._coordinates(kernel, datasets, some, y, tol, rng)
-        moments = self._moments(mapping, coordinates)
+        mapping, parts = self._coordinates(kernel, datasets, some, y, tol, rng)
+        moments = self._moments(kernel, mapping, parts)
+        self.feature_mean_ = moments[0].mean
         self._finish_batches(datasets, columns, some.shape[1])
         check_n_components(self.n_components, self.n_components, mapping.n_coordinates)
 
@@ -288,7 +292,7 @@ class KernelDiscriminativePCA(BackgroundTransformer):
     def _coordinates(
         self, kernel: Kernel, datasets: list[Any], some: Any, y: Any, tol: float, rng: np.random.Generator
     ) -> tuple[FeatureMap, list[Any]]:
-        """Choose the coordinates; give their map, and those of each dataset as an array or an iterator of blocks."""
+        """Choose the coordinates; give their map, and those of each dataset, or else its rows, still to be mapped."""
         approximation = self.approximation
         if not isinstance(approximation, str):
             landmarks = as_rows(approximation, "the landmarks", min_rows=1, finite=True)
@@ -313,25 +317,20 @@ class KernelDiscriminativePCA(BackgroundTransformer):
                 mapping, parts, self.residual_ = exact_coordinates(kernel, datasets, columns, tol, self.rank)
                 return mapping, parts
             mapping = chosen_landmarks(kernel, datasets, min(self.rank or DEFAULT_RANK, n_rows), tol, rng)
-        if self.approximation_ == "fourier":
-            return mapping, [_mapped_blocks(mapping, dataset) for dataset in datasets]
-        certificate = _Certificate(kernel, mapping)
-        self._certificate = certificate
-        return mapping, [certificate.blocks(dataset) for dataset in datasets]
+        return mapping, datasets
 
-    def _moments(self, mapping: FeatureMap, coordinates: list[Any]) -> list[Moments]:
-        """Gather the moments of each dataset's coordinates."""
-        if mapping.plain_ridge:
-            # The target's kernel rows are only multiplied with vectors; the backgrounds' are needed as a matrix.
-            target, *backgrounds = coordinates
-            moments: list[Moments] = [RowMoments(target), *(gather(rows, kind="scatter") for rows in backgrounds)]
-        else:
-            moments = [gather(rows, kind="scatter") for rows in coordinates]
-        self.feature_mean_ = moments[0].mean
-        if hasattr(self, "_certificate"):
-            self.residual_ = self._certificate.residual
-            del self._certificate
-        return moments
+    def _moments(self, kernel: Kernel, mapping: FeatureMap, parts: list[Any]) -> list[Moments]:
+        """Gather the moments of each dataset's coordinates: of those given, or of the rows' as they are mapped."""
+        if self.approximation_ == "exact":
+            kind: Kind = "rows" if mapping.plain_ridge else "scatter"
+            return [gather(coordinates, kind=kind) for coordinates in parts]
+        if self.approximation_ == "fourier":
+            return [_sum_of_moments(_blocks(dataset, mapping.transform, mapping)) for dataset in parts]
+        found = [_landmark_moments(kernel, mapping, dataset) for dataset in parts]
+        covered = sum(part.count * (part.total_variance + sum_of_squares(part.mean)) for part, _ in found)
+        total = sum(trace for _, trace in found)
+        self.residual_ = max(1.0 - covered / total, 0.0) if total > 0.0 else 0.0
+        return [part for part, _ in found]
 
     def _column_order(self, y: Any, n_rows: int) -> npt.NDArray[np.intp]:
         """Give the columns of a precomputed kernel that belong to the rows of the datasets, in their order."""
@@ -351,32 +350,32 @@ class KernelDiscriminativePCA(BackgroundTransformer):
         return scores.astype(np.float32) if rows.dtype == np.float32 else scores
 
 
-class _Certificate:
-    """Counts, while blocks of coordinates pass by, what share of the kernel's trace they leave out."""
+def _landmark_moments(kernel: Kernel, mapping: FeatureMap, dataset: Any) -> tuple[Moments, float]:
+    """Gather the moments of a dataset's coordinates, and the sum of the kernel of each row with itself."""
+    assert isinstance(mapping, LandmarkMap)
+    direct = mapping.well_conditioned
+    trace = 0.0
 
-    def __init__(self, kernel: Kernel, mapping: FeatureMap) -> None:
-        self._kernel, self._mapping = kernel, mapping
-        self._total = self._covered = 0.0
+    def values(rows: Any) -> Float:
+        nonlocal trace
+        trace += float(np.sum(kernel.diagonal(rows)))
+        return kernel(rows, mapping.landmarks) if direct else mapping.transform(rows)
 
-    def blocks(self, dataset: Any) -> Iterator[Float]:
-        pieces = dataset if isinstance(dataset, Batches) else [dataset]
-        for piece in pieces:
-            size = max(1, self._mapping.block_rows)
-            for start in range(0, piece.shape[0], size):
-                rows = piece[start : start + size]
-                coordinates = self._mapping.transform(rows)
-                self._total += float(np.sum(self._kernel.diagonal(rows)))
-                self._covered += float(np.einsum("ij,ij->", coordinates, coordinates))
-                yield coordinates
-
-    @property
-    def residual(self) -> float:
-        return max(1.0 - self._covered / self._total, 0.0) if self._total > 0 else 0.0
+    moments = _sum_of_moments(_blocks(dataset, values, mapping))
+    return mapping.from_kernel_values(moments) if direct else moments, trace
 
 
-def _mapped_blocks(mapping: FeatureMap, dataset: Any) -> Iterator[Float]:
+def _sum_of_moments(blocks: Iterator[Float]) -> ScatterMoments:
+    total = reduce(add, (gather(block, kind="scatter") for block in blocks))
+    assert isinstance(total, ScatterMoments)
+    return total
+
+
+def _blocks(dataset: Any, values: Callable[[Any], Float], mapping: FeatureMap) -> Iterator[Float]:
+    """Give what a function makes of one block of rows after the other."""
     for piece in dataset if isinstance(dataset, Batches) else [dataset]:
-        yield from mapping.blocks(piece)
+        for start in range(0, piece.shape[0], mapping.block_rows):
+            yield values(piece[start : start + mapping.block_rows])
 
 
 def _scaled_epsilon(target: Moments, backgrounds: list[Moments], weights: Float) -> float:

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from standout._arrays import Float, Rows, is_sparse, product, row_blocks
-from standout._validation import check_symmetric_kernel
+from standout._arrays import BLOCK_BYTES, Float, Rows, is_sparse, product, row_blocks, sum_of_squares
+from standout._validation import check_kernel_matrix
 from standout.features._kernels import Kernel, PrecomputedKernel
 from standout.features._maps import FeatureMap, KernelRowMap, LandmarkMap, centre_columns
 from standout.features._pivoted import pivoted_cholesky
@@ -64,14 +64,15 @@ def exact_coordinates(
     matrix = np.empty((len(columns), len(columns)))
     start = 0
     for dataset in datasets:
-        for block in row_blocks(dataset, at_least=256):
+        # Blocks by the size of what they become, not of what they are.
+        for block in row_blocks(dataset, n_bytes=max(BLOCK_BYTES * dataset.shape[1] // len(columns), 1)):
             matrix[start : start + block.shape[0]] = kernel(block, rows)
             start += block.shape[0]
-    check_symmetric_kernel(matrix)
+    check_kernel_matrix(matrix, kernel.symmetric)
     sizes = tuple(dataset.shape[0] for dataset in datasets)
-    factor, pivots = pivoted_cholesky(matrix, tol)
-    diagonal = np.diagonal(matrix).copy()
-    indefinite = _is_indefinite(matrix, factor, tol)
+    few = int(NEARLY_FULL * len(matrix))
+    factor, pivots = pivoted_cholesky(matrix, tol, most=few if rank is None else None)
+    indefinite = factor is not None and _is_indefinite(matrix, factor, tol)
     if indefinite:
         warnings.warn(
             "the kernel is not positive semidefinite on these rows: it is no inner product, and variances are those of "
@@ -79,11 +80,12 @@ def exact_coordinates(
             UserWarning,
             stacklevel=5,
         )
-    if indefinite or (rank is None and len(pivots) > NEARLY_FULL * len(matrix)):
+    if factor is None or indefinite or (rank is None and len(pivots) > few):
         return KernelRowMap(kernel, rows, sizes), _split(centre_columns(matrix, sizes), sizes), 0.0
     if rank is not None:
         factor, pivots = factor[:, :rank], pivots[:rank]
-    residual = float(np.sum(diagonal - np.einsum("ij,ij->i", factor, factor)) / np.sum(diagonal))
+    trace = float(np.trace(matrix))
+    residual = 1.0 - sum_of_squares(factor) / trace if trace > 0.0 else 0.0
     mapping = LandmarkMap(kernel, rows[pivots], np.tril(factor[pivots]))
     return mapping, _split(factor, sizes), max(residual, 0.0)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from standout._arrays import Float, Rows, dense, double, is_sparse, squared_lengths
+from standout._arrays import Float, Rows, dense, double, is_sparse, product, squared_lengths
 from standout._validation import check_bandwidth, check_kernel_name
 
 # Kernels of the difference of two rows: they do not change when both are shifted, and equal 1 where it is zero.
@@ -18,7 +18,15 @@ SHIFT_INVARIANT = ("rbf", "laplacian")
 
 
 class Kernel(ABC):
-    """A kernel with all its parameters fixed."""
+    """A kernel with all its parameters fixed.
+
+    Attributes
+    ----------
+    symmetric : bool
+        Whether it is known to be symmetric; otherwise its matrix must be looked at.
+    """
+
+    symmetric: bool = False
 
     @abstractmethod
     def __call__(self, X: Rows, Z: Any) -> Float:
@@ -46,13 +54,38 @@ class NamedKernel(Kernel):
     params: dict[str, Any]
     origin: Float | None = None
 
+    @property
+    def symmetric(self) -> bool:  # type: ignore[override]
+        """Whether it is known to be symmetric: scikit-learn's are."""
+        return not callable(self.metric)
+
     def __call__(self, X: Rows, Z: Any) -> Float:
         """Give the kernel of every row of X with every row of Z."""
+        X, Z = self._moved(X), self._moved(Z)
+        if self.metric in ("linear", "rbf", "polynomial", "poly") and not (is_sparse(X) or is_sparse(Z)):
+            return self._by_inner_products(X, Z)
         filtered = not callable(self.metric)
-        values = pairwise_kernels(
-            self._moved(X), self._moved(Z), metric=self.metric, filter_params=filtered, **self.params
-        )
+        values = pairwise_kernels(X, Z, metric=self.metric, filter_params=filtered, **self.params)
         return double(dense(values))
+
+    def _by_inner_products(self, X: Float, Z: Float) -> Float:
+        """Give scikit-learn's commonest kernels with the products made by the BLAS that makes all others, too."""
+        values: Float = product(X, Z.T)
+        if self.metric == "linear":
+            return values
+        gamma = self.params.get("gamma")
+        gamma = 1.0 / X.shape[1] if gamma is None else gamma
+        if self.metric == "rbf":
+            values *= -2.0
+            values += squared_lengths(X)[:, np.newaxis]
+            values += squared_lengths(Z)
+            np.maximum(values, 0.0, out=values)
+            values *= -gamma
+            return np.exp(values, out=values)
+        values *= gamma
+        values += self.params.get("coef0", 1)
+        values **= self.params.get("degree", 3)
+        return values
 
     def diagonal(self, X: Rows) -> Float:
         """Give the kernel of every row of X with itself."""
@@ -76,6 +109,11 @@ class SumKernel(Kernel):
 
     kernels: tuple[Kernel, ...]
     weights: Float
+
+    @property
+    def symmetric(self) -> bool:  # type: ignore[override]
+        """Whether all of them are known to be symmetric."""
+        return all(kernel.symmetric for kernel in self.kernels)
 
     def __call__(self, X: Rows, Z: Any) -> Float:
         """Give the kernel of every row of X with every row of Z."""

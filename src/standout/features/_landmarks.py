@@ -32,6 +32,7 @@ def given_landmarks(kernel: Kernel, landmarks: Rows) -> LandmarkMap:
     2
     """
     factor, pivots = pivoted_cholesky(kernel(landmarks, landmarks), 1e-12)
+    assert factor is not None
     return LandmarkMap(kernel, landmarks[pivots], np.tril(factor[pivots]))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
-from standout._arrays import Float, Rows, product
+from standout._arrays import Float, Rows, mirror, product
 from standout.features._kernels import Kernel
 
 
@@ -28,19 +28,21 @@ class Pivots:
     factor: Float
 
 
-def pivoted_cholesky(matrix: Float, tol: float) -> tuple[Float, npt.NDArray[np.intp]]:
+def pivoted_cholesky(matrix: Float, tol: float, most: int | None = None) -> tuple[Float | None, npt.NDArray[np.intp]]:
     """Factorise a kernel matrix by LAPACK's pivoted Cholesky, up to a tolerance.
 
     Parameters
     ----------
     matrix : ndarray of shape (n, n)
-        Symmetric; left as it is.
+        Symmetric. It is worked in, and restored afterwards.
     tol : float
         The factorisation stops where no row has a residual above `tol` times the largest diagonal entry.
+    most : int, default=None
+        Rank up to which a factor is wanted. A matrix of full rank beyond it gives None in its place.
 
     Returns
     -------
-    factor : ndarray of shape (n, r)
+    factor : ndarray of shape (n, r) or None
         Rows in the order of the matrix: ``factor factorᵀ`` is the matrix up to the tolerance.
     pivots : ndarray of shape (r,)
         The rows it rests on; ``factor[pivots]`` is lower triangular.
@@ -54,16 +56,24 @@ def pivoted_cholesky(matrix: Float, tol: float) -> tuple[Float, npt.NDArray[np.i
     (array([[1.],
            [2.]]), array([1]))
     """
-    largest = float(np.max(np.diagonal(matrix), initial=0.0))
+    matrix = np.ascontiguousarray(matrix)
+    size = len(matrix)
+    diagonal = np.diagonal(matrix).copy()
+    largest = float(np.max(diagonal, initial=0.0))
     if largest <= 0.0:
-        return np.empty((len(matrix), 0)), np.empty(0, dtype=np.intp)
-    lower, order, rank, _ = linalg.lapack.dpstrf(np.array(matrix, order="F"), tol=tol * largest, lower=1)
-    order = order.astype(np.intp) - 1
-    lower = lower[:, : int(rank)]
-    lower[: int(rank)] = np.tril(lower[: int(rank)])
-    factor = np.empty_like(lower)
-    factor[order] = lower
-    return factor, order[: int(rank)]
+        return np.empty((size, 0)), np.empty(0, dtype=np.intp)
+    # LAPACK works in the upper triangle of the C-ordered matrix, so that the lower one can restore it.
+    lower, order, rank, _ = linalg.lapack.dpstrf(matrix.T, tol=tol * largest, lower=1, overwrite_a=True)
+    rank, order = int(rank), order.astype(np.intp) - 1
+    factor: Float | None = None
+    if most is None or rank <= most or rank < size:
+        factor = np.empty((size, rank))
+        part = lower[:, :rank].copy()
+        part[:rank] = np.tril(part[:rank])
+        factor[order] = part
+    mirror(matrix)
+    np.fill_diagonal(matrix, diagonal)
+    return factor, order[:rank]
 
 
 def random_pivots(kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generator, tol: float) -> Pivots:
@@ -110,7 +120,7 @@ def random_pivots(kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generato
             columns -= product(factor[:, :done], factor[drawn, :done].T)
         core, kept = pivoted_cholesky(columns[drawn], 1e-10)
         new = len(kept)
-        if not new:
+        if core is None or not new:
             break
         fresh = drawn[kept]
         solved = linalg.solve_triangular(core[kept], columns[:, kept].T, lower=True, check_finite=False)

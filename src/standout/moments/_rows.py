@@ -29,7 +29,7 @@ from standout._arrays import (
 )
 from standout.moments._base import Moments, NormSums
 from standout.moments._root import gather_root
-from standout.moments._scatter import UNCENTRED_LIMIT, centred_block, gather_scatter
+from standout.moments._scatter import UNCENTRED_LIMIT, ScatterMoments, centred_block, gather_scatter
 
 
 class RowMoments(Moments):
@@ -102,7 +102,11 @@ class RowMoments(Moments):
     def covariance(self) -> Float:
         """Give the covariance matrix."""
         parts: Iterator[Moments] = (gather_scatter(block, single=self.single) for block in self.blocks)
-        return reduce(add, parts).covariance()
+        total = reduce(add, parts)
+        assert isinstance(total, ScatterMoments)
+        scatter = total.scatter
+        scatter /= self.count
+        return scatter
 
     def root(self) -> Float:
         """Give R with ``RᵀR`` the covariance."""

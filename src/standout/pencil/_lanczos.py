@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy import linalg
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from standout._arrays import Float
+from standout.moments import RowMoments
 from standout.pencil._dense import cholesky_factor, solve_dense
-from standout.pencil._record import Pencil, Solution, finish
+from standout.pencil._record import Form, Pencil, Solution, finish
+
+# Of the vectors; the values' error goes with the square.
+TOLERANCE = 1e-11
 
 
 def solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
-    """Find the leading eigenvectors of ``L⁻¹ A L⁻ᵀ`` with ``B = L Lᵀ`` (Remark 4), to machine precision.
+    """Find the leading eigenvectors of ``L⁻¹ A L⁻ᵀ`` with ``B = L Lᵀ`` (Remark 4).
 
     Where the iterations fail (values that cannot be told apart, a target without variance), the dense solver takes
     over.
@@ -26,21 +32,19 @@ def solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
     if n_components >= size - 1:
         return solve_dense(pencil, n_components)  # Lanczos needs room for its own subspace
     factor = cholesky_factor(pencil.b)
-    matrix = pencil.a.matrix().T  # symmetric: the transpose is the same matrix in BLAS's order
+    apply = _application(pencil.a)
 
     def whitened(v: Float) -> Float:
         if factor is None:
-            return linalg.blas.dsymv(1.0, matrix, v.ravel(), lower=1)
+            return apply(v.ravel())
         inner = linalg.blas.dtrsv(factor, v.ravel(), lower=1, trans=1)
-        image = linalg.blas.dsymv(1.0, matrix, inner, lower=1)
-        product: Float = linalg.blas.dtrsv(factor, image, lower=1, overwrite_x=True)
-        return product
+        return linalg.blas.dtrsv(factor, apply(inner), lower=1, overwrite_x=True)
 
     operator = LinearOperator((size, size), matvec=whitened, dtype=np.float64)
     start = np.random.default_rng(seed).standard_normal(size)
-    subspace = min(size, max(2 * n_components + 1, 32))
+    subspace = min(size, max(2 * n_components + 1, 48))
     try:
-        values, vectors = eigsh(operator, k=n_components, which="LA", v0=start, ncv=subspace)
+        values, vectors = eigsh(operator, k=n_components, which="LA", v0=start, ncv=subspace, tol=TOLERANCE)
     except ArpackError:
         return solve_dense(pencil, n_components)
     order = np.argsort(-values, kind="stable")
@@ -48,3 +52,11 @@ def solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
     if factor is not None:
         vectors = linalg.solve_triangular(factor, vectors, lower=True, trans="T", check_finite=False)
     return finish(pencil, values, vectors, "lanczos")
+
+
+def _application(form: Form) -> Callable[[Float], Float]:
+    """Give a function that applies a form to a vector: through the rows where these are kept, else as a matrix."""
+    if all(isinstance(moments, RowMoments) for _, moments in form.terms):
+        return lambda v: form.apply(v[:, np.newaxis])[:, 0]
+    matrix = form.matrix().T  # symmetric: the transpose is the same matrix in BLAS's order
+    return lambda v: linalg.blas.dsymv(1.0, matrix, v, lower=1)
