@@ -89,7 +89,7 @@ class KernelDiscriminativePCA(BackgroundTransformer):
         one background, in sorted order.
     rank : int, default=None
         Number of coordinates. None means as many as `tol` asks for in the exact case, and 500 otherwise.
-    tol : float, default=1e-10
+    tol : float, default=1e-9
         Relative tolerance up to which the kernel matrix is factorised: no row's kernel with itself is missed by more
         than this share of the largest.
     approximation : {"auto", "exact", "pivoted", "fourier"} or array of shape (r, n_features), default="auto"
@@ -180,7 +180,7 @@ class KernelDiscriminativePCA(BackgroundTransformer):
         background_weights: Any = None,
         target_label: Any = None,
         rank: int | None = None,
-        tol: float = 1e-10,
+        tol: float = 1e-9,
         approximation: Any = "auto",
         kernel_weights: Any = None,
         random_state: Any = None,
@@ -244,7 +244,9 @@ class KernelDiscriminativePCA(BackgroundTransformer):
         if epsilon is None:
             epsilon = _scaled_epsilon(target, backgrounds, weights)
         problem = contrast.kernel_discriminative(target, backgrounds, weights, epsilon)
-        iterative = mapping.n_coordinates > 500 and 10 * self.n_components <= mapping.n_coordinates
+        # The target's kernel rows have a problem of their own number; coordinates one of theirs.
+        size = target.count if mapping.plain_ridge else mapping.n_coordinates
+        iterative = size > (2000 if mapping.plain_ridge else 500) and 10 * self.n_components <= size
         solution = solve(problem, self.n_components, solver="lanczos" if iterative else "dense", seed=self._seed())
         self._keep(solution, target, backgrounds, weights)
         vectors = solution.vectors if root is None else product(root.T, solution.vectors)

@@ -71,6 +71,8 @@ def exact_coordinates(
     check_kernel_matrix(matrix, kernel.symmetric)
     sizes = tuple(dataset.shape[0] for dataset in datasets)
     few = int(NEARLY_FULL * len(matrix))
+    if rank is None and kernel.semidefinite and _surely_nearly_full(matrix, few, tol):
+        return KernelRowMap(kernel, rows, sizes), _split(centre_columns(matrix, sizes), sizes), 0.0
     factor, pivots = pivoted_cholesky(matrix, tol, most=few if rank is None else None)
     indefinite = factor is not None and _is_indefinite(matrix, factor, tol)
     if indefinite:
@@ -88,6 +90,20 @@ def exact_coordinates(
     residual = 1.0 - sum_of_squares(factor) / trace if trace > 0.0 else 0.0
     mapping = LandmarkMap(kernel, rows[pivots], np.tril(factor[pivots]))
     return mapping, _split(factor, sizes), max(residual, 0.0)
+
+
+def _surely_nearly_full(matrix: Float, few: int, tol: float) -> bool:
+    """Tell whether some of the rows have more than `few` dimensions already: a small factorisation in place of a large.
+
+    A still smaller one comes first, so that a matrix of low rank is told apart at no cost.
+    """
+    order = np.random.default_rng(0).permutation(len(matrix))
+    for size in (min(256, few + 1), few + 1):
+        some = order[:size]
+        _, pivots = pivoted_cholesky(matrix[np.ix_(some, some)], tol, most=0)
+        if len(pivots) < size:
+            return False
+    return True
 
 
 def _is_indefinite(matrix: Float, factor: Float, tol: float) -> bool:

@@ -24,9 +24,12 @@ class Kernel(ABC):
     ----------
     symmetric : bool
         Whether it is known to be symmetric; otherwise its matrix must be looked at.
+    semidefinite : bool
+        Whether it is known to be positive semidefinite.
     """
 
     symmetric: bool = False
+    semidefinite: bool = False
 
     @abstractmethod
     def __call__(self, X: Rows, Z: Any) -> Float:
@@ -58,6 +61,13 @@ class NamedKernel(Kernel):
     def symmetric(self) -> bool:  # type: ignore[override]
         """Whether it is known to be symmetric: scikit-learn's are."""
         return not callable(self.metric)
+
+    @property
+    def semidefinite(self) -> bool:  # type: ignore[override]
+        """Whether it is known to be positive semidefinite."""
+        if self.metric in ("polynomial", "poly"):
+            return self.params.get("coef0", 1) >= 0 and float(self.params.get("degree", 3)).is_integer()
+        return self.metric in ("linear", "cosine", *SHIFT_INVARIANT)
 
     def __call__(self, X: Rows, Z: Any) -> Float:
         """Give the kernel of every row of X with every row of Z."""
@@ -114,6 +124,11 @@ class SumKernel(Kernel):
     def symmetric(self) -> bool:  # type: ignore[override]
         """Whether all of them are known to be symmetric."""
         return all(kernel.symmetric for kernel in self.kernels)
+
+    @property
+    def semidefinite(self) -> bool:  # type: ignore[override]
+        """Whether all of them are known to be positive semidefinite."""
+        return all(kernel.semidefinite for kernel in self.kernels)
 
     def __call__(self, X: Rows, Z: Any) -> Float:
         """Give the kernel of every row of X with every row of Z."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,9 +116,9 @@ def gather_root(rows: Rows, *, norms: bool = False) -> RootMoments:
     return total
 
 
-def _compressed(parts: Iterable[Float]) -> Float:
+def _compressed(parts: list[Float]) -> Float:
     """Stack roots into one of no more rows than columns."""
-    stack = np.vstack(tuple(parts))
+    stack = parts[0] if len(parts) == 1 else np.vstack(parts)
     if stack.shape[0] <= stack.shape[1]:
         return stack
     root: Float = np.asarray(np.linalg.qr(stack, mode="r"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
-from standout._arrays import Float
+from standout._arrays import Float, product, self_product
 from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, finish
 
 
@@ -18,8 +18,12 @@ def solve_dense(pencil: Pencil, n_components: int) -> Solution:
         Where B is singular.
     """
     size = pencil.n_features
-    whitened = pencil.a.matrix().T  # symmetric: the transpose is the same matrix in LAPACK's order
     factor = cholesky_factor(pencil.b)
+    if factor is not None and pencil.a.keeps_rows and pencil.a.n_rows < size:
+        solution = _solve_by_rows(pencil, factor, n_components)
+        if solution is not None:
+            return solution
+    whitened = pencil.a.matrix().T  # symmetric: the transpose is the same matrix in LAPACK's order
     if factor is not None:
         whitened, _ = linalg.lapack.dsygst(whitened, factor, lower=1, overwrite_a=True)
     values, vectors = linalg.eigh(
@@ -29,6 +33,24 @@ def solve_dense(pencil: Pencil, n_components: int) -> Solution:
     if factor is not None:
         vectors = linalg.solve_triangular(factor, vectors, lower=True, trans="T", check_finite=False)
     return finish(pencil, np.maximum(values[::-1], 0.0), vectors, "dense")
+
+
+def _solve_by_rows(pencil: Pencil, factor: Float, n_components: int) -> Solution | None:
+    """Solve with A kept as m rows, fewer than there are columns: its whitened rows have an m x m Gram matrix.
+
+    None where the target has fewer directions than components are wanted.
+    """
+    whitened = linalg.solve_triangular(factor, pencil.a.root().T, lower=True, overwrite_b=True, check_finite=False)
+    gram = self_product(whitened)
+    size = len(gram)
+    if n_components > size:
+        return None
+    values, weights = linalg.eigh(gram, subset_by_index=[size - n_components, size - 1], check_finite=False)
+    values, weights = values[::-1], weights[:, ::-1]
+    if values[-1] <= size * np.finfo(np.float64).eps * values[0]:
+        return None
+    vectors = linalg.solve_triangular(factor, product(whitened, weights), lower=True, trans="T", check_finite=False)
+    return finish(pencil, values, vectors, "dense")
 
 
 def cholesky_factor(form: Form) -> Float | None:

@@ -9,7 +9,6 @@ from scipy import linalg
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from standout._arrays import Float
-from standout.moments import RowMoments
 from standout.pencil._dense import cholesky_factor, solve_dense
 from standout.pencil._record import Form, Pencil, Solution, finish
 
@@ -56,7 +55,7 @@ def solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
 
 def _application(form: Form) -> Callable[[Float], Float]:
     """Give a function that applies a form to a vector: through the rows where these are kept, else as a matrix."""
-    if all(isinstance(moments, RowMoments) for _, moments in form.terms):
+    if form.keeps_rows:
         return lambda v: form.apply(v[:, np.newaxis])[:, 0]
     matrix = form.matrix().T  # symmetric: the transpose is the same matrix in BLAS's order
     return lambda v: linalg.blas.dsymv(1.0, matrix, v, lower=1)

@@ -40,6 +40,16 @@ class Form:
         return not self.terms and self.ridge == 1.0
 
     @property
+    def keeps_rows(self) -> bool:
+        """Whether every dataset is there with its rows."""
+        return all(isinstance(moments, RowMoments) for _, moments in self.terms)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of all datasets together."""
+        return sum(moments.count for _, moments in self.terms)
+
+    @property
     def diagonal(self) -> Float:
         """Diagonal of the matrix."""
         total = np.full(self.n_features, self.ridge)
@@ -114,7 +124,7 @@ class Pencil:
     @property
     def keeps_rows(self) -> bool:
         """Whether every dataset is there with its rows."""
-        return all(isinstance(moments, RowMoments) for form in (self.a, self.b) for _, moments in form.terms)
+        return self.a.keeps_rows and self.b.keeps_rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,7 +39,7 @@ def solve(pencil: Pencil, n_components: int, *, solver: str = "auto", seed: int 
     >>> solution.values.round(0), solution.solver
     (array([9., 4.]), 'dense')
     """
-    n_rows = sum(moments.count for form in (pencil.a, pencil.b) for _, moments in form.terms)
+    n_rows = pencil.a.n_rows + pencil.b.n_rows
     if solver == "auto":
         solver = choose_solver(n_rows, pencil.n_features, n_components)
         if solver == "reduced" and not pencil.keeps_rows:
