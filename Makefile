@@ -24,6 +24,7 @@ lint: $(VENV)/installed-lint
 
 bench: $(VENV)/installed-plots
 	$(BIN)/python benchmarks/linear.py
+	$(BIN)/python benchmarks/kernel.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench-venv

@@ -24,7 +24,7 @@ Rows: TypeAlias = Any
 
 # A block is what is converted, centred and multiplied at a time: large enough for the product to run at full speed,
 # small enough that a copy of it is no burden. What needs no copy is taken in larger blocks.
-BLOCK_BYTES = 16 * 2**20
+BLOCK_BYTES = 8 * 2**20
 UNCOPIED_BYTES = 128 * 2**20
 
 # The share of non-zeros up to which a sparse product beats the dense one: SciPy multiplies sparse matrices on one

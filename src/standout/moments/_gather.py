@@ -71,7 +71,8 @@ def _suits_single(rows: Rows) -> bool:
     """Tell, from some of the rows, whether squares of single-precision numbers stay within their range."""
     if not is_single(rows):
         return False
-    some = double(dense(rows[:: max(rows.shape[0] // 256, 1)]))
+    enough = max(8, min(256, 2**19 // rows.shape[1]))
+    some = double(dense(rows[:: max(rows.shape[0] // enough, 1)][:enough]))
     spread = np.std(some, axis=0)
     spread = spread[spread > 0]
     return bool(spread.size and spread.min() > 1e-15 and spread.max() < 1e15)

@@ -142,6 +142,7 @@ def gather_scatter(rows: Rows, *, norms: bool = False, single: bool = True) -> S
 def _parts(rows: Rows, norms: bool, single: bool) -> Iterator[ScatterMoments]:
     """Give the moments of one block after the other."""
     centre = single
+    workspace: Array | None = None
     enough = 2 * rows.shape[1]
     for block in row_blocks(rows, at_least=enough, n_bytes=UNCOPIED_BYTES if is_plain(rows) else None):
         numbers = dense(block) if single else double(dense(block))
@@ -152,24 +153,28 @@ def _parts(rows: Rows, norms: bool, single: bool) -> Iterator[ScatterMoments]:
         # Once a block has a mean too large for a correction afterwards, the following ones will have it too.
         centre = True
         for copied in row_blocks(numbers, at_least=enough):
-            yield _scatter_centred(copied, norms)
+            if workspace is None:
+                workspace = np.empty_like(copied, order="C")
+            yield _scatter_centred(copied, norms, workspace)
 
 
-def centred_block(block: Array) -> tuple[Array, Float]:
+def centred_block(block: Array, workspace: Array | None = None) -> tuple[Array, Float]:
     """Give a centred copy of the block, in its own precision, and the mean that was taken off.
+
+    The copy is made in the workspace, if one is given: fresh memory for every block would cost as much as the copy.
 
     The first row goes off before the mean does: then no number is rounded at the size of a large common offset, and
     a constant column becomes exactly zero.
     """
     origin = block[0].copy()
-    centred = block - origin
+    centred: Array = np.subtract(block, origin, out=None if workspace is None else workspace[: len(block)])
     offset = np.add.reduce(centred, axis=0, dtype=np.float64) / len(block)
     centred -= offset.astype(centred.dtype)
     return centred, origin.astype(np.float64) + offset
 
 
-def _scatter_centred(block: Array, norms: bool) -> ScatterMoments:
-    centred, mean = centred_block(block)
+def _scatter_centred(block: Array, norms: bool, workspace: Array) -> ScatterMoments:
+    centred, mean = centred_block(block, workspace)
     scatter = double(self_product(centred))
     sums = None
     if norms:
