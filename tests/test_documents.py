@@ -47,8 +47,11 @@ def test_the_demo_says_in_one_line_where_it_cannot_write(tmp_path):
     assert "missing" in result.stderr
 
 
-def test_the_benchmark_prints_ratios(tmp_path):
+def test_the_benchmarks_print_ratios(tmp_path):
     pytest.importorskip("resource", reason="the benchmark needs a Unix-like system")
     result = run("benchmarks/linear.py", "--quick", "--no-peers", "--repeats", "1", "--cases", "tall", "wide")
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("fit / limit") == 2
+    result = run("benchmarks/kernel.py", "--quick", "--repeats", "1", "--cases", "full-rank", "accuracy")
+    assert result.returncode == 0, result.stderr
+    assert "symmetric pencil / fit" in result.stdout
