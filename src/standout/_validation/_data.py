@@ -1,0 +1,272 @@
+"""Datasets: tables of finite real numbers with the same columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_array
+
+from standout._arrays import Float, Rows, is_sparse
+from standout._validation._words import listed
+
+
+class Batches:
+    """One dataset that arrives as an iterator of batches, each checked as it passes.
+
+    Attributes
+    ----------
+    name : str
+        What messages call the dataset.
+    columns : list of str or None
+        Column names of the first batch, once it has been read.
+    """
+
+    def __init__(self, batches: Iterator[Any], name: str, min_rows: int) -> None:
+        self._batches = batches
+        self._min_rows = min_rows
+        self.name = name
+        self.columns: list[str] | None = None
+
+    def __iter__(self) -> Iterator[Rows]:
+        width: int | None = None
+        n_rows = 0
+        for number, batch in enumerate(self._batches, start=1):
+            name = f"batch {number} of {self.name}"
+            rows = as_rows(batch, name, min_rows=0, finite=True)
+            columns = column_names(batch)
+            if width is None:
+                width, self.columns = rows.shape[1], columns
+            check_same_columns(rows.shape[1], columns, name, width, self.columns, "the first batch")
+            n_rows += rows.shape[0]
+            yield rows
+        if n_rows < self._min_rows:
+            raise ValueError(
+                f"{self.name} gave {n_rows} sample(s) in batches, but the least is {self._min_rows}. "
+                "An iterator can be read only once: pass a fresh one."
+            )
+
+
+def open_dataset(data: Any, name: str, *, min_rows: int = 2) -> Rows | Batches:
+    """Check one dataset: an array, a frame or a sparse matrix as rows, an iterator as batches."""
+    if isinstance(data, Batches):
+        return data
+    if isinstance(data, Iterator):
+        return Batches(data, name, min_rows)
+    return as_rows(data, name, min_rows=min_rows)
+
+
+def as_rows(data: Any, name: str, *, min_rows: int = 2, finite: bool = False) -> Rows:
+    """Check that the data are a table of real numbers, and give it as an array or a CSR matrix, uncopied if possible.
+
+    Finiteness is looked at only if asked for: a NaN shows in the moments as well, where it costs no extra pass.
+    """
+    if sparse.issparse(data) and data.ndim == 2 and data.format != "csr":
+        data = data.tocsr()
+    try:
+        rows = check_array(
+            data,
+            accept_sparse="csr",
+            accept_large_sparse=True,
+            dtype="numeric",
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+            ensure_min_features=1,
+        )
+        if rows.dtype.kind in "mM":
+            raise TypeError(f"dates and times ({rows.dtype}) are not numbers. Convert them to numbers first.")
+        if rows.dtype.kind not in "biuf":
+            rows = rows.astype(np.float64)
+    except (ValueError, TypeError) as error:
+        text = _text_columns(data)
+        if text:
+            raise ValueError(
+                f"there is text in {listed('column', text)} of {name}. Drop these columns or turn them into numbers."
+            ) from None
+        # scikit-learn's message over several lines as one, without the array that it may show.
+        reason = re.sub(r"(array=)?\[.*\]\.?", "", " ".join(str(error).split()))
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name} cannot be used: {reason}") from None
+    if rows.shape[0] < min_rows:
+        raise ValueError(
+            f"too few rows in {name}: {rows.shape[0]} sample(s) (shape={rows.shape}), but the least is {min_rows}. "
+            "Give more rows."
+        )
+    if rows.dtype.kind == "f" and rows.dtype.itemsize not in (4, 8):
+        rows = rows.astype(np.float64)
+    if finite and not all_finite(rows):
+        reject_non_finite(rows, name)
+    return rows
+
+
+def require_finite(datasets: Sequence[Any]) -> None:
+    """Refuse NaN and infinity in datasets that are there as arrays; batches are checked as they pass."""
+    for number, dataset in enumerate(datasets):
+        if not isinstance(dataset, Batches) and not all_finite(dataset):
+            reject_non_finite(dataset, f"background {number}" if number else "the target")
+
+
+def reject_non_finite(rows: Rows, name: str) -> None:
+    """Say where the first NaN or infinity stands."""
+    bad_rows, bad_columns = _first_non_finite(rows)
+    if bad_rows is None:
+        raise ValueError(
+            f"there are values too large to square in {name}: their variance is not a finite number. Rescale the data."
+        )
+    value = rows[bad_rows, bad_columns]
+    shown = "NaN" if np.isnan(value) else "infinity"
+    raise ValueError(
+        f"there is NaN or infinity in {name}: the first is {shown} in row {bad_rows}, column {bad_columns}. "
+        "Drop such rows or fill them in, in the target and in every background alike."
+    )
+
+
+def column_names(data: Any) -> list[str] | None:
+    """Give the column names of a frame whose names are all strings, as scikit-learn counts them."""
+    columns = getattr(data, "columns", None)
+    if columns is None or not hasattr(data, "shape"):
+        return None
+    names = list(columns)
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def check_same_columns(
+    width: int,
+    columns: list[str] | None,
+    name: str,
+    expected: int,
+    names: list[str] | None,
+    reference: str,
+    remedy: str = "Give every dataset the same columns in the same order.",
+) -> None:
+    """Check that a dataset has as many columns as the reference, and the same ones in the same order."""
+    if columns is not None and names is not None and columns != names:
+        missing = [column for column in names if column not in set(columns)]
+        extra = [column for column in columns if column not in set(names)]
+        counts = f"{name} has {width} features, but {reference} has {expected}" if width != expected else ""
+        parts = [
+            *([counts] if counts else []),
+            *([f"{name} lacks {listed('column', missing)}"] if missing else []),
+            *([f"{name} has {listed('column', extra)}, which {reference} has not"] if extra else []),
+        ]
+        if not parts:
+            parts = [f"{name} has the columns of {reference} in another order"]
+        raise ValueError(f"{'; '.join(parts)}. {remedy}")
+    if width != expected:
+        raise ValueError(f"{name} has {width} features, but {reference} has {expected}. {remedy}")
+
+
+def check_columns_of_batches(datasets: Sequence[Any], columns: Sequence[list[str] | None]) -> None:
+    """Compare the column names of all datasets, now that batches have been read and theirs are known."""
+    names = [
+        data.columns if isinstance(data, Batches) else given for data, given in zip(datasets, columns, strict=True)
+    ]
+    known = [(number, found) for number, found in enumerate(names) if found is not None]
+    for number, found in known[1:]:
+        first, reference = known[0]
+        of = f"background {first}" if first else "the target"
+        check_same_columns(len(found), found, f"background {number}", len(reference), reference, of)
+
+
+def as_backgrounds(background: Any, target: Any) -> list[Any]:
+    """Give the backgrounds as a list, whatever form they came in.
+
+    A list or tuple holds several backgrounds, unless its elements are plain rows of numbers: then it is one array.
+    """
+    if background is None:
+        return []
+    several = isinstance(background, list | tuple) and not (
+        len(background) > 0 and all(_is_plain_row(element) for element in background)
+    )
+    backgrounds = list(background) if several else [background]
+    if not backgrounds:
+        raise ValueError("background is an empty list. Pass at least one dataset, or None for PCA of the target.")
+    iterators = [data for data in (target, *backgrounds) if isinstance(data, Iterator)]
+    if len({id(iterator) for iterator in iterators}) < len(iterators):
+        raise ValueError(
+            "the same iterator is given for two datasets, but it can be read only once. Pass a fresh one for each."
+        )
+    return backgrounds
+
+
+def reject_batches(datasets: Sequence[Any], approximation: Any) -> None:
+    """Refuse iterators where the coordinates are chosen from the rows."""
+    if any(isinstance(dataset, Batches) for dataset in datasets):
+        raise TypeError(
+            f"approximation={approximation!r} chooses its coordinates from the rows, but an iterator of batches can be "
+            "read only once. Use approximation='fourier', or an array of landmarks."
+        )
+
+
+def reject_iterator(data: Any, method: str) -> None:
+    """Refuse an iterator where the rows are needed more than once."""
+    if isinstance(data, Iterator):
+        raise TypeError(
+            f"{method} cannot take an iterator of batches, which can be read only once. "
+            "Call fit with the iterator, then transform on each batch."
+        )
+
+
+def check_fourth_powers(quartic: float, total_variance: float) -> None:
+    """Refuse a scale at which fourth powers leave the range of floating-point numbers."""
+    if total_variance > 0.0 and not np.finfo(np.float64).tiny < quartic < np.inf:
+        raise ValueError(
+            f"a background has a standard deviation of about {np.sqrt(total_variance):.1e} in all, and the fourth "
+            "powers that shrinkage='auto' needs are out of range. Rescale the data, or give shrinkage as a number."
+        )
+
+
+def check_spread(total: float, name: str) -> None:
+    """Refuse data without any variance where variance is the measure."""
+    if total == 0:
+        raise ValueError(f"there is no variance in {name}: all rows are equal. Give rows that differ.")
+
+
+def check_nonzero(lengths: Float, name: str) -> None:
+    """Refuse directions that are all zero."""
+    if not np.any(lengths):
+        raise ValueError(f"there are only zeros in {name}, which span nothing. Give at least one nonzero row.")
+
+
+def _is_plain_row(element: Any) -> bool:
+    return not (isinstance(element, Iterator) or is_sparse(element) or hasattr(element, "columns")) and (
+        np.ndim(element) == 1
+    )
+
+
+def _text_columns(data: Any) -> list[str]:
+    """Names of a frame's columns that do not hold numbers."""
+    columns = getattr(data, "columns", None)
+    if columns is None or not hasattr(data, "shape"):
+        return []
+    return [str(name) for name in columns if not _is_numeric(data[name])]
+
+
+def _is_numeric(column: Any) -> bool:
+    try:
+        np.asarray(column).astype(np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def all_finite(rows: Rows) -> bool:
+    numbers = rows.data if is_sparse(rows) else rows
+    # A finite sum needs finite terms, and takes no copy; the reverse fails only where the sum overflows.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.sum(numbers)) or np.isfinite(numbers).all())
+
+
+def _first_non_finite(rows: Rows) -> tuple[Any, Any]:
+    if is_sparse(rows):
+        coo = rows.tocoo()
+        bad = np.flatnonzero(~np.isfinite(coo.data))
+        return (int(coo.row[bad[0]]), int(coo.col[bad[0]])) if bad.size else (None, None)
+    for start in range(0, rows.shape[0], 4096):
+        bad_cells = np.argwhere(~np.isfinite(rows[start : start + 4096]))
+        if bad_cells.size:
+            return start + int(bad_cells[0, 0]), int(bad_cells[0, 1])
+    return None, None

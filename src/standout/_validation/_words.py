@@ -1,0 +1,20 @@
+"""Words that messages share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+
+def listed(noun: str, names: Sequence[Any] | Iterable[Any], most: int = 5) -> str:
+    """Name a few things, and count the rest."""
+    listed = list(names)
+    shown = ", ".join(repr(name) for name in listed[:most])
+    more = f" and {len(listed) - most} more" if len(listed) > most else ""
+    return f"{noun}{'s' if len(listed) != 1 else ''} {shown}{more}"
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
