@@ -1,6 +1,9 @@
 """KernelDiscriminativePCA against a direct transcription of the paper's equations, and everything around it."""
 
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import linalg, sparse
 from sklearn.decomposition import KernelPCA
@@ -361,7 +364,7 @@ def test_the_gradient_of_the_leading_value_is_analytic(rng):
 
     target, backgrounds = several(rng, 2, n=30)
     kernels = [resolve_kernel("rbf", gamma=0.2), resolve_kernel("linear"), resolve_kernel("laplacian")]
-    (fold, _), _ = learning._folds(kernels, [target, *backgrounds], np.array([0.5, 0.5]), rng)
+    (fold, *_), _ = learning._folds(kernels, [target, *backgrounds], np.array([0.5, 0.5]), rng)
     mixture, step = np.array([0.5, 0.3, 0.2]), 1e-6
     epsilon = learning._leading(fold, mixture)[3]
 
@@ -394,12 +397,163 @@ def test_learned_weights_prefer_the_right_kernel_over_an_overfitting_one(seed):
     assert np.argmax(shares) == 1
 
 
+# --- hard cases -----------------------------------------------------------------------------------------------------
+
+
+def against_the_paper(target, background, fitted, metric, rtol=1e-6, epsilon=1e-3, **params):
+    rows = np.vstack([target, background])
+    matrix = pairwise_kernels(rows, metric=metric, filter_params=not callable(metric), **params)
+    values, _ = paper(matrix, [len(target), len(background)], [1.0], epsilon)
+    np.testing.assert_allclose(fitted.eigenvalues_, values[: len(fitted.eigenvalues_)], rtol=rtol)
+
+
+@pytest.mark.parametrize("kernel", ["chi2", "additive_chi2", "cosine", "sigmoid", "laplacian", "poly", "linear", "rbf"])
+def test_every_kernel_of_scikit_learn_can_be_fitted(kernel, rng):
+    target, background = rng.uniform(0.1, 2, size=(40, 3)) ** 2, rng.uniform(0.1, 2, size=(30, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some of them are not positive semidefinite, and say so
+        fitted = KernelDiscriminativePCA(2, kernel=kernel).fit(target, background=background)
+    params = {"coef0": 1, "degree": 3} if kernel in ("poly", "sigmoid") else {}
+    against_the_paper(target, background, fitted, kernel, rtol=1e-5, **params)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear", "polynomial"])
+def test_dense_and_sparse_rows_may_be_mixed_anywhere(kernel, rng):
+    target, background = rng.normal(size=(50, 4)) + 2, rng.normal(size=(40, 4)) + 2
+    thin = sparse.csr_array
+    dense = KernelDiscriminativePCA(2, kernel=kernel, gamma=0.2).fit(target, background=background)
+    scores = dense.transform(target)
+    for one, other in ((thin(target), background), (target, thin(background)), (thin(target), thin(background))):
+        mixed = KernelDiscriminativePCA(2, kernel=kernel, gamma=0.2).fit(one, background=other)
+        np.testing.assert_allclose(mixed.eigenvalues_, dense.eigenvalues_, rtol=1e-7)
+        np.testing.assert_allclose(aligned(mixed.transform(target), scores), scores, atol=1e-6)
+        np.testing.assert_allclose(mixed.transform(thin(target)), mixed.transform(target), atol=1e-8)
+    np.testing.assert_allclose(dense.transform(thin(target)), scores, atol=1e-8)
+    landmarks = [
+        KernelDiscriminativePCA(2, kernel=kernel, gamma=0.2, approximation=form(target[:20])).fit(
+            target, background=background
+        )
+        for form in (np.asarray, thin)
+    ]
+    np.testing.assert_allclose(landmarks[0].eigenvalues_, landmarks[1].eigenvalues_, rtol=1e-7)
+
+
+@pytest.mark.parametrize(("scale", "offset"), [(3e5, 0.0), (1.0, 1e5), (1e5, 1e3)])
+def test_a_small_direction_beside_a_very_large_one_is_kept(scale, offset, rng):
+    units = np.array([scale, 1, 1, 1])
+    target, background = rng.normal(size=(200, 4)) * [1, 1, 1, 4] * units, rng.normal(size=(200, 4)) * units
+    target, background = target + offset, background + offset
+    kernel = KernelDiscriminativePCA(1, kernel="linear", epsilon=1e-9).fit(target, background=background)
+    plain = DiscriminativePCA(1, shrinkage=None).fit(target, background=background)
+    np.testing.assert_allclose(kernel.eigenvalues_, plain.eigenvalues_, rtol=1e-6)
+
+
+def test_an_outlier_does_not_hide_the_rest_from_a_polynomial_kernel(rng):
+    target, background = rng.normal(size=(60, 3)), rng.normal(size=(60, 3))
+    target[0] = 30.0
+    fitted = KernelDiscriminativePCA(2, kernel="polynomial", gamma=1.0).fit(target, background=background)
+    assert fitted.feature_map_.n_coordinates == 20  # monomials of degree three or less in three variables
+    exact = KernelDiscriminativePCA(2, kernel="polynomial", gamma=1.0, tol=1e-15).fit(target, background=background)
+    np.testing.assert_allclose(fitted.eigenvalues_, exact.eigenvalues_, rtol=1e-4)
+
+
+@pytest.mark.parametrize("approximation", ["pivoted", "landmarks"])
+def test_landmarks_refuse_a_kernel_that_is_no_inner_product(approximation, rng):
+    target, background = rng.uniform(size=(60, 3)) * 3, rng.uniform(size=(60, 3)) * 3
+    options = {"kernel": "sigmoid", "gamma": 0.5, "coef0": -1.0}
+    options["approximation"] = target[:30] if approximation == "landmarks" else approximation
+    with pytest.raises(ValueError, match="not positive semidefinite on .* Use approximation='exact'"):
+        KernelDiscriminativePCA(2, **options).fit(target, background=background)
+
+
+def test_a_background_that_does_not_vary_leaves_kernel_pca(rng):
+    target = rng.normal(size=(40, 3))
+    fitted = KernelDiscriminativePCA(2, epsilon="scaled").fit(target, background=np.ones((9, 3)))
+    assert np.isfinite(fitted.eigenvalues_).all()
+    theirs = KernelPCA(2, kernel="rbf").fit_transform(target)
+    ours = fitted.transform(target)
+    assert abs(np.corrcoef(ours[:, 0], theirs[:, 0])[0, 1]) > 0.999
+
+
+def test_more_landmarks_than_distinct_rows_are_no_trouble(rng):
+    target, background = np.repeat(rng.normal(size=(8, 2)), 10, axis=0), np.repeat(rng.normal(size=(6, 2)), 10, axis=0)
+    exact = KernelDiscriminativePCA(2).fit(target, background=background)
+    for approximation in ("pivoted", np.vstack([target, background])):
+        model = KernelDiscriminativePCA(2, approximation=approximation, rank=100).fit(target, background=background)
+        assert model.feature_map_.n_coordinates <= 14
+        np.testing.assert_allclose(model.eigenvalues_, exact.eigenvalues_, rtol=1e-6)
+
+
+def test_a_failed_refit_leaves_the_model_as_it_was(rng):
+    target, backgrounds = several(rng, 1)
+    model = KernelDiscriminativePCA(2).fit(target, background=backgrounds)
+    scores = model.transform(target)
+    model.set_params(kernel="linear", n_components=10)
+    with pytest.raises(ValueError, match="n_components=10 is larger"):
+        model.fit(target, background=backgrounds)
+    np.testing.assert_array_equal(model.transform(target), scores)
+
+
+def test_labels_of_an_earlier_fit_are_forgotten(rng):
+    X, y = rng.normal(size=(30, 3)), np.arange(30) % 2
+    model = KernelDiscriminativePCA(1, target_label=1).fit(X, y)
+    assert model.background_labels_ == [0]
+    assert not hasattr(model.set_params(target_label=None).fit(X), "background_labels_")
+
+
+def test_learning_weights_copes_with_kernels_that_say_nothing(rng):
+    target, backgrounds = several(rng, 1)
+    model = KernelDiscriminativePCA(1, kernel=["rbf", lambda x, z: 0.0], kernel_weights="learn")
+    np.testing.assert_allclose(model.fit(target, background=backgrounds).kernel_weights_, [1.0, 0.0])
+    with pytest.raises(ValueError, match="no kernel varies on these rows"):
+        KernelDiscriminativePCA(1, kernel=["rbf"], kernel_weights="learn").fit(
+            np.ones((9, 2)), background=np.ones((8, 2))
+        )
+    with pytest.raises(ValueError, match="learning kernel_weights needs 4 of each"):
+        KernelDiscriminativePCA(1, kernel=["rbf"], kernel_weights="learn").fit(target[:2], background=backgrounds)
+    alone = KernelDiscriminativePCA(1, kernel=["rbf", "linear"], kernel_weights="learn").fit(target)
+    assert alone.kernel_weights_.sum() == pytest.approx(1.0)
+
+
+def test_batches_may_start_empty_and_must_have_the_same_width(rng):
+    target, background = rng.normal(size=(60, 3)), rng.normal(size=(50, 3))
+    model = KernelDiscriminativePCA(1, approximation=target[:10])
+    whole = model.fit(target, background=background).eigenvalues_
+    late = KernelDiscriminativePCA(1, approximation=target[:10]).fit(iter([target[:0], target]), background=background)
+    np.testing.assert_allclose(late.eigenvalues_, whole, rtol=1e-9)
+    with pytest.raises(ValueError, match="batch 1 of background 1 has 2 features, but the target has 3"):
+        model.fit(target, background=iter([background[:, :2]]))
+
+
 # --- bad input ------------------------------------------------------------------------------------------------------
 
 GOOD = np.random.default_rng(0).normal(size=(20, 3))
 OTHER = np.random.default_rng(1).normal(size=(15, 3))
 
 BAD = {
+    "an unknown parameter": (
+        {"kernel": "rbf", "kernel_params": {"gama": 1.0}},
+        ValueError,
+        "the kernel 'rbf' does not know parameter 'gama': it has parameter 'gamma'",
+    ),
+    "an unknown parameter in a pair": (
+        {"kernel": [("rbf", {"gama": 1.0})]},
+        ValueError,
+        "does not know parameter 'gama'",
+    ),
+    "a bad number in a pair": ({"kernel": ("rbf", {"gamma": -5.0})}, ValueError, "gamma=-5.0 is not a positive number"),
+    "parameters that are no dict": ({"kernel_params": [1]}, TypeError, r"kernel_params=\[1\] is not a dict. Give"),
+    "weights of one kernel": ({"kernel_weights": "learn"}, ValueError, "kernel_weights are for a list of kernels"),
+    "weights that are text": (
+        {"kernel": ["rbf", "linear"], "kernel_weights": ["a", "b"]},
+        TypeError,
+        "is not a list of numbers. Give",
+    ),
+    "precomputed with landmarks": (
+        {"kernel": "precomputed", "approximation": np.ones((2, 3))},
+        ValueError,
+        "a precomputed kernel is used as it is. Use approximation='auto'",
+    ),
     "epsilon zero": ({"epsilon": 0.0}, ValueError, "epsilon=0.0 is not positive. Give"),
     "epsilon negative": ({"epsilon": -1}, ValueError, "epsilon=-1 is not positive. Give"),
     "epsilon NaN": ({"epsilon": np.nan}, ValueError, "epsilon=nan is not positive. Give"),
@@ -484,6 +638,12 @@ def test_kernels_that_cannot_be_used():
         KernelDiscriminativePCA(kernel="precomputed", approximation="pivoted").fit(values[:20], background=values[20:])
     with pytest.raises(ValueError, match="the kernel has values that are not finite numbers"):
         KernelDiscriminativePCA(kernel=lambda x, z: np.inf).fit(GOOD, background=OTHER)
+
+
+def test_landmarks_are_compared_by_name(rng):
+    frame = pd.DataFrame(GOOD, columns=list("abc"))
+    with pytest.raises(ValueError, match="the array of landmarks has the columns of the target in another order"):
+        KernelDiscriminativePCA(approximation=frame[["c", "b", "a"]]).fit(frame, background=OTHER)
 
 
 def test_data_that_cannot_be_used():

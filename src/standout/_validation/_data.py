@@ -23,6 +23,8 @@ class Batches:
         What messages call the dataset.
     columns : list of str or None
         Column names of the first batch, once it has been read.
+    width : int or None
+        Number of columns that every batch must have; that of the first batch, unless it is set before.
     """
 
     def __init__(self, batches: Iterator[Any], name: str, min_rows: int) -> None:
@@ -30,17 +32,20 @@ class Batches:
         self._min_rows = min_rows
         self.name = name
         self.columns: list[str] | None = None
+        self.width: int | None = None
 
     def __iter__(self) -> Iterator[Rows]:
-        width: int | None = None
+        reference = "the target" if self.width is not None else "the first batch"
         n_rows = 0
         for number, batch in enumerate(self._batches, start=1):
             name = f"batch {number} of {self.name}"
             rows = as_rows(batch, name, min_rows=0, finite=True)
             columns = column_names(batch)
-            if width is None:
-                width, self.columns = rows.shape[1], columns
-            check_same_columns(rows.shape[1], columns, name, width, self.columns, "the first batch")
+            if number == 1:
+                self.columns = columns
+            if self.width is None:
+                self.width = rows.shape[1]
+            check_same_columns(rows.shape[1], columns, name, self.width, self.columns, reference)
             n_rows += rows.shape[0]
             yield rows
         if n_rows < self._min_rows:

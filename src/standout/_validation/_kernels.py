@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from standout._arrays import Float
 from standout._validation._data import all_finite
-from standout._validation._words import is_number
+from standout._validation._words import is_number, listed
 
 PAPER_KERNELS = ("gaussian", "homogeneous_polynomial", "inhomogeneous_polynomial")
 
@@ -19,6 +20,41 @@ def check_kernel_name(kernel: Any) -> None:
     known = sorted({*PAIRWISE_KERNEL_FUNCTIONS, *PAPER_KERNELS, "precomputed"})
     if not isinstance(kernel, str) or kernel not in known:
         raise ValueError(f"kernel={kernel!r} is unknown. Use a callable, or one of {', '.join(map(repr, known))}.")
+
+
+def check_kernel_params(params: dict[str, Any], allowed: Iterable[str], kernel: str) -> None:
+    """Check the names and numbers of a kernel's parameters."""
+    unknown = sorted(set(params) - set(allowed))
+    if unknown:
+        known = listed("parameter", sorted(allowed)) if allowed else "no parameters"
+        raise ValueError(
+            f"the kernel {kernel!r} does not know {listed('parameter', unknown)}: it has {known}. Drop it."
+        )
+    check_kernel_numbers(params.get("gamma"), params.get("degree", 1), params.get("coef0", 0))
+
+
+def check_single_kernel(kernel_weights: Any, kernel_params: Any) -> None:
+    """Check what goes with one kernel."""
+    if kernel_weights is not None:
+        raise ValueError("kernel_weights are for a list of kernels, but there is one. Give kernel as a list, or None.")
+    if kernel_params is not None and not isinstance(kernel_params, dict):
+        raise TypeError(f"kernel_params={kernel_params!r} is not a dict. Give one, for example {{'bandwidth': 5.0}}.")
+
+
+def reject_indefinite(where: str) -> None:
+    """Refuse a kernel that landmarks cannot stand for."""
+    raise ValueError(
+        f"the kernel is not positive semidefinite on {where}: no coordinates have it as their inner product. Use "
+        "approximation='exact', which works with the kernel rows, or another kernel."
+    )
+
+
+def check_learnable(scales: Float, sizes: Sequence[int]) -> None:
+    """Check that weights of kernels can be learned from these rows."""
+    if min(sizes) < 4:
+        raise ValueError(f"a dataset has {min(sizes)} rows, but learning kernel_weights needs 4 of each. Give weights.")
+    if not np.any(scales > 0):
+        raise ValueError("no kernel varies on these rows, so no weights can be learned. Use other kernels.")
 
 
 def check_kernel_numbers(gamma: Any, degree: Any, coef0: Any) -> None:
@@ -55,10 +91,12 @@ def check_epsilon(epsilon: Any) -> float | None:
     return float(epsilon)
 
 
-def check_tolerance(tol: Any) -> float:
-    """Check the tolerance of a factorisation."""
+def check_tolerance(tol: Any) -> float | None:
+    """Check the tolerance of a factorisation; None leaves it to the kernel."""
+    if tol is None:
+        return None
     if not (is_number(tol) and 0.0 < tol < 1.0):
-        raise ValueError(f"tol={tol!r} is not a number between 0 and 1. Give a small one, for example 1e-10.")
+        raise ValueError(f"tol={tol!r} is not a number between 0 and 1. Give a small one, for example 1e-9, or None.")
     return float(tol)
 
 
@@ -133,7 +171,10 @@ def check_kernel_weights(weights: Any, n_kernels: int) -> Float | None:
         return None
     if weights is None:
         return np.full(n_kernels, 1.0 / n_kernels)
-    numbers = np.asarray(weights, dtype=np.float64)
+    try:
+        numbers = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"kernel_weights={weights!r} is not a list of numbers. Give one number per kernel.") from None
     if numbers.shape != (n_kernels,):
         raise ValueError(f"kernel_weights has shape {numbers.shape}, but there are {n_kernels} kernels. Give one each.")
     if not np.all(np.isfinite(numbers)) or np.any(numbers < 0) or numbers.sum() == 0:

@@ -172,6 +172,8 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
                 for label in (self.target_label, *self.background_labels_)
             ]
             return parts, [None] * len(parts)
+        if hasattr(self, "background_labels_"):
+            del self.background_labels_
         target = open_dataset(X, "the target")
         names = None if isinstance(target, Batches) else column_names(X)
         if not isinstance(target, Batches):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
 from operator import add
@@ -12,22 +13,26 @@ import numpy as np
 import numpy.typing as npt
 
 from standout import contrast
-from standout._arrays import Array, Float, dense, double, is_sparse, product, sum_of_squares, weighted_sum
+from standout._arrays import Array, Float, double, is_sparse, product, sum_of_squares, weighted_sum
 from standout._validation import (
     Batches,
     as_rows,
     check_approximation,
     check_epsilon,
     check_kernel_list,
+    check_kernel_matrix,
     check_kernel_numbers,
     check_kernel_weights,
     check_n_components,
     check_precomputed,
     check_rank,
     check_same_columns,
+    check_single_kernel,
     check_tolerance,
     check_weights,
+    column_names,
     reject_batches,
+    reject_indefinite,
     require_finite,
 )
 from standout.estimators._base import BackgroundTransformer
@@ -36,6 +41,7 @@ from standout.features import (
     FeatureMap,
     Kernel,
     LandmarkMap,
+    PrecomputedKernel,
     SumKernel,
     choose_approximation,
     chosen_landmarks,
@@ -44,6 +50,7 @@ from standout.features import (
     given_landmarks,
     resolve_kernel,
 )
+from standout.features._exact import BOUNDED_TOL
 from standout.moments import Kind, Moments, ScatterMoments, gather
 from standout.pencil import solve
 
@@ -66,11 +73,11 @@ class KernelDiscriminativePCA(BackgroundTransformer):
         A name that `sklearn.metrics.pairwise.pairwise_kernels` knows ("linear", "rbf", "poly", "laplacian", "sigmoid",
         "cosine", "chi2", ...); one of the paper's own, "gaussian" with ``exp(-|x - z|² / (2 bandwidth²))``,
         "homogeneous_polynomial" with ``(x·z)^degree``, "inhomogeneous_polynomial" with ``(x·z + coef0)^degree``;
-        "precomputed" (see Notes); or a callable of two rows. A list means a weighted sum of kernels (Remark 5), each a
-        name, a callable, or a pair of a name and a dict of parameters.
+        "precomputed" (see Notes); a callable of two rows; or a pair of a name and a dict of parameters. A list means
+        a weighted sum of kernels (Remark 5).
     gamma : float, default=None
-        Parameter of "rbf", "poly", "laplacian", "sigmoid" and "chi2"; None means what scikit-learn takes it to
-        mean, ``1 / n_features``.
+        Parameter of "rbf", "poly", "laplacian", "sigmoid" and "chi2"; None means scikit-learn's default, which is
+        1 for "chi2" and ``1 / n_features`` for the rest.
     degree : float, default=3
         Degree of the polynomial kernels.
     coef0 : float, default=1
@@ -88,18 +95,22 @@ class KernelDiscriminativePCA(BackgroundTransformer):
         With a label here, ``fit(X, y)`` takes the rows with this label as target and the rows of each other label as
         one background, in sorted order.
     rank : int, default=None
-        Number of coordinates. None means as many as `tol` asks for in the exact case, and 500 otherwise.
-    tol : float, default=1e-9
-        Relative tolerance up to which the kernel matrix is factorised: no row's kernel with itself is missed by more
-        than this share of the largest.
+        Number of coordinates; landmarks of your own have their number. None means as many as `tol` asks for in the
+        exact case, and 500 otherwise.
+    tol : float, default=None
+        Relative tolerance up to which the kernel matrix is factorised: in the exact case no row's kernel with itself is
+        missed by more than this share of the largest, with "pivoted" no more than this share of the trace. None
+        means 1e-9 for kernels with values between 0 and 1 ("rbf", "gaussian", "laplacian"), and rounding otherwise:
+        small directions beside very large ones can be those that stand out.
     approximation : {"auto", "exact", "pivoted", "fourier"} or array of shape (r, n_features), default="auto"
         "exact" uses the whole kernel matrix. "pivoted" chooses `rank` landmarks among the rows by randomly pivoted
         Cholesky; the kernel matrix never exists. An array holds landmarks of your own (Nyström). "fourier" takes `rank`
         random Fourier features ("rbf", "gaussian" and "laplacian" only). "auto" is "exact" up to 10,000 rows and
-        "pivoted" beyond; see `standout.features.choose_approximation`.
+        "pivoted" beyond; see `standout.features.choose_approximation`. A kernel that is not positive semidefinite
+        needs "exact".
     kernel_weights : array-like of shape (n_kernels,), "learn" or None, default=None
-        Weights of a list of kernels: numbers, None for equal ones, or "learn" for weights learned together with the
-        components and judged on rows held out.
+        Weights of a list of kernels: numbers, used as they are; None for equal ones with sum 1; or "learn" for weights
+        with sum 1, learned together with the components and judged on rows held out.
     random_state : int, RandomState instance or None, default=None
         Seed of random landmarks, features and splits. None is a fixed seed too: equal input gives equal output.
 
@@ -180,7 +191,7 @@ class KernelDiscriminativePCA(BackgroundTransformer):
         background_weights: Any = None,
         target_label: Any = None,
         rank: int | None = None,
-        tol: float = 1e-9,
+        tol: float | None = None,
         approximation: Any = "auto",
         kernel_weights: Any = None,
         random_state: Any = None,
@@ -227,14 +238,15 @@ class KernelDiscriminativePCA(BackgroundTransformer):
         require_finite(datasets)
         weights = check_weights(self.background_weights, len(datasets) - 1)
         datasets, some = _with_first_rows(datasets)
-        kernel = self._resolve(datasets, some, weights, rng)
-        mapping, parts = self._coordinates(kernel, datasets, some, y, tol, rng)
-        moments = self._moments(kernel, mapping, parts)
-        self.feature_mean_ = moments[0].mean
+        kernel, kernel_weights = self._resolve(datasets, some, weights, rng)
+        found = self._coordinates(kernel, datasets, some, y, tol, rng)
+        mapping = found.mapping
+        check_n_components(self.n_components, self.n_components, _n_directions(mapping, datasets))
+        moments, residual = _moments(kernel, found)
         self._finish_batches(datasets, columns, some.shape[1])
-        check_n_components(self.n_components, self.n_components, mapping.n_coordinates)
 
-        step = moments[0].mean - sum((w * part.mean for w, part in zip(weights, moments[1:], strict=True)), np.zeros(1))
+        feature_mean = moments[0].mean
+        step = feature_mean - sum((w * part.mean for w, part in zip(weights, moments[1:], strict=True)), np.zeros(1))
         root = None
         if not mapping.plain_ridge:
             scatters = [part for part in moments if isinstance(part, ScatterMoments)]
@@ -248,14 +260,19 @@ class KernelDiscriminativePCA(BackgroundTransformer):
         size = target.count if mapping.plain_ridge else mapping.n_coordinates
         iterative = size > (2000 if mapping.plain_ridge else 500) and 10 * self.n_components <= size
         solution = solve(problem, self.n_components, solver="lanczos" if iterative else "dense", seed=self._seed())
-        self._keep(solution, target, backgrounds, weights)
         vectors = solution.vectors if root is None else product(root.T, solution.vectors)
         if backgrounds:
             # The sign of the linear methods would depend on the order of the landmarks; this does not.
             vectors = vectors * np.where(weighted_sum(step, vectors) < 0, -1.0, 1.0)
+
+        self._keep(solution, target, backgrounds, weights)
         self.components_ = np.ascontiguousarray(vectors.T)
-        self.epsilon_ = epsilon
         self.feature_map_ = mapping
+        self.feature_mean_ = feature_mean
+        self.residual_ = residual
+        self.epsilon_ = epsilon
+        self.kernel_weights_ = kernel_weights
+        self.approximation_ = found.approximation
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -264,75 +281,61 @@ class KernelDiscriminativePCA(BackgroundTransformer):
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
 
-    def _resolve(self, datasets: list[Any], some: Any, weights: Float, rng: np.random.Generator) -> Kernel:
+    def _resolve(
+        self, datasets: list[Any], some: Any, weights: Float, rng: np.random.Generator
+    ) -> tuple[Kernel, Float]:
         """Fix the kernel's parameters, and learn the weights of several kernels if asked to."""
         options: dict[str, Any] = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        origin = None if is_sparse(some) else np.mean(double(some[:1000]), axis=0)
-        if not isinstance(self.kernel, list | tuple):
-            self.kernel_weights_ = np.ones(1)
-            return resolve_kernel(self.kernel, **options, kernel_params=self.kernel_params, origin=origin)
+        options["origin"] = None if is_sparse(some) else np.mean(double(some[:1000]), axis=0)
+        if not isinstance(self.kernel, list):
+            check_single_kernel(self.kernel_weights, self.kernel_params)
+            name, params = self.kernel if isinstance(self.kernel, tuple) else (self.kernel, self.kernel_params)
+            return resolve_kernel(name, kernel_params=params, **options), np.ones(1)
         check_kernel_list(self.kernel)
         pairs = [kernel if isinstance(kernel, tuple) else (kernel, {}) for kernel in self.kernel]
-        kernels = tuple(
-            resolve_kernel(
-                name,
-                **{key: params.get(key, value) for key, value in options.items()},
-                kernel_params={**(self.kernel_params or {}), **params}
-                if name == "gaussian" or callable(name)
-                else None,
-                origin=origin,
-            )
-            for name, params in pairs
-        )
+        kernels = tuple(resolve_kernel(name, kernel_params=params, **options) for name, params in pairs)
         given = check_kernel_weights(self.kernel_weights, len(kernels))
         if given is None:
             reject_batches(datasets, self.approximation)
             given = learn_kernel_weights(kernels, datasets, weights, rng)
-        self.kernel_weights_ = given
-        return SumKernel(kernels, given)
+        return SumKernel(kernels, given), given
 
     def _coordinates(
-        self, kernel: Kernel, datasets: list[Any], some: Any, y: Any, tol: float, rng: np.random.Generator
-    ) -> tuple[FeatureMap, list[Any]]:
-        """Choose the coordinates; give their map, and those of each dataset, or else its rows, still to be mapped."""
+        self, kernel: Kernel, datasets: list[Any], some: Any, y: Any, tol: float | None, rng: np.random.Generator
+    ) -> _Coordinates:
+        """Choose the coordinates."""
         approximation = self.approximation
-        if not isinstance(approximation, str):
-            landmarks = as_rows(approximation, "the landmarks", min_rows=1, finite=True)
-            check_same_columns(landmarks.shape[1], None, "the array of landmarks", some.shape[1], None, "the target")
-            self.approximation_ = "landmarks"
-            mapping: FeatureMap = given_landmarks(kernel, landmarks)
-        elif approximation == "fourier":
-            self.approximation_, self.residual_ = "fourier", float("nan")
-            mapping = fourier_features(kernel, some.shape[1], self.rank or DEFAULT_RANK, rng)
-        else:
+        precomputed = isinstance(kernel, PrecomputedKernel)
+        if precomputed:
             reject_batches(datasets, approximation)
             n_rows = sum(dataset.shape[0] for dataset in datasets)
-            check_rank(self.rank, n_rows)
-            precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
-            if precomputed:
-                check_precomputed([dataset.shape[1] for dataset in datasets], n_rows, approximation)
-            if approximation == "auto":
-                approximation = "exact" if precomputed else choose_approximation(n_rows)
-            self.approximation_ = approximation
-            if approximation == "exact":
-                columns = self._column_order(y, n_rows)
-                mapping, parts, self.residual_ = exact_coordinates(kernel, datasets, columns, tol, self.rank)
-                return mapping, parts
-            mapping = chosen_landmarks(kernel, datasets, min(self.rank or DEFAULT_RANK, n_rows), tol, rng)
-        return mapping, datasets
-
-    def _moments(self, kernel: Kernel, mapping: FeatureMap, parts: list[Any]) -> list[Moments]:
-        """Gather the moments of each dataset's coordinates: of those given, or of the rows' as they are mapped."""
-        if self.approximation_ == "exact":
-            kind: Kind = "rows" if mapping.plain_ridge else "scatter"
-            return [gather(coordinates, kind=kind) for coordinates in parts]
-        if self.approximation_ == "fourier":
-            return [_sum_of_moments(_blocks(dataset, mapping.transform, mapping)) for dataset in parts]
-        found = [_landmark_moments(kernel, mapping, dataset) for dataset in parts]
-        covered = sum(part.count * (part.total_variance + sum_of_squares(part.mean)) for part, _ in found)
-        total = sum(trace for _, trace in found)
-        self.residual_ = max(1.0 - covered / total, 0.0) if total > 0.0 else 0.0
-        return [part for part, _ in found]
+            check_precomputed([dataset.shape[1] for dataset in datasets], n_rows, approximation)
+        if not isinstance(approximation, str):
+            landmarks = as_rows(approximation, "the landmarks", min_rows=1, finite=True)
+            names, target_names = column_names(approximation), getattr(self, "feature_names_in_", None)
+            check_same_columns(
+                landmarks.shape[1],
+                names,
+                "the array of landmarks",
+                some.shape[1],
+                None if target_names is None else list(target_names),
+                "the target",
+            )
+            return _Coordinates(given_landmarks(kernel, landmarks), datasets, "landmarks")
+        if approximation == "fourier":
+            features = fourier_features(kernel, some.shape[1], self.rank or DEFAULT_RANK, rng)
+            return _Coordinates(features, datasets, "fourier")
+        reject_batches(datasets, approximation)
+        n_rows = sum(dataset.shape[0] for dataset in datasets)
+        check_rank(self.rank, n_rows)
+        if approximation == "auto":
+            approximation = "exact" if precomputed else choose_approximation(n_rows)
+        if approximation == "exact":
+            order = self._column_order(y, n_rows)
+            mapping, parts, residual = exact_coordinates(kernel, datasets, order, tol, self.rank)
+            return _Coordinates(mapping, parts, "exact", residual)
+        rank = min(self.rank or DEFAULT_RANK, n_rows)
+        return _Coordinates(chosen_landmarks(kernel, datasets, rank, tol or BOUNDED_TOL, rng), datasets, "pivoted")
 
     def _column_order(self, y: Any, n_rows: int) -> npt.NDArray[np.intp]:
         """Give the columns of a precomputed kernel that belong to the rows of the datasets, in their order."""
@@ -352,6 +355,50 @@ class KernelDiscriminativePCA(BackgroundTransformer):
         return scores.astype(np.float32) if rows.dtype == np.float32 else scores
 
 
+@dataclass(frozen=True, eq=False)
+class _Coordinates:
+    """Chosen coordinates.
+
+    Attributes
+    ----------
+    mapping : FeatureMap
+    parts : list
+        The coordinates of each dataset where they are exact; else its rows, still to be mapped.
+    approximation : str
+        The kind of coordinates.
+    residual : float
+        Share of the kernel's trace that is left out, where it is known already.
+    """
+
+    mapping: FeatureMap
+    parts: list[Any]
+    approximation: str
+    residual: float = float("nan")
+
+
+def _moments(kernel: Kernel, found: _Coordinates) -> tuple[list[Moments], float]:
+    """Gather the moments of each dataset's coordinates, and the share of the kernel's trace that they leave out."""
+    mapping, parts = found.mapping, found.parts
+    if found.approximation == "exact":
+        kind: Kind = "rows" if mapping.plain_ridge else "scatter"
+        return [gather(coordinates, kind=kind, single=False) for coordinates in parts], found.residual
+    if found.approximation == "fourier":
+        return [_sum_of_moments(_blocks(rows, mapping.transform, mapping)) for rows in parts], found.residual
+    gathered = [_landmark_moments(kernel, mapping, rows) for rows in parts]
+    covered = sum(part.count * (part.total_variance + sum_of_squares(part.mean)) for part, _ in gathered)
+    total = sum(trace for _, trace in gathered)
+    if covered > total * (1.0 + 1e-6):
+        reject_indefinite("these rows")
+    return [part for part, _ in gathered], max(1.0 - covered / total, 0.0) if total > 0.0 else 0.0
+
+
+def _n_directions(mapping: FeatureMap, datasets: list[Any]) -> int:
+    """Give the number of directions that the centred coordinates can have."""
+    if any(isinstance(dataset, Batches) for dataset in datasets):
+        return mapping.n_coordinates
+    return min(mapping.n_coordinates, sum(dataset.shape[0] - 1 for dataset in datasets))
+
+
 def _landmark_moments(kernel: Kernel, mapping: FeatureMap, dataset: Any) -> tuple[Moments, float]:
     """Gather the moments of a dataset's coordinates, and the sum of the kernel of each row with itself."""
     assert isinstance(mapping, LandmarkMap)
@@ -361,7 +408,9 @@ def _landmark_moments(kernel: Kernel, mapping: FeatureMap, dataset: Any) -> tupl
     def values(rows: Any) -> Float:
         nonlocal trace
         trace += float(np.sum(kernel.diagonal(rows)))
-        return kernel(rows, mapping.landmarks) if direct else mapping.transform(rows)
+        block = kernel(rows, mapping.landmarks) if direct else mapping.transform(rows)
+        check_kernel_matrix(block, symmetric=True)
+        return block
 
     moments = _sum_of_moments(_blocks(dataset, values, mapping))
     return mapping.from_kernel_values(moments) if direct else moments, trace
@@ -381,10 +430,11 @@ def _blocks(dataset: Any, values: Callable[[Any], Float], mapping: FeatureMap) -
 
 
 def _scaled_epsilon(target: Moments, backgrounds: list[Moments], weights: Float) -> float:
-    """Give ε as a share of the mean diagonal entry of ``K Σ ωₖ Kₖ``, or of ``K Kₓ`` without background."""
+    """Give ε as a share of the mean diagonal entry of ``K Σ ωₖ Kₖ``, or of ``K Kₓ`` where no background varies."""
     n_rows = target.count + sum(background.count for background in backgrounds)
-    traces = [background.total_variance for background in backgrounds]
-    trace = float(np.dot(weights, traces)) if traces else target.total_variance
+    trace = float(np.dot(weights, [background.total_variance for background in backgrounds])) if backgrounds else 0.0
+    if trace == 0.0:
+        trace = target.total_variance
     return max(SCALED_EPSILON * trace / n_rows, float(np.finfo(np.float64).tiny))
 
 
@@ -392,11 +442,13 @@ def _with_first_rows(datasets: list[Any]) -> tuple[list[Any], Any]:
     """Give some rows of the target to look at; of an iterator the first batch, which is put back."""
     target = datasets[0]
     if not isinstance(target, Batches):
-        return datasets, target[:1000]
-    rest = iter(target)
-    first = next(rest, None)
-    if first is None:
-        return datasets, np.zeros((0, 0))
-    opened = Batches(chain([first], rest), target.name, 2)
-    opened.columns = target.columns
-    return [opened, *datasets[1:]], dense(first)
+        first, opened = target[:1000], target
+    else:
+        rest = iter(target)
+        first = next((batch for batch in rest if batch.shape[0]), np.zeros((0, 1)))
+        opened = Batches(chain([first], rest), target.name, 2)
+        opened.columns = target.columns
+    for background in datasets[1:]:
+        if isinstance(background, Batches):
+            background.width = first.shape[1]
+    return [opened, *datasets[1:]], first

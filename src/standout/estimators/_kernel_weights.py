@@ -11,12 +11,14 @@ import numpy.typing as npt
 from scipy import linalg
 
 from standout._arrays import Float, Rows, product
+from standout._validation import check_learnable
 from standout.features import Kernel
 from standout.features._maps import centre_columns
 
 # Learning looks at this many rows at most: weights are a few numbers, and need no more.
-MOST_ROWS = 1200
-STEPS = 12
+MOST_ROWS = 800
+SPLITS = 3
+STEPS = 6
 RIDGE = 1e-3
 # Share of the rows at either end that do not count.
 CLIPPED = 0.05
@@ -54,8 +56,8 @@ def learn_kernel_weights(
     """Which mixture of these kernels shows most of what stands out, on rows that were not fitted?
 
     Frank-Wolfe steps on the simplex follow the analytic gradient of the leading eigenvalue on one half of the rows.
-    Every mixture met on the way, and each kernel alone, is judged by the ratio of variances on the other half, then the
-    halves change places: so an overfitting kernel, whose ratio is chance, does not win.
+    Every mixture met on the way, and each kernel alone, is judged by the ratio of variances on the other half, over
+    several splits: so an overfitting kernel, whose ratio is chance, does not win.
 
     Parameters
     ----------
@@ -77,6 +79,7 @@ def learn_kernel_weights(
     for fold in folds:
         candidates.extend(_path(fold))
     distinct = np.unique(np.round(candidates, 6), axis=0)
+    distinct = distinct[distinct @ scales > 0]
     scores = [np.mean([_held_out(fold, mixture) for fold in folds]) for mixture in distinct]
     best = distinct[int(np.argmax(scores))] * scales
     learned: Float = best / best.sum()
@@ -139,13 +142,20 @@ def _clipped_variance(scores: Float) -> float:
 def _folds(
     kernels: Sequence[Kernel], datasets: Sequence[Rows], weights: Float, rng: np.random.Generator
 ) -> tuple[list[_Fold], Float]:
-    """Split the rows of each dataset into halves, each to fit on once; and give the size of each kernel."""
+    """Split the rows of each dataset into halves, several times; and give the unit of each kernel."""
     total = sum(dataset.shape[0] for dataset in datasets)
     kept = [max(int(dataset.shape[0] * min(1.0, MOST_ROWS / total)), 4) for dataset in datasets]
     order = [rng.permutation(dataset.shape[0])[:n] for dataset, n in zip(datasets, kept, strict=True)]
-    halves = [[np.sort(rows[part::2]) for rows in order] for part in range(2)]
-    raw = [_raw_fold(kernels, datasets, weights, halves[part], halves[1 - part]) for part in range(2)]
-    scales = 1.0 / np.mean([np.trace(fold.fitted, axis1=1, axis2=2) / fold.fitted.shape[1] for fold in raw], axis=0)
+    raw = []
+    for _ in range(SPLITS):
+        mixed = [rng.permutation(rows) for rows in order]
+        halves = [[np.sort(rows[part::2]) for rows in mixed] for part in range(2)]
+        raw += [_raw_fold(kernels, datasets, weights, halves[part], halves[1 - part]) for part in range(2)]
+    sizes = np.mean([np.trace(fold.fitted, axis1=1, axis2=2) / fold.fitted.shape[1] for fold in raw], axis=0)
+    # A kernel that does not vary on these rows has no part in a mixture.
+    varies = sizes > 1e-12 * max(float(np.max(sizes)), float(np.finfo(np.float64).tiny))
+    scales = np.where(varies, 1.0 / np.where(varies, sizes, 1.0), 0.0)
+    check_learnable(scales, [dataset.shape[0] for dataset in datasets])
     each = scales[:, np.newaxis, np.newaxis]
     return [replace(fold, fitted=fold.fitted * each, held=fold.held * each) for fold in raw], scales
 

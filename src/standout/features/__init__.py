@@ -4,12 +4,13 @@ from standout.features._choice import choose_approximation
 from standout.features._exact import exact_coordinates
 from standout.features._kernels import Kernel, NamedKernel, PrecomputedKernel, SumKernel, resolve_kernel
 from standout.features._landmarks import chosen_landmarks, fourier_features, given_landmarks
-from standout.features._maps import FeatureMap, FourierMap, KernelRowMap, LandmarkMap
+from standout.features._maps import FeatureMap, FourierMap, IdentityMap, KernelRowMap, LandmarkMap
 from standout.features._pivoted import pivoted_cholesky, random_pivots
 
 __all__ = [
     "FeatureMap",
     "FourierMap",
+    "IdentityMap",
     "Kernel",
     "KernelRowMap",
     "LandmarkMap",

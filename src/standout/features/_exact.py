@@ -12,16 +12,18 @@ from scipy import sparse
 
 from standout._arrays import BLOCK_BYTES, Float, Rows, is_sparse, product, row_blocks, sum_of_squares
 from standout._validation import check_kernel_matrix
-from standout.features._kernels import Kernel, PrecomputedKernel
-from standout.features._maps import FeatureMap, KernelRowMap, LandmarkMap, centre_columns
+from standout.features._kernels import SHIFT_INVARIANT, Kernel, NamedKernel, PrecomputedKernel, SumKernel
+from standout.features._maps import FeatureMap, IdentityMap, KernelRowMap, LandmarkMap, centre_columns
 from standout.features._pivoted import pivoted_cholesky
 
 # Beyond this share of the rows the factor saves nothing over the kernel rows themselves.
 NEARLY_FULL = 0.5
+# Tolerance for kernels whose values lie between 0 and 1, with 1 on the diagonal.
+BOUNDED_TOL = 1e-9
 
 
 def exact_coordinates(
-    kernel: Kernel, datasets: Sequence[Rows], columns: npt.NDArray[np.intp], tol: float, rank: int | None
+    kernel: Kernel, datasets: Sequence[Rows], columns: npt.NDArray[np.intp], tol: float | None, rank: int | None
 ) -> tuple[FeatureMap, list[Float], float]:
     """Find exact coordinates of all rows, by the cheaper of two ways.
 
@@ -36,8 +38,8 @@ def exact_coordinates(
         The target, then the backgrounds.
     columns : ndarray of shape (n,)
         For a precomputed kernel, the columns of the datasets' rows, in their order.
-    tol : float
-        Relative tolerance of the factor.
+    tol : float or None
+        Relative tolerance of the factor; None leaves it to the kernel.
     rank : int or None
         Most coordinates, or None.
 
@@ -59,6 +61,12 @@ def exact_coordinates(
     >>> mapping.n_coordinates, [part.shape for part in coordinates]
     (3, [(30, 3), (30, 3)])
     """
+    linear = isinstance(kernel, NamedKernel) and kernel.metric == "linear"
+    if linear and rank is None and datasets[0].shape[1] < len(columns):
+        return IdentityMap(datasets[0].shape[1]), list(datasets), 0.0
+    if tol is None:
+        # Of other kernels, whose values can differ by any factor, every direction above rounding is kept.
+        tol = BOUNDED_TOL if _is_bounded(kernel) else len(columns) * float(np.finfo(np.float64).eps)
     precomputed = isinstance(kernel, PrecomputedKernel)
     rows: Any = columns if precomputed else _stacked(datasets)
     matrix = np.empty((len(columns), len(columns)))
@@ -74,13 +82,13 @@ def exact_coordinates(
     if rank is None and kernel.semidefinite and _surely_nearly_full(matrix, few, tol):
         return KernelRowMap(kernel, rows, sizes), _split(centre_columns(matrix, sizes), sizes), 0.0
     factor, pivots = pivoted_cholesky(matrix, tol, most=few if rank is None else None)
-    indefinite = factor is not None and _is_indefinite(matrix, factor, tol)
+    indefinite = factor is not None and is_indefinite(matrix, factor, tol)
     if indefinite:
         warnings.warn(
             "the kernel is not positive semidefinite on these rows: it is no inner product, and variances are those of "
             "the kernel rows, as the paper's equations allow. Use another kernel if this is not meant.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
     if factor is None or indefinite or (rank is None and len(pivots) > few):
         return KernelRowMap(kernel, rows, sizes), _split(centre_columns(matrix, sizes), sizes), 0.0
@@ -90,6 +98,12 @@ def exact_coordinates(
     residual = 1.0 - sum_of_squares(factor) / trace if trace > 0.0 else 0.0
     mapping = LandmarkMap(kernel, rows[pivots], np.tril(factor[pivots]))
     return mapping, _split(factor, sizes), max(residual, 0.0)
+
+
+def _is_bounded(kernel: Kernel) -> bool:
+    if isinstance(kernel, SumKernel):
+        return all(_is_bounded(part) for part in kernel.kernels)
+    return isinstance(kernel, NamedKernel) and kernel.metric in SHIFT_INVARIANT
 
 
 def _surely_nearly_full(matrix: Float, few: int, tol: float) -> bool:
@@ -106,7 +120,7 @@ def _surely_nearly_full(matrix: Float, few: int, tol: float) -> bool:
     return True
 
 
-def _is_indefinite(matrix: Float, factor: Float, tol: float) -> bool:
+def is_indefinite(matrix: Float, factor: Float, tol: float) -> bool:
     """Tell whether the factor misses more than a positive semidefinite matrix could hide from it."""
     probe = np.random.default_rng(0).choice([-1.0, 1.0], size=(len(matrix), 1))
     missed = product(matrix, probe) - product(factor, product(factor.T, probe))

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
 
 from standout._arrays import Float, Rows, dense, double, is_sparse, product, squared_lengths
-from standout._validation import check_bandwidth, check_kernel_name
+from standout._validation import check_bandwidth, check_kernel_name, check_kernel_params
 
 # Kernels of the difference of two rows: they do not change when both are shifted, and equal 1 where it is zero.
 SHIFT_INVARIANT = ("rbf", "laplacian")
@@ -49,8 +49,8 @@ class NamedKernel(Kernel):
     metric : str or callable
     params : dict
     origin : ndarray or None
-        Taken off all rows first where the kernel is of their difference: far from the origin, distances between
-        rows would drown in the rounding of their lengths.
+        Taken off all rows first where the kernel is of their difference: far from the origin, distances between rows
+        would drown in the rounding of their lengths. Not where one side is sparse, which it would make dense.
     """
 
     metric: str | Callable[..., Any]
@@ -71,7 +71,10 @@ class NamedKernel(Kernel):
 
     def __call__(self, X: Rows, Z: Any) -> Float:
         """Give the kernel of every row of X with every row of Z."""
-        X, Z = self._moved(X), self._moved(Z)
+        if self.origin is None or is_sparse(X) or is_sparse(Z):
+            X, Z = double(X), double(Z)
+        else:
+            X, Z = X - self.origin, Z - self.origin
         if self.metric in ("linear", "rbf", "polynomial", "poly") and not (is_sparse(X) or is_sparse(Z)):
             return self._by_inner_products(X, Z)
         filtered = not callable(self.metric)
@@ -106,11 +109,6 @@ class NamedKernel(Kernel):
         # A block of rows with itself holds the diagonal, and little else.
         size = 64
         return np.concatenate([np.diagonal(self(X[i : i + size], X[i : i + size])) for i in range(0, X.shape[0], size)])
-
-    def _moved(self, X: Rows) -> Rows:
-        if self.origin is None or is_sparse(X):
-            return double(X)
-        return X - self.origin
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,5 +209,9 @@ def resolve_kernel(
         kernel, params = "polynomial", {"gamma": 1.0, "coef0": coef0, "degree": degree, **params}
     else:
         check_kernel_name(kernel)
-        params = {"gamma": gamma, "degree": degree, "coef0": coef0, **params}
+        defaults = {"gamma": gamma, "degree": degree, "coef0": coef0}
+        allowed = KERNEL_PARAMS.get(kernel, frozenset())
+        check_kernel_params(params, allowed, kernel)
+        # scikit-learn has a default of its own where gamma is None.
+        params = {key: value for key, value in {**defaults, **params}.items() if key in allowed and value is not None}
     return NamedKernel(kernel, params, origin if kernel in SHIFT_INVARIANT else None)

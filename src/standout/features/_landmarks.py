@@ -10,7 +10,8 @@ from scipy import sparse
 from sklearn.kernel_approximation import RBFSampler
 
 from standout._arrays import Float, Rows, is_sparse
-from standout._validation import check_fourier_kernel
+from standout._validation import check_fourier_kernel, check_kernel_matrix, reject_indefinite
+from standout.features._exact import is_indefinite
 from standout.features._kernels import Kernel, NamedKernel
 from standout.features._maps import FourierMap, LandmarkMap
 from standout.features._pivoted import pivoted_cholesky, random_pivots
@@ -31,8 +32,12 @@ def given_landmarks(kernel: Kernel, landmarks: Rows) -> LandmarkMap:
     >>> mapping.n_coordinates
     2
     """
-    factor, pivots = pivoted_cholesky(kernel(landmarks, landmarks), 1e-12)
+    values = kernel(landmarks, landmarks)
+    check_kernel_matrix(values, kernel.symmetric)
+    factor, pivots = pivoted_cholesky(values, 1e-12)
     assert factor is not None
+    if is_indefinite(values, factor, 1e-12):
+        reject_indefinite("the landmarks")
     return LandmarkMap(kernel, landmarks[pivots], np.tril(factor[pivots]))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from standout._arrays import BLOCK_BYTES, Float, Rows, double
+from standout._arrays import BLOCK_BYTES, Float, Rows, dense, double
 from standout.features._kernels import Kernel
 from standout.moments import ScatterMoments
 
@@ -39,7 +39,7 @@ class FeatureMap(ABC):
     @property
     def block_rows(self) -> int:
         """Number of rows whose coordinates make a block."""
-        return max(BLOCK_BYTES // (8 * self.n_coordinates), 1)
+        return max(BLOCK_BYTES // (8 * max(self.n_coordinates, 1)), 1)
 
     def blocks(self, rows: Rows) -> Iterator[Float]:
         """Give the coordinates of one block of rows after the other."""
@@ -71,7 +71,7 @@ class LandmarkMap(FeatureMap):
     @property
     def well_conditioned(self) -> bool:
         """Whether moments of kernel values become moments of coordinates without loss: eight digits stay at least."""
-        return bool(np.linalg.cond(self.factor) < 1e3)
+        return len(self.factor) == 0 or bool(np.linalg.cond(self.factor) < 1e3)
 
     def from_kernel_values(self, moments: ScatterMoments) -> ScatterMoments:
         """Turn the moments of ``k(x, landmarks)`` into those of the coordinates."""
@@ -111,6 +111,27 @@ class KernelRowMap(FeatureMap):
     def transform(self, rows: Rows) -> Float:
         """Give the coordinates of the rows."""
         return centre_columns(self.kernel(rows, self.rows), self.sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class IdentityMap(FeatureMap):
+    """The rows themselves as coordinates: those of the linear kernel.
+
+    Attributes
+    ----------
+    n_columns : int
+    """
+
+    n_columns: int
+
+    @property
+    def n_coordinates(self) -> int:
+        """Number of columns."""
+        return self.n_columns
+
+    def transform(self, rows: Rows) -> Float:
+        """Give the rows."""
+        return double(dense(rows))
 
 
 @dataclass(frozen=True, eq=False)

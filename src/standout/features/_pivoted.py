@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy import linalg
 
 from standout._arrays import Float, Rows, mirror, product
+from standout._validation import reject_indefinite
 from standout.features._kernels import Kernel
 
 
@@ -107,7 +108,9 @@ def random_pivots(kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generato
     """
     n_rows = rows.shape[0]
     residual = kernel.diagonal(rows)
-    total = float(residual.sum())
+    total, largest = float(residual.sum()), float(np.max(residual, initial=0.0))
+    if float(np.min(residual, initial=0.0)) < 0.0:
+        reject_indefinite("these rows")
     factor = np.zeros((n_rows, rank), order="F")
     chosen: list[int] = []
     block = max(rank // 10, min(rank, 32))
@@ -126,7 +129,10 @@ def random_pivots(kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generato
         solved = linalg.solve_triangular(core[kept], columns[:, kept].T, lower=True, check_finite=False)
         factor[:, done : done + new] = solved.T
         chosen.extend(fresh.tolist())
-        residual = np.maximum(residual - np.einsum("ij,ij->j", solved, solved), 0.0)
+        residual = residual - np.einsum("ij,ij->j", solved, solved)
+        if float(np.min(residual)) < -1e-6 * largest:
+            reject_indefinite("these rows")
+        residual = np.maximum(residual, 0.0)
         residual[fresh] = 0.0
     picked = np.array(chosen, dtype=np.intp)
     return Pivots(picked, np.tril(factor[picked, : len(picked)]))
