@@ -28,7 +28,7 @@ from standout._arrays import (
     weighted_sum,
 )
 from standout.moments._base import Moments, NormSums
-from standout.moments._root import gather_root
+from standout.moments._root import RootMoments, gather_root
 from standout.moments._scatter import UNCENTRED_LIMIT, ScatterMoments, centred_block, gather_scatter
 
 
@@ -111,7 +111,11 @@ class RowMoments(Moments):
     def root(self) -> Float:
         """Give R with ``RᵀR`` the covariance."""
         parts: Iterator[Moments] = (gather_root(block) for block in self.blocks)
-        return reduce(add, parts).root()
+        total = reduce(add, parts)
+        assert isinstance(total, RootMoments)
+        root = total.scatter_root
+        root /= np.sqrt(self.count)
+        return root
 
     def apply(self, U: Float) -> Float:
         """Multiply the covariance with the columns of U."""

@@ -82,11 +82,17 @@ class Form:
         return total
 
     def root(self) -> Float:
-        """Give R with ``RᵀR`` the matrix; all coefficients must be non-negative."""
-        parts = [np.sqrt(coefficient) * moments.root() for coefficient, moments in self.terms if coefficient > 0]
+        """Give R with ``RᵀR`` the matrix, the caller's own to overwrite; all coefficients must be non-negative."""
+        parts = [
+            moments.root() if coefficient == 1.0 else np.sqrt(coefficient) * moments.root()
+            for coefficient, moments in self.terms
+            if coefficient > 0
+        ]
         if self.ridge > 0:
             parts.append(np.sqrt(self.ridge) * np.eye(self.n_features))
-        return np.vstack(parts) if parts else np.zeros((0, self.n_features))
+        if not parts:
+            return np.zeros((0, self.n_features))
+        return parts[0] if len(parts) == 1 else np.vstack(parts)
 
     def apply(self, U: Float) -> Float:
         """Multiply the matrix with the columns of U."""
