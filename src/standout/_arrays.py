@@ -10,7 +10,7 @@ seen to take 20 times as long on two cores. Factorisations are SciPy's, so produ
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -139,6 +139,15 @@ def mirror(lower: Array) -> None:
         corner = lower[start:stop, start:stop]
         corner[:] = np.tril(corner) + np.tril(corner, -1).T
         lower[start:stop, stop:] = lower[stop:, start:stop].T
+
+
+def stacked(blocks: Sequence[Rows]) -> Rows:
+    """Put blocks of rows under one another: sparse if all are, dense otherwise."""
+    if len(blocks) == 1:
+        return blocks[0]
+    if all(is_sparse(block) for block in blocks):
+        return sparse.vstack(list(blocks), format="csr")
+    return np.concatenate([dense(block) for block in blocks])
 
 
 def row_blocks(rows: Rows, at_least: int = 1, n_bytes: int | None = None) -> Iterator[Rows]:

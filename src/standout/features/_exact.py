@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
-from standout._arrays import BLOCK_BYTES, Float, Rows, is_sparse, product, row_blocks, sum_of_squares
+from standout._arrays import BLOCK_BYTES, Float, Rows, product, row_blocks, stacked, sum_of_squares
 from standout._validation import check_kernel_matrix
 from standout.features._kernels import SHIFT_INVARIANT, Kernel, NamedKernel, PrecomputedKernel, SumKernel
 from standout.features._maps import FeatureMap, IdentityMap, KernelRowMap, LandmarkMap, centre_columns
@@ -68,7 +67,7 @@ def exact_coordinates(
         # Of other kernels, whose values can differ by any factor, every direction above rounding is kept.
         tol = BOUNDED_TOL if _is_bounded(kernel) else len(columns) * float(np.finfo(np.float64).eps)
     precomputed = isinstance(kernel, PrecomputedKernel)
-    rows: Any = columns if precomputed else _stacked(datasets)
+    rows: Any = columns if precomputed else stacked(datasets)
     matrix = np.empty((len(columns), len(columns)))
     start = 0
     for dataset in datasets:
@@ -132,9 +131,3 @@ def is_indefinite(matrix: Float, factor: Float, tol: float) -> bool:
 def _split(rows: Float, sizes: tuple[int, ...]) -> list[Float]:
     ends = np.cumsum(sizes)
     return [rows[end - size : end] for end, size in zip(ends, sizes, strict=True)]
-
-
-def _stacked(datasets: Sequence[Rows]) -> Rows:
-    if all(is_sparse(dataset) for dataset in datasets):
-        return sparse.vstack(list(datasets), format="csr")
-    return np.vstack([dataset.toarray() if is_sparse(dataset) else dataset for dataset in datasets])

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.kernel_approximation import RBFSampler
 
-from standout._arrays import Float, Rows, is_sparse
+from standout._arrays import Float, Rows, stacked
 from standout._validation import check_fourier_kernel, check_kernel_matrix, reject_indefinite
 from standout.features._exact import is_indefinite
 from standout.features._kernels import Kernel, NamedKernel
@@ -58,11 +57,7 @@ def chosen_landmarks(
     total = sum(dataset.shape[0] for dataset in datasets)
     share = min(1.0, max(CANDIDATES, 4 * rank) / total)
     drawn = [dataset[_draw(dataset.shape[0], share, rng)] for dataset in datasets]
-    rows: Any = (
-        sparse.vstack(drawn, format="csr")
-        if all(is_sparse(part) for part in drawn)
-        else np.vstack([part.toarray() if is_sparse(part) else part for part in drawn])
-    )
+    rows = stacked(drawn)
     pivots = random_pivots(kernel, rows, rank, rng, tol)
     return LandmarkMap(kernel, rows[pivots.chosen], pivots.factor)
 

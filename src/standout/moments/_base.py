@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from standout._arrays import Float, inner
+from standout._arrays import Float, Rows, double, inner, squared_lengths, sum_of_squares, weighted_sum
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +27,12 @@ class NormSums:
 
     cubic: Float
     quartic: float
+
+    @classmethod
+    def of(cls, rows: Rows) -> NormSums:
+        """Sum over the rows as they are."""
+        lengths = double(squared_lengths(rows))
+        return cls(double(weighted_sum(lengths.astype(rows.dtype, copy=False), rows)), sum_of_squares(lengths))
 
     def shifted(self, shift: Float, count: int, trace: float, scatter_shift: Float) -> NormSums:
         """Give the sums over ``z + shift``, where the `count` rows z have mean zero.

@@ -7,9 +7,8 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from scipy import sparse
 
-from standout._arrays import BLOCK_BYTES, Rows, dense, double, is_single, is_sparse
+from standout._arrays import BLOCK_BYTES, Rows, dense, double, is_single, stacked
 from standout._validation import Batches, open_dataset, reject_non_finite
 from standout.moments._base import Moments
 from standout.moments._root import gather_root
@@ -97,22 +96,14 @@ def _gather_batches(batches: Batches, kind: Kind, norms: bool, single: bool) -> 
         n_held, n_features = sum(block.shape[0] for block in held), rows.shape[1]
         if kind == "rows" or n_held < max(n_features, BLOCK_BYTES // (8 * n_features)):
             continue
-        part = gather_held(_stacked(held))
+        part = gather_held(stacked(held))
         total = part if total is None else total + part
         held.clear()
     if total is None and kind in ("auto", "rows"):
         short = kind == "auto" and sum(block.shape[0] for block in held) >= held[0].shape[1]
-        return gather_held(_stacked(held)) if short else RowMoments(_stacked(held), single=single)
+        return gather_held(stacked(held)) if short else RowMoments(stacked(held), single=single)
     if held:
-        part = gather_held(_stacked(held))
+        part = gather_held(stacked(held))
         total = part if total is None else total + part
     assert total is not None
     return total
-
-
-def _stacked(blocks: list[Rows]) -> Rows:
-    if len(blocks) == 1:
-        return blocks[0]
-    if all(is_sparse(block) for block in blocks):
-        return sparse.vstack(blocks, format="csr")
-    return np.concatenate([block.toarray() if is_sparse(block) else block for block in blocks])

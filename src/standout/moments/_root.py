@@ -14,9 +14,7 @@ from standout._arrays import (
     product,
     row_blocks,
     self_product,
-    squared_lengths,
     sum_of_squares,
-    weighted_sum,
 )
 from standout.moments._base import Moments, NormSums
 from standout.moments._scatter import ScatterMoments, centred_block
@@ -106,10 +104,7 @@ def gather_root(rows: Rows, *, norms: bool = False) -> RootMoments:
     total: Moments | None = None
     for block in row_blocks(rows, at_least=2 * rows.shape[1]):
         centred, mean = centred_block(double(dense(block)))
-        sums = None
-        if norms:
-            lengths = squared_lengths(centred)
-            sums = NormSums(weighted_sum(lengths, centred), sum_of_squares(lengths))
+        sums = NormSums.of(centred) if norms else None
         part = RootMoments(len(centred), mean, _compressed([centred]), norms=sums)
         total = part if total is None else total + part
     assert isinstance(total, RootMoments)

@@ -21,7 +21,6 @@ from standout._arrays import (
     product,
     row_blocks,
     self_product,
-    squared_lengths,
     sum_of_squares,
     weighted_sum,
 )
@@ -176,10 +175,7 @@ def centred_block(block: Array, workspace: Array | None = None) -> tuple[Array, 
 def _scatter_centred(block: Array, norms: bool, workspace: Array) -> ScatterMoments:
     centred, mean = centred_block(block, workspace)
     scatter = double(self_product(centred))
-    sums = None
-    if norms:
-        lengths = squared_lengths(centred)
-        sums = NormSums(double(weighted_sum(lengths, centred)), sum_of_squares(double(lengths)))
+    sums = NormSums.of(centred) if norms else None
     return ScatterMoments(len(block), mean, scatter, float(np.finfo(block.dtype).eps), sums)
 
 
@@ -194,9 +190,9 @@ def _scatter_uncentred(block: Rows, norms: bool) -> ScatterMoments | None:
     _rank_one(scatter, -count, mean)
     sums = None
     if norms:
-        lengths = squared_lengths(block)
-        raw = NormSums(weighted_sum(lengths, block), sum_of_squares(lengths))
-        sums = raw.unshifted(mean, count, float(np.trace(scatter)), product(scatter, mean[:, np.newaxis])[:, 0])
+        sums = NormSums.of(block).unshifted(
+            mean, count, float(np.trace(scatter)), product(scatter, mean[:, np.newaxis])[:, 0]
+        )
     return ScatterMoments(count, mean, scatter, norms=sums)
 
 

@@ -1,0 +1,285 @@
+"""KernelDiscriminativePCA where it is hard, and where it must refuse."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.decomposition import KernelPCA
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from standout import DiscriminativePCA, KernelDiscriminativePCA, make_pipeline
+from test_kernel import aligned, paper, several
+
+
+def against_the_paper(target, background, fitted, metric, rtol=1e-6, epsilon=1e-3, **params):
+    rows = np.vstack([target, background])
+    matrix = pairwise_kernels(rows, metric=metric, filter_params=not callable(metric), **params)
+    values, _ = paper(matrix, [len(target), len(background)], [1.0], epsilon)
+    np.testing.assert_allclose(fitted.eigenvalues_, values[: len(fitted.eigenvalues_)], rtol=rtol)
+
+
+@pytest.mark.parametrize("kernel", ["chi2", "additive_chi2", "cosine", "sigmoid", "laplacian", "poly", "linear", "rbf"])
+def test_every_kernel_of_scikit_learn_can_be_fitted(kernel, rng):
+    target, background = rng.uniform(0.1, 2, size=(40, 3)) ** 2, rng.uniform(0.1, 2, size=(30, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some of them are not positive semidefinite, and say so
+        fitted = KernelDiscriminativePCA(2, kernel=kernel).fit(target, background=background)
+    params = {"coef0": 1, "degree": 3} if kernel in ("poly", "sigmoid") else {}
+    against_the_paper(target, background, fitted, kernel, rtol=1e-5, **params)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear", "polynomial"])
+def test_dense_and_sparse_rows_may_be_mixed_anywhere(kernel, rng):
+    target, background = rng.normal(size=(50, 4)) + 2, rng.normal(size=(40, 4)) + 2
+    thin = sparse.csr_array
+    dense = KernelDiscriminativePCA(2, kernel=kernel, gamma=0.2).fit(target, background=background)
+    scores = dense.transform(target)
+    for one, other in ((thin(target), background), (target, thin(background)), (thin(target), thin(background))):
+        mixed = KernelDiscriminativePCA(2, kernel=kernel, gamma=0.2).fit(one, background=other)
+        np.testing.assert_allclose(mixed.eigenvalues_, dense.eigenvalues_, rtol=1e-7)
+        np.testing.assert_allclose(aligned(mixed.transform(target), scores), scores, atol=1e-6)
+        np.testing.assert_allclose(mixed.transform(thin(target)), mixed.transform(target), atol=1e-8)
+    np.testing.assert_allclose(dense.transform(thin(target)), scores, atol=1e-8)
+    landmarks = [
+        KernelDiscriminativePCA(2, kernel=kernel, gamma=0.2, approximation=form(target[:20])).fit(
+            target, background=background
+        )
+        for form in (np.asarray, thin)
+    ]
+    np.testing.assert_allclose(landmarks[0].eigenvalues_, landmarks[1].eigenvalues_, rtol=1e-7)
+
+
+@pytest.mark.parametrize(("scale", "offset"), [(3e5, 0.0), (1.0, 1e5), (1e5, 1e3)])
+def test_a_small_direction_beside_a_very_large_one_is_kept(scale, offset, rng):
+    units = np.array([scale, 1, 1, 1])
+    target, background = rng.normal(size=(200, 4)) * [1, 1, 1, 4] * units, rng.normal(size=(200, 4)) * units
+    target, background = target + offset, background + offset
+    kernel = KernelDiscriminativePCA(1, kernel="linear", epsilon=1e-9).fit(target, background=background)
+    plain = DiscriminativePCA(1, shrinkage=None).fit(target, background=background)
+    np.testing.assert_allclose(kernel.eigenvalues_, plain.eigenvalues_, rtol=1e-6)
+
+
+def test_an_outlier_does_not_hide_the_rest_from_a_polynomial_kernel(rng):
+    target, background = rng.normal(size=(60, 3)), rng.normal(size=(60, 3))
+    target[0] = 30.0
+    fitted = KernelDiscriminativePCA(2, kernel="polynomial", gamma=1.0).fit(target, background=background)
+    assert fitted.feature_map_.n_coordinates == 20  # monomials of degree three or less in three variables
+    exact = KernelDiscriminativePCA(2, kernel="polynomial", gamma=1.0, tol=1e-15).fit(target, background=background)
+    np.testing.assert_allclose(fitted.eigenvalues_, exact.eigenvalues_, rtol=1e-4)
+
+
+@pytest.mark.parametrize("approximation", ["pivoted", "landmarks"])
+def test_landmarks_refuse_a_kernel_that_is_no_inner_product(approximation, rng):
+    target, background = rng.uniform(size=(60, 3)) * 3, rng.uniform(size=(60, 3)) * 3
+    options = {"kernel": "sigmoid", "gamma": 0.5, "coef0": -1.0}
+    options["approximation"] = target[:30] if approximation == "landmarks" else approximation
+    with pytest.raises(ValueError, match="not positive semidefinite on .* Use approximation='exact'"):
+        KernelDiscriminativePCA(2, **options).fit(target, background=background)
+
+
+def test_a_background_that_does_not_vary_leaves_kernel_pca(rng):
+    target = rng.normal(size=(40, 3))
+    fitted = KernelDiscriminativePCA(2, epsilon="scaled").fit(target, background=np.ones((9, 3)))
+    assert np.isfinite(fitted.eigenvalues_).all()
+    theirs = KernelPCA(2, kernel="rbf").fit_transform(target)
+    ours = fitted.transform(target)
+    assert abs(np.corrcoef(ours[:, 0], theirs[:, 0])[0, 1]) > 0.999
+
+
+def test_more_landmarks_than_distinct_rows_are_no_trouble(rng):
+    target, background = np.repeat(rng.normal(size=(8, 2)), 10, axis=0), np.repeat(rng.normal(size=(6, 2)), 10, axis=0)
+    exact = KernelDiscriminativePCA(2).fit(target, background=background)
+    for approximation in ("pivoted", np.vstack([target, background])):
+        model = KernelDiscriminativePCA(2, approximation=approximation, rank=100).fit(target, background=background)
+        assert model.feature_map_.n_coordinates <= 14
+        np.testing.assert_allclose(model.eigenvalues_, exact.eigenvalues_, rtol=1e-6)
+
+
+def test_a_failed_refit_leaves_the_model_as_it_was(rng):
+    target, backgrounds = several(rng, 1)
+    model = KernelDiscriminativePCA(2).fit(target, background=backgrounds)
+    scores = model.transform(target)
+    model.set_params(kernel="linear", n_components=10)
+    with pytest.raises(ValueError, match="n_components=10 is larger"):
+        model.fit(target, background=backgrounds)
+    np.testing.assert_array_equal(model.transform(target), scores)
+
+
+def test_labels_of_an_earlier_fit_are_forgotten(rng):
+    X, y = rng.normal(size=(30, 3)), np.arange(30) % 2
+    model = KernelDiscriminativePCA(1, target_label=1).fit(X, y)
+    assert model.background_labels_ == [0]
+    assert not hasattr(model.set_params(target_label=None).fit(X), "background_labels_")
+
+
+def test_learning_weights_copes_with_kernels_that_say_nothing(rng):
+    target, backgrounds = several(rng, 1)
+    model = KernelDiscriminativePCA(1, kernel=["rbf", lambda x, z: 0.0], kernel_weights="learn")
+    np.testing.assert_allclose(model.fit(target, background=backgrounds).kernel_weights_, [1.0, 0.0])
+    with pytest.raises(ValueError, match="no kernel varies on these rows"):
+        KernelDiscriminativePCA(1, kernel=["rbf"], kernel_weights="learn").fit(
+            np.ones((9, 2)), background=np.ones((8, 2))
+        )
+    with pytest.raises(ValueError, match="learning kernel_weights needs 4 of each"):
+        KernelDiscriminativePCA(1, kernel=["rbf"], kernel_weights="learn").fit(target[:2], background=backgrounds)
+    alone = KernelDiscriminativePCA(1, kernel=["rbf", "linear"], kernel_weights="learn").fit(target)
+    assert alone.kernel_weights_.sum() == pytest.approx(1.0)
+
+
+def test_batches_may_start_empty_and_must_have_the_same_width(rng):
+    target, background = rng.normal(size=(60, 3)), rng.normal(size=(50, 3))
+    model = KernelDiscriminativePCA(1, approximation=target[:10])
+    whole = model.fit(target, background=background).eigenvalues_
+    late = KernelDiscriminativePCA(1, approximation=target[:10]).fit(iter([target[:0], target]), background=background)
+    np.testing.assert_allclose(late.eigenvalues_, whole, rtol=1e-9)
+    with pytest.raises(ValueError, match="batch 1 of background 1 has 2 features, but the target has 3"):
+        model.fit(target, background=iter([background[:, :2]]))
+
+
+# --- bad input ------------------------------------------------------------------------------------------------------
+
+GOOD = np.random.default_rng(0).normal(size=(20, 3))
+OTHER = np.random.default_rng(1).normal(size=(15, 3))
+
+BAD = {
+    "an unknown parameter": (
+        {"kernel": "rbf", "kernel_params": {"gama": 1.0}},
+        ValueError,
+        "the kernel 'rbf' does not know parameter 'gama': it has parameter 'gamma'",
+    ),
+    "an unknown parameter in a pair": (
+        {"kernel": [("rbf", {"gama": 1.0})]},
+        ValueError,
+        "does not know parameter 'gama'",
+    ),
+    "a bad number in a pair": ({"kernel": ("rbf", {"gamma": -5.0})}, ValueError, "gamma=-5.0 is not a positive number"),
+    "parameters that are no dict": ({"kernel_params": [1]}, TypeError, r"kernel_params=\[1\] is not a dict. Give"),
+    "weights of one kernel": ({"kernel_weights": "learn"}, ValueError, "kernel_weights are for a list of kernels"),
+    "weights that are text": (
+        {"kernel": ["rbf", "linear"], "kernel_weights": ["a", "b"]},
+        TypeError,
+        "is not a list of numbers. Give",
+    ),
+    "precomputed with landmarks": (
+        {"kernel": "precomputed", "approximation": np.ones((2, 3))},
+        ValueError,
+        "a precomputed kernel is used as it is. Use approximation='auto'",
+    ),
+    "epsilon zero": ({"epsilon": 0.0}, ValueError, "epsilon=0.0 is not positive. Give"),
+    "epsilon negative": ({"epsilon": -1}, ValueError, "epsilon=-1 is not positive. Give"),
+    "epsilon NaN": ({"epsilon": np.nan}, ValueError, "epsilon=nan is not positive. Give"),
+    "epsilon text": ({"epsilon": "small"}, ValueError, "epsilon='small' is unknown. Give"),
+    "epsilon None": ({"epsilon": None}, TypeError, "epsilon=None is not a number. Give"),
+    "kernel unknown": (
+        {"kernel": "rbg"},
+        ValueError,
+        "kernel='rbg' is unknown. Use a callable, or .*'gaussian'",
+    ),
+    "kernel a number": ({"kernel": 3}, ValueError, "kernel=3 is unknown. Use"),
+    "no bandwidth": ({"kernel": "gaussian"}, TypeError, "'gaussian' has bandwidth=None, .* Give"),
+    "bandwidth zero": (
+        {"kernel": "gaussian", "kernel_params": {"bandwidth": 0}},
+        ValueError,
+        "'gaussian' has bandwidth=0, which is not positive. Give",
+    ),
+    "gamma negative": ({"gamma": -1.0}, ValueError, "gamma=-1.0 is not a positive number. Give"),
+    "degree zero": ({"degree": 0}, ValueError, "degree=0 is not a positive number. Give"),
+    "coef0 infinite": ({"coef0": np.inf}, ValueError, "coef0=inf is not a finite number. Give"),
+    "rank too large": ({"rank": 36}, ValueError, "rank=36 is larger than 35, the number of rows. Choose"),
+    "rank zero": ({"rank": 0}, ValueError, "rank=0 is less than 1. Give"),
+    "rank a fraction": ({"rank": 2.5}, TypeError, "rank=2.5 is not a whole number. Give"),
+    "tol one": ({"tol": 1.0}, ValueError, "tol=1.0 is not a number between 0 and 1. Give"),
+    "approximation unknown": ({"approximation": "fast"}, ValueError, "approximation='fast' is unknown. Use"),
+    "approximation None": ({"approximation": None}, TypeError, "approximation=None has no meaning. Use"),
+    "landmarks of another width": (
+        {"approximation": np.ones((2, 2))},
+        ValueError,
+        "the array of landmarks has 2 features, but the target has 3. Give",
+    ),
+    "fourier of a polynomial": (
+        {"approximation": "fourier", "kernel": "poly"},
+        ValueError,
+        "approximation='fourier' is for kernels of the difference .* Use",
+    ),
+    "no kernels": ({"kernel": []}, ValueError, "kernel is an empty list. Give"),
+    "precomputed among others": ({"kernel": ["rbf", "precomputed"]}, ValueError, "cannot be one of several. Add"),
+    "a pair without dict": ({"kernel": [("rbf", 0.1)]}, TypeError, "is not a pair of a name and a dict .* Give"),
+    "too few kernel weights": (
+        {"kernel": ["rbf", "linear"], "kernel_weights": [1.0]},
+        ValueError,
+        r"kernel_weights has shape \(1,\), but there are 2 kernels. Give",
+    ),
+    "negative kernel weights": (
+        {"kernel": ["rbf", "linear"], "kernel_weights": [1.0, -1.0]},
+        ValueError,
+        "must be non-negative",
+    ),
+    "kernel weights unknown": (
+        {"kernel": ["rbf"], "kernel_weights": "best"},
+        ValueError,
+        "kernel_weights='best' is unknown. Use",
+    ),
+    "too many components": (
+        {"n_components": 4, "kernel": "linear"},
+        ValueError,
+        "n_components=4 is larger than 3, the number of directions",
+    ),
+    "precomputed of another shape": (
+        {"kernel": "precomputed"},
+        ValueError,
+        "the precomputed kernel has 3 columns, but there are 35 rows in all datasets. Give",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_parameters_that_cannot_be_used(case):
+    parameters, kind, message = BAD[case]
+    with pytest.raises(kind, match=message):
+        KernelDiscriminativePCA(**parameters).fit(GOOD, background=OTHER)
+
+
+def test_kernels_that_cannot_be_used():
+    values = pairwise_kernels(np.vstack([GOOD, OTHER]))
+    wrong = values.copy()
+    wrong[2, 30] += 1.0
+    with pytest.raises(ValueError, match=r"not symmetric: entries \(2, 30\) and \(30, 2\) differ by 1. Give"):
+        KernelDiscriminativePCA(kernel="precomputed").fit(wrong[:20], background=wrong[20:])
+    with pytest.raises(ValueError, match="a precomputed kernel is used as it is. Use approximation='auto'"):
+        KernelDiscriminativePCA(kernel="precomputed", approximation="pivoted").fit(values[:20], background=values[20:])
+    with pytest.raises(ValueError, match="the kernel has values that are not finite numbers"):
+        KernelDiscriminativePCA(kernel=lambda x, z: np.inf).fit(GOOD, background=OTHER)
+
+
+def test_landmarks_are_compared_by_name(rng):
+    frame = pd.DataFrame(GOOD, columns=list("abc"))
+    with pytest.raises(ValueError, match="the array of landmarks has the columns of the target in another order"):
+        KernelDiscriminativePCA(approximation=frame[["c", "b", "a"]]).fit(frame, background=OTHER)
+
+
+def test_data_that_cannot_be_used():
+    spoiled = GOOD.copy()
+    spoiled[3, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN or infinity in the target: .* row 3, column 1"):
+        KernelDiscriminativePCA().fit(spoiled, background=OTHER)
+    with pytest.raises(ValueError, match="NaN or infinity in background 1"):
+        KernelDiscriminativePCA().fit(OTHER, background=spoiled)
+    with pytest.raises(TypeError, match="approximation='auto' chooses its coordinates from the rows, .* Use"):
+        KernelDiscriminativePCA().fit(iter([GOOD]), background=OTHER)
+    with pytest.raises(ValueError, match=r"the target gave 0 sample\(s\) in batches"):
+        KernelDiscriminativePCA(approximation="fourier").fit(iter([]), background=OTHER)
+
+
+def test_pipelines_and_scores_work_as_for_the_linear_method(rng):
+    from sklearn.preprocessing import StandardScaler
+
+    target, backgrounds = several(rng, 1)
+    model = make_pipeline(StandardScaler(), KernelDiscriminativePCA(1, gamma=0.1)).fit(target, background=backgrounds)
+    assert model.transform(target).shape == (len(target), 1)
+    fitted = KernelDiscriminativePCA(1, gamma=0.1).fit(target, background=backgrounds)
+    ratio = fitted.transform(target).var() / fitted.transform(backgrounds[0]).var()
+    assert fitted.score(target, background=backgrounds) == pytest.approx(ratio)
+    frame = KernelDiscriminativePCA().set_output(transform="pandas").fit_transform(target)
+    assert list(frame.columns) == ["kerneldiscriminativepca0", "kerneldiscriminativepca1"]
