@@ -3,9 +3,9 @@
 Inside the library a dataset is *rows*: a NumPy array or a SciPy CSR matrix, of any real dtype, never copied as a
 whole. Everything that must look inside one (its blocks, its precision, its density) asks here.
 
-Large products go through SciPy's BLAS, not through ``@``. NumPy and SciPy each bring a BLAS with threads of its own,
-and the threads of one go on spinning for a while after a product: a factorisation by the other, started meanwhile, was
-seen to take 20 times as long on two cores. Factorisations are SciPy's, so products are as well.
+Large products go through SciPy's BLAS, not through ``@``. NumPy and SciPy each bring a BLAS with threads of its own.
+A small factorisation by SciPy right after a product by NumPy was seen to take 20 times as long on two cores as it does
+alone, presumably because both sets of threads want the cores. Factorisations are SciPy's, so products are as well.
 """
 
 from __future__ import annotations

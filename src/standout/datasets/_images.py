@@ -35,6 +35,10 @@ def make_digits_over_photographs(
     random where there is some texture, from regions that target and background do not share. The brightness of
     the photographs varies far more than that of the digits, so PCA sees the photographs only.
 
+    The defaults were chosen, among many that were tried, so that PCA fails and discriminative PCA succeeds: over seeds
+    0 to 19 the clustering errors are 0.45 to 0.50 and 0.03 to 0.09. Fainter digits (0.3 and less) are lost to
+    both for some choices of the other settings.
+
     Parameters
     ----------
     n_target : int, default=300
