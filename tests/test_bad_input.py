@@ -47,6 +47,11 @@ DATA = {
     ),
     "NaN in a batch": (iter([GOOD, spoiled(np.nan)]), OTHER, "NaN or infinity in batch 2 of the target"),
     "too large to square": (GOOD * 1e200, OTHER, "values too large to square in the target: .* Rescale"),
+    "too large to square in batches": (
+        iter([GOOD * 1e200]),
+        OTHER,
+        "values too large to square in the target: .* Rescale",
+    ),
     "another width": (GOOD, [OTHER, OTHER[:, :3]], "background 2 has 3 features, but the target has 4. Give every"),
     "another width in batches": (iter([GOOD]), OTHER[:, :3], "background 1 has 3 features, but the target has 4. Give"),
     "a batch of another width": (

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from standout._validation import as_rows, check_groups, check_n_components
+from standout._validation import as_rows, check_enough, check_groups
 
 __all__ = ["plot_scores"]
 
@@ -43,7 +43,7 @@ def plot_scores(scores: Any, labels: Any = None, *, ax: Any = None, title: str |
     ['a', 'b']
     """
     rows = as_rows(scores, "the scores", min_rows=1, finite=True)
-    check_n_components(2, rows.shape[1], rows.shape[0] + 1)
+    check_enough(2, rows.shape[1], "the number of scores to draw", "that in a row", "Give at least two components.")
     if ax is None:
         ax = _pyplot().subplots(figsize=(5, 4.5), layout="constrained")[1]
     groups = np.zeros(len(rows), dtype=np.intp) if labels is None else check_groups(labels, len(rows))

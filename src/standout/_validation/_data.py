@@ -114,13 +114,19 @@ def require_finite(datasets: Sequence[Any]) -> None:
             reject_non_finite(dataset, f"background {number}" if number else "the target")
 
 
+def check_squares(variance: float, name: str) -> None:
+    """Refuse finite data whose squares are not."""
+    if not np.isfinite(variance):
+        raise ValueError(
+            f"there are values too large to square in {name}: their variance is not a finite number. Rescale the data."
+        )
+
+
 def reject_non_finite(rows: Rows, name: str) -> None:
     """Say where the first NaN or infinity stands."""
     bad_rows, bad_columns = _first_non_finite(rows)
     if bad_rows is None:
-        raise ValueError(
-            f"there are values too large to square in {name}: their variance is not a finite number. Rescale the data."
-        )
+        check_squares(np.inf, name)
     value = rows[bad_rows, bad_columns]
     shown = "NaN" if np.isnan(value) else "infinity"
     raise ValueError(

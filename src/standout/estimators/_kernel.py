@@ -233,7 +233,8 @@ class KernelDiscriminativePCA(BackgroundTransformer):
         check_kernel_numbers(self.gamma, self.degree, self.coef0)
         check_approximation(self.approximation)
         check_rank(self.rank)
-        rng = np.random.default_rng(self._seed())
+        seed = self._seed()
+        rng = np.random.default_rng(seed)
         datasets, columns = self._datasets(X, y, background)
         require_finite(datasets)
         weights = check_weights(self.background_weights, len(datasets) - 1)
@@ -259,7 +260,7 @@ class KernelDiscriminativePCA(BackgroundTransformer):
         # The target's kernel rows have a problem of their own number; coordinates one of theirs.
         size = target.count if mapping.plain_ridge else mapping.n_coordinates
         iterative = size > (2000 if mapping.plain_ridge else 500) and 10 * self.n_components <= size
-        solution = solve(problem, self.n_components, solver="lanczos" if iterative else "dense", seed=self._seed())
+        solution = solve(problem, self.n_components, solver="lanczos" if iterative else "dense", seed=seed)
         vectors = solution.vectors if root is None else product(root.T, solution.vectors)
         if backgrounds:
             # The sign of the linear methods would depend on the order of the landmarks; this does not.

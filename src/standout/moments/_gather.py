@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from typing import Any, Literal
 
 import numpy as np
 
 from standout._arrays import BLOCK_BYTES, Rows, dense, double, is_single, stacked
-from standout._validation import Batches, open_dataset, reject_non_finite
+from standout._validation import Batches, check_squares, open_dataset, reject_non_finite
 from standout.moments._base import Moments
 from standout.moments._root import gather_root
 from standout.moments._rows import RowMoments
@@ -57,7 +58,9 @@ def gather(
     # An infinity makes NaN on its way through; it is looked for at the end, where looking is cheap.
     with np.errstate(invalid="ignore", over="ignore"):
         if isinstance(dataset, Batches):
-            return _gather_batches(dataset, kind, norms, single)
+            moments = _gather_batches(dataset, kind, norms, single)
+            check_squares(moments.total_variance, name)
+            return moments
         single = single and _suits_single(dataset)
         kept: Kind = kind if kind != "auto" else "rows" if dataset.shape[0] < dataset.shape[1] else "scatter"
         moments = _gather_rows(kept, norms, single)(dataset)
@@ -88,22 +91,16 @@ def _gather_rows(kind: Kind, norms: bool, single: bool) -> Callable[[Rows], Mome
 def _gather_batches(batches: Batches, kind: Kind, norms: bool, single: bool) -> Moments:
     """Merge the moments of the batches, held back until there are enough rows for a product to be worth its merge."""
     gather_held = _gather_rows("scatter" if kind == "auto" else kind, norms, single)
-    total: Moments | None = None
+    parts: list[Moments] = []
     held: list[Rows] = []
+    n_held = n_features = 0
     for rows in batches:
         # A producer may fill the same buffer again for the next batch.
         held.append(rows.copy())
-        n_held, n_features = sum(block.shape[0] for block in held), rows.shape[1]
-        if kind == "rows" or n_held < max(n_features, BLOCK_BYTES // (8 * n_features)):
-            continue
-        part = gather_held(stacked(held))
-        total = part if total is None else total + part
-        held.clear()
-    if total is None and kind in ("auto", "rows"):
-        short = kind == "auto" and sum(block.shape[0] for block in held) >= held[0].shape[1]
-        return gather_held(stacked(held)) if short else RowMoments(stacked(held), single=single)
-    if held:
-        part = gather_held(stacked(held))
-        total = part if total is None else total + part
-    assert total is not None
-    return total
+        n_held, n_features = n_held + rows.shape[0], rows.shape[1]
+        if kind != "rows" and n_held >= max(n_features, BLOCK_BYTES // (8 * n_features)):
+            parts = [reduce(add, [*parts, gather_held(stacked(held))])]
+            held, n_held = [], 0
+    if not parts and kind == "auto" and n_held < n_features:
+        return RowMoments(stacked(held), single=single)
+    return reduce(add, [*parts, gather_held(stacked(held))] if held else parts)
