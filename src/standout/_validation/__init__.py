@@ -20,6 +20,7 @@ from standout._validation._data import (
     reject_non_finite,
     require_finite,
 )
+from standout._validation._extras import require_extra
 from standout._validation._kernels import (
     check_approximation,
     check_bandwidth,
@@ -56,6 +57,7 @@ from standout._validation._parameters import (
     check_shrinkage,
     check_solver,
     check_weights,
+    require_some_background,
 )
 
 __all__ = [
@@ -104,5 +106,7 @@ __all__ = [
     "reject_indefinite",
     "reject_iterator",
     "reject_non_finite",
+    "require_extra",
     "require_finite",
+    "require_some_background",
 ]

@@ -89,6 +89,12 @@ def check_n_backgrounds(given: int, fitted: int) -> None:
         raise ValueError(f"score got {given} background(s), but {fitted} were fitted. Give as many, or None.")
 
 
+def require_some_background(given: int) -> None:
+    """Refuse to compare with nothing."""
+    if given == 0:
+        raise ValueError("there is no background to compare with. Give at least one dataset as background.")
+
+
 def check_n_scores(given: int, fitted: int) -> None:
     """Check that there is a score for each component."""
     if given != fitted:

@@ -6,6 +6,7 @@ from standout.moments._root import RootMoments
 from standout.moments._rows import RowMoments, joint_gram
 from standout.moments._scatter import ScatterMoments
 from standout.moments._shrinkage import ledoit_wolf
+from standout.moments._span import in_span
 
 __all__ = [
     "Kind",
@@ -15,6 +16,7 @@ __all__ = [
     "RowMoments",
     "ScatterMoments",
     "gather",
+    "in_span",
     "joint_gram",
     "ledoit_wolf",
 ]

@@ -141,6 +141,10 @@ class RowMoments(Moments):
             total -= np.outer(offset, weights.sum(axis=0))
         return total
 
+    def centred_rows(self) -> Float:
+        """Give a dense copy of the rows without their mean."""
+        return np.vstack([double(dense(part)) - offset for part, offset in self._parts()])
+
     def __add__(self, other: Moments) -> Moments:
         """Give the moments of both datasets taken as one."""
         if not isinstance(other, Moments):
