@@ -82,6 +82,47 @@ def discriminative(
     return Pencil(Form(d, ((1.0, target),)), Form(d, tuple(terms), ridge=ridge))
 
 
+def contrastive(
+    target: Moments, backgrounds: Sequence[Moments], weights: Sequence[float] | Float, alpha: float
+) -> Pencil:
+    """Pose cPCA: the target's variance less α times the backgrounds', against unit length.
+
+    ``A = Cxx - α Σ ωₖ Cₖ`` and ``B = I``: contrastive PCA, the baseline of the paper's Sec. VI, for one or several
+    backgrounds. With α = 0 it is PCA. With α the leading ratio of dPCA it has dPCA's leading direction (Theorem 2).
+
+    Parameters
+    ----------
+    target : Moments
+    backgrounds : sequence of Moments
+    weights : sequence of float
+        ω, non-negative, with sum 1.
+    alpha : float
+        α, non-negative.
+
+    Returns
+    -------
+    Pencil
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout import contrast, moments, pencil
+    >>> rng = np.random.default_rng(0)
+    >>> target = moments.gather(rng.normal(size=(1000, 3)) * [9, 1, 2])
+    >>> background = moments.gather(rng.normal(size=(1000, 3)) * [9, 1, 1])
+    >>> problem = contrast.contrastive(target, [background], [1.0], 2.0)
+    >>> np.argmax(np.abs(pencil.solve(problem, 1).vectors[:, 0]))
+    np.int64(2)
+    """
+    d = target.n_features
+    taken = tuple(
+        (-float(alpha * weight), background)
+        for background, weight in zip(backgrounds, weights, strict=True)
+        if alpha * weight > 0.0
+    )
+    return Pencil(Form(d, ((1.0, target), *taken)), Form(d, (), ridge=1.0))
+
+
 def kernel_discriminative(
     target: Moments, backgrounds: Sequence[Moments], weights: Sequence[float] | Float, epsilon: float
 ) -> Pencil:

@@ -2,6 +2,7 @@
 
 from standout.moments._base import Moments, NormSums
 from standout.moments._gather import Kind, gather
+from standout.moments._projection import project
 from standout.moments._root import RootMoments
 from standout.moments._rows import RowMoments, joint_gram
 from standout.moments._scatter import ScatterMoments
@@ -19,4 +20,5 @@ __all__ = [
     "in_span",
     "joint_gram",
     "ledoit_wolf",
+    "project",
 ]

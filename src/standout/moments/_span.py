@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import linalg
 
-from standout._arrays import Float
+from standout._arrays import Float, product
 from standout.moments._rows import RowMoments
 
 
@@ -25,7 +25,7 @@ def in_span(datasets: Sequence[RowMoments]) -> tuple[Float, list[Float]]:
     Returns
     -------
     basis : ndarray of shape (n_features, r)
-        Orthonormal columns, at most as many as there are rows.
+        Orthonormal columns, as many as there are directions: fewer than rows.
     coordinates : list of ndarray of shape (n_rows, r)
         The rows of each dataset, centred by its own mean: ``coordinates @ basis.T`` are the centred rows.
 
@@ -36,9 +36,18 @@ def in_span(datasets: Sequence[RowMoments]) -> tuple[Float, list[Float]]:
     >>> X = np.random.default_rng(0).normal(size=(5, 1000))
     >>> basis, (coordinates,) = in_span([gather(X, kind="rows")])
     >>> coordinates.shape, np.allclose(coordinates @ basis.T, X - X.mean(axis=0))
-    ((5, 5), True)
+    ((5, 4), True)
     """
-    rows = np.vstack([dataset.centred_rows() for dataset in datasets])
-    basis, triangle = linalg.qr(rows.T, mode="economic", overwrite_a=True, check_finite=False)
-    ends = np.cumsum([dataset.count for dataset in datasets])
-    return basis, np.split(np.ascontiguousarray(triangle.T), ends[:-1])
+    # Each dataset counts in units of its own spread: a small one must not pass for rounding beside a large one.
+    spreads = [float(np.sqrt(dataset.total_variance)) or 1.0 for dataset in datasets]
+    rows = np.vstack([part.centred_rows() / spread for part, spread in zip(datasets, spreads, strict=True)])
+    wide, triangle = linalg.qr(rows.T, mode="economic", overwrite_a=True, check_finite=False)
+    # The centred rows of a dataset depend on each other. What is left of that dependence is rounding, and no direction.
+    turn, triangle, order = linalg.qr(triangle, mode="economic", pivoting=True, overwrite_a=True, check_finite=False)
+    pivots = np.abs(np.diagonal(triangle))
+    rank = int(np.sum(pivots > max(rows.shape) * np.finfo(np.float64).eps * pivots.max(initial=0.0)))
+    coordinates = np.empty((len(rows), rank))
+    coordinates[order] = triangle[:rank].T
+    counts = [dataset.count for dataset in datasets]
+    coordinates *= np.repeat(spreads, counts)[:, np.newaxis]
+    return product(wide, turn[:, :rank]), np.split(coordinates, np.cumsum(counts)[:-1])

@@ -19,7 +19,7 @@ def solve_dense(pencil: Pencil, n_components: int) -> Solution:
     """
     size = pencil.n_features
     factor = cholesky_factor(pencil.b)
-    if factor is not None and pencil.a.keeps_rows and pencil.a.n_rows < size:
+    if factor is not None and pencil.a.is_nonnegative and pencil.a.keeps_rows and pencil.a.n_rows < size:
         solution = _solve_by_rows(pencil, factor, n_components)
         if solution is not None:
             return solution
@@ -32,7 +32,9 @@ def solve_dense(pencil: Pencil, n_components: int) -> Solution:
     vectors = vectors[:, ::-1]
     if factor is not None:
         vectors = linalg.solve_triangular(factor, vectors, lower=True, trans="T", check_finite=False)
-    return finish(pencil, np.maximum(values[::-1], 0.0), vectors, "dense")
+    values = values[::-1]
+    # Below zero there is only rounding, unless A is a difference.
+    return finish(pencil, np.maximum(values, 0.0) if pencil.a.is_nonnegative else values, vectors, "dense")
 
 
 def _solve_by_rows(pencil: Pencil, factor: Float, n_components: int) -> Solution | None:

@@ -11,6 +11,7 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 from standout._arrays import Float
 from standout.pencil._dense import cholesky_factor, solve_dense
 from standout.pencil._record import Form, Pencil, Solution, finish
+from standout.pencil._shifted import solve_shifted
 
 # Of the vectors; the values' error goes with the square.
 TOLERANCE = 1e-11
@@ -20,7 +21,7 @@ def solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
     """Find the leading eigenvectors of ``L⁻¹ A L⁻ᵀ`` with ``B = L Lᵀ`` (Remark 4).
 
     Where the iterations fail (values that cannot be told apart, a target without variance), the dense solver takes
-    over.
+    over. A difference ``A = Cxx - α Cyy`` is left to shifted iterations.
 
     Raises
     ------
@@ -30,6 +31,10 @@ def solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
     size = pencil.n_features
     if n_components >= size - 1:
         return solve_dense(pencil, n_components)  # Lanczos needs room for its own subspace
+    if pencil.b.is_identity and not pencil.a.is_nonnegative:
+        # The wanted end of the spectrum is a tiny part of it, where much is subtracted: plain iterations would crawl.
+        above = solve_lanczos(Pencil(pencil.a.added, pencil.b), 1, seed)
+        return solve_shifted(pencil, n_components, above)
     factor = cholesky_factor(pencil.b)
     apply = _application(pencil.a)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 from scipy import linalg
@@ -24,8 +25,10 @@ TOLERANCE = 1e-6
 ACCEPTABLE = 1e-4
 
 
-def solve_lobpcg(pencil: Pencil, n_components: int, seed: int) -> Solution:
+def solve_lobpcg(pencil: Pencil, n_components: int, seed: int, start: Float | None = None) -> Solution:
     """Find the leading vectors by locally optimal block preconditioned conjugate gradients.
+
+    The iterations start from the columns of `start`, if any are given.
 
     Raises
     ------
@@ -42,15 +45,18 @@ def solve_lobpcg(pencil: Pencil, n_components: int, seed: int) -> Solution:
     width = n_components + GUARD
     # The iterations work in spaces three times as wide, which must have room in the span of the data.
     too_small = 5 * width > min(size, n_target + n_background)
-    if too_small or (pencil.b.ridge == 0.0 and n_background < size) or not np.any(pencil.a.diagonal):
+    if too_small or (pencil.b.ridge == 0.0 and n_background < size) or not np.any(pencil.a.added.diagonal):
         raise NotDefiniteError
     # SciPy adds absolute numbers here and there: both forms are brought to size 1.
-    size_a, size_b = float(np.mean(pencil.a.diagonal)), float(np.mean(pencil.b.diagonal))
+    added = pencil.a.added
+    size_a, size_b = float(np.mean(added.diagonal)), float(np.mean(pencil.b.diagonal))
     rng = np.random.default_rng(seed)
     vectors = rng.standard_normal((size, width))
-    # One application of A turns the random vectors towards its range.
-    vectors += pencil.a.apply(vectors) / size_a
-    preconditioner = _preconditioner(pencil.b, rng)
+    # One application turns the random vectors towards the range of what is to be large.
+    vectors += added.apply(vectors) / size_a
+    if start is not None:
+        vectors[:, : start.shape[1]] = start[:, :width]
+    preconditioner = _preconditioner(_penalty(pencil, size_a), rng)
     last = np.inf
     for _ in range(MOST_ROUNDS):
         with warnings.catch_warnings():
@@ -81,6 +87,13 @@ def solve_lobpcg(pencil: Pencil, n_components: int, seed: int) -> Solution:
             stacklevel=2,
         )
     return solution
+
+
+def _penalty(pencil: Pencil, size: float) -> Form:
+    """Give the form that keeps vectors small: B, or what a difference subtracts beside what it adds."""
+    if pencil.a.is_nonnegative:
+        return pencil.b
+    return replace(pencil.a.subtracted, ridge=size)
 
 
 def _operator(form: Form, size: float) -> LinearOperator:

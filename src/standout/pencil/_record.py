@@ -40,6 +40,21 @@ class Form:
         return not self.terms and self.ridge == 1.0
 
     @property
+    def is_nonnegative(self) -> bool:
+        """Whether no dataset is subtracted: then the form is a sum of variances."""
+        return all(coefficient >= 0.0 for coefficient, _ in self.terms) and self.ridge >= 0.0
+
+    @property
+    def added(self) -> Form:
+        """The datasets that are added, without the ridge."""
+        return Form(self.n_features, tuple(term for term in self.terms if term[0] > 0.0))
+
+    @property
+    def subtracted(self) -> Form:
+        """The datasets that are subtracted, with coefficients turned positive."""
+        return Form(self.n_features, tuple((-weight, moments) for weight, moments in self.terms if weight < 0.0))
+
+    @property
     def keeps_rows(self) -> bool:
         """Whether every dataset is there with its rows."""
         return all(isinstance(moments, RowMoments) for _, moments in self.terms)
@@ -140,7 +155,7 @@ class Solution:
     Attributes
     ----------
     values : ndarray of shape (d,)
-        λ. ``inf`` where B has no part in the direction at all.
+        λ. ``inf`` where B has no part in the direction at all; negative only where A is a difference.
     vectors : ndarray of shape (n_features, d)
         Scaled to ``uᵀBu = 1``, or to unit length where λ is ``inf``; the largest entry of each is positive.
     patterns : ndarray of shape (n_features, d)
@@ -156,6 +171,8 @@ class Solution:
         Number of directions that occur in the data but not in B.
     singular : bool
         Whether B was found to be singular.
+    rank : int or None
+        Number of directions that occur in the data, where fewer than there are columns; None where all do.
     rounding_unit : float
         Relative rounding error of the numbers in A and B.
     """
@@ -168,6 +185,7 @@ class Solution:
     solver: str
     n_absent: int = 0
     singular: bool = False
+    rank: int | None = None
     rounding_unit: float = float(np.finfo(np.float64).eps)
 
     @property
@@ -187,6 +205,7 @@ def finish(
     rounding: Float | None = None,
     n_absent: int = 0,
     singular: bool = False,
+    rank: int | None = None,
 ) -> Solution:
     """Scale, sign and certify what a solver found, given in descending order. The only place that does so.
 
@@ -198,13 +217,19 @@ def finish(
     lengths = np.einsum("ij,ij->j", vectors, np.where(infinite, vectors, b_vectors))
     largest = np.argmax(np.abs(vectors), axis=0)
     signs = np.where(np.take_along_axis(vectors, largest[np.newaxis], axis=0)[0] < 0, -1.0, 1.0)
-    scale = signs / np.sqrt(lengths)
+    # Where B is singular and its rounding has passed for more than that, a length can come out negative. The NaN it
+    # makes counts as no accuracy at all.
+    with np.errstate(invalid="ignore"):
+        scale = signs / np.sqrt(lengths)
     vectors, a_vectors, b_vectors = vectors * scale, a_vectors * scale, b_vectors * scale
     finite_values = np.where(infinite, 0.0, values)
     difference = np.where(infinite, b_vectors, a_vectors - finite_values * b_vectors)
     # Beside the leading value a value of zero is never exact: its residual is judged at the leading value's size.
     leading = float(np.max(finite_values, initial=0.0)) * np.sqrt(np.finfo(np.float64).eps)
     size = np.maximum(np.linalg.norm(a_vectors, axis=0), leading * np.linalg.norm(b_vectors, axis=0))
+    if not pencil.a.is_nonnegative:
+        # A difference can cancel: the equation is judged at the size of what is subtracted from.
+        size = np.maximum(size, np.linalg.norm(pencil.a.added.apply(vectors), axis=0))
     residuals = np.linalg.norm(difference, axis=0) / np.where(size > 0, size, 1.0)
     patterns = b_vectors
     if infinite_patterns is not None:
@@ -219,6 +244,7 @@ def finish(
         solver=solver,
         n_absent=n_absent,
         singular=singular,
+        rank=rank,
         rounding_unit=max(pencil.a.precision, pencil.b.precision),
     )
 
@@ -230,6 +256,12 @@ def _rounding(pencil: Pencil, values: Float, vectors: Float, a_vectors: Float) -
     estimate does not change when columns are rescaled.
     """
     squares = vectors**2
+    if not pencil.a.is_nonnegative:
+        # A difference has no relative error of its own: what counts is the share of the target's variance.
+        sizes = pencil.a.added.diagonal + pencil.a.subtracted.diagonal
+        target = np.maximum(pencil.a.added.value(vectors), np.finfo(np.float64).tiny)
+        with np.errstate(over="ignore"):
+            return pencil.a.precision * weighted_sum(sizes, squares) / target
     target = np.maximum(np.einsum("ij,ij->j", vectors, a_vectors), np.finfo(np.float64).tiny)
     share_a = pencil.a.precision * weighted_sum(pencil.a.diagonal, squares) / target
     share_b = pencil.b.precision * weighted_sum(pencil.b.diagonal, squares)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
 
 from standout._arrays import Float, product, self_product
-from standout.moments import Moments, RootMoments, RowMoments, joint_gram
+from standout.moments import Moments, RowMoments, joint_gram
 from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, finish
-from standout.pencil._root import solve_root
+from standout.pencil._span import SpanProblem
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +40,9 @@ def solve_reduced(pencil: Pencil, n_components: int) -> Solution:
     """Solve through the inner products of the rows.
 
     With ``A = XᵀX``, ``B = YᵀY + ρI`` and Woodbury's identity, ``X B⁻¹ Xᵀ`` (of the target's number of rows) carries
-    all non-zero values, and ``u = B⁻¹ Xᵀ w``. Where rounding would show, or more components are wanted than the target
-    has directions, the same problem is solved in an orthonormal basis of the span instead.
+    all non-zero values, and ``u = B⁻¹ Xᵀ w``. Where rounding would show, where more components are wanted than the
+    target has directions, or where A is a difference, the same problem is solved in an orthonormal basis of the span
+    instead.
 
     Raises
     ------
@@ -50,6 +51,8 @@ def solve_reduced(pencil: Pencil, n_components: int) -> Solution:
     """
     if pencil.b.ridge == 0.0:
         raise NotDefiniteError
+    if not pencil.a.is_nonnegative:
+        return SpanProblem.of([pencil], n_components).solve(pencil, n_components)
     target, background = _Stack.of(pencil.a), _Stack.of(pencil.b)
     parts = target.parts + background.parts
     scales = np.concatenate([np.full(moments.count, scale) for scale, moments in parts])
@@ -58,7 +61,7 @@ def solve_reduced(pencil: Pencil, n_components: int) -> Solution:
         solution = _solve_woodbury(pencil, target, background, inner, n_components)
         if solution is not None and solution.accurate:
             return solution
-    return _solve_in_span(pencil, n_components)
+    return SpanProblem.of([pencil], n_components).solve(pencil, n_components)
 
 
 def _solve_woodbury(pencil: Pencil, target: _Stack, background: _Stack, inner: Float, d: int) -> Solution | None:
@@ -93,26 +96,6 @@ def _solve_woodbury(pencil: Pencil, target: _Stack, background: _Stack, inner: F
     rounding = precision * float(np.linalg.norm(inner_a)) / (ridge * values)
     images = (from_a[:, d:], from_b[:, d:] + ridge * vectors)
     return finish(pencil, values, vectors, "reduced", images=images, rounding=rounding)
-
-
-def _solve_in_span(pencil: Pencil, d: int) -> Solution:
-    """Solve in an orthonormal basis Q of the span of all rows, ``Z = F Qᵀ``, with the rows of F as roots."""
-    parts = [_rows_of(form) for form in (pencil.a, pencil.b)]
-    basis, triangle = linalg.qr(np.vstack(parts).T, mode="economic", check_finite=False)
-    cut = len(parts[0])
-    coordinates = triangle.T
-    inside = solve_root(Pencil(_form_of(coordinates[:cut], 0.0), _form_of(coordinates[cut:], pencil.b.ridge)), d)
-    return finish(pencil, inside.values, product(basis, inside.vectors), "reduced", rounding=inside.rounding)
-
-
-def _rows_of(form: Form) -> Float:
-    """Give the root of a form without its ridge."""
-    return replace(form, ridge=0.0).root()
-
-
-def _form_of(rows: Float, ridge: float) -> Form:
-    size = rows.shape[1]
-    return Form(size, ((1.0, RootMoments(1, np.zeros(size), rows)),), ridge=ridge)
 
 
 def _rows(moments: Moments) -> RowMoments:

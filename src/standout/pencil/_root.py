@@ -64,6 +64,7 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
         rounding=np.where(np.isinf(values), 0.0, noise),
         n_absent=n_absent,
         singular=n_absent > 0 or rank < pencil.n_features,
+        rank=rank if rank < pencil.n_features else None,
     )
 
 

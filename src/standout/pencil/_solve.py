@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from standout._arrays import Float
 from standout._validation import check_formable
 from standout.pencil._choice import FORMED_SIZE, choose_solver
 from standout.pencil._dense import solve_dense
@@ -12,7 +13,9 @@ from standout.pencil._reduced import solve_reduced
 from standout.pencil._root import solve_root
 
 
-def solve(pencil: Pencil, n_components: int, *, solver: str = "auto", seed: int = 0) -> Solution:
+def solve(
+    pencil: Pencil, n_components: int, *, solver: str = "auto", seed: int = 0, start: Float | None = None
+) -> Solution:
     """What are the leading solutions of ``A u = λ B u``?
 
     Parameters
@@ -24,6 +27,8 @@ def solve(pencil: Pencil, n_components: int, *, solver: str = "auto", seed: int 
         See `choose_solver`. A singular B is always left to the root solver.
     seed : int, default=0
         Start of the iterative solvers; the answer depends on it by rounding only.
+    start : ndarray of shape (n_features, d), default=None
+        Vectors close to the solution, for the LOBPCG solver to start from.
 
     Returns
     -------
@@ -52,7 +57,10 @@ def solve(pencil: Pencil, n_components: int, *, solver: str = "auto", seed: int 
         if solver == "reduced":
             return solve_reduced(pencil, n_components)
         if solver == "lobpcg":
-            return solve_lobpcg(pencil, n_components, seed)
+            return solve_lobpcg(pencil, n_components, seed, start)
     except NotDefiniteError:
         check_formable(min(n_rows, pencil.n_features), FORMED_SIZE)
+    if not pencil.a.is_nonnegative:
+        # A difference has no root; too small for LOBPCG, it is small enough to be formed.
+        return solve_reduced(pencil, n_components) if n_rows < pencil.n_features else solve_dense(pencil, n_components)
     return solve_root(pencil, n_components)

@@ -1,0 +1,62 @@
+"""Shifted iterations for a difference: ``A = Cxx - α Cyy`` against the identity."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
+
+from standout._arrays import Float
+from standout.pencil._dense import solve_dense
+from standout.pencil._record import Pencil, Solution, finish
+
+# Of the vectors; the values' error goes with the square.
+TOLERANCE = 1e-11
+# Vectors of a Lanczos run: few iterations are needed with a shift close by.
+SUBSPACE = 20
+
+
+def solve_shifted(pencil: Pencil, n_components: int, above: Solution) -> Solution:
+    """Find the leading eigenvectors of A by Lanczos iterations on ``(σI - A)⁻¹``, with σ just above all values.
+
+    `above` solves a problem whose A is at least this one's in every direction, such as the same problem with a smaller
+    α: its leading value bounds this one's, and its vectors are where the iterations start. With a large α the wanted
+    values lie close together at the far end of a wide spectrum; inverted, they stand apart, whatever α is.
+
+    Where the bound does not hold or the iterations fail, the dense solver takes over.
+    """
+    size = pencil.n_features
+    if n_components >= size - 1:
+        return solve_dense(pencil, n_components)
+    top, spread = float(above.values[0]), float(above.values[0] - above.values[-1])
+    shift = top + 0.1 * spread + 1e-3 * abs(top)
+    shifted = pencil.a.matrix().T  # symmetric: the transpose is the same matrix in LAPACK's order
+    np.negative(shifted, out=shifted)
+    shifted.T.flat[:: size + 1] += shift
+    factor, info = linalg.lapack.dpotrf(shifted, lower=1, overwrite_a=True, clean=False)
+    if info != 0:
+        return solve_dense(pencil, n_components)
+
+    def inverse(v: Float) -> Float:
+        half = linalg.blas.dtrsv(factor, v.ravel(), lower=1)
+        return linalg.blas.dtrsv(factor, half, lower=1, trans=1, overwrite_x=True)
+
+    operator = LinearOperator((size, size), matvec=inverse, dtype=np.float64)
+    subspace = min(size, max(2 * n_components + 1, SUBSPACE))
+    try:
+        inverted, vectors = eigsh(operator, k=n_components, which="LA", v0=_start(above), ncv=subspace, tol=TOLERANCE)
+    except ArpackError:
+        return solve_dense(pencil, n_components)
+    order = np.argsort(-inverted, kind="stable")
+    vectors = vectors[:, order]
+    images = pencil.a.apply(vectors)
+    # Rayleigh quotients: the shift would round the values at its own size.
+    values = np.einsum("ij,ij->j", vectors, images)
+    return finish(pencil, values, vectors, "lanczos", images=(images, vectors))
+
+
+def _start(above: Solution) -> Float:
+    """Give a vector with a part in every wanted direction, and in all others."""
+    blur = np.random.default_rng(0).standard_normal(len(above.vectors))
+    start: Float = above.vectors.sum(axis=1) + 0.1 * blur / np.linalg.norm(blur)
+    return start

@@ -1,0 +1,87 @@
+"""Pencils of wide data in the span of the rows, where they are small."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from standout._arrays import Float, product, self_product
+from standout._validation import check_n_components
+from standout.moments import Moments, RootMoments, RowMoments, ScatterMoments, in_span
+from standout.pencil._lanczos import solve_lanczos
+from standout.pencil._record import Form, Pencil, Solution, finish
+from standout.pencil._root import solve_root
+
+
+@dataclass(frozen=True, eq=False)
+class SpanProblem:
+    """The datasets of some pencils in an orthonormal basis Q of the span of all rows, ``Z = F Qᵀ``.
+
+    Attributes
+    ----------
+    basis : ndarray of shape (n_features, r)
+        Q.
+    scatters, roots : dict
+        For each dataset (by the identity of its moments) the moments of its coordinates F: as a matrix, and as a root.
+    """
+
+    basis: Float
+    scatters: dict[int, Moments]
+    roots: dict[int, Moments]
+
+    @classmethod
+    def of(cls, pencils: Sequence[Pencil], n_components: int) -> SpanProblem:
+        """Find the span of all datasets, which must be there with their rows, and see that it has enough directions."""
+        datasets = {
+            id(moments): moments
+            for pencil in pencils
+            for form in (pencil.a, pencil.b)
+            for _, moments in form.terms
+            if isinstance(moments, RowMoments)
+        }
+        basis, coordinates = in_span(list(datasets.values()))
+        check_n_components(n_components, pencils[0].n_features, basis.shape[1])
+        nothing = np.zeros(basis.shape[1])
+        scatters: dict[int, Moments] = {}
+        roots: dict[int, Moments] = {}
+        for (key, moments), rows in zip(datasets.items(), coordinates, strict=True):
+            scatters[key] = ScatterMoments(moments.count, nothing, self_product(rows))
+            roots[key] = RootMoments(moments.count, nothing, rows)
+        return cls(basis, scatters, roots)
+
+    def inside(self, pencil: Pencil, *, by_roots: bool = False) -> Pencil:
+        """Give the pencil in the coordinates of the span."""
+        known = self.roots if by_roots else self.scatters
+        size = self.basis.shape[1]
+
+        def mapped(form: Form) -> Form:
+            return Form(size, tuple((weight, known[id(moments)]) for weight, moments in form.terms), form.ridge)
+
+        return Pencil(mapped(pencil.a), mapped(pencil.b))
+
+    def solve(self, pencil: Pencil, n_components: int, seed: int = 0) -> Solution:
+        """Solve in the span: a difference as a matrix, a ratio by roots, which lose no digits."""
+        by_roots = pencil.a.is_nonnegative
+        inner = self.inside(pencil, by_roots=by_roots)
+        solution = solve_root(inner, n_components) if by_roots else solve_lanczos(inner, n_components, seed)
+        return self.lifted(pencil, inner, solution)
+
+    def lifted(self, pencil: Pencil, inner: Pencil, solution: Solution) -> Solution:
+        """Map a solution in the span back to the columns of the data."""
+        vectors = solution.vectors
+        images = product(self.basis, inner.a.apply(vectors)), product(self.basis, inner.b.apply(vectors))
+        n_infinite = int(np.isinf(solution.values).sum())
+        return finish(
+            pencil,
+            solution.values,
+            product(self.basis, vectors),
+            "reduced",
+            images=images,
+            infinite_patterns=product(self.basis, solution.patterns[:, :n_infinite]) if n_infinite else None,
+            rounding=solution.rounding,
+            n_absent=solution.n_absent,
+            singular=solution.singular,
+            rank=solution.rank or inner.n_features,
+        )

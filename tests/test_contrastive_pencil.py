@@ -1,0 +1,88 @@
+"""Differences of covariances: every solver, and the path over α, against scipy."""
+
+import numpy as np
+import pytest
+from scipy import linalg, sparse
+
+from standout import contrast
+from standout.moments import gather
+from standout.pencil import solve, solve_path
+from test_pencil import KINDS, SHAPES, covariance, mixed
+
+SOLVERS = ["dense", "reduced", "lanczos", "lobpcg", "auto"]
+ALPHAS = [0.0, 0.01, 1.0, 30.0, 1000.0]
+
+
+def moments_of(datasets, solver):
+    return [gather(data, kind=KINDS.get(solver, "auto")) for data in datasets]
+
+
+def reference(target, backgrounds, weights, alpha):
+    matrix = covariance(target) - alpha * sum(
+        weight * covariance(data) for weight, data in zip(weights, backgrounds, strict=True)
+    )
+    values, vectors = linalg.eigh(matrix)
+    return values[::-1], vectors[:, ::-1]
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_solver_finds_the_leading_vectors_of_a_difference(solver, alpha, shape, rng):
+    m, n, d = SHAPES[shape]
+    target, backgrounds = mixed(rng, m, d, boost=(9, 5, 3)), [mixed(rng, n, d), mixed(rng, n, d)]
+    weights = [0.3, 0.7]
+    first, *rest = moments_of([target, *backgrounds], solver)
+    solution = solve(contrast.contrastive(first, rest, weights, alpha), 3, solver=solver)
+    values, vectors = reference(target, backgrounds, weights, alpha)
+    # Values are differences: their error is judged at the size of what is subtracted from.
+    np.testing.assert_allclose(solution.values, values[:3], atol=1e-9 * np.trace(covariance(target)))
+    np.testing.assert_allclose(solution.vectors.T @ solution.vectors, np.eye(3), atol=1e-10)
+    if shape != "wide" or alpha == 0.0:
+        # In the wide case the values of rows outside the background's span lie close together.
+        assert np.abs(np.linalg.det(solution.vectors.T @ vectors[:, :3])) > 1 - 1e-6
+    assert solution.residuals.max() < (1e-4 if solution.solver == "lobpcg" else 1e-7)
+    assert solution.accurate
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_path_gives_what_each_step_alone_would(solver, shape, rng):
+    m, n, d = SHAPES[shape]
+    target, background = mixed(rng, m, d, boost=(9, 5, 3)), mixed(rng, n, d)
+    first, second = moments_of([target, background], solver)
+    alphas = [0.0, *np.geomspace(1e-3, 1e3, 13)]
+    pencils = [contrast.contrastive(first, [second], [1.0], alpha) for alpha in alphas]
+    scale = np.trace(covariance(target))
+    for alpha, solution in zip(alphas, solve_path(pencils, 2, solver=solver), strict=True):
+        values, _ = reference(target, [background], [1.0], alpha)
+        np.testing.assert_allclose(solution.values, values[:2], atol=1e-9 * scale, err_msg=str(alpha))
+        np.testing.assert_allclose(solution.vectors.T @ solution.vectors, np.eye(2), atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_path_of_ratios_gives_what_each_step_alone_would(shape, rng):
+    m, n, d = SHAPES[shape]
+    target, background = mixed(rng, m, d, boost=(9, 5, 3)), mixed(rng, n, d)
+    first, second = moments_of([target, background], "reduced" if shape == "wide" else "dense")
+    shares = [0.0, 0.01, 0.5, 1.0]
+    pencils = [contrast.discriminative(first, [second], [1.0], [share]) for share in shares]
+    for pencil, solution in zip(pencils, solve_path(pencils, 2), strict=True):
+        alone = solve(pencil, 2)
+        np.testing.assert_allclose(solution.values, alone.values, rtol=1e-7)
+        overlap = np.abs(np.einsum("ij,ij->j", solution.patterns, alone.vectors))
+        np.testing.assert_allclose(overlap, 1.0, rtol=1e-6)
+        assert (solution.n_absent, solution.singular) == (alone.n_absent, alone.singular)
+
+
+def test_a_huge_sparse_difference_is_never_formed(rng):
+    target = sparse.random_array((3000, 20_000), density=0.002, rng=rng, format="csr")
+    background = sparse.random_array((18_000, 20_000), density=0.002, rng=rng, format="csr")
+    target[:, :40] *= 3.0
+    first, second = (gather(data, kind="rows") for data in (target, background))
+    pencils = [contrast.contrastive(first, [second], [1.0], alpha) for alpha in (0.0, 1.0, 20.0)]
+    solutions = list(solve_path(pencils, 2))
+    for pencil, solution in zip(pencils, solutions, strict=True):
+        assert solution.solver == "lobpcg"
+        assert solution.residuals.max() < 1e-4
+        np.testing.assert_allclose(pencil.a.value(solution.vectors), solution.values, rtol=1e-8)
