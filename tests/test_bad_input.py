@@ -139,7 +139,8 @@ PARAMETERS = {
         ValueError,
         r"shape \(1,\), but the number of backgrounds is 2. Give",
     ),
-    "weights text": ({"background_weights": "even"}, TypeError, "'even' is not a list of numbers. Give"),
+    "weights text": ({"background_weights": "even"}, ValueError, "background_weights='even' is unknown. Give one of"),
+    "weights no numbers": ({"background_weights": [1, "a"]}, TypeError, "is not a list of numbers. Give"),
     "solver unknown": ({"solver": "svd"}, ValueError, "solver='svd' is unknown. Use one of 'auto', 'dense'"),
 }
 

@@ -7,13 +7,22 @@ import sys
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from standout import DiscriminativePCA, KernelDiscriminativePCA
+from standout import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
 
 SOLVERS = ["auto", "dense", "root", "reduced", "lanczos", "lobpcg"]
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks([*(DiscriminativePCA(solver=solver) for solver in SOLVERS), KernelDiscriminativePCA()])
+@parametrize_with_checks(
+    [
+        *(DiscriminativePCA(solver=solver) for solver in SOLVERS),
+        DiscriminativePCA(shrinkage="clusters"),
+        *(ContrastivePCA(solver=solver) for solver in SOLVERS if solver != "root"),
+        ContrastivePCA(alpha=1.0),
+        KernelDiscriminativePCA(),
+        KernelContrastivePCA(),
+    ]
+)
 def test_scikit_learn_contract(estimator, check):
     if check.func.__name__ == "check_array_api_input" and "SCIPY_ARRAY_API" not in os.environ:
         pytest.skip("run with SCIPY_ARRAY_API=1 by the next test")
@@ -24,8 +33,9 @@ def test_scikit_learn_contract_with_array_api_dispatch():
     # SciPy reads the variable when it is imported: this needs a process of its own.
     script = (
         "from sklearn.utils.estimator_checks import check_estimator\n"
-        "from standout import DiscriminativePCA, KernelDiscriminativePCA\n"
-        "results = check_estimator(DiscriminativePCA()) + check_estimator(KernelDiscriminativePCA())\n"
+        "import standout\n"
+        "names = 'ContrastivePCA', 'DiscriminativePCA', 'KernelContrastivePCA', 'KernelDiscriminativePCA'\n"
+        "results = [result for name in names for result in check_estimator(getattr(standout, name)())]\n"
         "assert {result['status'] for result in results} == {'passed'}, results; print(len(results))"
     )
     environment = {**os.environ, "SCIPY_ARRAY_API": "1"}

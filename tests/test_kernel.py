@@ -357,7 +357,7 @@ def test_several_kernels_are_their_weighted_sum(rng):
 
 
 def test_the_gradient_of_the_leading_value_is_analytic(rng):
-    from standout.estimators import _kernel_weights as learning
+    from standout.selection import _kernel_weights as learning
 
     target, backgrounds = several(rng, 2, n=30)
     kernels = [resolve_kernel("rbf", gamma=0.2), resolve_kernel("linear"), resolve_kernel("laplacian")]

@@ -1,7 +1,22 @@
 """What stands out in one dataset against others: discriminative PCA."""
 
-from standout.estimators import BackgroundPipeline, DiscriminativePCA, KernelDiscriminativePCA, make_pipeline
+from standout.estimators import (
+    BackgroundPipeline,
+    ContrastivePCA,
+    DiscriminativePCA,
+    KernelContrastivePCA,
+    KernelDiscriminativePCA,
+    make_pipeline,
+)
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["BackgroundPipeline", "DiscriminativePCA", "KernelDiscriminativePCA", "__version__", "make_pipeline"]
+__all__ = [
+    "BackgroundPipeline",
+    "ContrastivePCA",
+    "DiscriminativePCA",
+    "KernelContrastivePCA",
+    "KernelDiscriminativePCA",
+    "__version__",
+    "make_pipeline",
+]

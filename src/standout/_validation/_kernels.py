@@ -41,11 +41,13 @@ def check_single_kernel(kernel_weights: Any, kernel_params: Any) -> None:
         raise TypeError(f"kernel_params={kernel_params!r} is not a dict. Give one, for example {{'bandwidth': 5.0}}.")
 
 
-def reject_indefinite(where: str) -> None:
-    """Refuse a kernel that landmarks cannot stand for."""
+def reject_indefinite(where: str, *, kernel_rows: bool = True) -> None:
+    """Refuse a kernel that is no inner product; for methods that can do with its rows, these are the remedy."""
+    remedy = "Use another kernel."
+    if kernel_rows:
+        remedy = "Use approximation='exact', which works with the kernel rows, or another kernel."
     raise ValueError(
-        f"the kernel is not positive semidefinite on {where}: no coordinates have it as their inner product. Use "
-        "approximation='exact', which works with the kernel rows, or another kernel."
+        f"the kernel is not positive semidefinite on {where}: no coordinates have it as their inner product. {remedy}"
     )
 
 
@@ -77,11 +79,11 @@ def check_bandwidth(bandwidth: Any) -> float:
     return float(bandwidth)
 
 
-def check_epsilon(epsilon: Any) -> float | None:
-    """Check the ridge of the kernel methods: a positive number; None comes back for "scaled"."""
+def check_epsilon(epsilon: Any, *, clusters: bool = False) -> float | None:
+    """Check the ridge of the kernel methods: a positive number; None for "scaled", and "clusters" where it is known."""
     remedy = "Give a positive number, or 'scaled' for one that goes with the size of the kernel."
     if isinstance(epsilon, str):
-        if epsilon != "scaled":
+        if epsilon != "scaled" and not (clusters and epsilon == "clusters"):
             raise ValueError(f"epsilon={epsilon!r} is unknown. {remedy}")
         return None
     if not is_number(epsilon):

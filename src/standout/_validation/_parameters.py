@@ -60,11 +60,12 @@ def check_weights(weights: Any, n_backgrounds: int) -> Float:
     return scaled / scaled.sum()
 
 
-def check_shrinkage(shrinkage: Any) -> float | None:
-    """Check the shrinkage: a number in [0, 1]; None comes back for "auto"."""
+def check_shrinkage(shrinkage: Any, *, clusters: bool = False) -> float | None:
+    """Check the shrinkage: a number in [0, 1]; None comes back for "auto", and for "clusters" where that is known."""
     if isinstance(shrinkage, str):
-        if shrinkage != "auto":
-            raise ValueError(f"shrinkage={shrinkage!r} is unknown. Use 'auto', None, or a number from 0 to 1.")
+        if shrinkage != "auto" and not (clusters and shrinkage == "clusters"):
+            known = "'auto', 'clusters'" if clusters else "'auto'"
+            raise ValueError(f"shrinkage={shrinkage!r} is unknown. Use {known}, None, or a number from 0 to 1.")
         return None
     if shrinkage is None:
         return 0.0
@@ -76,11 +77,13 @@ def check_shrinkage(shrinkage: Any) -> float | None:
     return share
 
 
-def check_solver(solver: Any) -> str:
-    """Check the name of a solver."""
-    if solver not in SOLVERS:
-        raise ValueError(f"solver={solver!r} is unknown. Use one of {', '.join(map(repr, SOLVERS))}.")
-    return str(solver)
+def check_solver(solver: Any, *, without: Sequence[str] = ()) -> str:
+    """Check the name of a solver, of which some may not fit the problem."""
+    known = [name for name in SOLVERS if name not in without]
+    if not isinstance(solver, str) or solver not in known:
+        why = "does not fit this method" if solver in without else "is unknown"
+        raise ValueError(f"solver={solver!r} {why}. Use one of {', '.join(map(repr, known))}.")
+    return solver
 
 
 def check_n_backgrounds(given: int, fitted: int) -> None:
@@ -122,3 +125,55 @@ def check_different(values: Sequence[Any], name: str) -> None:
     """Refuse a choice in which a value stands twice."""
     if len(set(values)) < len(values):
         raise ValueError(f"{name}={tuple(values)} names the same one twice. Give different ones.")
+
+
+def check_subspaces(subspaces: Any) -> Float:
+    """Check a stack of components, one set of rows per subspace."""
+    try:
+        rows = np.asarray(subspaces, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "the subspaces are not one array of numbers. Give an array of shape (g, d, n_features), with as many "
+            "components in each."
+        ) from None
+    if rows.ndim != 3 or 0 in rows.shape or rows.shape[1] > rows.shape[2]:
+        raise ValueError(
+            f"the subspaces have shape {rows.shape}, which is not (g, d, n_features) with 1 <= d <= n_features. "
+            "Give the components of each subspace as rows."
+        )
+    if not np.all(np.isfinite(rows)):
+        raise ValueError("there is NaN or infinity among the subspaces. Leave out the components that are not finite.")
+    return rows
+
+
+def check_spanning(smallest: Float) -> None:
+    """Refuse linearly dependent components, given the smallest distance of one from the span of those before it."""
+    # Components of unit length are dependent where they differ by rounding only.
+    bad = np.flatnonzero(smallest <= 1e-12)
+    if bad.size:
+        raise ValueError(
+            f"the components of subspace {bad[0]} are linearly dependent. Give components that each add a direction."
+        )
+
+
+def check_n_representatives(n_representatives: Any, n_candidates: int | None = None) -> int:
+    """Check how many are to stand for all candidates, if these are known."""
+    if isinstance(n_representatives, bool) or not isinstance(n_representatives, int | np.integer):
+        raise TypeError(f"n_representatives={n_representatives!r} is not a whole number. Give a number of at least 1.")
+    if n_representatives < 1:
+        raise ValueError(f"n_representatives={n_representatives} is less than 1. Give a number of at least 1.")
+    if n_candidates is not None and n_representatives > n_candidates:
+        raise ValueError(
+            f"there are fewer candidates than representatives: {n_candidates} < n_representatives="
+            f"{n_representatives}. Ask for at most {n_candidates}, or give more candidates."
+        )
+    return int(n_representatives)
+
+
+def check_mixture_present(leading: float) -> None:
+    """Refuse to choose weights where the ratio is infinite whatever they are."""
+    if np.isinf(leading):
+        raise ValueError(
+            "the target varies in a direction in which no background does: the ratio is infinite whatever the "
+            "weights. Use shrinkage, for example shrinkage='auto'."
+        )

@@ -2,18 +2,57 @@
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from standout._arrays import Array, dense, double, is_sparse, row_blocks
-from standout._validation import as_rows, check_n_scores, check_shrinkage, check_solver, check_weights
-from standout.estimators._base import BackgroundTransformer
-from standout.estimators._linear import fit_linear, warn_of_trouble
+from standout import contrast
+from standout._arrays import Float
+from standout._validation import (
+    check_n_components,
+    check_n_components_or_auto,
+    check_shrinkage,
+    check_solver,
+    check_test,
+    check_weight_rule,
+    check_weights,
+    is_auto,
+    require_rows,
+    require_some_background,
+)
+from standout.estimators._linear import LinearFit, LinearTransformer, fit_linear, warn_of_trouble
+from standout.moments import Moments, ledoit_wolf
+from standout.pencil import Pencil, solve
+from standout.selection import ComponentTest, GroupSearch
+from standout.selection._shrinkage import search_shrinkage
+from standout.selection._significance import test_components
+from standout.selection._weights import choose_weights
+
+# Components that the choice of a solver reckons with while their number is still to be found.
+PERHAPS = 10
 
 
-class DiscriminativePCA(BackgroundTransformer):
+@dataclass(frozen=True, eq=False)
+class DiscriminativeFit(LinearFit):
+    """What a discriminative fit found and chose.
+
+    Attributes
+    ----------
+    shrinkage : ndarray of shape (n_backgrounds,)
+    groups : GroupSearch or None
+        How clearly each shrinkage showed groups, if that was looked at.
+    test : ComponentTest or None
+        Which components are real, if that was tested.
+    """
+
+    shrinkage: Float
+    groups: GroupSearch | None
+    test: ComponentTest | None
+
+
+class DiscriminativePCA(LinearTransformer):
     """In which directions does the target vary while the backgrounds do not?
 
     Finds the filters u with the largest ratio of target variance to background variance, ``uᵀCxx u / uᵀB u``, with B
@@ -22,16 +61,28 @@ class DiscriminativePCA(BackgroundTransformer):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Number of components, at most the number of features.
-    background_weights : array-like of shape (n_backgrounds,), default=None
+    n_components : int or "auto", default=2
+        Number of components, at most the number of features. "auto" keeps those that a test finds to be real, one by
+        one until the first that is not (at least one is kept, with a warning if none is real): see `test`.
+    background_weights : array-like of shape (n_backgrounds,), str or None, default=None
         Weight of each background's covariance (ω in the paper), scaled to sum 1. None means equal weights, however many
-        rows each background has.
-    shrinkage : "auto", float in [0, 1] or None, default="auto"
+        rows each background has. "worst-case" takes the mixture against which the leading ratio is smallest: what
+        is found stands out against every background. "best" takes the background against which it is largest (the
+        paper's joint maximisation, which always ends at a single background). "spectral" takes the view that depends
+        least on the weights (the paper's option (i)). See `standout.selection`.
+    shrinkage : "auto", "clusters", float in [0, 1] or None, default="auto"
         How far each background covariance C is pulled towards a multiple of the identity,
         ``(1 - s) C + s (tr C / D) I``. "auto" is the Ledoit-Wolf estimate for each background, which vanishes as rows
-        are added. None or 0 is the paper's formula; with about as many features as rows, or more, it finds
-        directions in which the background varies little by chance alone. At 1, the directions are those of PCA.
+        are added. "clusters" looks, without any label, for the view that shows groups most clearly: of 27 values from 0
+        to 1 the one at which a split into two groups explains the largest share of the first score's variance (see
+        `standout.selection.GroupSearch`; where no view shows groups, a warning says so and "auto" is used). None or 0
+        is the paper's formula; with about as many features as rows, or more, it finds directions in which the
+        background varies little by chance alone. At 1, the directions are those of PCA.
+    test : {"analytic", "permutation"} or None, default=None
+        Test which components are real, for `p_values_`: see `standout.selection.component_test`. With
+        ``n_components="auto"``, None means "permutation", which holds for any distribution of the rows, where there is
+        some shrinkage and it takes no more than seconds, or where the backgrounds have no more rows than features; and
+        "analytic", for Gaussian rows, elsewhere.
     target_label : object, default=None
         With a label here, ``fit(X, y)`` takes the rows with this label as target and the rows of each other label as
         one background, in sorted order.
@@ -39,8 +90,10 @@ class DiscriminativePCA(BackgroundTransformer):
         How the eigenproblem is solved; all give the same answer where they apply. See
         `standout.pencil.choose_solver` for the rule.
     random_state : int, RandomState instance or None, default=None
-        Start of the iterative solvers. The answer depends on it by rounding only, and None is a fixed start too: equal
-        input gives equal output.
+        Seed of permutations, and start of the iterative solvers, whose answer depends on it by rounding only. None is a
+        fixed seed too: equal input gives equal output.
+    verbose : bool, default=False
+        Show a progress bar while rows are permuted (needs ``standout[progress]``).
 
     Attributes
     ----------
@@ -64,6 +117,12 @@ class DiscriminativePCA(BackgroundTransformer):
         Weights of the backgrounds, with sum 1.
     shrinkage_ : ndarray of shape (n_backgrounds,)
         Shrinkage of each background.
+    p_values_ : ndarray of shape (n_components,)
+        p-value of each component; only with `test` or ``n_components="auto"``.
+    component_test_ : ComponentTest
+        All that the test found; only with `test` or ``n_components="auto"``.
+    group_search_ : GroupSearch
+        How clearly each shrinkage showed groups; only with ``shrinkage="clusters"``.
     background_labels_ : list
         Labels of the backgrounds; only with `target_label`.
     solver_ : str
@@ -77,6 +136,8 @@ class DiscriminativePCA(BackgroundTransformer):
 
     See Also
     --------
+    ContrastivePCA : The difference of variances in place of the ratio.
+    KernelDiscriminativePCA : The same in the feature space of a kernel.
     standout.make_pipeline : Pipelines that transform the backgrounds as they do the target.
     sklearn.decomposition.PCA : What is left without a background.
 
@@ -112,20 +173,24 @@ class DiscriminativePCA(BackgroundTransformer):
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: Any = 2,
         *,
         background_weights: Any = None,
         shrinkage: Any = "auto",
+        test: str | None = None,
         target_label: Any = None,
         solver: str = "auto",
         random_state: Any = None,
+        verbose: bool = False,
     ) -> None:
         self.n_components = n_components
         self.background_weights = background_weights
         self.shrinkage = shrinkage
+        self.test = test
         self.target_label = target_label
         self.solver = solver
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, *, background: Any = None) -> DiscriminativePCA:
         """Find the components of the target X against the backgrounds.
@@ -145,53 +210,116 @@ class DiscriminativePCA(BackgroundTransformer):
         DiscriminativePCA
             The fitted estimator itself.
         """
-        shrinkage = check_shrinkage(self.shrinkage)
+        check_shrinkage(self.shrinkage, clusters=True)
         solver = check_solver(self.solver)
         datasets, columns = self._datasets(X, y, background)
-        weights = check_weights(self.background_weights, len(datasets) - 1)
+        self._check_choices(datasets)
         fit = fit_linear(
             datasets,
-            n_components=self.n_components,
-            weights=weights,
-            shrinkage=shrinkage,
+            lambda moments, solver: self._answer(datasets, moments, solver),
+            n_components=int(self.n_components) if isinstance(self.n_components, int | np.integer) else PERHAPS,
             solver=solver,
-            seed=self._seed(),
+            norms=isinstance(self.shrinkage, str),
         )
         self._finish_batches(datasets, columns, fit.target.n_features)
-        solution = fit.solution
-        warn_of_trouble(solution)
-        self.mean_ = fit.target.mean
-        self.components_ = np.ascontiguousarray(solution.vectors.T)
-        self.patterns_ = np.ascontiguousarray(solution.patterns.T)
-        self._keep(solution, fit.target, fit.backgrounds, weights)
+        warn_of_trouble(fit.solution)
+        _warn_of_choices(fit, chosen=is_auto(self.n_components))
+        self._keep_linear(fit)
         self.shrinkage_ = fit.shrinkage
+        for name in ("p_values_", "component_test_", "group_search_"):
+            self.__dict__.pop(name, None)
+        if fit.test is not None:
+            self.component_test_ = fit.test
+            self.p_values_ = fit.test.p_values[: self.n_components_]
+        if fit.groups is not None:
+            self.group_search_ = fit.groups
         return self
 
-    def inverse_transform(self, X: Any) -> Array:
-        """Map scores back to rows, through the patterns: ``X @ patterns_ + mean_``.
-
-        This is the part of the data that the components carry; what they leave out stays at the mean.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_components)
-            Scores.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-        """
-        check_is_fitted(self)
-        scores = as_rows(X, "the scores", min_rows=1, finite=True)
-        check_n_scores(scores.shape[1], self.n_components_)
-        rows: Array = scores @ self.patterns_ + self.mean_
-        return rows
-
-    def _project(self, rows: Any) -> Array:
-        """Centre before multiplying, a block at a time; sparse rows are corrected afterwards."""
-        filters = self.components_.T
-        if is_sparse(rows):
-            scores = dense(rows @ filters) - self.mean_ @ filters
+    def _check_choices(self, datasets: list[Any]) -> None:
+        """Refuse, before anything is read, what these datasets cannot be asked."""
+        test, n_backgrounds = check_test(self.test), len(datasets) - 1
+        if isinstance(self.background_weights, str):
+            check_weight_rule(self.background_weights)
         else:
-            scores = np.concatenate([(double(block) - self.mean_) @ filters for block in row_blocks(rows)])
-        return scores.astype(np.float32) if rows.dtype == np.float32 else scores
+            check_weights(self.background_weights, n_backgrounds)
+        if is_auto(self.n_components) or test is not None:
+            require_some_background(n_backgrounds)
+        if self._looks_for_groups and n_backgrounds:
+            require_rows(datasets[:1], "shrinkage='clusters'")
+        if test == "permutation":
+            require_rows(datasets, "test='permutation'")
+
+    @property
+    def _looks_for_groups(self) -> bool:
+        return isinstance(self.shrinkage, str) and self.shrinkage == "clusters"
+
+    def _answer(self, datasets: list[Any], moments: list[Moments], solver: str) -> DiscriminativeFit:
+        """Choose what is to be chosen, and solve."""
+        target, *backgrounds = moments
+        n_directions = sum(dataset.count - 1 for dataset in moments)
+        n_components = check_n_components_or_auto(self.n_components, target.n_features, n_directions)
+        if not backgrounds:
+            solution = solve(contrast.principal(target), n_components or 1, solver=solver, seed=self._seed())
+            return DiscriminativeFit(target, [], np.zeros(0), solution, np.zeros(0), None, None)
+        shrinkage = check_shrinkage(self.shrinkage, clusters=True)
+        shares = (
+            np.array([ledoit_wolf(background) for background in backgrounds])
+            if shrinkage is None
+            else np.full(len(backgrounds), shrinkage)
+        )
+        weights = self._weights(target, backgrounds, shares, solver, n_components or PERHAPS)
+        groups = None
+        if self._looks_for_groups:
+            groups = search_shrinkage(datasets[0], target, backgrounds, weights, solver=solver, seed=self._seed())
+            if groups.chosen is not None:
+                shares = np.full(len(backgrounds), groups.parameters[groups.chosen])
+        test = None
+        if self.test is not None or n_components is None:
+            test = test_components(
+                datasets,
+                moments,
+                weights,
+                shares,
+                method=self.test,
+                n_components=n_components,
+                seed=self._seed(),
+                progress=bool(self.verbose),
+            )
+            n_components = n_components or check_n_components(
+                max(test.n_significant, 1), target.n_features, n_directions
+            )
+        assert n_components is not None
+        problem = contrast.discriminative(target, backgrounds, weights, shares)
+        solution = solve(problem, n_components, solver=solver, seed=self._seed())
+        return DiscriminativeFit(target, backgrounds, weights, solution, shares, groups, test)
+
+    def _weights(
+        self, target: Moments, backgrounds: list[Moments], shares: Float, solver: str, n_components: int
+    ) -> Float:
+        if not isinstance(self.background_weights, str):
+            return check_weights(self.background_weights, len(backgrounds))
+
+        def pose(weights: Float) -> Pencil:
+            return contrast.discriminative(target, backgrounds, weights, shares)
+
+        n_components = min(n_components, target.n_features)
+        return choose_weights(
+            self.background_weights, pose, len(backgrounds), n_components, solver=solver, seed=self._seed()
+        )
+
+
+def _warn_of_choices(fit: DiscriminativeFit, *, chosen: bool) -> None:
+    """Say where what was looked for has not been found."""
+    if fit.groups is not None and fit.groups.chosen is None:
+        warnings.warn(
+            f"no shrinkage shows more than one group: {fit.groups.verdict}. shrinkage='auto' is used.",
+            UserWarning,
+            stacklevel=3,
+        )
+    if chosen and fit.test is not None and fit.test.n_significant == 0:
+        warnings.warn(
+            f"no component is real at level {fit.test.level}: the p-value of the first is {fit.test.p_values[0]:.2g}. "
+            "One is kept.",
+            UserWarning,
+            stacklevel=3,
+        )

@@ -2,64 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import reduce
-from itertools import chain
-from operator import add
+import warnings
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from standout import contrast
-from standout._arrays import Array, Float, double, is_sparse, product, sum_of_squares, weighted_sum
-from standout._validation import (
-    Batches,
-    as_rows,
-    check_approximation,
-    check_epsilon,
-    check_kernel_list,
-    check_kernel_matrix,
-    check_kernel_numbers,
-    check_kernel_weights,
-    check_n_components,
-    check_precomputed,
-    check_rank,
-    check_same_columns,
-    check_single_kernel,
-    check_tolerance,
-    check_weights,
-    column_names,
-    reject_batches,
-    reject_indefinite,
-    require_finite,
-)
-from standout.estimators._base import BackgroundTransformer
-from standout.estimators._kernel_weights import learn_kernel_weights
-from standout.features import (
-    FeatureMap,
-    Kernel,
-    LandmarkMap,
-    PrecomputedKernel,
-    SumKernel,
-    choose_approximation,
-    chosen_landmarks,
-    exact_coordinates,
-    fourier_features,
-    given_landmarks,
-    resolve_kernel,
-)
-from standout.features._exact import BOUNDED_TOL
-from standout.moments import Kind, Moments, ScatterMoments, gather
+from standout._arrays import Float, product
+from standout._validation import check_epsilon, check_weight_rule, require_rows
+from standout.estimators._kernel_base import KernelTransformer
+from standout.moments import Moments, ScatterMoments
 from standout.pencil import solve
+from standout.selection import GroupSearch
+from standout.selection._groups import rows_to_look_at
+from standout.selection._shrinkage import search_path
+from standout.selection._weights import choose_weights
 
-# "scaled" epsilon: this share of the mean of the diagonal of K Σ ωₖ Kₖ.
+# As shares of the mean of the diagonal of K Σ ωₖ Kₖ: the "scaled" epsilon, and those among which groups are looked for.
 SCALED_EPSILON = 1e-3
-DEFAULT_RANK = 500
+EPSILONS = np.geomspace(1e-8, 1e2, 21)
 
 
-class KernelDiscriminativePCA(BackgroundTransformer):
+class KernelDiscriminativePCA(KernelTransformer):
     """In which nonlinear views does the target vary while the backgrounds do not?
 
     Discriminative PCA in the feature space of a kernel: KdPCA for one background, KMdPCA for several (Algs. 2 and 4 of
@@ -84,13 +48,17 @@ class KernelDiscriminativePCA(BackgroundTransformer):
         Constant of the polynomial and sigmoid kernels.
     kernel_params : dict, default=None
         Other parameters of the kernel, such as ``{"bandwidth": 5.0}`` for "gaussian" or those of a callable.
-    epsilon : float or "scaled", default=1e-3
+    epsilon : float, "scaled" or "clusters", default=1e-3
         The ridge ε of the paper, which is added to ``K Σ ωₖ Kₖ``. Its size means something only beside that
         matrix: where kernel values are of size 1 (Gaussian kernels) the default is mild, where they are of size 1e4 (a
         polynomial of unscaled data) it is nothing. "scaled" takes 1e-3 of the mean diagonal entry of that matrix,
-        whatever its size: use it unless you reproduce a given ε.
-    background_weights : array-like of shape (n_backgrounds,), default=None
-        Weight of each background (ω in the paper), scaled to sum 1. None means equal weights.
+        whatever its size: use it unless you reproduce a given ε. "clusters" looks, without any label, for the view
+        that shows groups most clearly: of 21 values from 1e-8 to 1e2 of that mean the one at which a split into two
+        groups explains the largest share of the first score's variance (see `standout.selection.GroupSearch`; where no
+        view shows groups, a warning says so and "scaled" is used).
+    background_weights : array-like of shape (n_backgrounds,), str or None, default=None
+        Weight of each background (ω in the paper), scaled to sum 1. None means equal weights; "worst-case", "best" and
+        "spectral" are rules that choose them, as in `DiscriminativePCA`.
     target_label : object, default=None
         With a label here, ``fit(X, y)`` takes the rows with this label as target and the rows of each other label as
         one background, in sorted order.
@@ -134,6 +102,8 @@ class KernelDiscriminativePCA(BackgroundTransformer):
         for random Fourier features, which leave nothing out but are noisy.
     epsilon_ : float
         The ridge.
+    group_search_ : GroupSearch
+        How clearly each ε showed groups; only with ``epsilon="clusters"``.
     kernel_weights_ : ndarray of shape (n_kernels,)
         Weights of the kernels.
     weights_ : ndarray of shape (n_backgrounds,)
@@ -151,6 +121,7 @@ class KernelDiscriminativePCA(BackgroundTransformer):
     See Also
     --------
     DiscriminativePCA : The linear method.
+    KernelContrastivePCA : The difference of variances in place of the ratio.
 
     Notes
     -----
@@ -229,227 +200,83 @@ class KernelDiscriminativePCA(BackgroundTransformer):
         KernelDiscriminativePCA
             The fitted estimator itself.
         """
-        epsilon, tol = check_epsilon(self.epsilon), check_tolerance(self.tol)
-        check_kernel_numbers(self.gamma, self.degree, self.coef0)
-        check_approximation(self.approximation)
-        check_rank(self.rank)
+        epsilon = check_epsilon(self.epsilon, clusters=True)
+        if isinstance(self.background_weights, str):
+            check_weight_rule(self.background_weights)
+        if self._looks_for_groups and background is not None:
+            require_rows([X], "epsilon='clusters'")
         seed = self._seed()
-        rng = np.random.default_rng(seed)
-        datasets, columns = self._datasets(X, y, background)
-        require_finite(datasets)
-        weights = check_weights(self.background_weights, len(datasets) - 1)
-        datasets, some = _with_first_rows(datasets)
-        kernel, kernel_weights = self._resolve(datasets, some, weights, rng)
-        found = self._coordinates(kernel, datasets, some, y, tol, rng)
-        mapping = found.mapping
-        check_n_components(self.n_components, self.n_components, _n_directions(mapping, datasets))
-        moments, residual = _moments(kernel, found)
-        self._finish_batches(datasets, columns, some.shape[1])
-
-        feature_mean = moments[0].mean
-        step = feature_mean - sum((w * part.mean for w, part in zip(weights, moments[1:], strict=True)), np.zeros(1))
+        # Equal weights until a rule has chosen.
+        given = None if isinstance(self.background_weights, str) else self.background_weights
+        gathered = self._gather(X, y, background, given, np.random.default_rng(seed), kernel_rows=True)
+        mapping, moments, weights = gathered.found.mapping, gathered.moments, gathered.weights
         root = None
         if not mapping.plain_ridge:
             scatters = [part for part in moments if isinstance(part, ScatterMoments)]
             root = contrast.total_root(scatters)
             moments = [part.mapped(root) for part in scatters]
         target, *backgrounds = moments
-        if epsilon is None:
-            epsilon = _scaled_epsilon(target, backgrounds, weights)
-        problem = contrast.kernel_discriminative(target, backgrounds, weights, epsilon)
         # The target's kernel rows have a problem of their own number; coordinates one of theirs.
         size = target.count if mapping.plain_ridge else mapping.n_coordinates
         iterative = size > (2000 if mapping.plain_ridge else 500) and 10 * self.n_components <= size
-        solution = solve(problem, self.n_components, solver="lanczos" if iterative else "dense", seed=seed)
+        solver = "lanczos" if iterative else "dense"
+
+        scale = _size(target, backgrounds, weights)
+        groups = None
+        if self._looks_for_groups and backgrounds:
+            chosen = rows_to_look_at(gathered.found.parts[0].shape[0], seed)
+            groups = search_path(
+                scale * EPSILONS,
+                lambda epsilon: contrast.kernel_discriminative(target, backgrounds, weights, epsilon),
+                lambda filters: gathered.found.target_scores(
+                    chosen, gathered.moments[0].mean, filters if root is None else product(root.T, filters)
+                ),
+                solver=solver,
+                seed=seed,
+            )
+            if groups.chosen is not None:
+                epsilon = float(groups.parameters[groups.chosen])
+            else:
+                _warn_of_no_groups(groups)
+        if epsilon is None:
+            epsilon = max(SCALED_EPSILON * scale, float(np.finfo(np.float64).tiny))
+        if isinstance(self.background_weights, str) and backgrounds:
+            weights = choose_weights(
+                self.background_weights,
+                lambda weights: contrast.kernel_discriminative(target, backgrounds, weights, epsilon),
+                len(backgrounds),
+                self.n_components,
+                solver=solver,
+                seed=seed,
+            )
+        problem = contrast.kernel_discriminative(target, backgrounds, weights, epsilon)
+        solution = solve(problem, self.n_components, solver=solver, seed=seed)
         vectors = solution.vectors if root is None else product(root.T, solution.vectors)
-        if backgrounds:
-            # The sign of the linear methods would depend on the order of the landmarks; this does not.
-            vectors = vectors * np.where(weighted_sum(step, vectors) < 0, -1.0, 1.0)
 
         self._keep(solution, target, backgrounds, weights)
-        self.components_ = np.ascontiguousarray(vectors.T)
-        self.feature_map_ = mapping
-        self.feature_mean_ = feature_mean
-        self.residual_ = residual
+        self._keep_coordinates(gathered)
+        self.components_ = np.ascontiguousarray((vectors * gathered.signs(vectors)).T)
         self.epsilon_ = epsilon
-        self.kernel_weights_ = kernel_weights
-        self.approximation_ = found.approximation
+        self.__dict__.pop("group_search_", None)
+        if groups is not None:
+            self.group_search_ = groups
         return self
 
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn what the estimator takes and gives."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
-        return tags
-
-    def _resolve(
-        self, datasets: list[Any], some: Any, weights: Float, rng: np.random.Generator
-    ) -> tuple[Kernel, Float]:
-        """Fix the kernel's parameters, and learn the weights of several kernels if asked to."""
-        options: dict[str, Any] = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        options["origin"] = None if is_sparse(some) else np.mean(double(some[:1000]), axis=0)
-        if not isinstance(self.kernel, list):
-            check_single_kernel(self.kernel_weights, self.kernel_params)
-            name, params = self.kernel if isinstance(self.kernel, tuple) else (self.kernel, self.kernel_params)
-            return resolve_kernel(name, kernel_params=params, **options), np.ones(1)
-        check_kernel_list(self.kernel)
-        pairs = [kernel if isinstance(kernel, tuple) else (kernel, {}) for kernel in self.kernel]
-        kernels = tuple(resolve_kernel(name, kernel_params=params, **options) for name, params in pairs)
-        given = check_kernel_weights(self.kernel_weights, len(kernels))
-        if given is None:
-            reject_batches(datasets, self.approximation)
-            given = learn_kernel_weights(kernels, datasets, weights, rng)
-        return SumKernel(kernels, given), given
-
-    def _coordinates(
-        self, kernel: Kernel, datasets: list[Any], some: Any, y: Any, tol: float | None, rng: np.random.Generator
-    ) -> _Coordinates:
-        """Choose the coordinates."""
-        approximation = self.approximation
-        precomputed = isinstance(kernel, PrecomputedKernel)
-        if precomputed:
-            reject_batches(datasets, approximation)
-            n_rows = sum(dataset.shape[0] for dataset in datasets)
-            check_precomputed([dataset.shape[1] for dataset in datasets], n_rows, approximation)
-        if not isinstance(approximation, str):
-            landmarks = as_rows(approximation, "the landmarks", min_rows=1, finite=True)
-            names, target_names = column_names(approximation), getattr(self, "feature_names_in_", None)
-            check_same_columns(
-                landmarks.shape[1],
-                names,
-                "the array of landmarks",
-                some.shape[1],
-                None if target_names is None else list(target_names),
-                "the target",
-            )
-            return _Coordinates(given_landmarks(kernel, landmarks), datasets, "landmarks")
-        if approximation == "fourier":
-            features = fourier_features(kernel, some.shape[1], self.rank or DEFAULT_RANK, rng)
-            return _Coordinates(features, datasets, "fourier")
-        reject_batches(datasets, approximation)
-        n_rows = sum(dataset.shape[0] for dataset in datasets)
-        check_rank(self.rank, n_rows)
-        if approximation == "auto":
-            approximation = "exact" if precomputed else choose_approximation(n_rows)
-        if approximation == "exact":
-            order = self._column_order(y, n_rows)
-            mapping, parts, residual = exact_coordinates(kernel, datasets, order, tol, self.rank)
-            return _Coordinates(mapping, parts, "exact", residual)
-        rank = min(self.rank or DEFAULT_RANK, n_rows)
-        return _Coordinates(chosen_landmarks(kernel, datasets, rank, tol or BOUNDED_TOL, rng), datasets, "pivoted")
-
-    def _column_order(self, y: Any, n_rows: int) -> npt.NDArray[np.intp]:
-        """Give the columns of a precomputed kernel that belong to the rows of the datasets, in their order."""
-        if self.target_label is None:
-            return np.arange(n_rows)
-        labels = np.asarray(y)
-        return np.concatenate(
-            [np.flatnonzero(labels == label) for label in (self.target_label, *self.background_labels_)]
-        )
-
-    def _project(self, rows: Any) -> Array:
-        """Project the coordinates of the rows, a block at a time."""
-        filters = self.components_.T
-        scores = np.concatenate(
-            [product(block - self.feature_mean_, filters) for block in self.feature_map_.blocks(rows)]
-        )
-        return scores.astype(np.float32) if rows.dtype == np.float32 else scores
+    @property
+    def _looks_for_groups(self) -> bool:
+        return isinstance(self.epsilon, str) and self.epsilon == "clusters"
 
 
-@dataclass(frozen=True, eq=False)
-class _Coordinates:
-    """Chosen coordinates.
-
-    Attributes
-    ----------
-    mapping : FeatureMap
-    parts : list
-        The coordinates of each dataset where they are exact; else its rows, still to be mapped.
-    approximation : str
-        The kind of coordinates.
-    residual : float
-        Share of the kernel's trace that is left out, where it is known already.
-    """
-
-    mapping: FeatureMap
-    parts: list[Any]
-    approximation: str
-    residual: float = float("nan")
-
-
-def _moments(kernel: Kernel, found: _Coordinates) -> tuple[list[Moments], float]:
-    """Gather the moments of each dataset's coordinates, and the share of the kernel's trace that they leave out."""
-    mapping, parts = found.mapping, found.parts
-    if found.approximation == "exact":
-        kind: Kind = "rows" if mapping.plain_ridge else "scatter"
-        return [gather(coordinates, kind=kind, single=False) for coordinates in parts], found.residual
-    if found.approximation == "fourier":
-        return [_sum_of_moments(_blocks(rows, mapping.transform, mapping)) for rows in parts], found.residual
-    gathered = [_landmark_moments(kernel, mapping, rows) for rows in parts]
-    covered = sum(part.count * (part.total_variance + sum_of_squares(part.mean)) for part, _ in gathered)
-    total = sum(trace for _, trace in gathered)
-    if covered > total * (1.0 + 1e-6):
-        reject_indefinite("these rows")
-    return [part for part, _ in gathered], max(1.0 - covered / total, 0.0) if total > 0.0 else 0.0
-
-
-def _n_directions(mapping: FeatureMap, datasets: list[Any]) -> int:
-    """Give the number of directions that the centred coordinates can have."""
-    if any(isinstance(dataset, Batches) for dataset in datasets):
-        return mapping.n_coordinates
-    return min(mapping.n_coordinates, sum(dataset.shape[0] - 1 for dataset in datasets))
-
-
-def _landmark_moments(kernel: Kernel, mapping: FeatureMap, dataset: Any) -> tuple[Moments, float]:
-    """Gather the moments of a dataset's coordinates, and the sum of the kernel of each row with itself."""
-    assert isinstance(mapping, LandmarkMap)
-    direct = mapping.well_conditioned
-    trace = 0.0
-
-    def values(rows: Any) -> Float:
-        nonlocal trace
-        trace += float(np.sum(kernel.diagonal(rows)))
-        block = kernel(rows, mapping.landmarks) if direct else mapping.transform(rows)
-        check_kernel_matrix(block, symmetric=True)
-        return block
-
-    moments = _sum_of_moments(_blocks(dataset, values, mapping))
-    return mapping.from_kernel_values(moments) if direct else moments, trace
-
-
-def _sum_of_moments(blocks: Iterator[Float]) -> ScatterMoments:
-    total = reduce(add, (gather(block, kind="scatter") for block in blocks))
-    assert isinstance(total, ScatterMoments)
-    return total
-
-
-def _blocks(dataset: Any, values: Callable[[Any], Float], mapping: FeatureMap) -> Iterator[Float]:
-    """Give what a function makes of one block of rows after the other."""
-    for piece in dataset if isinstance(dataset, Batches) else [dataset]:
-        for start in range(0, piece.shape[0], mapping.block_rows):
-            yield values(piece[start : start + mapping.block_rows])
-
-
-def _scaled_epsilon(target: Moments, backgrounds: list[Moments], weights: Float) -> float:
-    """Give ε as a share of the mean diagonal entry of ``K Σ ωₖ Kₖ``, or of ``K Kₓ`` where no background varies."""
+def _size(target: Moments, backgrounds: list[Moments], weights: Float) -> float:
+    """Give the mean diagonal entry of ``K Σ ωₖ Kₖ``, or of ``K Kₓ`` where no background varies."""
     n_rows = target.count + sum(background.count for background in backgrounds)
     trace = float(np.dot(weights, [background.total_variance for background in backgrounds])) if backgrounds else 0.0
-    if trace == 0.0:
-        trace = target.total_variance
-    return max(SCALED_EPSILON * trace / n_rows, float(np.finfo(np.float64).tiny))
+    return (trace or target.total_variance) / n_rows
 
 
-def _with_first_rows(datasets: list[Any]) -> tuple[list[Any], Any]:
-    """Give some rows of the target to look at; of an iterator the first batch, which is put back."""
-    target = datasets[0]
-    if not isinstance(target, Batches):
-        first, opened = target[:1000], target
-    else:
-        rest = iter(target)
-        first = next((batch for batch in rest if batch.shape[0]), np.zeros((0, 1)))
-        opened = Batches(chain([first], rest), target.name, 2)
-        opened.columns = target.columns
-    for background in datasets[1:]:
-        if isinstance(background, Batches):
-            background.width = first.shape[1]
-    return [opened, *datasets[1:]], first
+def _warn_of_no_groups(groups: GroupSearch) -> None:
+    warnings.warn(
+        f"no epsilon shows more than one group: {groups.verdict}. epsilon='scaled' is used.",
+        UserWarning,
+        stacklevel=3,
+    )

@@ -1,19 +1,20 @@
-"""How the linear estimators come from datasets to components: gather, contrast, solve, and look whether it held."""
+"""What the linear estimators share: from datasets to components, and from rows to scores and back."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from standout import contrast
-from standout._arrays import Float, is_single
-from standout._validation import Batches, check_n_components, check_same_columns
-from standout.moments import Kind, Moments, gather, ledoit_wolf
-from standout.pencil import Solution, choose_solver, solve
+from standout._arrays import Array, Float, is_single
+from standout._validation import Batches, as_rows, check_n_scores, check_same_columns
+from standout.estimators._base import BackgroundTransformer
+from standout.moments import Kind, Moments, gather, project
+from standout.pencil import Solution, choose_solver
 
 KIND_FOR_SOLVER: dict[str, Kind] = {
     "auto": "auto",
@@ -33,47 +34,89 @@ class LinearFit:
     ----------
     target : Moments
     backgrounds : list of Moments
-    shrinkage : ndarray of shape (n_backgrounds,)
-        The shrinkage of each background.
+    weights : ndarray of shape (n_backgrounds,)
     solution : Solution
     """
 
     target: Moments
     backgrounds: list[Moments]
-    shrinkage: Float
+    weights: Float
     solution: Solution
+
+
+Fit = TypeVar("Fit", bound=LinearFit)
+
+
+class LinearTransformer(BackgroundTransformer):
+    """A transformer whose components are directions in the space of the features."""
+
+    mean_: Float
+    patterns_: Float
+    n_components_: int
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Map scores back to rows, through the patterns: ``X @ patterns_ + mean_``.
+
+        This is the part of the data that the components carry; what they leave out stays at the mean.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Scores.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        scores = as_rows(X, "the scores", min_rows=1, finite=True)
+        check_n_scores(scores.shape[1], self.n_components_)
+        rows: Array = scores @ self.patterns_ + self.mean_
+        return rows
+
+    def _keep_linear(self, fit: LinearFit) -> None:
+        """Keep what every linear fit has found."""
+        self.mean_ = fit.target.mean
+        self.components_ = np.ascontiguousarray(fit.solution.vectors.T)
+        self.patterns_ = np.ascontiguousarray(fit.solution.patterns.T)
+        self._keep(fit.solution, fit.target, fit.backgrounds, fit.weights)
+
+    def _project(self, rows: Any) -> Array:
+        scores = project(rows, self.mean_, self.components_.T)
+        return scores.astype(np.float32) if rows.dtype == np.float32 else scores
 
 
 def fit_linear(
     datasets: Sequence[Any],
+    answer: Callable[[list[Moments], str], Fit],
     *,
-    n_components: Any,
-    weights: Float,
-    shrinkage: float | None,
+    n_components: int,
     solver: str,
-    seed: int,
-) -> LinearFit:
-    """Fit the target, `datasets[0]`, against the backgrounds, the rest.
+    norms: bool = False,
+    roots: bool = True,
+) -> Fit:
+    """Gather the moments of the target, `datasets[0]`, and the backgrounds, and let `answer` solve with a solver.
 
     The data are read once. They are read again, where they can be, if the solution shows that rounding has cost more
     than half of the digits: single-precision data then in double precision, and data too ill-conditioned for a
-    covariance matrix as QR roots.
+    covariance matrix as QR roots (unless `roots` is false). `n_components` is for the choice of the solver only.
     """
     names = ["the target", *(f"background {number}" for number in range(1, len(datasets)))]
     streams = any(isinstance(dataset, Batches) for dataset in datasets)
     chosen = solver
     if solver == "auto" and not streams:
-        wanted = int(n_components) if isinstance(n_components, int | np.integer) else 1
         n_rows, n_features = sum(dataset.shape[0] for dataset in datasets), datasets[0].shape[1]
-        chosen = choose_solver(n_rows, n_features, wanted)
+        chosen = choose_solver(n_rows, n_features, n_components)
 
-    def attempt(solver: str, single: bool) -> LinearFit:
+    def attempt(solver: str, single: bool) -> Fit:
         kind = KIND_FOR_SOLVER[solver]
         moments = [
-            gather(dataset, kind=kind, norms=shrinkage is None and number > 0, single=single, name=name)
+            gather(dataset, kind=kind, norms=norms and number > 0, single=single, name=name)
             for number, (name, dataset) in enumerate(zip(names, datasets, strict=True))
         ]
-        return _contrast_and_solve(moments, names, n_components, weights, shrinkage, solver, seed)
+        for name, background in zip(names[1:], moments[1:], strict=True):
+            check_same_columns(background.n_features, None, name, moments[0].n_features, None, "the target")
+        return answer(moments, solver)
 
     # Batches cannot be read again: they are multiplied in double precision at once.
     fit = attempt(chosen, single=not streams)
@@ -82,7 +125,7 @@ def fit_linear(
     if any(is_single(dataset) for dataset in datasets) and _lost(fit.solution, chosen):
         fit = attempt(chosen, single=False)
     by_matrix = chosen in ("dense", "lanczos")
-    if by_matrix and (fit.solution.solver == "root" or (solver == "auto" and not fit.solution.accurate)):
+    if roots and by_matrix and (fit.solution.solver == "root" or (solver == "auto" and not fit.solution.accurate)):
         fit = attempt("root", single=False)
     return fit
 
@@ -90,30 +133,6 @@ def fit_linear(
 def _lost(solution: Solution, chosen: str) -> bool:
     """Tell whether a solution has lost too many digits, or its solver has had to give up."""
     return not solution.accurate or (solution.solver == "root" and chosen != "root")
-
-
-def _contrast_and_solve(
-    moments: list[Moments],
-    names: list[str],
-    n_components: Any,
-    weights: Float,
-    shrinkage: float | None,
-    solver: str,
-    seed: int,
-) -> LinearFit:
-    target, *backgrounds = moments
-    for name, background in zip(names[1:], backgrounds, strict=True):
-        check_same_columns(background.n_features, None, name, target.n_features, None, "the target")
-    n_directions = sum(dataset.count - 1 for dataset in moments)
-    n_components = check_n_components(n_components, target.n_features, n_directions)
-    if shrinkage is None:
-        shares = np.array([ledoit_wolf(background) for background in backgrounds])
-    else:
-        shares = np.full(len(backgrounds), shrinkage)
-    problem = (
-        contrast.discriminative(target, backgrounds, weights, shares) if backgrounds else contrast.principal(target)
-    )
-    return LinearFit(target, backgrounds, shares, solve(problem, n_components, solver=solver, seed=seed))
 
 
 def warn_of_trouble(solution: Solution) -> None:
@@ -136,4 +155,4 @@ def warn_of_trouble(solution: Solution) -> None:
         )
     else:
         return
-    warnings.warn(text, UserWarning, stacklevel=4)
+    warnings.warn(text, UserWarning, stacklevel=3)

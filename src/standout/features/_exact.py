@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import BLOCK_BYTES, Float, Rows, product, row_blocks, stacked, sum_of_squares
-from standout._validation import check_kernel_matrix
+from standout._validation import check_kernel_matrix, reject_indefinite
 from standout.features._kernels import SHIFT_INVARIANT, Kernel, NamedKernel, PrecomputedKernel, SumKernel
 from standout.features._maps import FeatureMap, IdentityMap, KernelRowMap, LandmarkMap, centre_columns
 from standout.features._pivoted import pivoted_cholesky
@@ -22,7 +22,13 @@ BOUNDED_TOL = 1e-9
 
 
 def exact_coordinates(
-    kernel: Kernel, datasets: Sequence[Rows], columns: npt.NDArray[np.intp], tol: float | None, rank: int | None
+    kernel: Kernel,
+    datasets: Sequence[Rows],
+    columns: npt.NDArray[np.intp],
+    tol: float | None,
+    rank: int | None,
+    *,
+    kernel_rows: bool = True,
 ) -> tuple[FeatureMap, list[Float], float]:
     """Find exact coordinates of all rows, by the cheaper of two ways.
 
@@ -41,6 +47,8 @@ def exact_coordinates(
         Relative tolerance of the factor; None leaves it to the kernel.
     rank : int or None
         Most coordinates, or None.
+    kernel_rows : bool, default=True
+        Whether the centred kernel rows may be the coordinates. Their inner products are not those of the kernel.
 
     Returns
     -------
@@ -77,11 +85,13 @@ def exact_coordinates(
             start += block.shape[0]
     check_kernel_matrix(matrix, kernel.symmetric)
     sizes = tuple(dataset.shape[0] for dataset in datasets)
-    few = int(NEARLY_FULL * len(matrix))
-    if rank is None and kernel.semidefinite and _surely_nearly_full(matrix, few, tol):
+    few = int(NEARLY_FULL * len(matrix)) if kernel_rows else len(matrix)
+    if kernel_rows and rank is None and kernel.semidefinite and _surely_nearly_full(matrix, few, tol):
         return KernelRowMap(kernel, rows, sizes), _split(centre_columns(matrix, sizes), sizes), 0.0
     factor, pivots = pivoted_cholesky(matrix, tol, most=few if rank is None else None)
     indefinite = factor is not None and is_indefinite(matrix, factor, tol)
+    if not kernel_rows and (factor is None or indefinite):
+        reject_indefinite("these rows", kernel_rows=False)
     if indefinite:
         warnings.warn(
             "the kernel is not positive semidefinite on these rows: it is no inner product, and variances are those of "

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from standout._arrays import Rows
-from standout._validation import Batches, as_backgrounds, check_same_columns, open_dataset, require_some_background
+from standout._validation import (
+    Batches,
+    as_backgrounds,
+    check_same_columns,
+    column_names,
+    open_dataset,
+    require_some_background,
+)
 from standout.moments import Kind, Moments, gather
 
 
@@ -18,9 +25,13 @@ def open_datasets(X: Any, background: Any) -> list[Any]:
         part if isinstance(part, Moments) else open_dataset(part, name) for part, name in zip(parts, names, strict=True)
     ]
     widths = [None if isinstance(dataset, Batches) else _width(dataset) for dataset in datasets]
-    for name, width in zip(names[1:], widths[1:], strict=True):
+    columns = [
+        None if isinstance(dataset, Batches | Moments) else column_names(part)
+        for part, dataset in zip(parts, datasets, strict=True)
+    ]
+    for name, width, found in zip(names[1:], widths[1:], columns[1:], strict=True):
         if width is not None and widths[0] is not None:
-            check_same_columns(width, None, name, widths[0], None, "the target")
+            check_same_columns(width, found, name, widths[0], columns[0], "the target")
     return datasets
 
 

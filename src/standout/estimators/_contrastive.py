@@ -1,0 +1,221 @@
+"""Contrastive PCA for one or several backgrounds, as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from standout import contrast
+from standout._arrays import Float
+from standout._validation import (
+    check_alpha,
+    check_n_components,
+    check_n_representatives,
+    check_solver,
+    check_weights,
+)
+from standout.estimators._linear import LinearFit, LinearTransformer, fit_linear
+from standout.moments import Moments
+from standout.selection._alpha import AlphaChoice, choose_alpha
+from standout.selection._paths import ALPHAS
+
+
+@dataclass(frozen=True, eq=False)
+class ContrastiveFit(LinearFit):
+    """What a contrastive fit found and chose.
+
+    Attributes
+    ----------
+    choice : AlphaChoice
+    """
+
+    choice: AlphaChoice
+
+
+class ContrastivePCA(LinearTransformer):
+    """In which directions does the target vary more than α times the backgrounds?
+
+    Finds the orthonormal directions u with the largest difference of variances, ``uᵀ(Cxx - α Σ ωₖ Cₖ)u``: contrastive
+    PCA [1]_, for one or several backgrounds; PCA for none, or for α = 0. What is found depends on α, which has no
+    natural value. `DiscriminativePCA`, the ratio of variances, needs none.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of components, at most the number of features.
+    alpha : float, array-like or "auto", default="auto"
+        How much the backgrounds count. "auto" looks at 0 and 40 values from 1e-3 to 1e3, and finds a few that represent
+        the rest: the subspaces of all are clustered by their principal angles, and the medoid of each cluster is kept
+        in `candidates_`. Look at them all; `components_` are those of one of them (see `alpha_`). An increasing list
+        of numbers is searched in the same way.
+    n_representatives : int, default=4
+        How many α are to represent the list; fewer where no more of the subspaces differ.
+    background_weights : array-like of shape (n_backgrounds,), default=None
+        Weight of each background's covariance, scaled to sum 1. None means equal weights, however many rows each
+        background has.
+    target_label : object, default=None
+        With a label here, ``fit(X, y)`` takes the rows with this label as target and the rows of each other label as
+        one background, in sorted order.
+    solver : {"auto", "dense", "reduced", "lanczos", "lobpcg"}, default="auto"
+        How the eigenproblem is solved; all give the same answer where they apply. See
+        `standout.pencil.choose_solver` for the rule.
+    random_state : int, RandomState instance or None, default=None
+        Start of the iterative solvers, whose answer depends on it by rounding only. None is a fixed start too.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        The directions, orthonormal rows: ``(X - mean_) @ components_.T`` are the scores.
+    patterns_ : ndarray of shape (n_components, n_features)
+        The same, as the components are orthonormal.
+    eigenvalues_ : ndarray of shape (n_components,)
+        Difference of the target's and α times the backgrounds' variance along each component, in descending order.
+        Negative where not even one direction varies as much as that.
+    target_variance_ : ndarray of shape (n_components,)
+        Variance of the target's scores.
+    background_variance_ : ndarray of shape (n_backgrounds, n_components)
+        Variance of each background's scores.
+    alpha_ : float
+        The α of `components_`. If it was not given: of the representatives, the one that holds the largest share of the
+        target's variance beyond the share of the backgrounds' variance that it holds.
+    alphas_ : ndarray of shape (n_representatives,)
+        The representatives, in ascending order.
+    candidates_ : ndarray of shape (n_representatives, n_components, n_features)
+        The components of each.
+    mean_ : ndarray of shape (n_features,)
+        Mean of the target.
+    weights_ : ndarray of shape (n_backgrounds,)
+        Weights of the backgrounds, with sum 1.
+    background_labels_ : list
+        Labels of the backgrounds; only with `target_label`.
+    solver_ : str
+        The solver that was used.
+    n_components_, n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during fit; only if all are strings.
+
+    See Also
+    --------
+    DiscriminativePCA : The ratio of variances, without α.
+    standout.selection.alpha_path : All components along α.
+
+    Notes
+    -----
+    Unlike a ratio, a difference of variances depends on the units of the features. Bring them to one scale, target and
+    backgrounds alike (see `standout.make_pipeline`).
+
+    With α equal to the leading eigenvalue of `DiscriminativePCA` without shrinkage, the leading direction is the same
+    (Theorem 2 of [2]_); no larger α has a positive eigenvalue.
+
+    References
+    ----------
+    .. [1] A. Abid, M. J. Zhang, V. K. Bagaria, J. Zou, "Exploring patterns enriched in a dataset with contrastive
+       principal component analysis", Nature Communications 9, 2134, 2018.
+    .. [2] J. Chen, G. Wang, G. B. Giannakis, "Nonlinear Dimensionality Reduction for Discriminative Analytics of
+       Multiple Datasets", IEEE Transactions on Signal Processing 67(3), 2019.
+
+    Examples
+    --------
+    Both datasets vary most along the first feature; the target alone varies along the last.
+
+    >>> import numpy as np
+    >>> from standout import ContrastivePCA
+    >>> rng = np.random.default_rng(0)
+    >>> background = rng.normal(size=(500, 4)) * [10, 1, 1, 1]
+    >>> target = rng.normal(size=(500, 4)) * [10, 1, 1, 3]
+    >>> cpca = ContrastivePCA(n_components=1, alpha=2.0).fit(target, background=background)
+    >>> np.argmax(np.abs(cpca.components_))
+    np.int64(3)
+    >>> cpca = ContrastivePCA(n_components=1).fit(target, background=background)
+    >>> np.abs(cpca.candidates_[:, 0]).argmax(axis=1)  # from PCA to what the background has least of
+    array([0, 3, 3, 1])
+    >>> np.argmax(np.abs(cpca.components_))
+    np.int64(3)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        alpha: Any = "auto",
+        n_representatives: int = 4,
+        background_weights: Any = None,
+        target_label: Any = None,
+        solver: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.alpha = alpha
+        self.n_representatives = n_representatives
+        self.background_weights = background_weights
+        self.target_label = target_label
+        self.solver = solver
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, background: Any = None) -> ContrastivePCA:
+        """Find the components of the target X against the backgrounds.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, or iterator of such, of shape (n_samples, n_features)
+            The target; with `target_label`, the rows of all datasets. An iterator gives one batch of rows after the
+            other, and is read once.
+        y : array-like of shape (n_samples,), default=None
+            Label of each row, with `target_label`; otherwise ignored.
+        background : dataset, or list or tuple of datasets, default=None
+            One background, or several, each in any form that X may have. None means PCA of the target.
+
+        Returns
+        -------
+        ContrastivePCA
+            The fitted estimator itself.
+        """
+        alphas = alphas_to_try(self.alpha, self.n_representatives)
+        solver = check_solver(self.solver, without=("root",))
+        datasets, columns = self._datasets(X, y, background)
+        weights = check_weights(self.background_weights, len(datasets) - 1)
+        seed = self._seed()
+
+        def answer(moments: list[Moments], solver: str) -> ContrastiveFit:
+            target, *backgrounds = moments
+            n_directions = sum(dataset.count - 1 for dataset in moments)
+            n_components = check_n_components(self.n_components, target.n_features, n_directions)
+            choice = choose_alpha(
+                lambda alpha: contrast.contrastive(target, backgrounds, weights, alpha),
+                target,
+                backgrounds,
+                weights,
+                alphas,
+                n_components=n_components,
+                n_representatives=self.n_representatives,
+                solver=solver,
+                seed=seed,
+            )
+            return ContrastiveFit(target, backgrounds, weights, choice.solution, choice)
+
+        fit = fit_linear(
+            datasets,
+            answer,
+            n_components=self.n_components if isinstance(self.n_components, int | np.integer) else 1,
+            solver=solver,
+            roots=False,
+        )
+        self._finish_batches(datasets, columns, fit.target.n_features)
+        self._keep_linear(fit)
+        self.alphas_ = fit.choice.alphas
+        self.alpha_ = fit.choice.alpha
+        self.candidates_ = np.array([solution.vectors.T for solution in fit.choice.solutions])
+        return self
+
+
+def alphas_to_try(alpha: Any, n_representatives: Any) -> Float:
+    """Check α and how many are to represent the list, and give the list; one number is a list of its own."""
+    given = check_alpha(alpha)
+    if isinstance(given, float):
+        check_n_representatives(n_representatives, n_representatives)
+        return np.array([given])
+    alphas = ALPHAS if given is None else given
+    check_n_representatives(n_representatives, len(alphas))
+    return alphas

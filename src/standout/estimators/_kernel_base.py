@@ -1,0 +1,214 @@
+"""What the kernel estimators share: the kernel, the coordinates, and the moments of these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from standout._arrays import Array, Float, double, is_sparse, weighted_sum
+from standout._validation import (
+    as_rows,
+    check_approximation,
+    check_kernel_list,
+    check_kernel_numbers,
+    check_kernel_weights,
+    check_n_components,
+    check_precomputed,
+    check_rank,
+    check_same_columns,
+    check_single_kernel,
+    check_tolerance,
+    check_weights,
+    column_names,
+    reject_batches,
+    require_finite,
+)
+from standout.estimators._base import BackgroundTransformer
+from standout.estimators._coordinates import Coordinates, gather_coordinates, n_directions, scores_of, with_first_rows
+from standout.features import (
+    FeatureMap,
+    Kernel,
+    PrecomputedKernel,
+    SumKernel,
+    choose_approximation,
+    chosen_landmarks,
+    exact_coordinates,
+    fourier_features,
+    given_landmarks,
+    resolve_kernel,
+)
+from standout.features._exact import BOUNDED_TOL
+from standout.moments import Moments
+from standout.selection._kernel_weights import learn_kernel_weights
+
+DEFAULT_RANK = 500
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """All datasets in kernel coordinates.
+
+    Attributes
+    ----------
+    found : Coordinates
+    moments : list of Moments
+        Of the coordinates: the target's, then the backgrounds'.
+    weights : ndarray of shape (n_backgrounds,)
+        Equal ones where a rule is to choose them.
+    kernel_weights : ndarray of shape (n_kernels,)
+    residual : float
+        Share of the kernel's trace that the coordinates leave out.
+    """
+
+    found: Coordinates
+    moments: list[Moments]
+    weights: Float
+    kernel_weights: Float
+    residual: float
+
+    def signs(self, vectors: Float) -> Float:
+        """Give the signs for which the target's mean has the larger score, the backgrounds' the smaller one.
+
+        The sign of the linear methods, that of the largest entry, would depend on the order of the landmarks.
+        """
+        target, *backgrounds = self.moments
+        if not backgrounds:
+            return np.ones(vectors.shape[1])
+        step = target.mean - sum(w * part.mean for w, part in zip(self.weights, backgrounds, strict=True))
+        return np.where(weighted_sum(step, vectors) < 0, -1.0, 1.0)
+
+
+class KernelTransformer(BackgroundTransformer):
+    """A transformer whose components are directions in the feature space of a kernel."""
+
+    n_components: Any
+    kernel: Any
+    gamma: float | None
+    degree: float
+    coef0: float
+    kernel_params: dict[str, Any] | None
+    background_weights: Any
+    rank: int | None
+    tol: float | None
+    approximation: Any
+    kernel_weights: Any
+    feature_map_: FeatureMap
+    feature_mean_: Float
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn what the estimator takes and gives."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return tags
+
+    def _gather(
+        self, X: Any, y: Any, background: Any, weights: Any, rng: np.random.Generator, *, kernel_rows: bool
+    ) -> Gathered:
+        """Check everything, choose the coordinates, and gather their moments.
+
+        `kernel_rows` tells whether the centred kernel rows may serve as coordinates, whose inner products are not those
+        of the kernel.
+        """
+        tol = check_tolerance(self.tol)
+        check_kernel_numbers(self.gamma, self.degree, self.coef0)
+        check_approximation(self.approximation)
+        check_rank(self.rank)
+        datasets, columns = self._datasets(X, y, background)
+        require_finite(datasets)
+        weights = check_weights(weights, len(datasets) - 1)
+        datasets, some = with_first_rows(datasets)
+        kernel, kernel_weights = self._resolve(datasets, some, weights, rng)
+        found = self._coordinates(kernel, datasets, some, y, tol, rng, kernel_rows)
+        check_n_components(self.n_components, self.n_components, n_directions(found.mapping, datasets))
+        moments, residual = gather_coordinates(kernel, found)
+        self._finish_batches(datasets, columns, some.shape[1])
+        return Gathered(found, moments, weights, kernel_weights, residual)
+
+    def _keep_coordinates(self, gathered: Gathered) -> None:
+        """Keep how rows become coordinates."""
+        self.feature_map_ = gathered.found.mapping
+        self.feature_mean_ = gathered.moments[0].mean
+        self.residual_ = gathered.residual
+        self.kernel_weights_ = gathered.kernel_weights
+        self.approximation_ = gathered.found.approximation
+
+    def _resolve(
+        self, datasets: list[Any], some: Any, weights: Float, rng: np.random.Generator
+    ) -> tuple[Kernel, Float]:
+        """Fix the kernel's parameters, and learn the weights of several kernels if asked to."""
+        options: dict[str, Any] = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        options["origin"] = None if is_sparse(some) else np.mean(double(some[:1000]), axis=0)
+        if not isinstance(self.kernel, list):
+            check_single_kernel(self.kernel_weights, self.kernel_params)
+            name, params = self.kernel if isinstance(self.kernel, tuple) else (self.kernel, self.kernel_params)
+            return resolve_kernel(name, kernel_params=params, **options), np.ones(1)
+        check_kernel_list(self.kernel)
+        pairs = [kernel if isinstance(kernel, tuple) else (kernel, {}) for kernel in self.kernel]
+        kernels = tuple(resolve_kernel(name, kernel_params=params, **options) for name, params in pairs)
+        given = check_kernel_weights(self.kernel_weights, len(kernels))
+        if given is None:
+            reject_batches(datasets, self.approximation)
+            given = learn_kernel_weights(kernels, datasets, weights, rng)
+        return SumKernel(kernels, given), given
+
+    def _coordinates(
+        self,
+        kernel: Kernel,
+        datasets: list[Any],
+        some: Any,
+        y: Any,
+        tol: float | None,
+        rng: np.random.Generator,
+        kernel_rows: bool,
+    ) -> Coordinates:
+        """Choose the coordinates."""
+        approximation = self.approximation
+        precomputed = isinstance(kernel, PrecomputedKernel)
+        if precomputed:
+            reject_batches(datasets, approximation)
+            n_rows = sum(dataset.shape[0] for dataset in datasets)
+            check_precomputed([dataset.shape[1] for dataset in datasets], n_rows, approximation)
+        if not isinstance(approximation, str):
+            landmarks = as_rows(approximation, "the landmarks", min_rows=1, finite=True)
+            names, target_names = column_names(approximation), getattr(self, "feature_names_in_", None)
+            check_same_columns(
+                landmarks.shape[1],
+                names,
+                "the array of landmarks",
+                some.shape[1],
+                None if target_names is None else list(target_names),
+                "the target",
+            )
+            return Coordinates(given_landmarks(kernel, landmarks), datasets, "landmarks")
+        if approximation == "fourier":
+            features = fourier_features(kernel, some.shape[1], self.rank or DEFAULT_RANK, rng)
+            return Coordinates(features, datasets, "fourier")
+        reject_batches(datasets, approximation)
+        n_rows = sum(dataset.shape[0] for dataset in datasets)
+        check_rank(self.rank, n_rows)
+        if approximation == "auto":
+            approximation = "exact" if precomputed else choose_approximation(n_rows)
+        if approximation == "exact":
+            order = self._column_order(y, n_rows)
+            mapping, parts, residual = exact_coordinates(
+                kernel, datasets, order, tol, self.rank, kernel_rows=kernel_rows
+            )
+            return Coordinates(mapping, parts, "exact", residual)
+        rank = min(self.rank or DEFAULT_RANK, n_rows)
+        return Coordinates(chosen_landmarks(kernel, datasets, rank, tol or BOUNDED_TOL, rng), datasets, "pivoted")
+
+    def _column_order(self, y: Any, n_rows: int) -> npt.NDArray[np.intp]:
+        """Give the columns of a precomputed kernel that belong to the rows of the datasets, in their order."""
+        if self.target_label is None:
+            return np.arange(n_rows)
+        labels = np.asarray(y)
+        return np.concatenate(
+            [np.flatnonzero(labels == label) for label in (self.target_label, *self.background_labels_)]
+        )
+
+    def _project(self, rows: Any) -> Array:
+        scores = scores_of(self.feature_map_, rows, self.feature_mean_, self.components_.T)
+        return scores.astype(np.float32) if rows.dtype == np.float32 else scores

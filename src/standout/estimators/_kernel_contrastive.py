@@ -1,0 +1,200 @@
+"""Kernel contrastive PCA for one or several backgrounds, as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from standout import contrast
+from standout.estimators._contrastive import alphas_to_try
+from standout.estimators._kernel_base import KernelTransformer
+from standout.selection._alpha import choose_alpha
+
+# Up to this many coordinates LAPACK finds the leading vectors as fast as iterations do.
+DENSE_COORDINATES = 500
+
+
+class KernelContrastivePCA(KernelTransformer):
+    """In which nonlinear views does the target vary more than α times the backgrounds?
+
+    Contrastive PCA [1]_ in the feature space of a kernel, for one or several backgrounds: the orthonormal directions u
+    of that space with the largest ``uᵀ(Cxx - α Σ ωₖ Cₖ)u`` (KcPCA, a baseline of [2]_). Kernel PCA for no background,
+    or for α = 0. New rows can be projected, and large data are handled through landmarks.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of components.
+    alpha : float, array-like or "auto", default="auto"
+        How much the backgrounds count: a number, or a list to find representatives of, as in `ContrastivePCA`. "auto"
+        is 0 and 40 values from 1e-3 to 1e3.
+    n_representatives : int, default=4
+        How many α are to represent the list; fewer where no more of the subspaces differ.
+    kernel : str, callable, or list of such, default="rbf"
+        The kernel, or several to be summed, as in `KernelDiscriminativePCA`. It must be positive semidefinite.
+    gamma : float, default=None
+        Parameter of "rbf", "poly", "laplacian", "sigmoid" and "chi2"; None means scikit-learn's default, which is
+        1 for "chi2" and ``1 / n_features`` for the rest.
+    degree : float, default=3
+        Degree of the polynomial kernels.
+    coef0 : float, default=1
+        Constant of the polynomial and sigmoid kernels.
+    kernel_params : dict, default=None
+        Other parameters of the kernel, such as ``{"bandwidth": 5.0}`` for "gaussian" or those of a callable.
+    background_weights : array-like of shape (n_backgrounds,), default=None
+        Weight of each background, scaled to sum 1. None means equal weights.
+    target_label : object, default=None
+        With a label here, ``fit(X, y)`` takes the rows with this label as target and the rows of each other label as
+        one background, in sorted order.
+    rank : int, default=None
+        Number of coordinates, as in `KernelDiscriminativePCA`.
+    tol : float, default=None
+        Relative tolerance up to which the kernel matrix is factorised, as in `KernelDiscriminativePCA`.
+    approximation : {"auto", "exact", "pivoted", "fourier"} or array of shape (r, n_features), default="auto"
+        How rows become coordinates, as in `KernelDiscriminativePCA`.
+    kernel_weights : array-like of shape (n_kernels,), "learn" or None, default=None
+        Weights of a list of kernels, as in `KernelDiscriminativePCA` ("learn" judges by its ratio of variances).
+    random_state : int, RandomState instance or None, default=None
+        Seed of random landmarks, features and splits. None is a fixed seed too: equal input gives equal output.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_coordinates)
+        The components in the coordinates of `feature_map_`: orthonormal rows. The target's mean has the larger score,
+        the backgrounds' the smaller one.
+    eigenvalues_ : ndarray of shape (n_components,)
+        Difference of the target's and α times the backgrounds' variance along each component, in descending order.
+    target_variance_ : ndarray of shape (n_components,)
+        Variance of the target's scores.
+    background_variance_ : ndarray of shape (n_backgrounds, n_components)
+        Variance of each background's scores.
+    alpha_ : float
+        The α of `components_`. If it was not given: of the representatives, the one that holds the largest share of the
+        target's variance beyond the share of the backgrounds' variance that it holds.
+    alphas_ : ndarray of shape (n_representatives,)
+        The representatives, in ascending order.
+    candidates_ : ndarray of shape (n_representatives, n_components, n_coordinates)
+        The components of each.
+    feature_map_ : FeatureMap
+        The map from rows to coordinates.
+    feature_mean_ : ndarray of shape (n_coordinates,)
+        Mean of the target's coordinates, which is taken off all rows before projecting.
+    residual_ : float
+        Share of the kernel's trace that the coordinates leave out; NaN for random Fourier features.
+    kernel_weights_ : ndarray of shape (n_kernels,)
+        Weights of the kernels.
+    weights_ : ndarray of shape (n_backgrounds,)
+        Weights of the backgrounds, with sum 1.
+    approximation_ : str
+        The kind of coordinates used: "exact", "pivoted", "landmarks" or "fourier".
+    background_labels_ : list
+        Labels of the backgrounds; only with `target_label`.
+    solver_ : str
+        The solver that was used.
+    n_components_, n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during fit; only if all are strings.
+
+    See Also
+    --------
+    KernelDiscriminativePCA : The ratio of variances, without α.
+    ContrastivePCA : The linear method.
+
+    References
+    ----------
+    .. [1] A. Abid, M. J. Zhang, V. K. Bagaria, J. Zou, "Exploring patterns enriched in a dataset with contrastive
+       principal component analysis", Nature Communications 9, 2134, 2018.
+    .. [2] J. Chen, G. Wang, G. B. Giannakis, "Nonlinear Dimensionality Reduction for Discriminative Analytics of
+       Multiple Datasets", IEEE Transactions on Signal Processing 67(3), 2019.
+
+    Examples
+    --------
+    >>> from standout import KernelContrastivePCA
+    >>> from standout.datasets import make_circles_one_background
+    >>> data = make_circles_one_background()
+    >>> kcpca = KernelContrastivePCA(kernel="homogeneous_polynomial", degree=2, alpha=2.0)
+    >>> kcpca.fit_transform(data.target, background=data.backgrounds).shape
+    (300, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        alpha: Any = "auto",
+        n_representatives: int = 4,
+        kernel: Any = "rbf",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        background_weights: Any = None,
+        target_label: Any = None,
+        rank: int | None = None,
+        tol: float | None = None,
+        approximation: Any = "auto",
+        kernel_weights: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.alpha = alpha
+        self.n_representatives = n_representatives
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.background_weights = background_weights
+        self.target_label = target_label
+        self.rank = rank
+        self.tol = tol
+        self.approximation = approximation
+        self.kernel_weights = kernel_weights
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, background: Any = None) -> KernelContrastivePCA:
+        """Find the components of the target X against the backgrounds.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, or iterator of such, of shape (n_samples, n_features)
+            The target; with `target_label`, the rows of all datasets. Iterators of batches need coordinates that do not
+            depend on the rows: ``approximation="fourier"`` or landmarks.
+        y : array-like of shape (n_samples,), default=None
+            Label of each row, with `target_label`; otherwise ignored.
+        background : dataset, or list or tuple of datasets, default=None
+            One background, or several, each in any form that X may have. None means kernel PCA of the target.
+
+        Returns
+        -------
+        KernelContrastivePCA
+            The fitted estimator itself.
+        """
+        alphas = alphas_to_try(self.alpha, self.n_representatives)
+        seed = self._seed()
+        gathered = self._gather(
+            X, y, background, self.background_weights, np.random.default_rng(seed), kernel_rows=False
+        )
+        (target, *backgrounds), weights = gathered.moments, gathered.weights
+        iterative = target.n_features > DENSE_COORDINATES and 10 * self.n_components <= target.n_features
+        choice = choose_alpha(
+            lambda alpha: contrast.contrastive(target, backgrounds, weights, alpha),
+            target,
+            backgrounds,
+            weights,
+            alphas,
+            n_components=self.n_components,
+            n_representatives=self.n_representatives,
+            solver="lanczos" if iterative else "dense",
+            seed=seed,
+        )
+        candidates = [solution.vectors * gathered.signs(solution.vectors) for solution in choice.solutions]
+
+        self._keep(choice.solution, target, backgrounds, weights)
+        self._keep_coordinates(gathered)
+        self.components_ = np.ascontiguousarray(candidates[choice.chosen].T)
+        self.alphas_ = choice.alphas
+        self.alpha_ = choice.alpha
+        self.candidates_ = np.array([vectors.T for vectors in candidates])
+        return self

@@ -1,0 +1,146 @@
+"""How large a ratio is by chance alone, for Gaussian rows: a formula, and the test that uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import optimize, special
+
+from standout import contrast
+from standout._arrays import Float
+from standout._validation import check_background_degrees, check_n_components, reject_singular_background
+from standout.moments import Moments
+from standout.pencil import solve
+from standout.selection._tracy_widom import survival, upper_quantile
+from standout.selection._verdict import ComponentTest, concluded
+
+# How many times more ratios are asked for where nobody has said how many, and all so far are significant.
+GROWTH = 4
+
+
+def analytic_test(
+    target: Moments,
+    backgrounds: Sequence[Moments],
+    weights: Float,
+    *,
+    n_components: int | None = None,
+    level: float = 0.05,
+) -> ComponentTest:
+    """How many components of these moments are more than chance, if the rows are Gaussian?
+
+    Parameters
+    ----------
+    target : Moments
+    backgrounds : sequence of Moments
+    weights : ndarray of shape (n_backgrounds,)
+        Non-negative, with sum 1.
+    n_components : int or None, default=None
+        How many to test; None means until the first that is not significant.
+    level : float, default=0.05
+
+    Returns
+    -------
+    ComponentTest
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.moments import gather
+    >>> from standout.selection._analytic import analytic_test
+    >>> rng = np.random.default_rng(0)
+    >>> target, background = gather(rng.normal(size=(200, 5)) * [1, 1, 1, 1, 3]), gather(rng.normal(size=(300, 5)))
+    >>> analytic_test(target, [background], np.ones(1)).n_significant
+    1
+    """
+    n_features, n_target = target.n_features, target.count - 1
+    used = weights > 0.0
+    counts = np.array([background.count for background in backgrounds], dtype=np.float64)[used]
+    check_background_degrees(int(np.sum(counts - 1.0)), n_features)
+    limit = min(n_features, n_target)
+    wanted = check_n_components(1 if n_components is None else n_components, n_features, limit)
+    problem = contrast.discriminative(target, backgrounds, weights, np.zeros(len(backgrounds)))
+    scales = weights[used] * target.count / counts
+    quantile = upper_quantile(level)
+    p_values: list[float] = []
+    edges: list[float] = []
+    while True:
+        solution = solve(problem, wanted)
+        reject_singular_background(solution.n_absent > 0)
+        # Directions that no dataset has, as of equal or constant columns, are no part of the problem.
+        n_features = solution.rank or n_features
+        limit = min(limit, n_features) if n_components is None else wanted
+        for k in range(len(p_values), wanted):
+            # With k real components of ever larger ratio, the next ratios become those of a target with k fewer columns
+            # and k fewer rows: the k columns' part in the others is regressed away. Smaller ratios of the real ones
+            # make the next smaller as well: given the backgrounds, every ratio grows with the target's covariance. So
+            # the limit is the worst case, and the test of the (k+1)-th holds its level whatever the first k are.
+            centre, spread = chance_law(n_features - k, n_target - k, counts - 1.0, scales)
+            ratio = float(solution.values[k])
+            p_values.append(survival((np.log(ratio) - centre) / spread) if ratio > 0.0 else 1.0)
+            edges.append(float(np.exp(centre + spread * quantile)))
+            if n_components is None and p_values[-1] > level:
+                limit = k + 1
+                break
+        if len(p_values) == limit:
+            return concluded(solution.values[:limit], p_values, edges, "analytic", level)
+        wanted = min(GROWTH * wanted, limit)
+
+
+def chance_law(n_features: int, n_target: int, degrees: Float, scales: Float) -> tuple[float, float]:
+    """Where does the largest root of ``S u = λ Σ aₖ Sₖ u`` lie, if all scatters come from one Gaussian covariance?
+
+    ``(log λ - centre) / spread`` then follows the Tracy-Widom law of order 1, to second order in the number of columns.
+    For one background, or weights in proportion to rows, these are the centre and spread of Johnstone (2008).
+
+    Parameters
+    ----------
+    n_features, n_target : int
+        Columns, and degrees of freedom (rows less one) of the target's scatter S.
+    degrees, scales : ndarray of shape (n_backgrounds,)
+        Degrees of freedom of the backgrounds' scatters, more than `n_features` together, and their factors a.
+
+    Returns
+    -------
+    centre, spread : float
+
+    Notes
+    -----
+    For λ beyond all roots, ``λ Σ aₖ Sₖ - S`` is positive definite, and a sum of independent terms of rank one. The
+    trace x of its inverse then solves ``p/x + n/(1 - x) = Σ νₖ bₖ / (1 + bₖ x)`` with ``bₖ = λ aₖ``, up to fluctuations
+    that vanish. With ``y = λ x`` and ``R(y) = Σ νₖ aₖ y / (1 + aₖ y)`` this reads ``λ = y (n + R - p) / (R - p)``. The
+    roots end where this λ is smallest. Its curvature there says how their density goes to zero, like a square root, and
+    that is the scale of the fluctuations. With p - 1/2, n - 1/2 and Σ νₖ - 1/2 for p, n and Σ νₖ the result for one
+    background is Johnstone's formula, his correction of second order included.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.selection._analytic import chance_law
+    >>> centre, spread = chance_law(20, 300, np.array([200.0]), np.array([300 / 200]))
+    >>> round(float(np.exp(centre)), 3), round(spread, 4)
+    (2.395, 0.0629)
+    """
+    p, n = n_features - 0.5, n_target - 0.5
+    freedom = degrees * (1.0 - 0.5 / np.sum(degrees))
+
+    def parts(log_y: float) -> tuple[float, float, float]:
+        """R and its first two derivatives by log y."""
+        shares = special.expit(log_y + np.log(scales))
+        slopes = freedom * shares * (1.0 - shares)
+        return float(np.sum(freedom * shares)), float(np.sum(slopes)), float(np.sum(slopes * (1.0 - 2.0 * shares)))
+
+    def slope(log_y: float) -> float:
+        """The derivative of log λ by log y, times (R - p)(n + R - p). It grows with y where R > p: one root."""
+        r, first, _ = parts(log_y)
+        return (r - p) * (n + r - p) - n * first
+
+    far = 40.0  # exp(-40) is nothing beside any number of rows
+    lowest, highest = -np.log(np.max(scales)) - far, -np.log(np.min(scales)) + far
+    lowest = optimize.brentq(lambda log_y: parts(log_y)[0] - p, lowest, highest)
+    log_y = optimize.brentq(slope, lowest, highest)
+    r, first, second = parts(log_y)
+    beyond, whole = r - p, n + r - p
+    centre = log_y + np.log(whole / beyond)
+    curvature = second / whole - (first / whole) ** 2 - second / beyond + (first / beyond) ** 2
+    return float(centre), float(np.cbrt(curvature / (2.0 * first**2)))

@@ -1,0 +1,105 @@
+"""Whether scores show more than one group, told without labels by how well a split into two explains them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import pi, sqrt
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from standout._arrays import Float
+
+# A view is taken to show groups where its p-value, times the number of views looked at, is below this.
+LEVEL = 0.05
+# Neither side of a split may have fewer than this share of the rows: a few far-off rows are not a group.
+LEAST_SIDE = 0.05
+# Rows whose scores are looked at, at most: more would not change the choice.
+MOST_ROWS = 50_000
+
+# Of a Gaussian score, the best split into two explains this share of the variance, with this spread over sqrt(n).
+ONE_GROUP = 2.0 / pi
+ONE_GROUP_SPREAD = 2.0 * sqrt(2.0 / pi) * sqrt(1.0 - 3.0 / pi)
+# Of two equal Gaussian groups two standard deviations apart, where a second mode begins, it explains this share.
+TWO_MODES = float((2.0 * stats.norm.pdf(1.0) + 2.0 * stats.norm.cdf(1.0) - 1.0) ** 2 / 2.0)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupSearch:
+    """How clearly each of several views shows more than one group.
+
+    Attributes
+    ----------
+    parameters : ndarray of shape (g,)
+        The value of the parameter (shrinkage or ε) of each view.
+    split_shares : ndarray of shape (g,)
+        Share of the first score's variance that the best split of its rows into two groups explains: about 0.64 for one
+        Gaussian group, 0.68 for two of equal size two standard deviations apart, 1 for two points. It is ``1 - 1/r``
+        with r the scatter ratio (`standout.metrics.scatter_ratio`) of that split.
+    p_values : ndarray of shape (g,)
+        Chance of a share as large for one Gaussian group, for each view by itself.
+    chosen : int or None
+        The view with the largest share; None where that is no sign of groups.
+    """
+
+    parameters: Float
+    split_shares: Float
+    p_values: Float
+    chosen: int | None
+
+    @property
+    def verdict(self) -> str:
+        """What was found, in words."""
+        best = int(np.argmax(self.split_shares))
+        return (
+            f"of {len(self.parameters)} views, the one at {self.parameters[best]:.3g} shows groups best; a split into "
+            f"two explains {self.split_shares[best]:.2f} of its first score's variance, where one Gaussian group has "
+            f"{ONE_GROUP:.2f} and groups with a mode each have {TWO_MODES:.2f} or more"
+        )
+
+
+def rows_to_look_at(n_rows: int, seed: int) -> slice | npt.NDArray[np.intp]:
+    """Choose the rows whose scores are looked at: all, or a random sample of many."""
+    if n_rows <= MOST_ROWS:
+        return slice(None)
+    return np.sort(np.random.default_rng(seed).choice(n_rows, MOST_ROWS, replace=False))
+
+
+def search_groups(parameters: Float, scores: Float) -> GroupSearch:
+    """Find the view whose first score shows more than one group most clearly.
+
+    A view counts if its share could not come from one Gaussian group, by p-values times the number of views, and is at
+    least that of two groups with a mode each. Scores of one group with heavy tails or a skew have smaller shares than a
+    Gaussian one, or hardly larger ones, and do not pass. Evenly spread scores, such as those of a gradient, do.
+
+    Parameters
+    ----------
+    parameters : ndarray of shape (g,)
+    scores : ndarray of shape (n_rows, g)
+        The first score of each view.
+    """
+    shares = split_share(scores)
+    n_rows = len(scores)
+    excess = shares - ONE_GROUP - 1.0 / n_rows
+    p_values = stats.norm.sf(excess * sqrt(n_rows) / ONE_GROUP_SPREAD)
+    best = int(np.argmax(shares))
+    found = p_values[best] * len(shares) < LEVEL and shares[best] >= TWO_MODES
+    return GroupSearch(parameters, shares, p_values, best if found else None)
+
+
+def split_share(scores: Float) -> Float:
+    """Give the share of each column's variance that the best split of its rows into two explains."""
+    n_rows = len(scores)
+    ordered = np.sort(scores, axis=0)
+    ordered -= ordered.mean(axis=0)
+    left = np.arange(1, n_rows)
+    allowed = np.minimum(left, n_rows - left) >= LEAST_SIDE * n_rows
+    left = left[allowed, np.newaxis]
+    # With sums of centred scores S on one side of k rows and -S on the other, the means' variance is S² / (k (n - k)).
+    between = np.cumsum(ordered, axis=0)[:-1][allowed] ** 2 / (left * (n_rows - left))
+    total = np.mean(ordered**2, axis=0)
+    # Scores that are equal but for rounding have no groups, whatever the rounding looks like.
+    flat = np.sqrt(total) <= 1e-12 * np.max(np.abs(scores), axis=0)
+    shares: Float = np.max(between, axis=0, initial=0.0) / np.where(flat, 1.0, total)
+    return np.where(flat, 0.0, shares)

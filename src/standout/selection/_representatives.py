@@ -1,0 +1,141 @@
+"""A few subspaces that stand for many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg
+
+from standout._arrays import Float, product, self_product
+from standout._validation import check_n_representatives, check_spanning, check_subspaces
+
+Indices = npt.NDArray[np.intp]
+
+# Subspaces are the same where their affinity misses 1 by no more than this: angles of about a millionth.
+SAME = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Representatives:
+    """Which subspaces stand for the others, and for which.
+
+    Attributes
+    ----------
+    indices : ndarray of shape (r,)
+        Positions of the representatives among the subspaces, ascending.
+    labels : ndarray of shape (g,)
+        Cluster of each subspace: ``labels[i] == j`` says that ``indices[j]`` stands for subspace i.
+    """
+
+    indices: Indices
+    labels: Indices
+
+    @property
+    def sizes(self) -> Indices:
+        """How many subspaces each one stands for, itself among them."""
+        return np.bincount(self.labels, minlength=len(self.indices))
+
+
+def representatives(subspaces: Any, n_representatives: int) -> Representatives:
+    """Which few of these subspaces show all there is to see?
+
+    Many settings of a parameter give few different views. The affinity of two subspaces is the product of the cosines
+    of their principal angles: 1 where they are the same, 0 where one has a direction orthogonal to all of the other.
+    Spectral clustering of the affinities finds groups of similar subspaces, and of each group the one with the
+    largest sum of affinities to its members is returned. Subspaces that are the same are never told apart, so there
+    may be fewer representatives than asked for.
+
+    Parameters
+    ----------
+    subspaces : array-like of shape (g, d, n_features)
+        Components as rows, such as one ``components_`` per setting. They need not be orthonormal.
+    n_representatives : int
+        The most representatives, at most g.
+
+    Returns
+    -------
+    Representatives
+
+    Notes
+    -----
+    The groups are read off the leading eigenvectors of the normalised affinities by a pivoted QR decomposition
+    (A. Damle, V. Minden, L. Ying, *Simple, direct and efficient multi-way spectral clustering*, 2019), which needs no
+    random start. scikit-learn's ``SpectralClustering`` has it, too, but finds the eigenvectors by iterations from a
+    random start, and warns of views without any affinity, which are no reason for concern here.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.selection import representatives
+    >>> angles = np.radians([0, 2, 4, 88, 90])
+    >>> lines = np.column_stack([np.cos(angles), np.sin(angles)])[:, np.newaxis, :]
+    >>> few = representatives(lines, 2)
+    >>> few.indices, few.labels
+    (array([1, 3]), array([0, 0, 0, 1, 1]))
+    """
+    rows = check_subspaces(subspaces)
+    n_representatives = check_n_representatives(n_representatives, len(rows))
+    affinities = _affinities(_orthonormal(rows))
+    first = _first_of_same(affinities)
+    distinct = np.unique(first)
+    labels = np.searchsorted(distinct, first)
+    if len(distinct) > n_representatives:
+        labels = _clusters(affinities[np.ix_(distinct, distinct)], n_representatives)[labels]
+    return _medoids(affinities, labels)
+
+
+def _orthonormal(subspaces: Float) -> Float:
+    """Give an orthonormal basis of each subspace, as rows."""
+    lengths = np.linalg.norm(subspaces, axis=2, keepdims=True)
+    unit = subspaces / np.where(lengths > 0, lengths, 1.0)
+    bases, triangles = np.linalg.qr(np.swapaxes(unit, 1, 2))
+    check_spanning(np.abs(np.diagonal(triangles, axis1=1, axis2=2)).min(axis=1))
+    return np.ascontiguousarray(np.swapaxes(bases, 1, 2))
+
+
+def _affinities(bases: Float) -> Float:
+    """Multiply the cosines of the principal angles of every two subspaces."""
+    g, d, n_features = bases.shape
+    gram = self_product(bases.reshape(g * d, n_features).T).reshape(g, d, g, d)
+    affinities: Float = np.abs(np.linalg.det(gram.transpose(0, 2, 1, 3)))
+    return np.clip((affinities + affinities.T) / 2.0, 0.0, 1.0)
+
+
+def _first_of_same(affinities: Float) -> Indices:
+    """For each subspace, the first one that is the same."""
+    first = np.arange(len(affinities))
+    for i in range(len(affinities)):
+        if first[i] == i:
+            same = (affinities[i] >= 1.0 - SAME) & (first == np.arange(len(affinities)))
+            same[:i] = False
+            first[same] = i
+    return first
+
+
+def _clusters(affinities: Float, n_clusters: int) -> Indices:
+    """Cut a graph of affinities into clusters; some may come out empty."""
+    # No degree is zero: every subspace is its own neighbour.
+    degrees = np.sqrt(affinities.sum(axis=1))
+    size = len(affinities)
+    _, vectors = linalg.eigh(
+        affinities / np.outer(degrees, degrees), subset_by_index=[size - n_clusters, size - 1], check_finite=False
+    )
+    _, pivots = linalg.qr(vectors.T, mode="r", pivoting=True, check_finite=False)
+    left, _, right = linalg.svd(vectors[pivots[:n_clusters]].T, check_finite=False)
+    return np.argmax(np.abs(product(vectors, product(left, right))), axis=1)
+
+
+def _medoids(affinities: Float, labels: Indices) -> Representatives:
+    """Find the most central member of each cluster, and number the clusters by these."""
+    medoids = []
+    for label in np.unique(labels):
+        members = np.flatnonzero(labels == label)
+        sums = affinities[np.ix_(members, members)].sum(axis=1)
+        # Of several that differ by rounding only, the first.
+        medoids.append(members[np.argmax(sums >= sums.max() * (1.0 - SAME))])
+    indices = np.sort(np.array(medoids, dtype=np.intp))
+    order = {labels[index]: number for number, index in enumerate(indices)}
+    return Representatives(indices, np.array([order[label] for label in labels], dtype=np.intp))

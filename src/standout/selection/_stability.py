@@ -1,0 +1,405 @@
+"""Whether other rows from the same source would have given the same components."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_random_state
+
+from standout import contrast
+from standout._arrays import (
+    UNCOPIED_BYTES,
+    Float,
+    Rows,
+    column_slices,
+    dense,
+    double,
+    is_thin,
+    product,
+    row_blocks,
+    self_product,
+    sum_of_squares,
+    weighted_sum,
+)
+from standout._validation import (
+    check_level,
+    check_n_bootstrap,
+    check_n_components,
+    check_shrinkage,
+    check_weights,
+    require_rows,
+)
+from standout.moments import Kind, Moments, RootMoments, RowMoments, ScatterMoments, gather, in_span, ledoit_wolf
+from standout.pencil import Pencil, Solution, solve
+from standout.selection._inputs import gather_all, open_datasets
+from standout.selection._progress import tracked
+
+# How often each row of a dataset was drawn.
+Counts = npt.NDArray[np.intp]
+
+# Which moments and which solver, in the order in which they are tried: QR roots only where matrices lose the digits.
+TALL: tuple[tuple[Kind, str], ...] = (("scatter", "auto"), ("root", "root"))
+WIDE: tuple[tuple[Kind, str], ...] = (("rows", "reduced"),)
+
+
+@dataclass(frozen=True, eq=False)
+class Stability:
+    """How far the components of a fit move when the rows are drawn again.
+
+    Attributes
+    ----------
+    angles : ndarray of shape (n_bootstrap, n_components)
+        Angle in radians, from 0 to π/2, between each filter of a draw and the same filter of the fit on all rows.
+    mean_angle : ndarray of shape (n_components,)
+        Mean of the angles of each component.
+    components : ndarray of shape (n_components, n_features)
+        Filters of the fit on all rows: `components_` of `DiscriminativePCA`.
+    patterns : ndarray of shape (n_components, n_features)
+        Patterns of the fit on all rows: `patterns_`.
+    ratios : ndarray of shape (n_components,)
+        Ratios of the fit on all rows: `eigenvalues_`.
+    components_interval : ndarray of shape (2, n_components, n_features)
+        Lower and upper end of the interval of each loading.
+    patterns_interval : ndarray of shape (2, n_components, n_features)
+        The same for the patterns.
+    ratios_interval : ndarray of shape (2, n_components)
+        The same for the ratios.
+    level : float
+        Share of the draws inside each interval.
+    """
+
+    angles: Float
+    mean_angle: Float
+    components: Float
+    patterns: Float
+    ratios: Float
+    components_interval: Float
+    patterns_interval: Float
+    ratios_interval: Float
+    level: float
+
+
+def stability(
+    X: Any,
+    background: Any,
+    *,
+    n_components: int = 2,
+    background_weights: Any = None,
+    shrinkage: Any = "auto",
+    n_bootstrap: int = 100,
+    level: float = 0.95,
+    random_state: Any = None,
+    progress: bool = False,
+) -> Stability:
+    """Would other rows from the same source have given the same components?
+
+    The bootstrap: the rows of the target and of each background are drawn again with replacement, as many as there are
+    and each dataset by itself; dPCA is fitted on the drawn rows; and each component is compared with the same component
+    of the fit on all rows. A component whose angles are small, and a loading whose interval does not hold zero, do not
+    hang on a few rows.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+        The target. It may be memory-mapped: it is read a block of rows at a time, once for every draw.
+    background : dataset, or list or tuple of datasets
+        One background, or several, each in any form that X may have.
+    n_components : int, default=2
+        Number of components.
+    background_weights : array-like of shape (n_backgrounds,), default=None
+        Weight of each background, as in `DiscriminativePCA`.
+    shrinkage : "auto", float in [0, 1] or None, default="auto"
+        As in `DiscriminativePCA`. "auto" is the Ledoit-Wolf estimate from all rows, kept for all draws.
+    n_bootstrap : int, default=100
+        Number of draws. The ends of a 95 % interval are themselves steadier with 1,000.
+    level : float, default=0.95
+        Share of the draws inside each interval, between 0 and 1.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws. None is a fixed one, too: equal input gives equal output.
+    progress : bool, default=False
+        Show a progress bar on standard error (needs the package rich).
+
+    Returns
+    -------
+    Stability
+
+    See Also
+    --------
+    standout.metrics.principal_angles : Compare the subspaces of two fits, whatever the order of their components.
+
+    Notes
+    -----
+    **Intervals** are percentile intervals: between the (1 - level)/2 and the (1 + level)/2 quantile of the draws. The
+    filters and patterns of a draw are given the sign that brings the filter closer to that of all rows. Draws scatter
+    about the fit on all rows as this does about the truth, and repeat its bias: without shrinkage, and with few rows
+    for the number of columns, the ratios of all rows are too large, and those of the draws are larger still.
+
+    **Ties.** Components are compared number by number. Two with nearly the same ratio change places or mix from draw
+    to draw: their angles are large although the plane of both may be stable.
+
+    **Angles** are those between filters as vectors, and go with the units of the columns as the filters do.
+
+    **Shrinkage is kept** because in drawn rows, many of them there twice or more, it would be underestimated. Sampling
+    noise enters a draw twice, first in the rows and then in drawing them; Ledoit and Wolf's estimate knows of one, and
+    takes the other for structure. For 100 rows of 50 columns it may be 0.4 in the draws instead of 0.6.
+
+    **Singular draws.** Without shrinkage, drawn backgrounds may lack a direction that the target has: its ratio is
+    ``inf`` then, as in `DiscriminativePCA`, and its filter has unit length. Where the drawn rows have fewer directions
+    than there are components, those that are missing count with a right angle and zeros for filter, pattern and ratio.
+
+    **Memory and time.** No drawn copy of a dataset is made: a draw is a count for each row, and blocks of rows go into
+    the moments with their counts as weights. What is kept for the quantiles is 16 bytes x n_bootstrap x n_components x
+    the smaller of n_features and the number of rows. With fewer rows than columns in all, the rows are brought to an
+    orthonormal basis of their span once (two dense copies in float64), and draws never see the columns again.
+
+    Examples
+    --------
+    The target varies along the last feature as the background does not; nothing else stands out.
+
+    >>> import numpy as np
+    >>> from standout.selection import stability
+    >>> rng = np.random.default_rng(0)
+    >>> background = rng.normal(size=(500, 4)) * [10, 1, 1, 1]
+    >>> target = rng.normal(size=(500, 4)) * [10, 1, 1, 3]
+    >>> found = stability(target, background, n_bootstrap=50)
+    >>> np.degrees(found.mean_angle).round()
+    array([ 3., 28.])
+    >>> lower, upper = found.components_interval[:, 0]
+    >>> (lower > 0) | (upper < 0)
+    array([False, False, False,  True])
+    """
+    n_bootstrap, level, share = (
+        check_n_bootstrap(n_bootstrap),
+        check_level(level, "a share of the draws", 0.95),
+        check_shrinkage(shrinkage),
+    )
+    draws = tracked(range(n_bootstrap), n_bootstrap, "drawing rows", progress)
+    datasets = open_datasets(X, background)
+    require_rows(datasets, "every draw")
+    weights = check_weights(background_weights, len(datasets) - 1)
+    seed = 0 if random_state is None else int(check_random_state(random_state).randint(2**31))
+
+    refit, basis = _prepare(datasets, n_components, weights, share, seed)
+    full = refit.solve([np.ones(rows.shape[0], dtype=np.intp) for rows in refit.datasets])
+    check_n_components(n_components, refit.n_columns, 0 if full is None else len(full.values))
+    assert full is not None
+    if full.solver == "root":
+        # What all rows were too ill-conditioned for will not do for some of them.
+        refit = replace(refit, attempts=refit.attempts[-1:])
+
+    angles, ratios, filters, patterns = _fit_draws(refit, full, draws, n_bootstrap)
+    components, looks = _lift(full.vectors.T, basis), _lift(full.patterns.T, basis)
+    # The sign is made for the columns of the data, not for those of a basis.
+    largest = np.take_along_axis(components, np.argmax(np.abs(components), axis=1)[:, np.newaxis], axis=1)
+    signs = np.where(largest < 0, -1.0, 1.0)
+    filters *= signs
+    patterns *= signs
+    return Stability(
+        angles=angles,
+        mean_angle=angles.mean(axis=0),
+        components=components * signs,
+        patterns=looks * signs,
+        ratios=full.values,
+        components_interval=_intervals(filters, basis, level),
+        patterns_interval=_intervals(patterns, basis, level),
+        ratios_interval=_interval_of_ratios(ratios, level),
+        level=level,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Refit:
+    """A fit that can be made again with every row counted as often as it was drawn."""
+
+    datasets: list[Rows]
+    weights: Float
+    shares: Float
+    n_columns: int
+    n_components: int
+    seed: int
+    attempts: tuple[tuple[Kind, str], ...]
+
+    def solve(self, counts: Sequence[Counts]) -> Solution | None:
+        """Solve for as many components as there are directions, or as are wanted; None where no row differs."""
+        solution: Solution | None = None
+        for kind, solver in self.attempts:
+            # A singular matrix may pass for a definite one by a hair. The NaN that it gives is not accurate, either.
+            with np.errstate(invalid="ignore", divide="ignore"):
+                solution = _leading(self._pose(counts, kind), self.n_components, solver, self.seed)
+            if solution is None or (solution.accurate and solution.solver != "root"):
+                break
+        return solution
+
+    def _pose(self, counts: Sequence[Counts], kind: Kind) -> Pencil:
+        target, *backgrounds = (
+            _drawn_moments(rows, times, kind) for rows, times in zip(self.datasets, counts, strict=True)
+        )
+        problem = contrast.discriminative(target, backgrounds, self.weights, self.shares)
+        # The ridge is a share of the variance per column of the data; a basis of their rows has fewer.
+        ridge = problem.b.ridge * (problem.n_features / self.n_columns)
+        return replace(problem, b=replace(problem.b, ridge=ridge))
+
+
+def _prepare(
+    datasets: list[Rows], n_components: int, weights: Float, share: float | None, seed: int
+) -> tuple[_Refit, Float | None]:
+    """Look at all rows once: find the shrinkage, and bring wide data to a basis of their rows."""
+    moments = gather_all(datasets, norms=share is None)
+    n_columns = moments[0].n_features
+    n_components = check_n_components(n_components, n_columns, sum(part.count - 1 for part in moments))
+    shares = np.array([ledoit_wolf(part) if share is None else share for part in moments[1:]])
+    kept = [part for part in moments if isinstance(part, RowMoments)]
+    if len(kept) < len(moments):
+        return _Refit(datasets, weights, shares, n_columns, n_components, seed, TALL), None
+    basis, coordinates = in_span(kept)
+    # Rows of low rank are many for the coordinates that they need.
+    many = sum(len(rows) for rows in coordinates) > 2 * basis.shape[1]
+    return _Refit(coordinates, weights, shares, n_columns, n_components, seed, TALL if many else WIDE), basis
+
+
+def _fit_draws(
+    refit: _Refit, full: Solution, draws: Iterable[int], n_bootstrap: int
+) -> tuple[Float, Float, Float, Float]:
+    """Fit one draw after the other: angles, ratios, and filters and patterns with the signs of the full fit."""
+    size, n_components = full.vectors.shape
+    angles = np.full((n_bootstrap, n_components), np.pi / 2)
+    ratios = np.zeros((n_bootstrap, n_components))
+    filters = np.zeros((n_bootstrap, n_components, size))
+    patterns = np.zeros((n_bootstrap, n_components, size))
+    rng = np.random.default_rng(refit.seed)
+    for number in draws:
+        found = refit.solve([_draw(rng, rows.shape[0]) for rows in refit.datasets])
+        if found is None:
+            continue
+        n_found = len(found.values)
+        turned, signs = _compare(found.vectors, full.vectors[:, :n_found])
+        angles[number, :n_found] = turned
+        ratios[number, :n_found] = found.values
+        filters[number, :n_found] = (found.vectors * signs).T
+        patterns[number, :n_found] = (found.patterns * signs).T
+    return angles, ratios, filters, patterns
+
+
+def _draw(rng: np.random.Generator, n_rows: int) -> Counts:
+    """Draw as many rows as there are, and tell how often each came up."""
+    return np.bincount(rng.integers(n_rows, size=n_rows), minlength=n_rows)
+
+
+def _leading(problem: Pencil, n_components: int, solver: str, seed: int) -> Solution | None:
+    """Give the leading components, fewer than wanted where there are no more; None where nothing varies."""
+    if not np.any(problem.a.diagonal) and not np.any(problem.b.diagonal):
+        return None
+    for wanted in range(n_components, 1, -1):
+        try:
+            return solve(problem, wanted, solver=solver, seed=seed)
+        except ValueError:
+            # How many directions drawn rows have is known only to the solver that looks for them.
+            continue
+    return solve(problem, 1, solver=solver, seed=seed)
+
+
+def _drawn_moments(rows: Rows, counts: Counts, kind: Kind) -> Moments:
+    """Gather the moments of the rows, each as often as it was drawn, a block at a time."""
+    stay_sparse = kind == "scatter" and is_thin(rows)
+    total: Moments | None = None
+    start = 0
+    for block in row_blocks(rows, at_least=2 * rows.shape[1], n_bytes=UNCOPIED_BYTES if stay_sparse else None):
+        times = counts[start : start + block.shape[0]]
+        start += block.shape[0]
+        if times.any():
+            part = _repeated(block, times) if stay_sparse else _weighted(block, times, kind)
+            total = part if total is None else total + part
+    assert total is not None
+    return total
+
+
+def _repeated(block: Rows, times: Counts) -> Moments:
+    """Repeat the rows: sparse ones cannot be centred, and stay sparse so."""
+    return gather(block[np.repeat(np.arange(len(times)), times)], kind="scatter", single=False)
+
+
+def _weighted(block: Rows, times: Counts, kind: Kind) -> Moments:
+    """Centre and weigh the rows: one drawn several times is multiplied once, which leaves two thirds of the work."""
+    drawn = np.flatnonzero(times)
+    weights = times[drawn].astype(np.float64)
+    count = int(times.sum())
+    centred, mean = _centred(double(dense(block[drawn])), weights)
+    centred *= np.sqrt(weights)[:, np.newaxis]
+    if kind == "rows":
+        return RowMoments(_with_mean_zero(centred, weights) * np.sqrt(len(drawn) / count))
+    if kind == "root":
+        root = centred if len(centred) <= centred.shape[1] else np.asarray(np.linalg.qr(centred, mode="r"))
+        return RootMoments(count, mean, root)
+    return ScatterMoments(count, mean, self_product(centred))
+
+
+def _centred(rows: Float, weights: Float) -> tuple[Float, Float]:
+    """Take the weighted mean off the rows, in place, and give it.
+
+    The first row goes off before the mean does: then no number is rounded at the size of a large common offset, and
+    rows that are all equal become exactly zero.
+    """
+    origin = rows[0].copy()
+    rows -= origin
+    offset = weighted_sum(weights, rows) / np.sum(weights)
+    rows -= offset
+    return rows, origin + offset
+
+
+def _with_mean_zero(centred: Float, weights: Float) -> Float:
+    """Turn weighted rows, in place, so that their plain mean is zero and their scatter is what it was.
+
+    Moments that keep rows centre them by their plain mean. Rows ``z`` centred with weights c and scaled by ``√c`` have
+    ``Σ √c z = 0``: the reflection that maps ``√c`` to equal weights, applied across the rows, makes that ``Σ z = 0``.
+    """
+    normal = np.sqrt(weights / np.sum(weights)) - np.sqrt(1.0 / len(weights))
+    length = sum_of_squares(normal)
+    if length > 0.0:
+        centred -= np.multiply.outer((2.0 / length) * normal, weighted_sum(normal, centred))
+    return centred
+
+
+def _compare(vectors: Float, reference: Float) -> tuple[Float, Float]:
+    """Give the angle between each column and that of the reference, and the sign that makes it the smaller one."""
+    signs = np.where(np.einsum("ij,ij->j", vectors, reference) < 0, -1.0, 1.0)
+    one = vectors * (signs / np.linalg.norm(vectors, axis=0))
+    other = reference / np.linalg.norm(reference, axis=0)
+    # The arc cosine would know a small angle to eight digits only.
+    angles = 2.0 * np.arctan2(np.linalg.norm(one - other, axis=0), np.linalg.norm(one + other, axis=0))
+    return angles, signs
+
+
+def _lift(coordinates: Float, basis: Float | None) -> Float:
+    """Give directions, as rows, in the columns of the data."""
+    return np.ascontiguousarray(coordinates) if basis is None else np.ascontiguousarray(product(coordinates, basis.T))
+
+
+def _intervals(draws: Float, basis: Float | None, level: float) -> Float:
+    """Give the interval of each loading, a slice of columns at a time."""
+    n_draws, n_components, size = draws.shape
+    flat = draws.reshape(-1, size)
+    n_columns = size if basis is None else basis.shape[0]
+    ends = np.empty((2, n_components, n_columns))
+    for columns in column_slices(len(flat), n_columns):
+        part = flat[:, columns] if basis is None else product(flat, basis[columns].T)
+        ends[:, :, columns] = np.quantile(part.reshape(n_draws, n_components, -1), _tails(level), axis=0)
+    return ends
+
+
+def _interval_of_ratios(ratios: Float, level: float) -> Float:
+    """Give the interval of each ratio; next to an infinite one there is nothing to interpolate, and draws are taken."""
+    lower, upper = _tails(level)
+    outer = np.array(
+        [np.quantile(ratios, lower, axis=0, method="lower"), np.quantile(ratios, upper, axis=0, method="higher")]
+    )
+    finite = np.isfinite(ratios).all(axis=0)
+    outer[:, finite] = np.quantile(ratios[:, finite], (lower, upper), axis=0)
+    return outer
+
+
+def _tails(level: float) -> tuple[float, float]:
+    return (1.0 - level) / 2.0, (1.0 + level) / 2.0

@@ -1,0 +1,327 @@
+"""Contrastive PCA: its limits, its equations, the choice of α, and the forms of input."""
+
+import numpy as np
+import pytest
+from scipy import linalg, sparse
+from sklearn.decomposition import PCA, KernelPCA
+from sklearn.preprocessing import StandardScaler
+
+from standout import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, make_pipeline
+from standout.datasets import load_mice_protein, make_circles_one_background, mice_contrast
+from standout.metrics import clustering_error, principal_angles
+from standout.selection import alpha_path
+
+
+def covariance(X):
+    centred = X - X.mean(axis=0)
+    return centred.T @ centred / len(X)
+
+
+def same_up_to_sign(first, second, **tolerance):
+    signs = np.sign(np.sum(first * second, axis=0))
+    np.testing.assert_allclose(first * signs, second, **tolerance)
+
+
+@pytest.fixture
+def pair(rng):
+    mixing = rng.normal(size=(6, 6))
+    target = rng.normal(size=(300, 6)) * [5, 1, 1, 3, 1, 1] @ mixing + 4
+    background = rng.normal(size=(250, 6)) * [5, 1, 1, 1, 1, 1] @ mixing - 2
+    return target, background
+
+
+# The equations and their limits
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.7, 5.0, 300.0])
+def test_components_are_the_leading_eigenvectors_of_the_difference(pair, rng, alpha):
+    target, background = pair
+    other = rng.normal(size=(80, 6))
+    fitted = ContrastivePCA(3, alpha=alpha, background_weights=[1, 3]).fit(target, background=[background, other])
+    matrix = covariance(target) - alpha * (0.25 * covariance(background) + 0.75 * covariance(other))
+    values, vectors = linalg.eigh(matrix)
+    np.testing.assert_allclose(fitted.eigenvalues_, values[::-1][:3], rtol=1e-10, atol=1e-10)
+    same_up_to_sign(fitted.components_.T, vectors[:, ::-1][:, :3], atol=1e-9)
+    np.testing.assert_allclose(fitted.components_ @ fitted.components_.T, np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(
+        fitted.target_variance_ - alpha * fitted.weights_ @ fitted.background_variance_, fitted.eigenvalues_, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("options", [{"alpha": 0.0}, {"alpha": 1e-9}])
+def test_without_subtraction_it_is_pca(pair, options):
+    target, background = pair
+    pca = PCA(3).fit(target)
+    fitted = ContrastivePCA(3, **options).fit(target, background=background)
+    same_up_to_sign(fitted.components_.T, pca.components_.T, atol=1e-7)
+    n = len(target)
+    np.testing.assert_allclose(fitted.eigenvalues_, pca.explained_variance_ * (n - 1) / n, rtol=1e-7)
+
+
+@pytest.mark.parametrize("alpha", [2.0, "auto", [1.0, 2.0, 3.0, 4.0, 5.0]])
+def test_without_background_it_is_pca(pair, alpha):
+    target, _ = pair
+    fitted = ContrastivePCA(2, alpha=alpha).fit(target)
+    same_up_to_sign(fitted.transform(target), PCA(2).fit_transform(target), atol=1e-9)
+    assert fitted.candidates_.shape == (1, 2, 6)
+
+
+def test_theorem_2_alpha_at_the_leading_ratio_has_the_direction_of_dpca(pair):
+    target, background = pair
+    dpca = DiscriminativePCA(1, shrinkage=None).fit(target, background=background)
+    leading = float(dpca.eigenvalues_[0])
+    cpca = ContrastivePCA(1, alpha=leading).fit(target, background=background)
+    assert principal_angles(dpca.components_, cpca.components_)[0] < 1e-6
+    np.testing.assert_allclose(cpca.eigenvalues_, 0.0, atol=1e-8 * cpca.target_variance_[0])
+    # A larger α leaves nothing.
+    assert ContrastivePCA(1, alpha=1.1 * leading).fit(target, background=background).eigenvalues_[0] < 0
+
+
+def test_the_linear_kernel_gives_the_linear_method(pair):
+    target, background = pair
+    for alpha in (0.5, 20.0):
+        linear = ContrastivePCA(2, alpha=alpha).fit(target, background=background)
+        kernel = KernelContrastivePCA(2, kernel="linear", alpha=alpha).fit(target, background=background)
+        np.testing.assert_allclose(kernel.eigenvalues_, linear.eigenvalues_, rtol=1e-9, atol=1e-9)
+        for rows in (target, background):
+            same_up_to_sign(kernel.transform(rows), linear.transform(rows), atol=1e-8)
+    auto = [
+        method(2, **options).fit(target, background=background)
+        for method, options in ((ContrastivePCA, {}), (KernelContrastivePCA, {"kernel": "linear"}))
+    ]
+    np.testing.assert_allclose(auto[0].alphas_, auto[1].alphas_)
+    assert auto[0].alpha_ == auto[1].alpha_
+    # With fewer rows than columns the coordinates are those of a factor of the kernel matrix.
+    few, others = target[:3], background[:2]
+    linear = ContrastivePCA(1, alpha=2.0).fit(few, background=others)
+    kernel = KernelContrastivePCA(1, kernel="linear", alpha=2.0).fit(few, background=others)
+    same_up_to_sign(kernel.transform(target), linear.transform(target), atol=1e-7)
+
+
+def test_kernel_contrastive_pca_solves_the_dual_equation(pair):
+    target, background = (data[:60] for data in pair)
+    alpha, gamma = 1.5, 0.05
+    fitted = KernelContrastivePCA(3, kernel="rbf", gamma=gamma, alpha=alpha, tol=1e-14)
+    fitted.fit(target, background=background)
+    rows = np.vstack([target, background])
+    kernel = np.exp(-gamma * ((rows[:, None] - rows[None]) ** 2).sum(axis=2))
+    # In feature space u = Σ aᵢ φ(xᵢ); with K centred per dataset on the side of the variances, the problem is
+    # K S K a = λ K a, S = centring / m for the target and -α centring / n for the background.
+    m, n = len(target), len(background)
+    S = linalg.block_diag(np.eye(m) / m - 1 / m**2, -alpha * (np.eye(n) / n - 1 / n**2))
+    root = linalg.sqrtm(kernel).real
+    values = linalg.eigvalsh(root @ S @ root)[::-1]
+    np.testing.assert_allclose(fitted.eigenvalues_, values[:3], atol=1e-6)
+    np.testing.assert_allclose(fitted.components_ @ fitted.components_.T, np.eye(3), atol=1e-10)
+
+
+def test_without_background_the_kernel_form_is_kernel_pca(pair):
+    target, _ = pair
+    fitted = KernelContrastivePCA(2, kernel="rbf", gamma=0.01).fit(target)
+    expected = KernelPCA(2, kernel="rbf", gamma=0.01).fit_transform(target)
+    same_up_to_sign(fitted.transform(target), expected, atol=1e-5)
+
+
+def test_landmarks_approximate_the_exact_kernel_form(pair):
+    target, background = pair
+    exact = KernelContrastivePCA(2, gamma=0.001, alpha=1.0).fit(target, background=background)
+    near = KernelContrastivePCA(2, gamma=0.001, alpha=1.0, approximation="pivoted", rank=120)
+    near.fit(target, background=background)
+    np.testing.assert_allclose(near.eigenvalues_, exact.eigenvalues_, rtol=1e-3)
+    batches = KernelContrastivePCA(2, gamma=0.001, alpha=1.0, approximation=target[:50])
+    whole = batches.fit(target, background=background).eigenvalues_
+    streamed = batches.fit(iter(np.array_split(target, 4)), background=background).eigenvalues_
+    np.testing.assert_allclose(streamed, whole, rtol=1e-9)
+
+
+def test_a_kernel_that_is_no_inner_product_is_refused(pair):
+    target, background = pair
+    with pytest.raises(ValueError, match="not positive semidefinite on these rows: .* Use another kernel"):
+        KernelContrastivePCA(kernel="sigmoid", gamma=1.0).fit(target, background=background)
+
+
+# The choice of α
+
+
+def test_the_path_of_the_estimator_is_that_of_single_fits(pair):
+    target, background = pair
+    path = alpha_path(target, background, n_components=2)
+    assert len(path.parameters) == 41
+    assert path.parameters[0] == 0.0
+    for alpha, components, values in zip(path.parameters, path.components, path.eigenvalues, strict=True):
+        alone = ContrastivePCA(2, alpha=alpha).fit(target, background=background)
+        # A value is a difference of numbers of the size of α times the background's.
+        np.testing.assert_allclose(values, alone.eigenvalues_, atol=1e-9 * (1 + alpha) * covariance(target).max())
+        assert principal_angles(components, alone.components_).max() < 1e-5
+
+
+def test_representatives_are_among_the_candidates_and_one_is_used(pair):
+    target, background = pair
+    fitted = ContrastivePCA(2).fit(target, background=background)
+    assert len(fitted.alphas_) == 4
+    assert np.all(np.diff(fitted.alphas_) > 0)
+    assert fitted.alpha_ in fitted.alphas_
+    chosen = list(fitted.alphas_).index(fitted.alpha_)
+    np.testing.assert_array_equal(fitted.candidates_[chosen], fitted.components_)
+    for alpha, candidate in zip(fitted.alphas_, fitted.candidates_, strict=True):
+        alone = ContrastivePCA(2, alpha=alpha).fit(target, background=background)
+        assert principal_angles(candidate, alone.components_).max() < 1e-5
+    # The planted direction stands out in the view that is used, and not in PCA's.
+    own = linalg.inv(pair_mixing())[:, 3]
+    assert np.abs(np.corrcoef(fitted.transform(target).T, target @ own)[2, :2]).max() > 0.9
+
+
+def pair_mixing():
+    return np.random.default_rng(0).normal(size=(6, 6))
+
+
+def test_a_list_of_alphas_is_searched(pair):
+    target, background = pair
+    fitted = ContrastivePCA(1, alpha=[0.5, 1.0, 50.0], n_representatives=2).fit(target, background=background)
+    assert set(fitted.alphas_) < {0.5, 1.0, 50.0}
+    assert fitted.candidates_.shape == (2, 1, 6)
+
+
+def test_mice_one_of_four_representatives_separates_the_treatments(data_dir):
+    data = mice_contrast(load_mice_protein(data_dir))
+    scaler = StandardScaler().fit(data.backgrounds[0])
+    target, background = scaler.transform(data.target), scaler.transform(data.backgrounds[0])
+    fitted = ContrastivePCA(2).fit(target, background=background)
+    assert len(fitted.alphas_) == 4
+    errors = [clustering_error((target - fitted.mean_) @ view.T, data.labels) for view in fitted.candidates_]
+    assert min(errors) <= 0.12
+    # The first of them is PCA's view, near enough.
+    assert errors[0] > 0.3
+
+
+# The forms of input, and of output
+
+FORMS = {
+    "float32": lambda X: X.astype(np.float32),
+    "Fortran order": np.asfortranarray,
+    "sparse": sparse.csr_array,
+    "batches": lambda X: iter(np.array_split(X, 5)),
+    "list": lambda X: X.tolist(),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("alpha", [2.0, "auto"])
+def test_every_form_of_the_data_gives_the_same_fit(form, alpha, pair):
+    target, background = pair
+    expected = ContrastivePCA(2, alpha=alpha).fit(target, background=background)
+    fitted = ContrastivePCA(2, alpha=alpha).fit(FORMS[form](target), background=[FORMS[form](background)])
+    tolerance = 1e-4 if form == "float32" else 1e-9
+    assert fitted.alpha_ == expected.alpha_
+    np.testing.assert_allclose(fitted.eigenvalues_, expected.eigenvalues_, rtol=tolerance)
+    same_up_to_sign(fitted.transform(target), expected.transform(target), atol=20 * tolerance)
+
+
+def test_wide_data_are_never_squared(rng):
+    target, background = rng.normal(size=(40, 5000)), rng.normal(size=(30, 5000))
+    target[:20, :50] += 3.0
+    fitted = ContrastivePCA(2).fit(target, background=background)
+    assert fitted.solver_ == "reduced"
+    np.testing.assert_allclose(fitted.components_ @ fitted.components_.T, np.eye(2), atol=1e-10)
+    assert clustering_error(fitted.transform(target)[:, :1], np.arange(40) < 20) == 0.0
+    dense = ContrastivePCA(2, solver="dense", alpha=fitted.alpha_)
+    few = slice(0, 300)
+    narrow = ContrastivePCA(2, alpha=fitted.alpha_).fit(target[:, few], background=background[:, few])
+    expected = dense.fit(target[:, few], background=background[:, few])
+    np.testing.assert_allclose(narrow.eigenvalues_, expected.eigenvalues_, rtol=1e-8)
+
+
+def test_single_precision_gives_way_to_double_where_much_is_subtracted(rng):
+    target, background = rng.normal(size=(500, 8)), rng.normal(size=(500, 8))
+    # Both vary a lot in one oblique direction: at α = 1000 its rounding would swamp what the target has of its own.
+    shared = rng.normal(size=8)
+    target += 1e4 * rng.normal(size=(500, 1)) * shared
+    background += 1e4 * rng.normal(size=(500, 1)) * shared
+    target[:, 0] += 3 * rng.normal(size=500)
+    expected = ContrastivePCA(1, alpha=1000.0).fit(target, background=background)
+    single = [data.astype(np.float32).astype(np.float64) for data in (target, background)]
+    rounded = ContrastivePCA(1, alpha=1000.0).fit(single[0], background=single[1])
+    fitted = ContrastivePCA(1, alpha=1000.0).fit(single[0].astype(np.float32), background=single[1].astype(np.float32))
+    np.testing.assert_allclose(fitted.eigenvalues_, rounded.eigenvalues_, rtol=1e-6)
+    assert expected.n_components_ == 1
+
+
+def test_labels_pipelines_and_inverse(pair):
+    target, background = pair
+    direct = ContrastivePCA(2, alpha=1.0).fit(target, background=background)
+    X, y = np.vstack([target, background]), np.repeat(["stim", "ctrl"], [len(target), len(background)])
+    labelled = ContrastivePCA(2, alpha=1.0, target_label="stim").fit(X, y)
+    np.testing.assert_allclose(labelled.components_, direct.components_, atol=1e-12)
+    assert labelled.background_labels_ == ["ctrl"]
+    expected = np.mean(direct.target_variance_ / direct.background_variance_[0])
+    assert direct.score(target, background=background) == pytest.approx(expected)
+    whole = ContrastivePCA(6, alpha=1.0).fit(target, background=background)
+    np.testing.assert_allclose(whole.inverse_transform(whole.transform(target)), target, atol=1e-9)
+    model = make_pipeline(StandardScaler(), ContrastivePCA(2))
+    assert model.fit_transform(target, background=background).shape == (300, 2)
+
+
+def test_the_kernel_form_shows_circles_where_the_difference_does(rng):
+    data = make_circles_one_background()
+    fitted = KernelContrastivePCA(2, kernel="homogeneous_polynomial", degree=2)
+    fitted.fit(data.target, background=data.backgrounds)
+    errors = [
+        clustering_error(
+            np.concatenate(list(fitted.feature_map_.blocks(data.target))) @ view.T,
+            data.labels,
+        )
+        for view in fitted.candidates_
+    ]
+    # One of the views shows the two circles.
+    assert min(errors) < 0.05
+
+
+# Bad input
+
+PARAMETERS = {
+    "alpha negative": ({"alpha": -1.0}, ValueError, "alpha=-1.0 is negative or not finite. Give"),
+    "alpha NaN": ({"alpha": float("nan")}, ValueError, "alpha=nan is negative or not finite. Give"),
+    "alpha infinite": ({"alpha": float("inf")}, ValueError, "alpha=inf is negative or not finite. Give"),
+    "alpha unknown": ({"alpha": "best"}, ValueError, "alpha='best' is unknown. Give"),
+    "alpha None": ({"alpha": None}, TypeError, "alpha=None is not a list of numbers. Give"),
+    "alpha a bool": ({"alpha": True}, TypeError, "alpha=True is not a list of numbers. Give"),
+    "unsorted list": ({"alpha": [1.0, 0.5, 2.0, 3.0]}, ValueError, "is not in increasing order. Give"),
+    "repeated in the list": ({"alpha": [1.0, 1.0, 2.0, 3.0]}, ValueError, "is not in increasing order. Give"),
+    "negative in the list": ({"alpha": [-1.0, 1.0, 2.0, 3.0]}, ValueError, "has a number that is not in range. Give"),
+    "NaN in the list": ({"alpha": [0.0, np.nan, 2.0, 3.0]}, ValueError, "has a number that is not in range. Give"),
+    "text in the list": ({"alpha": [0.0, "a"]}, TypeError, "is not a list of numbers. Give"),
+    "an empty list": ({"alpha": []}, ValueError, r"alpha has shape \(0,\), which is not that of a list. Give"),
+    "a table": ({"alpha": [[1.0, 2.0]]}, ValueError, r"alpha has shape \(1, 2\), which is not that of a list. Give"),
+    "fewer candidates than representatives": (
+        {"alpha": [1.0, 2.0]},
+        ValueError,
+        "fewer candidates than representatives: 2 < n_representatives=4. Ask for at most 2",
+    ),
+    "no representative": ({"n_representatives": 0}, ValueError, "n_representatives=0 is less than 1. Give"),
+    "half a representative": ({"n_representatives": 1.5}, TypeError, "n_representatives=1.5 is not a whole number"),
+    "weights by a rule": ({"background_weights": "worst-case"}, TypeError, "'worst-case' is not a list of numbers"),
+    "n_components zero": ({"n_components": 0}, ValueError, "n_components=0 is less than 1. Give"),
+    "n_components auto": ({"n_components": "auto"}, TypeError, "n_components='auto' is not a whole number. Give"),
+}
+
+
+@pytest.mark.parametrize("method", [ContrastivePCA, KernelContrastivePCA])
+@pytest.mark.parametrize("case", PARAMETERS)
+def test_parameters_that_cannot_be_used(method, case, pair):
+    parameters, error, message = PARAMETERS[case]
+    with pytest.raises(error, match=message) as caught:
+        method(**parameters).fit(pair[0], background=pair[1])
+    assert "\n" not in str(caught.value)
+
+
+def test_the_root_solver_does_not_fit(pair):
+    with pytest.raises(ValueError, match="solver='root' does not fit this method. Use one of 'auto', 'dense'"):
+        ContrastivePCA(solver="root").fit(pair[0], background=pair[1])
+
+
+def test_constant_data_are_refused_or_harmless(pair):
+    target, background = pair
+    constant = ContrastivePCA(2, alpha=1.0).fit(np.ones((5, 6)), background=background)
+    assert np.all(constant.eigenvalues_ <= 0)
+    with pytest.raises(ValueError, match="no dataset varies"):
+        ContrastivePCA(1).fit(np.ones((3, 9)), background=np.ones((3, 9)))
