@@ -25,6 +25,7 @@ lint: $(VENV)/installed-lint
 bench: $(VENV)/installed-plots
 	$(BIN)/python benchmarks/linear.py
 	$(BIN)/python benchmarks/kernel.py
+	$(BIN)/python benchmarks/selection.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench-venv

@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from _kernel_sides import KERNEL_SIDES
+from _selection_sides import SELECTION_SIDES
 from _sides import SIDES, Side
 
-ALL_SIDES = SIDES | KERNEL_SIDES
+ALL_SIDES = SIDES | KERNEL_SIDES | SELECTION_SIDES
 STATUS, CLEAR_REFS = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 

@@ -1,4 +1,4 @@
-"""The data of the linear benchmark: shapes, limits to keep, and the rows themselves.
+"""The data of the linear benchmark, and of others: shapes, limits to keep, and the rows themselves.
 
 Ten factors are shared by target and background (a little stronger in the target, so that the
 target's own PCA follows them), two factors are the target's alone, and the noise has unit variance.
@@ -8,14 +8,25 @@ A method that looks for ratios of variance finds the two; a method that looks fo
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
 N_SHARED, N_OWN = 10, 2
 SHARED_VARIANCE, OWN_VARIANCE, TARGET_GAIN = 30.0, 15.0, 1.2
 DTYPES = ("float64", "float32")
+
+
+class Shape(Protocol):
+    """What the rows depend on: how many there are of each dataset, and the columns of both."""
+
+    @property
+    def rows(self) -> int: ...
+    @property
+    def features(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -69,26 +80,40 @@ QUICK_CASES = (
 )
 
 
-def write_case(case: Case, folder: Path, seed: int = 0) -> None:
-    """Write target, background (both precisions) and the target's own factors into `folder`."""
+def write_case(
+    case: Shape, folder: Path, seed: int = 0, *, dtypes: Sequence[str] = DTYPES, grouped: bool = False
+) -> None:
+    """Write target, background and the target's own factors into `folder`.
+
+    With `grouped`, the first of these factors is the same but for its distribution: two groups in place of one.
+    """
     rng = np.random.default_rng(seed)
-    directions = np.linalg.qr(rng.standard_normal((case.features, N_SHARED + N_OWN)))[0].T
+    directions = factor_directions(case, rng)
     # Past D = N unit noise drowns a factor of fixed variance; grow it with D / N, so that the question stays
     # how a method copes with many columns and not whether anything is there to find.
     strength = max(1.0, case.features / case.rows)
     own = rng.standard_normal((case.rows, N_OWN))
-    target = _shared_rows(case, directions, TARGET_GAIN * SHARED_VARIANCE * strength, rng)
+    if grouped:
+        own[:, 0] = np.sign(own[:, 0])
+    target = shared_rows(case, directions, TARGET_GAIN * SHARED_VARIANCE * strength, rng)
     target += np.sqrt(OWN_VARIANCE * strength) * own @ directions[N_SHARED:]
     save(folder, "own", own)
     for name, rows in (
         ("target", target),
-        ("background", _shared_rows(case, directions, SHARED_VARIANCE * strength, rng)),
+        ("background", shared_rows(case, directions, SHARED_VARIANCE * strength, rng)),
     ):
-        for dtype in DTYPES:
+        for dtype in dtypes:
             save(folder, f"{name}-{dtype}", rows.astype(dtype, copy=False))
 
 
-def _shared_rows(case: Case, directions: np.ndarray, variance: float, rng: np.random.Generator) -> np.ndarray:
+def factor_directions(case: Shape, rng: np.random.Generator) -> np.ndarray:
+    """Return orthonormal directions as rows, those of the shared factors first."""
+    return np.linalg.qr(rng.standard_normal((case.features, N_SHARED + N_OWN)))[0].T
+
+
+def shared_rows(
+    case: Shape, directions: np.ndarray, variance: float | np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
     """Return unit noise, the shared factors, and a mean that is not zero: centring is part of a fit."""
     rows = rng.standard_normal((case.rows, case.features))
     rows += np.sqrt(variance) * rng.standard_normal((case.rows, N_SHARED)) @ directions[:N_SHARED]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import platform
@@ -201,6 +202,18 @@ def _plain(value: float) -> str:
 def _or_none(value: float) -> float | None:
     """JSON has no NaN."""
     return None if math.isnan(value) else value
+
+
+def whole(about: dict[str, str], notes: list[str], tables: list[str], bounds: list[Requirement], *, quick: bool) -> str:
+    """Return all that a benchmark prints: the machine, how it was measured, the tables, and the bounds last."""
+    head = [f"{name}: {text}" for name, text in about.items()] + notes
+    last = ["Quick shapes: the lines below only show that the script works."] if quick else []
+    last += map(str, bounds)
+    return "\n\n".join(filter(None, ["\n".join(head), *tables, "\n".join(last)]))
+
+
+def write_json(path: Path, result: dict[str, Any]) -> None:
+    path.write_text(json.dumps(result, indent=1) + "\n")
 
 
 def as_dict(about: dict[str, str], rows: list[Row], bounds: list[Requirement]) -> dict[str, Any]:

@@ -28,7 +28,6 @@ def run_child(
 
     `options` are handed on to the side's fit.
     """
-    timeout = limits.get("timeout", OWN_TIMEOUT)
     command = [str(python), str(CHILD), side, str(folder), "--dtype", dtype]
     command += ["--options", json.dumps(options or {})]
     environment = dict(os.environ)
@@ -36,6 +35,15 @@ def run_child(
         command += ["--memory-gigabytes", str(limits["gigabytes"])]
     if "threads" in limits:
         environment |= dict.fromkeys(THREAD_VARIABLES, f"{limits['threads']:.0f}")
+    return _answer(command, environment, limits.get("timeout", OWN_TIMEOUT))
+
+
+def run_script(script: Path, python: Path | str) -> dict[str, Any]:
+    """Run a script that prints one line of JSON; whatever goes wrong comes back as one line under "error"."""
+    return _answer([str(python), str(script)], dict(os.environ), OWN_TIMEOUT)
+
+
+def _answer(command: list[str], environment: dict[str, str], timeout: float) -> dict[str, Any]:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, env=environment)
     except subprocess.TimeoutExpired:

@@ -81,15 +81,24 @@ def _sklearn_fit(inputs: tuple[np.ndarray, np.ndarray]) -> Any:
     return PCA(N_COMPONENTS).fit(inputs[0])
 
 
-def _contrastive_fit(**how: Any) -> Callable[[Any], Any]:
-    """Fit and transform together: the eigenvectors are only computed in its `transform`."""
+def _contrastive(*, standardize: bool = True, alpha: float | None = None) -> Side:
+    """Fit and transform together: the eigenvectors are only computed in its `transform`.
+
+    Without `alpha` it chooses among 0 and 40 values, and returns the scores for each that it chose.
+    """
+    how = {"alpha_selection": "auto"} if alpha is None else {"alpha_selection": "manual", "alpha_value": alpha}
 
     def fit(inputs: tuple[np.ndarray, np.ndarray]) -> Any:
         from contrastive import CPCA
 
-        return CPCA(n_components=N_COMPONENTS).fit_transform(*inputs, **how)
+        model = CPCA(n_components=N_COMPONENTS, standardize=standardize)
+        return model.fit_transform(*inputs, return_alphas=True, **how)
 
-    return fit
+    return Side(fit, lambda fitted, _: fitted[0], facts=lambda fitted: {"found": listed_alphas(fitted[1])})
+
+
+def listed_alphas(alphas: Any) -> str:
+    return "α " + ", ".join(f"{alpha:.3g}" for alpha in np.atleast_1d(alphas))
 
 
 def _gcpca_fit(inputs: tuple[np.ndarray, np.ndarray]) -> Any:
@@ -131,8 +140,10 @@ SIDES: dict[str, Side] = {
     "limit-gram": Side(lambda Z: Z @ Z.T, prepare=lambda X, Y: np.vstack(_centred(X, Y))),
     "standout": Side(_standout_fit, lambda model, X: model.transform(X)),
     "sklearn-pca": Side(_sklearn_fit, lambda model, X: model.transform(X)),
-    "contrastive-manual": Side(_contrastive_fit(alpha_selection="manual", alpha_value=2), lambda scores, _: scores),
-    "contrastive-auto": Side(_contrastive_fit(alpha_selection="auto"), lambda scores, _: scores),
+    "contrastive-manual": _contrastive(alpha=2),
+    "contrastive-auto": _contrastive(),
+    "contrastive-one": _contrastive(standardize=False, alpha=1),
+    "contrastive-auto-plain": _contrastive(standardize=False),
     "gcpca": Side(_gcpca_fit, lambda model, _: model.Ra_scores_[:, :N_COMPONENTS]),
     "rhopca": Side(_rhopca_fit, lambda model, _: model.target_proj, _rhopca_prepare),
     "ccpca": Side(_ccpca_fit, lambda model, X: model.transform(X)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,15 +29,32 @@ class Peer:
         return self.requirement.partition("==")[0]
 
 
+CONTRASTIVE = "contrastive==1.2.0"
+
 PEERS = (
     Peer(
-        "contrastive==1.2.0",
+        CONTRASTIVE,
         {"contrastive-manual": "contrastive, α = 2", "contrastive-auto": "contrastive, automatic α"},
     ),
     Peer("generalized-contrastive-PCA==1.0.2", {"gcpca": "gcPCA v2"}),
     Peer("rhopca==0.1.0", {"rhopca": "rhopca"}),
     Peer("ccpca==0.2.4", {"ccpca": "ccpca, automatic α"}),
 )
+
+# The one that chooses α by the same rule as ours: as its users call it, and doing no more than we do.
+ALPHA_PEER = Peer(
+    CONTRASTIVE,
+    {
+        "contrastive-one": "contrastive, α = 1, not standardised",
+        "contrastive-auto-plain": "contrastive, automatic α, not standardised",
+        "contrastive-auto": "contrastive, automatic α, its defaults",
+    },
+)
+
+
+def peer_labels(peers: Iterable[Peer]) -> set[str]:
+    """Return what the sides of these peers are called in a table."""
+    return {label for peer in peers for label in peer.sides.values()}
 
 
 class NotInstallableError(Exception):

@@ -55,3 +55,7 @@ def test_the_benchmarks_print_ratios(tmp_path):
     result = run("benchmarks/kernel.py", "--quick", "--repeats", "1", "--cases", "full-rank", "accuracy")
     assert result.returncode == 0, result.stderr
     assert "symmetric pencil / fit" in result.stdout
+    result = run("benchmarks/selection.py", "--quick", "--no-peers", "--repeats", "1", "--cases", "alpha", "weights")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("automatic α / one α") == 1
+    assert "worst-case" in result.stdout
