@@ -186,7 +186,8 @@ def test_mice_one_of_four_representatives_separates_the_treatments(data_dir):
     data = mice_contrast(load_mice_protein(data_dir))
     scaler = StandardScaler().fit(data.backgrounds[0])
     target, background = scaler.transform(data.target), scaler.transform(data.backgrounds[0])
-    fitted = ContrastivePCA(2).fit(target, background=background)
+    with pytest.warns(UserWarning, match=r"1 direction\(s\) occur in no dataset"):
+        fitted = ContrastivePCA(2).fit(target, background=background)  # the table holds one protein twice
     assert len(fitted.alphas_) == 4
     errors = [clustering_error((target - fitted.mean_) @ view.T, data.labels) for view in fitted.candidates_]
     assert min(errors) <= 0.12
@@ -238,12 +239,63 @@ def test_single_precision_gives_way_to_double_where_much_is_subtracted(rng):
     target += 1e4 * rng.normal(size=(500, 1)) * shared
     background += 1e4 * rng.normal(size=(500, 1)) * shared
     target[:, 0] += 3 * rng.normal(size=500)
-    expected = ContrastivePCA(1, alpha=1000.0).fit(target, background=background)
     single = [data.astype(np.float32).astype(np.float64) for data in (target, background)]
     rounded = ContrastivePCA(1, alpha=1000.0).fit(single[0], background=single[1])
     fitted = ContrastivePCA(1, alpha=1000.0).fit(single[0].astype(np.float32), background=single[1].astype(np.float32))
     np.testing.assert_allclose(fitted.eigenvalues_, rounded.eigenvalues_, rtol=1e-6)
-    assert expected.n_components_ == 1
+
+
+def test_every_candidate_of_single_precision_data_is_that_of_double(rng):
+    target, background = rng.normal(size=(500, 8)), rng.normal(size=(500, 8))
+    shared = rng.normal(size=8)
+    target += 300 * rng.normal(size=(500, 1)) * shared
+    background += 300 * rng.normal(size=(500, 1)) * shared
+    target[:, 0] += 3 * rng.normal(size=500)
+    single = target.astype(np.float32), background.astype(np.float32)
+    double = single[0].astype(np.float64), single[1].astype(np.float64)
+    first, second = (ContrastivePCA(2).fit(one, background=other) for one, other in (single, double))
+    np.testing.assert_allclose(first.alphas_, second.alphas_)
+    for one, other in zip(first.candidates_, second.candidates_, strict=True):
+        assert principal_angles(one, other).max() < 1e-3
+
+
+@pytest.mark.parametrize(("size", "message"), [(1e8, "occur in no dataset, as far as double"), (2e5, "rounding may")])
+def test_rounding_that_hides_the_answer_is_warned_of(size, message, rng):
+    target, background = rng.normal(size=(500, 8)), rng.normal(size=(500, 8))
+    shared = rng.normal(size=8)
+    target += size * rng.normal(size=(500, 1)) * shared
+    background += size * rng.normal(size=(500, 1)) * shared
+    with pytest.warns(UserWarning, match=message) as caught:
+        ContrastivePCA(1, alpha=1000.0).fit_transform(target, background=background)
+    assert caught[0].filename == __file__
+
+
+def test_repeated_columns_are_no_component(rng):
+    target, background = rng.normal(size=(300, 8)), rng.normal(size=(250, 8))
+    target[:, 0] *= 5
+    twice = [np.hstack([data, data[:, :1]]) for data in (target, background)]
+    with pytest.warns(UserWarning, match=r"1 direction\(s\) occur in no dataset"):
+        linear = ContrastivePCA(2).fit(twice[0], background=twice[1])
+    kernel = KernelContrastivePCA(2, kernel="linear").fit(twice[0], background=twice[1])
+    assert min(linear.target_variance_.min(), kernel.target_variance_.min()) > 0.5
+
+
+def test_the_linear_kernel_gives_the_linear_method_for_few_directions(rng):
+    directions = rng.normal(size=(8, 40))
+    target, background = rng.normal(size=(15, 8)) @ directions + 5, rng.normal(size=(12, 8)) @ directions - 3
+    linear = ContrastivePCA(2).fit(target, background=background)
+    kernel = KernelContrastivePCA(2, kernel="linear").fit(target, background=background)
+    np.testing.assert_allclose(linear.alphas_, kernel.alphas_)
+    np.testing.assert_allclose(linear.eigenvalues_, kernel.eigenvalues_, rtol=1e-7)
+
+
+def test_balanced_one_hot_rows_are_handled(rng):
+    # Many equal eigenvalues: LAPACK's search for some of them comes back with too few.
+    rows = np.tile(np.eye(26), (7, 1))
+    assert DiscriminativePCA(2).fit(rows).components_.shape == (2, 26)
+    assert ContrastivePCA(2).fit(rows, background=rng.normal(size=(130, 26))).components_.shape == (2, 26)
+    far = rng.normal(size=(200, 8)) * 100, rng.normal(size=(190, 8)) * 100
+    assert KernelContrastivePCA(2).fit(far[0], background=far[1]).n_components_ == 2
 
 
 def test_labels_pipelines_and_inverse(pair):

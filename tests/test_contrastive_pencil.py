@@ -86,3 +86,31 @@ def test_a_huge_sparse_difference_is_never_formed(rng):
         assert solution.solver == "lobpcg"
         assert solution.residuals.max() < 1e-4
         np.testing.assert_allclose(pencil.a.value(solution.vectors), solution.values, rtol=1e-8)
+
+
+@pytest.mark.parametrize("solver", ["dense", "lanczos", "auto"])
+def test_values_that_occur_several_times_are_all_found(solver):
+    # Columns of a Hadamard matrix: exactly uncorrelated, and four directions alike.
+    rows = linalg.hadamard(64)[:, 1:31].astype(float)
+    own = np.sqrt(np.r_[[5.0] * 4, np.linspace(1, 2, 26)])
+    shared = np.sqrt(np.r_[[0.5] * 4, np.linspace(0.5, 3, 26)])
+    first, second = moments_of([rows * own, rows * shared], solver)
+    alphas = [0.0, 1.0, 10.0, 100.0, 1000.0]
+    pencils = [contrast.contrastive(first, [second], [1.0], alpha) for alpha in alphas]
+    for alpha, pencil, along in zip(alphas, pencils, solve_path(pencils, 3, solver=solver), strict=True):
+        for solution in (along, solve(pencil, 3, solver=solver)):
+            np.testing.assert_allclose(solution.values, 5 - 0.5 * alpha, atol=1e-9 * (1 + alpha))
+
+
+@pytest.mark.parametrize("solver", ["dense", "reduced", "lanczos", "auto"])
+@pytest.mark.parametrize("n_rows", [15, 300])
+def test_directions_that_no_dataset_has_are_left_out(solver, n_rows, rng):
+    directions = rng.normal(size=(5, 40))
+    target, background = (rng.normal(size=(n_rows, 5)) @ directions for _ in range(2))
+    first, second = moments_of([target, background], solver)
+    pencils = [contrast.contrastive(first, [second], [1.0], alpha) for alpha in (1.0, 100.0)]
+    basis = linalg.orth(directions.T)
+    for alpha, pencil, along in zip((1.0, 100.0), pencils, solve_path(pencils, 2, solver=solver), strict=True):
+        values = linalg.eigvalsh(basis.T @ (covariance(target) - alpha * covariance(background)) @ basis)[::-1]
+        for solution in (along, solve(pencil, 2, solver=solver)):
+            np.testing.assert_allclose(solution.values, values[:2], rtol=1e-8)

@@ -52,7 +52,9 @@ PUBLIC = [
     "KernelContrastivePCA",
     "KernelDiscriminativePCA",
     "__version__",
+    "load",
     "make_pipeline",
+    "save",
 ]
 
 

@@ -8,6 +8,7 @@ from standout.estimators import (
     KernelDiscriminativePCA,
     make_pipeline,
 )
+from standout.persistence import load, save
 
 __version__ = "0.1.0.dev0"
 
@@ -18,5 +19,7 @@ __all__ = [
     "KernelContrastivePCA",
     "KernelDiscriminativePCA",
     "__version__",
+    "load",
     "make_pipeline",
+    "save",
 ]

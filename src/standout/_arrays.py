@@ -126,6 +126,20 @@ def sum_of_squares(numbers: Array) -> float:
     return inner(flat, flat)
 
 
+def leading_eigenvectors(matrix: Float, count: int) -> tuple[Float, Float]:
+    """Give the largest eigenvalues of a symmetric matrix, in descending order, and their vectors.
+
+    LAPACK's search for some of them can come back with fewer than it was asked for where many are equal. Then all are
+    found, by a way that has no such trouble.
+    """
+    size = len(matrix)
+    values, vectors = linalg.eigh(matrix, lower=True, subset_by_index=[size - count, size - 1], check_finite=False)
+    if len(values) < count or vectors.shape[1] < count:
+        values, vectors = linalg.eigh(matrix, lower=True, driver="evd", check_finite=False)
+        values, vectors = values[size - count :], vectors[:, size - count :]
+    return values[::-1], vectors[:, ::-1]
+
+
 def _layout(matrix: Array) -> tuple[Array, bool]:
     """Give the matrix in BLAS's column-major order, or its transpose and the word that it is one."""
     return (matrix, False) if matrix.flags.f_contiguous else (matrix.T, True)

@@ -15,11 +15,15 @@ from standout._validation import (
     check_n_representatives,
     check_solver,
     check_weights,
+    warn_user,
 )
 from standout.estimators._linear import LinearFit, LinearTransformer, fit_linear
 from standout.moments import Moments
 from standout.selection._alpha import AlphaChoice, choose_alpha
 from standout.selection._paths import ALPHAS
+
+# Share of the target's variance from which on an error of rounding is worth a warning.
+VISIBLE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +36,11 @@ class ContrastiveFit(LinearFit):
     """
 
     choice: AlphaChoice
+
+    @property
+    def accurate(self) -> bool:
+        """Whether rounding has left enough digits at every α."""
+        return self.choice.accurate
 
 
 class ContrastivePCA(LinearTransformer):
@@ -203,11 +212,29 @@ class ContrastivePCA(LinearTransformer):
             roots=False,
         )
         self._finish_batches(datasets, columns, fit.target.n_features)
+        _warn_of_rounding(fit)
         self._keep_linear(fit)
         self.alphas_ = fit.choice.alphas
         self.alpha_ = fit.choice.alpha
         self.candidates_ = np.array([solution.vectors.T for solution in fit.choice.solutions])
         return self
+
+
+def _warn_of_rounding(fit: ContrastiveFit) -> None:
+    """Say where directions are missing that the data may have, or a value is not to be relied on."""
+    solution, datasets = fit.solution, [fit.target, *fit.backgrounds]
+    varying = int(np.sum(np.any([dataset.variances > 0.0 for dataset in datasets], axis=0)))
+    many_rows = sum(dataset.count - 1 for dataset in datasets) >= fit.target.n_features
+    if many_rows and solution.rank is not None and solution.rank < varying:
+        warn_user(
+            f"{varying - solution.rank} direction(s) occur in no dataset, as far as double precision can tell, and are "
+            "left out: columns depend on each other, or are of very different size. Drop the former, scale the latter."
+        )
+    elif np.any(solution.rounding > VISIBLE):
+        warn_user(
+            f"rounding may have changed a value by {np.max(solution.rounding):.0e} of the target's variance: "
+            "the backgrounds vary so much more in other directions. Scale the columns alike, or use a smaller alpha."
+        )
 
 
 def alphas_to_try(alpha: Any, n_representatives: Any) -> Float:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import numpy as np
 from standout import contrast
 from standout._arrays import Float
 from standout._validation import (
-    check_n_components,
     check_n_components_or_auto,
     check_shrinkage,
     check_solver,
@@ -21,6 +19,7 @@ from standout._validation import (
     is_auto,
     require_rows,
     require_some_background,
+    warn_user,
 )
 from standout.estimators._linear import LinearFit, LinearTransformer, fit_linear, warn_of_trouble
 from standout.moments import Moments, ledoit_wolf
@@ -45,11 +44,14 @@ class DiscriminativeFit(LinearFit):
         How clearly each shrinkage showed groups, if that was looked at.
     test : ComponentTest or None
         Which components are real, if that was tested.
+    solver : str
+        The solver that was asked to solve.
     """
 
     shrinkage: Float
     groups: GroupSearch | None
     test: ComponentTest | None
+    solver: str
 
 
 class DiscriminativePCA(LinearTransformer):
@@ -66,23 +68,25 @@ class DiscriminativePCA(LinearTransformer):
         one until the first that is not (at least one is kept, with a warning if none is real): see `test`.
     background_weights : array-like of shape (n_backgrounds,), str or None, default=None
         Weight of each background's covariance (ω in the paper), scaled to sum 1. None means equal weights, however many
-        rows each background has. "worst-case" takes the mixture against which the leading ratio is smallest: what
-        is found stands out against every background. "best" takes the background against which it is largest (the
-        paper's joint maximisation, which always ends at a single background). "spectral" takes the view that depends
-        least on the weights (the paper's option (i)). See `standout.selection`.
+        rows each background has. "worst-case" takes the mixture against which the leading ratio is smallest: no
+        mixture has a smaller one. "best" takes the background against which it is largest (the
+        paper's joint maximisation, which always ends at a single background; p-values do not know of that choice).
+        "spectral" takes the view that depends least on the weights (the paper's option (i)). See `standout.selection`.
     shrinkage : "auto", "clusters", float in [0, 1] or None, default="auto"
         How far each background covariance C is pulled towards a multiple of the identity,
         ``(1 - s) C + s (tr C / D) I``. "auto" is the Ledoit-Wolf estimate for each background, which vanishes as rows
         are added. "clusters" looks, without any label, for the view that shows groups most clearly: of 27 values from 0
-        to 1 the one at which a split into two groups explains the largest share of the first score's variance (see
-        `standout.selection.GroupSearch`; where no view shows groups, a warning says so and "auto" is used). None or 0
+        to 1 the one at which a split into two groups explains the largest share of the first score's variance. Where
+        no view does so better than one Gaussian group would, a warning says so and "auto" is used; an even spread, as
+        of a gradient, counts as groups, too: see `standout.selection.GroupSearch`, and look at the picture. None or 0
         is the paper's formula; with about as many features as rows, or more, it finds directions in which the
         background varies little by chance alone. At 1, the directions are those of PCA.
     test : {"analytic", "permutation"} or None, default=None
         Test which components are real, for `p_values_`: see `standout.selection.component_test`. With
-        ``n_components="auto"``, None means "permutation", which holds for any distribution of the rows, where there is
-        some shrinkage and it takes no more than seconds, or where the backgrounds have no more rows than features; and
-        "analytic", for Gaussian rows, elsewhere.
+        ``n_components="auto"``, None means "permutation" where the data are small and there is some shrinkage, or where
+        the backgrounds have no more rows than features (it can then take minutes: `verbose` shows how long), and
+        "analytic", for Gaussian rows, elsewhere. With shrinkage, the analytic test judges the fitted components by
+        their plain ratios, which is on the safe side.
     target_label : object, default=None
         With a label here, ``fit(X, y)`` takes the rows with this label as target and the rows of each other label as
         one background, in sorted order.
@@ -214,14 +218,17 @@ class DiscriminativePCA(LinearTransformer):
         solver = check_solver(self.solver)
         datasets, columns = self._datasets(X, y, background)
         self._check_choices(datasets)
+        seed = self._seed()
         fit = fit_linear(
             datasets,
-            lambda moments, solver: self._answer(datasets, moments, solver),
+            lambda moments, solver: self._answer(datasets, moments, solver, seed),
             n_components=int(self.n_components) if isinstance(self.n_components, int | np.integer) else PERHAPS,
             solver=solver,
             norms=isinstance(self.shrinkage, str),
         )
         self._finish_batches(datasets, columns, fit.target.n_features)
+        if self.test is not None or is_auto(self.n_components):
+            fit = self._tested(datasets, fit, seed)
         warn_of_trouble(fit.solution)
         _warn_of_choices(fit, chosen=is_auto(self.n_components))
         self._keep_linear(fit)
@@ -253,48 +260,53 @@ class DiscriminativePCA(LinearTransformer):
     def _looks_for_groups(self) -> bool:
         return isinstance(self.shrinkage, str) and self.shrinkage == "clusters"
 
-    def _answer(self, datasets: list[Any], moments: list[Moments], solver: str) -> DiscriminativeFit:
-        """Choose what is to be chosen, and solve."""
+    def _answer(self, datasets: list[Any], moments: list[Moments], solver: str, seed: int) -> DiscriminativeFit:
+        """Choose what is to be chosen, and solve; where the number of components is still to be found, for one."""
         target, *backgrounds = moments
         n_directions = sum(dataset.count - 1 for dataset in moments)
-        n_components = check_n_components_or_auto(self.n_components, target.n_features, n_directions)
+        n_components = check_n_components_or_auto(self.n_components, target.n_features, n_directions) or 1
         if not backgrounds:
-            solution = solve(contrast.principal(target), n_components or 1, solver=solver, seed=self._seed())
-            return DiscriminativeFit(target, [], np.zeros(0), solution, np.zeros(0), None, None)
+            solution = solve(contrast.principal(target), n_components, solver=solver, seed=seed)
+            return DiscriminativeFit(target, [], np.zeros(0), solution, np.zeros(0), None, None, solver)
         shrinkage = check_shrinkage(self.shrinkage, clusters=True)
         shares = (
             np.array([ledoit_wolf(background) for background in backgrounds])
             if shrinkage is None
             else np.full(len(backgrounds), shrinkage)
         )
-        weights = self._weights(target, backgrounds, shares, solver, n_components or PERHAPS)
+        weights = self._weights(target, backgrounds, shares, solver, n_components, seed)
         groups = None
         if self._looks_for_groups:
-            groups = search_shrinkage(datasets[0], target, backgrounds, weights, solver=solver, seed=self._seed())
+            groups = search_shrinkage(datasets[0], target, backgrounds, weights, solver=solver, seed=seed)
             if groups.chosen is not None:
                 shares = np.full(len(backgrounds), groups.parameters[groups.chosen])
-        test = None
-        if self.test is not None or n_components is None:
-            test = test_components(
-                datasets,
-                moments,
-                weights,
-                shares,
-                method=self.test,
-                n_components=n_components,
-                seed=self._seed(),
-                progress=bool(self.verbose),
-            )
-            n_components = n_components or check_n_components(
-                max(test.n_significant, 1), target.n_features, n_directions
-            )
-        assert n_components is not None
+                # What was chosen for another shrinkage is chosen again for this one.
+                weights = self._weights(target, backgrounds, shares, solver, n_components, seed)
         problem = contrast.discriminative(target, backgrounds, weights, shares)
-        solution = solve(problem, n_components, solver=solver, seed=self._seed())
-        return DiscriminativeFit(target, backgrounds, weights, solution, shares, groups, test)
+        solution = solve(problem, n_components, solver=solver, seed=seed)
+        return DiscriminativeFit(target, backgrounds, weights, solution, shares, groups, None, solver)
+
+    def _tested(self, datasets: list[Any], fit: DiscriminativeFit, seed: int) -> DiscriminativeFit:
+        """Test which components are real, and keep these if their number was to be found."""
+        auto = is_auto(self.n_components)
+        test = test_components(
+            datasets,
+            [fit.target, *fit.backgrounds],
+            fit.weights,
+            fit.shrinkage,
+            method=self.test,
+            n_components=None if auto else len(fit.solution.values),
+            seed=seed,
+            progress=bool(self.verbose),
+        )
+        solution = fit.solution
+        if auto and test.n_significant > 1:
+            problem = contrast.discriminative(fit.target, fit.backgrounds, fit.weights, fit.shrinkage)
+            solution = solve(problem, test.n_significant, solver=fit.solver, seed=seed)
+        return replace(fit, test=test, solution=solution)
 
     def _weights(
-        self, target: Moments, backgrounds: list[Moments], shares: Float, solver: str, n_components: int
+        self, target: Moments, backgrounds: list[Moments], shares: Float, solver: str, n_components: int, seed: int
     ) -> Float:
         if not isinstance(self.background_weights, str):
             return check_weights(self.background_weights, len(backgrounds))
@@ -302,24 +314,15 @@ class DiscriminativePCA(LinearTransformer):
         def pose(weights: Float) -> Pencil:
             return contrast.discriminative(target, backgrounds, weights, shares)
 
-        n_components = min(n_components, target.n_features)
-        return choose_weights(
-            self.background_weights, pose, len(backgrounds), n_components, solver=solver, seed=self._seed()
-        )
+        return choose_weights(self.background_weights, pose, len(backgrounds), n_components, solver=solver, seed=seed)
 
 
 def _warn_of_choices(fit: DiscriminativeFit, *, chosen: bool) -> None:
     """Say where what was looked for has not been found."""
     if fit.groups is not None and fit.groups.chosen is None:
-        warnings.warn(
-            f"no shrinkage shows more than one group: {fit.groups.verdict}. shrinkage='auto' is used.",
-            UserWarning,
-            stacklevel=3,
-        )
+        warn_user(f"no shrinkage shows more than one group: {fit.groups.verdict}. shrinkage='auto' is used.")
     if chosen and fit.test is not None and fit.test.n_significant == 0:
-        warnings.warn(
+        warn_user(
             f"no component is real at level {fit.test.level}: the p-value of the first is {fit.test.p_values[0]:.2g}. "
-            "One is kept.",
-            UserWarning,
-            stacklevel=3,
+            "One is kept."
         )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from standout import contrast
 from standout._arrays import Float, product
-from standout._validation import check_epsilon, check_weight_rule, require_rows
+from standout._validation import check_epsilon, check_weight_rule, require_rows, warn_user
 from standout.estimators._kernel_base import KernelTransformer
 from standout.moments import Moments, ScatterMoments
 from standout.pencil import solve
@@ -54,8 +53,9 @@ class KernelDiscriminativePCA(KernelTransformer):
         polynomial of unscaled data) it is nothing. "scaled" takes 1e-3 of the mean diagonal entry of that matrix,
         whatever its size: use it unless you reproduce a given ε. "clusters" looks, without any label, for the view
         that shows groups most clearly: of 21 values from 1e-8 to 1e2 of that mean the one at which a split into two
-        groups explains the largest share of the first score's variance (see `standout.selection.GroupSearch`; where no
-        view shows groups, a warning says so and "scaled" is used).
+        groups explains the largest share of the first score's variance (where none does so better than one Gaussian
+        group would, a warning says so and "scaled" is used). A nonlinear score can have any shape, so what is found
+        is a view to look at, and no evidence of groups.
     background_weights : array-like of shape (n_backgrounds,), str or None, default=None
         Weight of each background (ω in the paper), scaled to sum 1. None means equal weights; "worst-case", "best" and
         "spectral" are rules that choose them, as in `DiscriminativePCA`.
@@ -275,8 +275,4 @@ def _size(target: Moments, backgrounds: list[Moments], weights: Float) -> float:
 
 
 def _warn_of_no_groups(groups: GroupSearch) -> None:
-    warnings.warn(
-        f"no epsilon shows more than one group: {groups.verdict}. epsilon='scaled' is used.",
-        UserWarning,
-        stacklevel=3,
-    )
+    warn_user(f"no epsilon shows more than one group: {groups.verdict}. epsilon='scaled' is used.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -11,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from standout._arrays import Array, Float, is_single
-from standout._validation import Batches, as_rows, check_n_scores, check_same_columns
+from standout._validation import Batches, as_rows, check_n_scores, check_same_columns, warn_user
 from standout.estimators._base import BackgroundTransformer
 from standout.moments import Kind, Moments, gather, project
 from standout.pencil import Solution, choose_solver
@@ -42,6 +41,11 @@ class LinearFit:
     backgrounds: list[Moments]
     weights: Float
     solution: Solution
+
+    @property
+    def accurate(self) -> bool:
+        """Whether rounding has left enough digits in all that was found."""
+        return self.solution.accurate
 
 
 Fit = TypeVar("Fit", bound=LinearFit)
@@ -122,7 +126,7 @@ def fit_linear(
     fit = attempt(chosen, single=not streams)
     if streams:
         return fit
-    if any(is_single(dataset) for dataset in datasets) and _lost(fit.solution, chosen):
+    if any(is_single(dataset) for dataset in datasets) and _lost(fit, chosen):
         fit = attempt(chosen, single=False)
     by_matrix = chosen in ("dense", "lanczos")
     if roots and by_matrix and (fit.solution.solver == "root" or (solver == "auto" and not fit.solution.accurate)):
@@ -130,9 +134,9 @@ def fit_linear(
     return fit
 
 
-def _lost(solution: Solution, chosen: str) -> bool:
-    """Tell whether a solution has lost too many digits, or its solver has had to give up."""
-    return not solution.accurate or (solution.solver == "root" and chosen != "root")
+def _lost(fit: LinearFit, chosen: str) -> bool:
+    """Tell whether a fit has lost too many digits, or its solver has had to give up."""
+    return not fit.accurate or (fit.solution.solver == "root" and chosen != "root")
 
 
 def warn_of_trouble(solution: Solution) -> None:
@@ -155,4 +159,4 @@ def warn_of_trouble(solution: Solution) -> None:
         )
     else:
         return
-    warnings.warn(text, UserWarning, stacklevel=3)
+    warn_user(text)

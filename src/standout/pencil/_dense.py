@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
-from standout._arrays import Float, product, self_product
+from standout._arrays import Float, leading_eigenvectors, product, self_product
 from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, finish
 
 
@@ -17,22 +17,18 @@ def solve_dense(pencil: Pencil, n_components: int) -> Solution:
     NotDefiniteError
         Where B is singular.
     """
-    size = pencil.n_features
     factor = cholesky_factor(pencil.b)
-    if factor is not None and pencil.a.is_nonnegative and pencil.a.keeps_rows and pencil.a.n_rows < size:
+    by_rows = pencil.a.is_nonnegative and pencil.a.keeps_rows and pencil.a.n_rows < pencil.n_features
+    if factor is not None and by_rows:
         solution = _solve_by_rows(pencil, factor, n_components)
         if solution is not None:
             return solution
     whitened = pencil.a.matrix().T  # symmetric: the transpose is the same matrix in LAPACK's order
     if factor is not None:
         whitened, _ = linalg.lapack.dsygst(whitened, factor, lower=1, overwrite_a=True)
-    values, vectors = linalg.eigh(
-        whitened, lower=True, subset_by_index=[size - n_components, size - 1], overwrite_a=True, check_finite=False
-    )
-    vectors = vectors[:, ::-1]
+    values, vectors = leading_eigenvectors(whitened, n_components)
     if factor is not None:
         vectors = linalg.solve_triangular(factor, vectors, lower=True, trans="T", check_finite=False)
-    values = values[::-1]
     # Below zero there is only rounding, unless A is a difference.
     return finish(pencil, np.maximum(values, 0.0) if pencil.a.is_nonnegative else values, vectors, "dense")
 
@@ -47,8 +43,7 @@ def _solve_by_rows(pencil: Pencil, factor: Float, n_components: int) -> Solution
     size = len(gram)
     if n_components > size:
         return None
-    values, weights = linalg.eigh(gram, subset_by_index=[size - n_components, size - 1], check_finite=False)
-    values, weights = values[::-1], weights[:, ::-1]
+    values, weights = leading_eigenvectors(gram, n_components)
     if values[-1] <= size * np.finfo(np.float64).eps * values[0]:
         return None
     vectors = linalg.solve_triangular(factor, product(whitened, weights), lower=True, trans="T", check_finite=False)

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy import linalg
-from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from standout._arrays import Float
 from standout.pencil._dense import cholesky_factor, solve_dense
+from standout.pencil._krylov import lanczos
 from standout.pencil._record import Form, Pencil, Solution, finish
 from standout.pencil._shifted import solve_shifted
 
-# Of the vectors; the values' error goes with the square.
-TOLERANCE = 1e-11
+# Vectors of a Lanczos run.
+SUBSPACE = 48
 
 
 def solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
@@ -31,7 +31,7 @@ def solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
     size = pencil.n_features
     if n_components >= size - 1:
         return solve_dense(pencil, n_components)  # Lanczos needs room for its own subspace
-    if pencil.b.is_identity and not pencil.a.is_nonnegative:
+    if pencil.is_difference:
         # The wanted end of the spectrum is a tiny part of it, where much is subtracted: plain iterations would crawl.
         above = solve_lanczos(Pencil(pencil.a.added, pencil.b), 1, seed)
         return solve_shifted(pencil, n_components, above)
@@ -44,15 +44,10 @@ def solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
         inner = linalg.blas.dtrsv(factor, v.ravel(), lower=1, trans=1)
         return linalg.blas.dtrsv(factor, apply(inner), lower=1, overwrite_x=True)
 
-    operator = LinearOperator((size, size), matvec=whitened, dtype=np.float64)
-    start = np.random.default_rng(seed).standard_normal(size)
-    subspace = min(size, max(2 * n_components + 1, 48))
-    try:
-        values, vectors = eigsh(operator, k=n_components, which="LA", v0=start, ncv=subspace, tol=TOLERANCE)
-    except ArpackError:
+    found = lanczos(whitened, size, n_components, np.random.default_rng(seed).standard_normal(size), SUBSPACE)
+    if found is None:
         return solve_dense(pencil, n_components)
-    order = np.argsort(-values, kind="stable")
-    values, vectors = np.maximum(values[order], 0.0), vectors[:, order]
+    values, vectors = np.maximum(found[0], 0.0), found[1]
     if factor is not None:
         vectors = linalg.solve_triangular(factor, vectors, lower=True, trans="T", check_finite=False)
     return finish(pencil, values, vectors, "lanczos")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from standout.pencil._choice import choose_solver
 from standout.pencil._record import Pencil, Solution
 from standout.pencil._shifted import solve_shifted
-from standout.pencil._solve import solve
+from standout.pencil._solve import solve_in_range
 from standout.pencil._span import SpanProblem
 
 
@@ -49,8 +49,13 @@ def solve_path(
     if solver == "auto":
         n_rows = max(pencil.a.n_rows + pencil.b.n_rows for pencil in pencils)
         solver = choose_solver(n_rows, pencils[0].n_features, n_components)
+    span: SpanProblem | None = None
     if solver == "reduced" and all(pencil.keeps_rows for pencil in pencils):
-        yield from _solve_path_in_span(pencils, n_components, seed)
+        span = SpanProblem.of(pencils, n_components)
+    elif solver != "lobpcg" and any(pencil.is_difference for pencil in pencils):
+        span = SpanProblem.of_range(pencils, n_components)
+    if span is not None:
+        yield from _solve_path_in_span(span, pencils, n_components, seed)
         return
     before: Solution | None = None
     for pencil in pencils:
@@ -58,13 +63,14 @@ def solve_path(
         yield before
 
 
-def _solve_path_in_span(pencils: Sequence[Pencil], n_components: int, seed: int) -> Iterator[Solution]:
-    span = SpanProblem.of(pencils, n_components)
+def _solve_path_in_span(
+    span: SpanProblem, pencils: Sequence[Pencil], n_components: int, seed: int
+) -> Iterator[Solution]:
     before: Solution | None = None
     for pencil in pencils:
         inner = span.inside(pencil)
         before = solution = _step(inner, n_components, "dense", seed, before)
-        if pencil.a.is_nonnegative and (solution.solver == "root" or not solution.accurate):
+        if span.roots and pencil.a.is_nonnegative and (solution.solver == "root" or not solution.accurate):
             yield span.solve(pencil, n_components)
         else:
             yield span.lifted(pencil, inner, solution)
@@ -72,8 +78,8 @@ def _solve_path_in_span(pencils: Sequence[Pencil], n_components: int, seed: int)
 
 def _step(pencil: Pencil, n_components: int, solver: str, seed: int, before: Solution | None) -> Solution:
     """Solve one pencil, with the help of the solution before it."""
-    is_difference = pencil.b.is_identity and not pencil.a.is_nonnegative
-    if is_difference and before is not None and solver != "lobpcg":
+    if pencil.is_difference and before is not None and solver != "lobpcg":
         return solve_shifted(pencil, n_components, before)
     start = None if before is None else before.vectors
-    return solve(pencil, n_components, solver=solver, seed=seed, start=start)
+    # The range has been seen to already, for all at once.
+    return solve_in_range(pencil, n_components, solver=solver, seed=seed, start=start)

@@ -147,6 +147,11 @@ class Pencil:
         """Whether every dataset is there with its rows."""
         return self.a.keeps_rows and self.b.keeps_rows
 
+    @property
+    def is_difference(self) -> bool:
+        """Whether A is a difference of variances, and B the identity."""
+        return self.b.is_identity and not self.a.is_nonnegative
+
 
 @dataclass(frozen=True, eq=False)
 class Solution:
@@ -260,6 +265,8 @@ def _rounding(pencil: Pencil, values: Float, vectors: Float, a_vectors: Float) -
         # A difference has no relative error of its own: what counts is the share of the target's variance.
         sizes = pencil.a.added.diagonal + pencil.a.subtracted.diagonal
         target = np.maximum(pencil.a.added.value(vectors), np.finfo(np.float64).tiny)
+        if not np.any(pencil.a.added.diagonal):
+            return np.zeros(len(values))  # nothing to be wrong about
         with np.errstate(over="ignore"):
             return pencil.a.precision * weighted_sum(sizes, squares) / target
     target = np.maximum(np.einsum("ij,ij->j", vectors, a_vectors), np.finfo(np.float64).tiny)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from standout._arrays import Float, product, self_product
+from standout._arrays import Float, leading_eigenvectors, product, self_product
 from standout.moments import Moments, RowMoments, joint_gram
 from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, finish
 from standout.pencil._span import SpanProblem
@@ -78,8 +78,7 @@ def _solve_woodbury(pencil: Pencil, target: _Stack, background: _Stack, inner: F
         half = linalg.solve_triangular(factor, inner_ba, lower=True, check_finite=False)
         whitened = inner_a - self_product(half)
     size = len(whitened)
-    values, weights = linalg.eigh(whitened / ridge, subset_by_index=[size - d, size - 1], check_finite=False)
-    values, weights = values[::-1], weights[:, ::-1]
+    values, weights = leading_eigenvectors(whitened / ridge, d)
     if values[-1] <= size * np.finfo(np.float64).eps * values[0]:
         return None  # a direction in which the target does not vary: B⁻¹Xᵀw says nothing of it
     back = np.zeros((0, d))

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import linalg
-from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from standout._arrays import Float
 from standout.pencil._dense import solve_dense
+from standout.pencil._krylov import lanczos
 from standout.pencil._record import Pencil, Solution, finish
 
-# Of the vectors; the values' error goes with the square.
-TOLERANCE = 1e-11
 # Vectors of a Lanczos run: few iterations are needed with a shift close by.
 SUBSPACE = 20
 
@@ -23,7 +21,7 @@ def solve_shifted(pencil: Pencil, n_components: int, above: Solution) -> Solutio
     α: its leading value bounds this one's, and its vectors are where the iterations start. With a large α the wanted
     values lie close together at the far end of a wide spectrum; inverted, they stand apart, whatever α is.
 
-    Where the bound does not hold or the iterations fail, the dense solver takes over.
+    Where the bound does not hold, the iterations fail or miss one of several equal values, the dense solver takes over.
     """
     size = pencil.n_features
     if n_components >= size - 1:
@@ -41,14 +39,10 @@ def solve_shifted(pencil: Pencil, n_components: int, above: Solution) -> Solutio
         half = linalg.blas.dtrsv(factor, v.ravel(), lower=1)
         return linalg.blas.dtrsv(factor, half, lower=1, trans=1, overwrite_x=True)
 
-    operator = LinearOperator((size, size), matvec=inverse, dtype=np.float64)
-    subspace = min(size, max(2 * n_components + 1, SUBSPACE))
-    try:
-        inverted, vectors = eigsh(operator, k=n_components, which="LA", v0=_start(above), ncv=subspace, tol=TOLERANCE)
-    except ArpackError:
+    found = lanczos(inverse, size, n_components, _start(above), SUBSPACE)
+    if found is None:
         return solve_dense(pencil, n_components)
-    order = np.argsort(-inverted, kind="stable")
-    vectors = vectors[:, order]
+    vectors = found[1]
     images = pencil.a.apply(vectors)
     # Rayleigh quotients: the shift would round the values at its own size.
     values = np.einsum("ij,ij->j", vectors, images)

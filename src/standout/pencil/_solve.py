@@ -11,6 +11,7 @@ from standout.pencil._lobpcg import solve_lobpcg
 from standout.pencil._record import NotDefiniteError, Pencil, Solution
 from standout.pencil._reduced import solve_reduced
 from standout.pencil._root import solve_root
+from standout.pencil._span import SpanProblem
 
 
 def solve(
@@ -44,11 +45,21 @@ def solve(
     >>> solution.values.round(0), solution.solver
     (array([9., 4.]), 'dense')
     """
-    n_rows = pencil.a.n_rows + pencil.b.n_rows
     if solver == "auto":
-        solver = choose_solver(n_rows, pencil.n_features, n_components)
-        if solver == "reduced" and not pencil.keeps_rows:
-            solver = "dense"
+        solver = choose_solver(pencil.a.n_rows + pencil.b.n_rows, pencil.n_features, n_components)
+    by_rows = solver == "lobpcg" or (solver == "reduced" and pencil.keeps_rows)
+    if pencil.is_difference and not by_rows:
+        span = SpanProblem.of_range([pencil], n_components)
+        if span is not None:
+            return span.solve(pencil, n_components, seed)
+    return solve_in_range(pencil, n_components, solver=solver, seed=seed, start=start)
+
+
+def solve_in_range(pencil: Pencil, n_components: int, *, solver: str, seed: int, start: Float | None) -> Solution:
+    """Solve a pencil with a given solver; a difference must not lack directions."""
+    n_rows = pencil.a.n_rows + pencil.b.n_rows
+    if solver == "reduced" and not pencil.keeps_rows:
+        solver = "dense"
     try:
         if solver == "dense":
             return solve_dense(pencil, n_components)

@@ -6,25 +6,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import linalg
 
 from standout._arrays import Float, product, self_product
 from standout._validation import check_n_components
 from standout.moments import Moments, RootMoments, RowMoments, ScatterMoments, in_span
+from standout.pencil._dense import cholesky_factor
 from standout.pencil._lanczos import solve_lanczos
-from standout.pencil._record import Form, Pencil, Solution, finish
+from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, finish
 from standout.pencil._root import solve_root
+
+# Rounding of what has been computed in double precision.
+DOUBLE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class SpanProblem:
-    """The datasets of some pencils in an orthonormal basis Q of the span of all rows, ``Z = F Qᵀ``.
+    """The datasets of some pencils in an orthonormal basis Q of the directions that they have, ``Z = F Qᵀ``.
 
     Attributes
     ----------
     basis : ndarray of shape (n_features, r)
         Q.
     scatters, roots : dict
-        For each dataset (by the identity of its moments) the moments of its coordinates F: as a matrix, and as a root.
+        For each dataset (by the identity of its moments) the moments of its coordinates F: as a matrix, and, where the
+        rows are kept, as a root.
     """
 
     basis: Float
@@ -50,6 +56,40 @@ class SpanProblem:
             scatters[key] = ScatterMoments(moments.count, nothing, self_product(rows))
             roots[key] = RootMoments(moments.count, nothing, rows)
         return cls(basis, scatters, roots)
+
+    @classmethod
+    def of_range(cls, pencils: Sequence[Pencil], n_components: int) -> SpanProblem | None:
+        """Find the directions that occur in any dataset, from covariance matrices; None where all directions do.
+
+        A difference is zero along a direction that no dataset has, and that can be more than it is along those that
+        the data do have. Ratios have no such trouble: there these directions have no value at all.
+        """
+        terms = {id(part): part for pencil in pencils for form in (pencil.a, pencil.b) for _, part in form.terms}
+        datasets = [part for part in terms.values() if part.total_variance > 0.0]
+        size = pencils[0].n_features
+        # Each dataset counts in units of its own spread: a small one must not pass for rounding beside a large one.
+        total = Form(size, tuple((1.0 / part.total_variance, part) for part in datasets))
+        if total.precision > DOUBLE:
+            # Single precision cannot tell a small direction from none. Its solution shows that, and is not kept.
+            return None
+        try:
+            if datasets:
+                cholesky_factor(total)
+                return None
+        except NotDefiniteError:
+            pass
+        scale = np.sqrt(total.diagonal)
+        safe = np.where(scale > 0.0, scale, 1.0)
+        values, vectors = linalg.eigh(total.matrix() / np.outer(safe, safe), check_finite=False)
+        occurring = values > 100.0 * size * total.precision * values[-1]
+        check_n_components(n_components, size, int(occurring.sum()) if datasets else 0)
+        basis = linalg.qr(scale[:, np.newaxis] * vectors[:, occurring], mode="economic", check_finite=False)[0]
+        nothing = np.zeros(basis.shape[1])
+        scatters: dict[int, Moments] = {
+            key: ScatterMoments(part.count, nothing, part.count * product(basis.T, part.apply(basis)), part.precision)
+            for key, part in terms.items()
+        }
+        return cls(basis, scatters, {})
 
     def inside(self, pencil: Pencil, *, by_roots: bool = False) -> Pencil:
         """Give the pencil in the coordinates of the span."""

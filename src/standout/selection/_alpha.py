@@ -26,11 +26,14 @@ class AlphaChoice:
         What each shows.
     chosen : int
         The one to begin with.
+    accurate : bool
+        Whether rounding has left enough digits at every α that was looked at.
     """
 
     alphas: Float
     solutions: list[Solution]
     chosen: int
+    accurate: bool
 
     @property
     def alpha(self) -> float:
@@ -65,10 +68,12 @@ def choose_alpha(
         # Nothing is subtracted, whatever α is.
         alphas = alphas[:1]
     if len(alphas) == 1:
-        return AlphaChoice(alphas, [solve(pose(alphas[0]), n_components, solver=solver, seed=seed)], 0)
+        alone = solve(pose(alphas[0]), n_components, solver=solver, seed=seed)
+        return AlphaChoice(alphas, [alone], 0, alone.accurate)
     solutions = list(solve_path([pose(alpha) for alpha in alphas], n_components, solver=solver, seed=seed))
     found = representatives(np.array([solution.vectors.T for solution in solutions]), n_representatives)
     kept = [solutions[index] for index in found.indices]
     shares = np.array([shares_in_span(solution, [target, *backgrounds]) for solution in kept])
     excess = shares[:, 0] - shares[:, 1:] @ weights
-    return AlphaChoice(alphas[found.indices], kept, int(np.argmax(excess)))
+    accurate = all(solution.accurate for solution in solutions)
+    return AlphaChoice(alphas[found.indices], kept, int(np.argmax(excess)), accurate)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import optimize, special
+from scipy import linalg, optimize, special
 
 from standout import contrast
-from standout._arrays import Float
+from standout._arrays import Float, product
 from standout._validation import check_background_degrees, check_n_components, reject_singular_background
 from standout.moments import Moments
-from standout.pencil import solve
+from standout.pencil import Form, Solution, solve
 from standout.selection._tracy_widom import survival, upper_quantile
 from standout.selection._verdict import ComponentTest, concluded
 
@@ -23,11 +23,16 @@ def analytic_test(
     target: Moments,
     backgrounds: Sequence[Moments],
     weights: Float,
+    shares: Float | None = None,
     *,
     n_components: int | None = None,
     level: float = 0.05,
 ) -> ComponentTest:
     """How many components of these moments are more than chance, if the rows are Gaussian?
+
+    With shrinkage the components are those of the shrunken backgrounds, and what is tested is the smallest plain ratio
+    in the span of the first k of them. It is at most the k-th plain ratio of all, so that the test stays on the safe
+    side, and speaks of the components that were fitted.
 
     Parameters
     ----------
@@ -35,6 +40,8 @@ def analytic_test(
     backgrounds : sequence of Moments
     weights : ndarray of shape (n_backgrounds,)
         Non-negative, with sum 1.
+    shares : ndarray of shape (n_backgrounds,), default=None
+        Shrinkage of each background; None means none.
     n_components : int or None, default=None
         How many to test; None means until the first that is not significant.
     level : float, default=0.05
@@ -59,7 +66,9 @@ def analytic_test(
     check_background_degrees(int(np.sum(counts - 1.0)), n_features)
     limit = min(n_features, n_target)
     wanted = check_n_components(1 if n_components is None else n_components, n_features, limit)
-    problem = contrast.discriminative(target, backgrounds, weights, np.zeros(len(backgrounds)))
+    nothing = np.zeros(len(backgrounds))
+    plain = contrast.discriminative(target, backgrounds, weights, nothing)
+    problem = plain if shares is None else contrast.discriminative(target, backgrounds, weights, shares)
     scales = weights[used] * target.count / counts
     quantile = upper_quantile(level)
     p_values: list[float] = []
@@ -67,6 +76,7 @@ def analytic_test(
     while True:
         solution = solve(problem, wanted)
         reject_singular_background(solution.n_absent > 0)
+        ratios = solution.values if shares is None else _plain_ratios(solution, plain.b)
         # Directions that no dataset has, as of equal or constant columns, are no part of the problem.
         n_features = solution.rank or n_features
         limit = min(limit, n_features) if n_components is None else wanted
@@ -76,15 +86,25 @@ def analytic_test(
             # make the next smaller as well: given the backgrounds, every ratio grows with the target's covariance. So
             # the limit is the worst case, and the test of the (k+1)-th holds its level whatever the first k are.
             centre, spread = chance_law(n_features - k, n_target - k, counts - 1.0, scales)
-            ratio = float(solution.values[k])
+            ratio = float(ratios[k])
             p_values.append(survival((np.log(ratio) - centre) / spread) if ratio > 0.0 else 1.0)
             edges.append(float(np.exp(centre + spread * quantile)))
             if n_components is None and p_values[-1] > level:
                 limit = k + 1
                 break
         if len(p_values) == limit:
-            return concluded(solution.values[:limit], p_values, edges, "analytic", level)
+            return concluded(ratios[:limit], p_values, edges, "analytic", level)
         wanted = min(GROWTH * wanted, limit)
+
+
+def _plain_ratios(solution: Solution, plain: Form) -> Float:
+    """Give, for each k, the smallest ratio to the plain form in the span of the first k vectors."""
+    target = np.einsum("ij,ij->j", solution.vectors, solution.patterns) * solution.values
+    lengths = np.sqrt(np.maximum(target, np.finfo(np.float64).tiny))
+    gram = product(solution.vectors.T, plain.apply(solution.vectors)) / np.outer(lengths, lengths)
+    largest = [linalg.eigvalsh(gram[:k, :k], check_finite=False)[-1] for k in range(1, len(gram) + 1)]
+    with np.errstate(divide="ignore"):
+        return np.where(target > 0.0, 1.0 / np.maximum(largest, 0.0), 0.0)
 
 
 def chance_law(n_features: int, n_target: int, degrees: Float, scales: Float) -> tuple[float, float]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
-from standout._arrays import Float, Rows, product
+from standout._arrays import Float, Rows, leading_eigenvectors, product
 from standout._validation import check_learnable
 from standout.features import Kernel
 from standout.features._maps import centre_columns
@@ -117,8 +117,12 @@ def _leading(fold: _Fold, mixture: Float) -> tuple[Float, float, Float, float]:
     trace = float(np.trace(b)) if fold.against.any() else float(np.trace(a))
     epsilon = max(RIDGE * trace / size, float(np.finfo(np.float64).tiny))
     b.flat[:: size + 1] += epsilon
-    values, vectors = linalg.eigh(a, b, subset_by_index=[size - 1, size - 1], check_finite=False)
-    return kernel, float(values[0]), vectors, epsilon
+    factor = linalg.cholesky(b, lower=True, check_finite=False)
+    half = linalg.solve_triangular(factor, a, lower=True, check_finite=False)
+    whitened = linalg.solve_triangular(factor, half.T, lower=True, check_finite=False)
+    values, vectors = leading_eigenvectors(whitened, 1)
+    vector = linalg.solve_triangular(factor, vectors, lower=True, trans="T", check_finite=False)
+    return kernel, float(values[0]), vector, epsilon
 
 
 def _held_out(fold: _Fold, mixture: Float) -> float:

@@ -34,7 +34,8 @@ class ComponentPath:
     components : ndarray of shape (g, n_components, n_features)
         The filters at each.
     eigenvalues : ndarray of shape (g, n_components)
-        For dPCA the ratio of variances along each filter, for cPCA the difference ``uᵀ(Cxx - α Cyy)u``.
+        For dPCA the ratio of the target's to the shrunken background variance along each filter, for cPCA the
+        difference ``uᵀ(Cxx - α Cyy)u``.
     target_share : ndarray of shape (g,)
         Share of the target's variance that lies in the span of the filters.
     background_share : ndarray of shape (g, n_backgrounds)
@@ -112,7 +113,8 @@ def alpha_path(
 ) -> ComponentPath:
     """What does contrastive PCA show at each α, from PCA (0) on?
 
-    The data are read once, and not at all where moments are given; 40 values of α cost little more than one.
+    The data are read once, and not at all where moments are given; each further α costs a small part of that where
+    there are many more rows than columns.
 
     Parameters
     ----------
@@ -144,6 +146,7 @@ def alpha_path(
     array([0, 3])
     """
     alphas = ALPHAS if alpha is None else check_alphas(alpha)
+    check_solver(solver, without=("root",))
     return _path(X, background, alphas, contrast.contrastive, n_components, background_weights, solver)
 
 

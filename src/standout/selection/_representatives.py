@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
-from standout._arrays import Float, product, self_product
+from standout._arrays import Float, leading_eigenvectors, product, self_product
 from standout._validation import check_n_representatives, check_spanning, check_subspaces
 
 Indices = npt.NDArray[np.intp]
@@ -119,10 +119,7 @@ def _clusters(affinities: Float, n_clusters: int) -> Indices:
     """Cut a graph of affinities into clusters; some may come out empty."""
     # No degree is zero: every subspace is its own neighbour.
     degrees = np.sqrt(affinities.sum(axis=1))
-    size = len(affinities)
-    _, vectors = linalg.eigh(
-        affinities / np.outer(degrees, degrees), subset_by_index=[size - n_clusters, size - 1], check_finite=False
-    )
+    _, vectors = leading_eigenvectors(affinities / np.outer(degrees, degrees), n_clusters)
     _, pivots = linalg.qr(vectors.T, mode="r", pivoting=True, check_finite=False)
     left, _, right = linalg.svd(vectors[pivots[:n_clusters]].T, check_finite=False)
     return np.argmax(np.abs(product(vectors, product(left, right))), axis=1)

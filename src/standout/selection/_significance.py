@@ -60,9 +60,9 @@ def component_test(
         "analytic": by formula, for Gaussian rows and more background rows than features. Takes about as long as a fit,
         and reads moments and iterators of batches too. Rows with heavier tails than the Gaussian's, as measurements
         often have, make it find components that are not there: if in doubt, use "permutation".
-        "permutation": by reshuffling rows among the datasets, each centred first, whatever their distribution. Needs
-        the rows, which are copied, and a fit for each reshuffling; goes with shrinkage, and thus with more features
-        than rows.
+        "permutation": by reshuffling rows among the datasets, each centred first, whatever the distribution that
+        they share. Needs the rows, which are copied, and a fit for each reshuffling; goes with shrinkage, and thus
+        with more features than rows.
     n_components : int or None, default=None
         How many components to test. None means until the first that is not significant, which is tested too.
     background_weights : array-like of shape (n_backgrounds,), default=None
@@ -91,6 +91,11 @@ def component_test(
     covariance matrix. To reject it says: there is a direction in which the target varies more, relative to the
     backgrounds, than chance explains. The test of each following component takes the ones before it as real, and asks
     the same of what they leave.
+
+    "permutation" takes all datasets to share one *distribution*, up to their means, and not their covariance alone:
+    where the background has much heavier tails than the target, or the other way round, it finds components too often
+    (of a Gaussian target against a background with tails of Student's t of 3 degrees and the same covariance, in 30 %
+    at a level of 5 %).
 
     What is not tested:
 
@@ -172,8 +177,8 @@ def test_components(
     """Test the components of datasets, the target first, whose moments a fit has gathered already.
 
     Without a `method` the permutation test is taken where it goes: for few enough rows that can be read again, with
-    some shrinkage. It holds for any distribution. Elsewhere the analytic test is taken, if the backgrounds have more
-    degrees of freedom than there are features; it tests the plain ratios, whatever the shrinkage.
+    some shrinkage. It holds for any distribution that all share. Elsewhere the analytic test is taken, if the
+    backgrounds have more degrees of freedom than there are features.
     """
     target, *backgrounds = moments
     if method is None:
@@ -184,7 +189,8 @@ def test_components(
         permuted = (quick and readable and bool(np.all(shares > 0.0))) or degrees <= n_features
         method = "permutation" if permuted else "analytic"
     if method == "analytic":
-        return analytic_test(target, backgrounds, weights, n_components=n_components)
+        plain = not np.any(shares > 0.0)
+        return analytic_test(target, backgrounds, weights, None if plain else shares, n_components=n_components)
     kept, *kept_backgrounds = _with_rows(datasets)
     return permutation_test(
         kept, kept_backgrounds, weights, shares, n_components=n_components, seed=seed, progress=progress

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +9,7 @@ from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from standout._arrays import Float, product
-from standout._validation import check_mixture_present, check_solver, require_some_background
+from standout._validation import check_mixture_present, check_solver, require_some_background, warn_user
 from standout.pencil import Form, Solution, solve
 from standout.selection._pose import Pose
 
@@ -72,7 +71,7 @@ class WorstCase:
 
 
 def worst_case_weights(pose: Pose, n_backgrounds: int, *, solver: str = "auto", seed: int = 0) -> WorstCase:
-    """What stands out against every background, however they are mixed?
+    """Against which mixture of the backgrounds does the target stand out least?
 
     The weights on the simplex for which the leading ratio λ of ``A u = λ Σ ωₖ Bₖ u`` is smallest. This is a convex
     problem, so there is one smallest value, and the result carries the proof that it has been found.
@@ -123,11 +122,10 @@ def worst_case_weights(pose: Pose, n_backgrounds: int, *, solver: str = "auto", 
     require_some_background(n_backgrounds)
     worst = _search(_Problem.of(pose, n_backgrounds, check_solver(solver), seed))
     if worst.gap > ACCEPTABLE:
-        warnings.warn(
+        warn_user(
             f"the worst case is known to a relative gap of {worst.gap:.1e} only, more than {ACCEPTABLE:.0e}. The "
             "backgrounds are badly conditioned: use shrinkage, or moments gathered as roots.",
             ConvergenceWarning,
-            stacklevel=2,
         )
     return worst
 
