@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench reproduce clean
 
 # A stamp per set of extras, so that `make demo` does not wait for the test tools.
 $(VENV)/installed-%: pyproject.toml
@@ -26,6 +26,10 @@ bench: $(VENV)/installed-plots
 	$(BIN)/python benchmarks/linear.py
 	$(BIN)/python benchmarks/kernel.py
 	$(BIN)/python benchmarks/selection.py
+
+# The real datasets: the folder in STANDOUT_DATA, or the one beside this repository.
+reproduce: $(VENV)/installed-plots,progress
+	STANDOUT_DATA="$${STANDOUT_DATA:-../shared/data}" $(BIN)/python -m experiments all -o reproduction
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench-venv
