@@ -1,0 +1,32 @@
+"""Files -> tables -> what a method is fitted to, and results -> files.
+
+:func:`read_table` reads a file of nearly any kind. :func:`split_by_group` cuts one table into a target and its
+backgrounds, :func:`match_columns` puts the columns of several into one order, and :func:`prepare` sees to missing
+values, logarithms and scales, for all datasets alike and such that new rows can be treated the same way.
+"""
+
+from standout.io._formats import EXTENSIONS, READERS
+from standout.io._groups import split_by_group
+from standout.io._match import match_columns
+from standout.io._prepare import MISSING, STANDARDS, Prepared, prepare
+from standout.io._preprocessing import Preprocessing
+from standout.io._read import read_table
+from standout.io._table import Table
+from standout.io._write import write_csv
+
+FORMATS = tuple(READERS)
+
+__all__ = [
+    "EXTENSIONS",
+    "FORMATS",
+    "MISSING",
+    "STANDARDS",
+    "Prepared",
+    "Preprocessing",
+    "Table",
+    "match_columns",
+    "prepare",
+    "read_table",
+    "split_by_group",
+    "write_csv",
+]

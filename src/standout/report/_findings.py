@@ -1,0 +1,203 @@
+"""What a fit found, as plain numbers and words: all that the page, the picture and the summary need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from standout._arrays import Float
+from standout.selection import ComponentTest
+
+Single: TypeAlias = npt.NDArray[np.float32]
+Numbers: TypeAlias = npt.NDArray[np.int64]
+
+
+# Compared by identity: == between records of arrays has no single truth value.
+@dataclass(frozen=True, eq=False)
+class Points:
+    """One dataset as it is drawn: the rows that are shown, and how all rows are spread.
+
+    Attributes
+    ----------
+    name : str
+    n_rows : int
+        Number of all rows.
+    rows : ndarray of shape (n_shown,)
+        Which rows are shown, in ascending order: all, or a random sample of many.
+    scores : ndarray of shape (n_shown, d)
+        Scores of the shown rows along the first d components.
+    pca_scores : ndarray of shape (n_shown, 1 or 2)
+        Scores of the same rows in PCA's view of the target.
+    counts : ndarray of shape (d, n_bins)
+        How many of all rows fall into each bin of each score; see `Findings.bin_edges`.
+    ids : tuple of str or None
+        Names of the shown rows.
+    labels : tuple of str or None
+        Labels of the shown rows, in words.
+    groups : ndarray of shape (n_shown,) or None
+        Number of each shown row's group in `Findings.label_names`; None without labels, or with labels on a scale.
+    values : ndarray of shape (n_shown,) or None
+        Labels that are numbers on a scale, such as an age.
+    """
+
+    name: str
+    n_rows: int
+    rows: Numbers = field(repr=False)
+    scores: Single = field(repr=False)
+    pca_scores: Single = field(repr=False)
+    counts: Numbers = field(repr=False)
+    ids: tuple[str, ...] | None = field(default=None, repr=False)
+    labels: tuple[str, ...] | None = field(default=None, repr=False)
+    groups: Numbers | None = field(default=None, repr=False)
+    values: Float | None = field(default=None, repr=False)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether only some of the rows are shown."""
+        return len(self.rows) < self.n_rows
+
+
+@dataclass(frozen=True, eq=False)
+class ViewPath:
+    """The view at each of several values of a parameter.
+
+    Attributes
+    ----------
+    parameter : {"shrinkage", "alpha", "epsilon"}
+    values : ndarray of shape (g,)
+        In ascending order.
+    chosen : int
+        The one of the fit.
+    scores : ndarray of shape (g, n, 1 or 2)
+        Scores along the first components at each value: of the target's shown rows, then of each background's.
+    eigenvalues : ndarray of shape (g,)
+        The leading eigenvalue at each value.
+    """
+
+    parameter: str
+    values: Float = field(repr=False)
+    chosen: int
+    scores: Single = field(repr=False)
+    eigenvalues: Float = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What a fit found: all that the page, the picture and the summary show.
+
+    Plain numbers and words, small however large the data were: of many rows, a sample is kept. See `examine`.
+
+    Attributes
+    ----------
+    method : str
+        The method in words, such as "discriminative PCA".
+    asked : dict of str
+        What was asked, in words: datasets, options, files.
+    datasets : tuple of Points
+        The target first, then each background.
+    features : tuple of str
+        Names of the columns.
+    components, patterns : ndarray of shape (n_components, n_features) or None
+        The filters, and what they extract; None for kernel methods, which have none per column.
+    correlations : ndarray of shape (d, n_features) or None
+        Correlation of each column with each of the first d scores, over the target's rows: for the linear methods the
+        pattern without units. None for precomputed kernels, which have no columns.
+    spreads : ndarray of shape (n_features,)
+        Standard deviation of each column in the target.
+    eigenvalues, target_variance : ndarray of shape (n_components,)
+    background_variance : ndarray of shape (n_backgrounds, n_components)
+    weights : ndarray of shape (n_backgrounds,)
+    scree : ndarray of shape (k,)
+        The leading eigenvalues, those beyond the components that were kept included.
+    total_variance : float
+        Of the target, over all columns.
+    test : ComponentTest or None
+        Which components are more than chance.
+    bin_edges : ndarray of shape (d, n_bins + 1)
+        Edges of the bins of each score; rows beyond the last edge are counted in the last bin.
+    label_names : tuple of str
+        Names of the groups of the target's rows; empty without labels, or with labels on a scale.
+    label_counts : ndarray of shape (n_groups, d, n_bins)
+        The target's rows of each group by bins.
+    path : ViewPath or None
+    clustering_error, pca_clustering_error : float or None
+        Share of rows that K-means puts into the wrong group, in this view and in PCA's.
+    choices : tuple of str
+        How what was to be chosen was chosen: sentences.
+    warnings : tuple of str
+        What to be careful about: sentences.
+    code : str
+        The same in Python.
+    version : str
+        Of standout.
+
+    Examples
+    --------
+    >>> from standout import DiscriminativePCA
+    >>> from standout.datasets import make_digits_over_photographs
+    >>> from standout.report import examine
+    >>> images = make_digits_over_photographs()
+    >>> model = DiscriminativePCA(2).fit(images.target, background=images.backgrounds)
+    >>> findings = examine(model, images.target, images.backgrounds, labels=images.labels)
+    >>> [points.name for points in findings.datasets]
+    ['target', 'background']
+    """
+
+    method: str
+    asked: Mapping[str, str]
+    datasets: tuple[Points, ...]
+    features: tuple[str, ...] = field(repr=False)
+    components: Float | None = field(repr=False)
+    patterns: Float | None = field(repr=False)
+    correlations: Float | None = field(repr=False)
+    spreads: Float = field(repr=False)
+    eigenvalues: Float
+    target_variance: Float = field(repr=False)
+    background_variance: Float = field(repr=False)
+    weights: Float = field(repr=False)
+    scree: Float = field(repr=False)
+    total_variance: float = field(repr=False)
+    test: ComponentTest | None = field(repr=False)
+    bin_edges: Float = field(repr=False)
+    label_names: tuple[str, ...] = field(repr=False)
+    label_counts: Numbers = field(repr=False)
+    path: ViewPath | None = field(repr=False)
+    clustering_error: float | None = field(repr=False)
+    pca_clustering_error: float | None = field(repr=False)
+    choices: tuple[str, ...] = field(repr=False)
+    warnings: tuple[str, ...] = field(repr=False)
+    code: str = field(repr=False)
+    version: str = field(repr=False)
+
+    @property
+    def target(self) -> Points:
+        """The target."""
+        return self.datasets[0]
+
+    @property
+    def backgrounds(self) -> tuple[Points, ...]:
+        """The backgrounds."""
+        return self.datasets[1:]
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether eigenvalues are ratios of variances: for the discriminative methods, if there is a background."""
+        return "discriminative" in self.method
+
+    @property
+    def n_shown_components(self) -> int:
+        """Number of components whose scores are shown."""
+        return int(self.target.scores.shape[1])
+
+
+def plane(columns: npt.NDArray[Any], seed: int = 0) -> Single:
+    """Give the first two columns; where there is one only, a random second one, which spreads the points."""
+    if columns.shape[-1] >= 2:
+        return columns[..., :2].astype(np.float32, copy=False)
+    jitter: Float = np.random.default_rng(seed).uniform(-1.0, 1.0, size=(columns.shape[-2], 1))
+    spread = np.broadcast_to(jitter, columns.shape)
+    return np.concatenate([columns, spread], axis=-1).astype(np.float32)

@@ -1,0 +1,36 @@
+"""Text into HTML: names from the data are text, whatever they contain."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from typing import Any
+
+from standout.report._wording import shortened
+
+
+def text(words: Any) -> str:
+    """Escape words for use in HTML, in an attribute or between tags."""
+    return escape(str(words), quote=True)
+
+
+def name(words: str, most: int = 40) -> str:
+    """Show a name, cut if it is long, with the whole of it as its tooltip."""
+    short = shortened(words, most)
+    full = " ".join(words.split())
+    if short == full:
+        return text(short)
+    return f'<span title="{text(shortened(words, 400))}">{text(short)}</span>'
+
+
+def tip(shown: str, explanation: str, *, focus: bool = True) -> str:
+    """Show a number that explains itself on hover, on touch, and when the keyboard gets to it."""
+    tab = ' tabindex="0"' if focus else ""
+    return f'<span class="tip"{tab} title="{text(explanation)}">{text(shown)}</span>'
+
+
+def data_block(identity: str, content: Any) -> str:
+    """Put data into a page for its script to read; nothing in them can end the block or start another."""
+    written = json.dumps(content, allow_nan=False, separators=(",", ":"))
+    safe = written.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    return f'<script type="application/json" id="{identity}">{safe}</script>'

@@ -1,0 +1,242 @@
+"""What was asked and what came out, in plain sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isinf
+
+import numpy as np
+
+from standout.report._findings import Findings, Points
+from standout.report._wording import (
+    brief,
+    chance,
+    correlation,
+    counted,
+    joined,
+    number,
+    percent,
+    shortened,
+    times,
+    whole,
+)
+
+PARAMETERS = {"shrinkage": "Shrinkage", "alpha": "α =", "epsilon": "ε ="}
+
+
+def title(findings: Findings) -> str:
+    """The question, as a title."""
+    target = f"{'the ' if findings.target.name == 'target' else ''}{shortened(findings.target.name)}"
+    if not findings.backgrounds:
+        return f"What varies most in {target}?"
+    names = [shortened(part.name) for part in findings.backgrounds]
+    against = "the background" if names == ["background"] else joined(names)
+    return f"What stands out in {target} against {against}?"
+
+
+def question(findings: Findings) -> str:
+    """What was asked, in one sentence."""
+    target = _named("the target", [findings.target])
+    # A precomputed kernel has none.
+    columns = f", over {counted(len(findings.features), 'column')}" if findings.features else ""
+    if not findings.backgrounds:
+        return f"You asked in which directions {target} varies most{columns}, by {findings.method}."
+    against = _named(background_words(findings), findings.backgrounds)
+    return (
+        f"You asked in which directions {target} varies while {against} {_does(findings)} not{columns}, by "
+        f"{findings.method}."
+    )
+
+
+def _named(role: str, parts: Sequence[Points]) -> str:
+    """Say what plays a role, by which name, and how many rows it has."""
+    if len(parts) == 1 and role == f"the {parts[0].name}":
+        return f"{role} ({counted(parts[0].n_rows, 'row')})"
+    names = [f"{shortened(part.name)} ({counted(part.n_rows, 'row')})" for part in parts]
+    return f"{role}, {joined(names)},"
+
+
+def _does(findings: Findings) -> str:
+    return "does" if len(findings.backgrounds) == 1 else "do"
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A number in a sentence, with a sentence that explains it.
+
+    Attributes
+    ----------
+    shown, meaning : str
+    """
+
+    shown: str
+    meaning: str
+
+
+def headline(findings: Findings) -> str:
+    """What came out, in a sentence or two."""
+    return "".join(part if isinstance(part, str) else part.shown for part in headline_parts(findings))
+
+
+def headline_parts(findings: Findings) -> list[str | Explained]:
+    """What came out, as words and numbers that explain themselves."""
+    feature = _leading_feature(findings)
+    return [*_strength(findings), *([" ", *feature] if feature else [])]
+
+
+def background_words(findings: Findings) -> str:
+    """Say "the background" or "the backgrounds"."""
+    return "the background" if len(findings.backgrounds) == 1 else "the backgrounds"
+
+
+def _strength(findings: Findings) -> list[str | Explained]:
+    leading = float(findings.eigenvalues[0])
+    against = background_words(findings)
+    if not findings.backgrounds:
+        return _share(findings)
+    if not findings.is_ratio:
+        return [
+            "Along component 1 the variance of the target is ",
+            Explained(number(findings.target_variance[0]), "Variance of the target's scores."),
+            f", that of {against} ",
+            Explained(number(background_variance(findings)[0]), f"Variance of the scores of {against}."),
+            ".",
+        ]
+    if isinf(leading):
+        return [f"Along component 1 the target varies, and {against} {_does(findings)} not vary at all."]
+    ratio = Explained(
+        times(leading),
+        f"Variance of the target's scores, by that of {against}. It was fitted to be as large as it can.",
+    )
+    test = findings.test
+    if test is None:
+        return ["Along component 1 the target varies ", ratio, f" as much as {against}."]
+    probability = Explained(
+        chance(float(test.p_values[0])),
+        f"The chance of so large a ratio if the target and {against} came from one and the same population.",
+    )
+    if test.n_significant == 0:
+        tested = Explained(
+            f"{number(float(test.ratios[0]))} times", f"Variance of the target's scores, by that of {against}."
+        )
+        limit = Explained(
+            f"{number(float(test.edges[0]))} times",
+            f"Chance alone would give a larger ratio in {percent(test.level)} of cases.",
+        )
+        return [
+            "Nothing stands out more than chance would make it: along component 1 the target varies ",
+            tested,
+            f" as much as {against}, and chance alone gives up to ",
+            limit,
+            " (",
+            probability,
+            ").",
+        ]
+    return [
+        "Along component 1 the target varies ",
+        ratio,
+        f" as much as {against}, more than chance explains (",
+        probability,
+        ").",
+    ]
+
+
+def is_shrunken(findings: Findings) -> bool:
+    """Tell whether the ratios that were tested, without shrinkage, are others than those of the fit."""
+    test = findings.test
+    if test is None or test.method != "analytic":
+        return False
+    n = min(len(test.ratios), len(findings.scree))
+    return not np.allclose(test.ratios[:n], findings.scree[:n], rtol=5e-3)
+
+
+def _share(findings: Findings) -> list[str | Explained]:
+    if findings.total_variance > 0.0 and findings.method == "PCA":
+        share = percent(float(findings.eigenvalues[0]) / findings.total_variance)
+        return [
+            "Component 1 holds ",
+            Explained(share, "Variance along component 1, as a share of the variance over all columns."),
+            " of the target's variance. There is no background to compare it with.",
+        ]
+    return ["There is no background: this is the view in which the target varies most."]
+
+
+def background_variance(findings: Findings) -> np.ndarray:
+    """Variance of the backgrounds' scores along each component, by their weights."""
+    return np.asarray(findings.weights @ findings.background_variance)
+
+
+def _leading_feature(findings: Findings) -> list[str | Explained]:
+    """Name the column that follows the first score most closely, if one does."""
+    if findings.correlations is None or (findings.test is not None and findings.test.n_significant == 0):
+        return []
+    sizes = np.abs(findings.correlations[0])
+    best = int(np.argmax(sizes))
+    if sizes[best] < 0.3:
+        # A kernel's scores may well depend on a column that they are not correlated with.
+        return ["No single column carries it: many take part."] if findings.components is not None else []
+    closeness = Explained(
+        correlation(float(findings.correlations[0, best])),
+        "Correlation of this column with the score of component 1, over the target's rows: from \N{MINUS SIGN}1 to 1.",
+    )
+    name = shortened(findings.features[best])
+    return [f"Of all columns, {name} follows it most closely (correlation ", closeness, ")."]
+
+
+def sampling(findings: Findings) -> str | None:
+    """Say which datasets are drawn in part only."""
+    parts = [
+        f"{whole(len(part.rows))} of the {whole(part.n_rows)} rows of {shortened(part.name)}"
+        for part in findings.datasets
+        if part.sampled
+    ]
+    if not parts:
+        return None
+    return (
+        f"Too many points to draw: the scatter plots show a random sample, {joined(parts)}. All numbers and "
+        "distributions on this page come from all rows."
+    )
+
+
+def ends_of_path(findings: Findings) -> tuple[str, str]:
+    """Say what the left and the right end of the slider mean."""
+    assert findings.path is not None
+    against = background_words(findings)
+    low, high = float(findings.path.values[0]), float(findings.path.values[-1])
+    if findings.path.parameter == "shrinkage":
+        left = "the plain ratio of variances" if low == 0.0 else "hardly any shrinkage"
+        return (
+            f"Left: {left}. It trusts even the directions in which {against} hardly {_vary(findings)}.",
+            f"Right: {against} no longer {_counts(findings)}. This is PCA.",
+        )
+    if findings.path.parameter == "alpha":
+        left = f"{against} {_counts(findings)} for nothing. This is PCA." if low == 0.0 else "closest to PCA."
+        return f"Left: {left}", f"Right: only directions in which {against} hardly {_vary(findings)} are left."
+    return (
+        f"Left (ε = {brief(low)}): hardly regularised. Small differences count in full.",
+        f"Right (ε = {brief(high)}): {against} hardly {_counts(findings)}. This is close to kernel PCA.",
+    )
+
+
+def _vary(findings: Findings) -> str:
+    return "varies" if len(findings.backgrounds) == 1 else "vary"
+
+
+def _counts(findings: Findings) -> str:
+    return "counts" if len(findings.backgrounds) == 1 else "count"
+
+
+def step_of_path(findings: Findings, index: int) -> str:
+    """Say what the view at one step of the slider is."""
+    path = findings.path
+    assert path is not None
+    value, leading = float(path.values[index]), float(path.eigenvalues[index])
+    start = f"{PARAMETERS[path.parameter]} {brief(value)}{', as in the fit' if index == path.chosen else ''}."
+    if np.isnan(leading):
+        return start
+    if findings.is_ratio:
+        shrunken = " (shrunken)" if path.parameter == "shrinkage" and value > 0.0 else ""
+        against = background_words(findings).replace("the ", f"the{shrunken} ")
+        return f"{start} Along component 1 the target varies {times(leading)} as much as {against}."
+    return f"{start} Along component 1 the difference of variances is {number(leading)}."

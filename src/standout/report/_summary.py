@@ -1,0 +1,120 @@
+"""What a fit found, in numbers and sentences, for other programs and for the command line."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from standout.report._features import leading_features
+from standout.report._findings import Findings
+from standout.report._sentences import headline, question, title
+
+# Columns that are named for each component.
+MOST_FEATURES = 10
+
+
+def summary(findings: Findings) -> dict[str, Any]:
+    """What did the fit find, in numbers and sentences?
+
+    Parameters
+    ----------
+    findings : Findings
+
+    Returns
+    -------
+    dict
+        Of numbers, strings, lists and dicts, ready for `json.dumps`. There are no points in it. Infinite ratios are
+        the string "inf", and what is unknown is None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout import DiscriminativePCA
+    >>> from standout.report import examine, summary
+    >>> rng = np.random.default_rng(0)
+    >>> background = rng.normal(size=(500, 4)) * [10, 1, 1, 1]
+    >>> target = rng.normal(size=(500, 4)) * [10, 1, 1, 3]
+    >>> model = DiscriminativePCA(1).fit(target, background=background)
+    >>> found = summary(examine(model, target, background, features=["size", "age", "iron", "zinc"]))
+    >>> print(found["headline"])
+    Along component 1 the target varies 8.1 times as much as the background, more than chance explains (p < 0.001).
+    Of all columns, zinc follows it most closely (correlation 1.00).
+    >>> found["components"][0]["features"][0]["name"]
+    'zinc'
+    """
+    test, path = findings.test, findings.path
+    return {
+        "standout": findings.version,
+        "title": title(findings),
+        "question": question(findings),
+        "headline": headline(findings),
+        "method": findings.method,
+        "asked": {str(key): str(value) for key, value in findings.asked.items()},
+        "datasets": [
+            {"name": part.name, "rows": part.n_rows, "weight": _number(weight)}
+            for part, weight in zip(findings.datasets, [None, *findings.weights], strict=True)
+        ],
+        "n_features": len(findings.features),
+        "components": [_component(findings, k) for k in range(len(findings.eigenvalues))],
+        "next_eigenvalues": [_number(value) for value in findings.scree[len(findings.eigenvalues) :]],
+        "test": None
+        if test is None
+        else {
+            "method": test.method,
+            "level": test.level,
+            "n_tested": len(test.p_values),
+            "n_significant": test.n_significant,
+        },
+        "path": None
+        if path is None
+        else {
+            "parameter": path.parameter,
+            "chosen": _number(path.values[path.chosen]),
+            "values": [_number(value) for value in path.values],
+            "eigenvalues": [_number(value) for value in path.eigenvalues],
+        },
+        "clustering_error": _number(findings.clustering_error),
+        "pca_clustering_error": _number(findings.pca_clustering_error),
+        "choices": list(findings.choices),
+        "warnings": list(findings.warnings),
+        "code": findings.code,
+    }
+
+
+def _component(findings: Findings, k: int) -> dict[str, Any]:
+    test = findings.test
+    tested = test is not None and k < len(test.p_values)
+    return {
+        "component": k + 1,
+        "eigenvalue": _number(findings.eigenvalues[k]),
+        "target_variance": _number(findings.target_variance[k]),
+        "background_variance": [_number(value) for value in findings.background_variance[:, k]],
+        "tested_ratio": _number(test.ratios[k]) if test is not None and tested else None,
+        "edge": _number(test.edges[k]) if test is not None and tested else None,
+        "p_value": _number(test.p_values[k]) if test is not None and tested else None,
+        "features": [_feature(findings, k, index) for index in _leading(findings, k)],
+    }
+
+
+def _leading(findings: Findings, k: int) -> list[int]:
+    if findings.correlations is None or k >= len(findings.correlations):
+        return []
+    return leading_features(findings, k, MOST_FEATURES)
+
+
+def _feature(findings: Findings, k: int, index: int) -> dict[str, Any]:
+    assert findings.correlations is not None
+    return {
+        "name": findings.features[index],
+        "correlation": _number(findings.correlations[k, index]),
+        "pattern": None if findings.patterns is None else _number(findings.patterns[k, index]),
+        "filter": None if findings.components is None else _number(findings.components[k, index]),
+    }
+
+
+def _number(value: Any) -> float | str | None:
+    if value is None or np.isnan(value):
+        return None
+    return float(value) if isfinite(value) else "inf" if value > 0 else "-inf"

@@ -1,0 +1,86 @@
+"""Numbers and sentences that the page, the summary and the warnings share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import floor, isinf, isnan, log10
+
+MINUS = "\N{MINUS SIGN}"
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Say a number with a few digits: 8.13, 1,240, 0.0021, 3.1e-7."""
+    if isnan(value):
+        return "unknown"
+    sign = MINUS if value < 0 else ""
+    size = abs(value)
+    if isinf(size):
+        return f"{sign}∞"
+    if size == 0.0:
+        return "0"
+    if size >= 1e6 or size < 1e-4:
+        mantissa, exponent = f"{size:.{digits - 1}e}".split("e")
+        return f"{sign}{mantissa}e{int(exponent)}".replace("e-", f"e{MINUS}")
+    decimals = max(digits - 1 - floor(log10(size)), 0)
+    return f"{sign}{size:,.{decimals}f}"
+
+
+def brief(value: float) -> str:
+    """Say a parameter: two digits, without zeros at the end."""
+    shown = number(value, 2)
+    return shown.rstrip("0").rstrip(".") if "." in shown and "e" not in shown else shown
+
+
+def correlation(value: float) -> str:
+    """Say a correlation: two decimals."""
+    shown = f"{value:.2f}"
+    return "0.00" if shown == "-0.00" else shown.replace("-", MINUS)
+
+
+def whole(count: int) -> str:
+    """Say a whole number: 1,080."""
+    return f"{count:,}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Count things: 1 row, 2 rows."""
+    return f"{whole(count)} {noun}{'' if count == 1 else 's'}"
+
+
+def percent(share: float) -> str:
+    """Say a share: 12 %, 0.4 %."""
+    value = 100.0 * share
+    shown = f"{value:.1f}" if 0.05 <= value < 9.95 or 90.05 < value < 99.95 else f"{value:.0f}"
+    return f"{shown} %"
+
+
+def chance(p_value: float) -> str:
+    """Say a p-value: p = 0.031, p < 0.001."""
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"
+
+
+def times(ratio: float) -> str:
+    """Say how many times as much."""
+    return "infinitely many times" if isinf(ratio) else f"{number(ratio, 2 if ratio < 100 else 3)} times"
+
+
+def joined(names: Sequence[str]) -> str:
+    """Join names: a, b and c."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def a_few(names: Sequence[str], most: int = 5) -> str:
+    """Name a few, and count the rest."""
+    more = len(names) - most
+    return f"{', '.join(names[:most])} and {whole(more)} more" if more > 0 else joined(names)
+
+
+def shortened(name: str, most: int = 40) -> str:
+    """Cut a long name in its middle, on one line; say so where there is nothing to see."""
+    flat = " ".join(name.split())
+    if not flat:
+        return "(empty name)"
+    if len(flat) <= most:
+        return flat
+    tail = most // 3
+    return f"{flat[: most - tail - 1]}…{flat[-tail:]}"
