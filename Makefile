@@ -11,11 +11,12 @@ $(VENV)/installed-%: pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[$*]"
 	touch $@
 
-demo: $(VENV)/installed-plots
-	$(BIN)/python -m standout.demo
+demo: $(VENV)/installed-cli
+	$(BIN)/standout demo
 
 test: $(VENV)/installed-test
-	$(BIN)/python -m pytest
+	# Most matrices of the tests are small: threads would cost more than they give.
+	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest
 
 lint: $(VENV)/installed-lint
 	$(BIN)/ruff check .

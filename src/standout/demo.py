@@ -1,51 +1,63 @@
-"""The main job on data that need no download: ``python -m standout.demo`` (or ``make demo``).
-
-Handwritten digits are hidden over pieces of photographs. PCA shows the photographs, discriminative PCA the digits.
-"""
+"""The picture of the README: digits hidden over photographs, as PCA and as discriminative PCA show them."""
 
 from __future__ import annotations
 
-import argparse
-import sys
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from standout._validation import require_extra
 from standout.datasets import ImageContrast, make_digits_over_photographs
 from standout.estimators import DiscriminativePCA
-from standout.metrics import clustering_error, scatter_ratio
+from standout.metrics import clustering_error
 from standout.plots import plot_scores
 
+__all__ = ["draw_digits"]
 
-def main(arguments: list[str] | None = None) -> int:
-    """Fit PCA and discriminative PCA, print a table, and draw both views into a PNG file."""
-    parser = argparse.ArgumentParser(prog="python -m standout.demo", description=__doc__.splitlines()[0])
-    parser.add_argument("-o", "--output", type=Path, default=Path("demo.png"), help="picture to write (%(default)s)")
-    output = parser.parse_args(arguments).output
-    if not output.parent.is_dir():
-        print(f"standout: there is no folder {str(output.parent)!r} to write to. Make it first.", file=sys.stderr)
-        return 2
-    images = make_digits_over_photographs()
+
+def draw_digits(path: str | os.PathLike[str], images: ImageContrast | None = None) -> None:
+    """What does discriminative PCA see that PCA does not, in one picture?
+
+    Draws some of the images, PCA's view of them, and that of discriminative PCA, given other pieces of the same
+    photographs as background. Digits give the colours only.
+
+    Parameters
+    ----------
+    path : path-like
+        The PNG file to write.
+    images : ImageContrast, default=None
+        None means those of `standout.datasets.make_digits_over_photographs`, as in the README.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from standout.demo import draw_digits
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     draw_digits(Path(folder) / "digits.png")
+    ...     [file.name for file in Path(folder).iterdir()]
+    ['digits.png']
+    """
+    require_extra("matplotlib", "plots", "the picture")
+    images = make_digits_over_photographs() if images is None else images
     views = {
         "PCA": DiscriminativePCA(2).fit(images.target),
         "discriminative PCA": DiscriminativePCA(2).fit(images.target, background=images.backgrounds),
     }
-    scores = {name: model.transform(images.target) for name, model in views.items()}
-    print(f"target:      {len(images.target)} images of digits 6 and 9 over photographs, 16 x 16 pixels")
-    print(f"background:  {len(images.backgrounds[0])} other pieces of the same photographs\n")
-    print(f"{'':<20}{'clustering error':>18}{'scatter ratio':>15}")
-    for name, view in scores.items():
-        error, ratio = clustering_error(view, images.labels), scatter_ratio(view, images.labels)
-        print(f"{name:<20}{error:>18.3f}{ratio:>15.3f}")
-    print("\nThe digit of an image was used for this table and for the colours only, never for a fit.")
-    _draw(images, scores, output)
-    print(f"Picture: {output}")
-    return 0
+    figure = _drawn(images, {name: model.transform(images.target) for name, model in views.items()})
+    output = Path(path)
+    # To another name first, so that a picture is never there in part.
+    temporary = output.with_name(f".{output.name}.part")
+    try:
+        figure.savefig(temporary, format="png", dpi=130)
+        temporary.replace(output)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
-def _draw(images: ImageContrast, scores: dict[str, Any], output: Path) -> None:
-    """Draw a few target images and the two views, to a temporary name first."""
+def _drawn(images: ImageContrast, scores: dict[str, Any]) -> Any:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 3.8), layout="constrained")
@@ -59,10 +71,4 @@ def _draw(images: ImageContrast, scores: dict[str, Any], output: Path) -> None:
     for ax, (name, view) in zip(axes[1:], scores.items(), strict=True):
         error = clustering_error(view, images.labels)
         plot_scores(view, [f"digit {label}" for label in images.labels], ax=ax, title=f"{name}: error {error:.1%}")
-    temporary = output.with_name(f".{output.name}.part")
-    figure.savefig(temporary, format="png", dpi=130)
-    temporary.replace(output)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return figure

@@ -22,9 +22,9 @@ from standout.io._words import word
 # until the neighbouring columns are done.
 TURNED_ROWS = 4096
 
-# Where the number of rows is not known beforehand, they are collected in pieces of this size. It is above the size at
-# which freed memory goes back to the system at once, so that joining the pieces takes no second copy either.
-PIECE_BYTES = 64 * 2**20
+# Where the number of rows is not known beforehand, they are collected in pieces of this size. Beyond 32 MiB freed
+# memory goes back to the system at once, so that joining the pieces takes no second copy either.
+PIECE_BYTES = 40 * 2**20
 
 
 def check_types(names: Sequence[str], types: Sequence[Any], source: str) -> None:
@@ -89,6 +89,7 @@ def gather(
             n_taken = min(batch.num_rows - done, size - filled)
             _turn([column[done : done + n_taken] for column in columns], pieces[-1][filled : filled + n_taken])
             done, filled = done + n_taken, filled + n_taken
+        del batch, columns
     if not pieces:
         pieces, filled = [np.empty((0, len(features)), dtype=dtype)], 0
     pieces[-1] = pieces[-1][:filled]
@@ -119,6 +120,8 @@ def _ahead(batches: Iterable[Any]) -> Iterator[Any]:
         while (batch := following.result()) is not None:
             following = worker.submit(next, waiting, None)
             yield batch
+            # Held on to, it would be in memory together with the next two.
+            del batch
 
 
 def _numbers(column: Any) -> Array:

@@ -14,8 +14,8 @@ from standout.io._reading import attempt
 from standout.io._table import Table, make_table
 
 # A batch is decoded, turned into rows and forgotten: large enough for the cost of each of its columns not to matter.
-BATCH_BYTES = 16 * 2**20
-FEWEST_ROWS = 1024
+BATCH_BYTES = 24 * 2**20
+FEWEST_ROWS, MOST_ROWS = 1024, 65536
 
 # Columns are read from the file in pieces of this size. Buffering ahead, or none at all, would take a whole row group,
 # and a mapped file counts as memory in use.
@@ -39,7 +39,7 @@ def read_parquet(path: Path, wanted: Wanted, source: str) -> Table:
         needed = _needed(schema.names, choice)
 
         def batches() -> Iterator[Any]:
-            n_rows = max(BATCH_BYTES // (8 * len(needed)), FEWEST_ROWS)
+            n_rows = min(max(BATCH_BYTES // (8 * len(needed)), FEWEST_ROWS), MOST_ROWS)
             for batch in file.iter_batches(n_rows, columns=needed, use_threads=len(needed) <= THREADED_COLUMNS):
                 # "a" also brings "a.b" along, which Parquet takes for a part of it.
                 yield batch.select(needed)

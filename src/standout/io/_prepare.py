@@ -175,10 +175,10 @@ def _fill(tables: Sequence[Table], notes: list[str]) -> Float:
 
 def _standardize(tables: Sequence[Table], standardize: str, notes: list[str]) -> tuple[Float | None, Float | None]:
     """Centre and scale all datasets alike; give the centre and the scale."""
-    # Without a background the target is all the rows that there are.
-    reference = tables[1:] if standardize == "background" and len(tables) > 1 else tables
     if standardize == "none":
         return None, None
+    # Without a background the target is all the rows that there are.
+    reference = tables[1:] if standardize == "background" and len(tables) > 1 else tables
     centre, scale = means_and_deviations([table.values for table in reference])
     where = "all background rows" if len(reference) < len(tables) else "all rows"
     check_squares(float(scale.max()), where)

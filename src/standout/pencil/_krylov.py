@@ -11,8 +11,9 @@ from standout._arrays import Float
 
 # Of the vectors; the values' error goes with the square.
 TOLERANCE = 1e-11
-# A look at what is left needs a rough answer only.
-ROUGH = 1e-3
+# A look at what is left needs a rough answer only, and few vectors.
+ROUGH = 1e-2
+FEW = 8
 
 
 def lanczos(
@@ -50,4 +51,5 @@ def _left(apply: Callable[[Float], Float], size: int, vectors: Float, floor: flo
 
     operator = LinearOperator((size, size), matvec=apply_outside, dtype=np.float64)
     start = outside(np.random.default_rng(1).standard_normal(size))
-    return float(eigsh(operator, k=1, which="LA", v0=start, tol=ROUGH, return_eigenvectors=False)[0])
+    few = min(size, FEW)
+    return float(eigsh(operator, k=1, which="LA", v0=start, ncv=few, tol=ROUGH, return_eigenvectors=False)[0])

@@ -11,7 +11,7 @@ from standout.pencil._krylov import lanczos
 from standout.pencil._record import Pencil, Solution, finish
 
 # Vectors of a Lanczos run: few iterations are needed with a shift close by.
-SUBSPACE = 20
+SUBSPACE = 12
 
 
 def solve_shifted(pencil: Pencil, n_components: int, above: Solution) -> Solution:

@@ -12,7 +12,7 @@ from standout.report._html import name, text, tip
 from standout.report._page import _static
 from standout.report._scatter import bounds_of
 from standout.report._sentences import headline
-from standout.report._wording import percent
+from standout.report._wording import counted, percent, shortened
 
 # Points of a panel: more would only hide each other.
 MOST_POINTS = 1500
@@ -65,16 +65,25 @@ def compare(views: Sequence[Findings]) -> str:
             f"<title>{text(what)}</title><style>{_static('page.css')}{GRID}</style></head><body>",
             '<div class="top"><span class="brand">standout</span></div><main>',
             f'<div class="opening"><h1>What each method shows of {name(first.name)}</h1>',
-            f'<p class="asked">{text(_data(views))}</p></div>{_shapes()}{_key(views[0])}',
+            f'<p class="asked">{text(_data(views))}</p></div>{_shapes()}{_key(_fullest(views))}',
             f'<div class="views">{panels}</div></main></body></html>\n',
         ]
     )
 
 
+def _fullest(views: Sequence[Findings]) -> Findings:
+    """Give a view with all datasets: PCA has the target only."""
+    return max(views, key=lambda findings: len(findings.datasets))
+
+
 def _data(views: Sequence[Findings]) -> str:
-    first = max(views, key=lambda findings: len(findings.datasets))
-    rows = ", ".join(f"{part.name}: {part.n_rows} rows" for part in first.datasets)
-    return f"{rows}; {len(first.features)} columns. All methods were given the same data. Labels only give the colours."
+    fullest = _fullest(views)
+    rows = ", ".join(f"{shortened(part.name)}: {counted(part.n_rows, 'row')}" for part in fullest.datasets)
+    labels = " Labels only give the colours." if fullest.label_names else ""
+    return (
+        f"{rows}; {counted(len(fullest.features), 'column')}. All methods were given the same data.{labels} "
+        "Component 1 goes across, component 2 upwards."
+    )
 
 
 def _shapes() -> str:
@@ -86,11 +95,12 @@ def _shapes() -> str:
 
 
 def _key(findings: Findings) -> str:
-    names = findings.label_names or (findings.target.name,)
+    names = [*(findings.label_names or (findings.target.name,)), *(part.name for part in findings.backgrounds)]
+    styles = [*_styles(findings), *(background_style(k) for k in range(len(findings.backgrounds)))]
     items = [
         f'<li><svg viewBox="0 0 16 16"><path d="{style.shape.outline}" style="fill:{style.css}"/></svg>'
         f"{name(label)}</li>"
-        for label, style in zip(names, _styles(findings), strict=True)
+        for label, style in zip(names, styles, strict=True)
     ]
     return f'<ul class="key">{"".join(items)}</ul>'
 

@@ -1,0 +1,85 @@
+"""Options -> an estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from standout import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
+
+IN_WORDS = {
+    "dpca": "discriminative PCA",
+    "kdpca": "kernel discriminative PCA",
+    "cpca": "contrastive PCA",
+    "kcpca": "kernel contrastive PCA",
+    "pca": "PCA",
+    "kpca": "kernel PCA",
+}
+
+KERNEL_METHODS = ("kdpca", "kcpca", "kpca")
+
+# The methods that heed an option; all heed those that are not named here.
+HEEDED_BY = {
+    "shrinkage": ("dpca",),
+    "test": ("dpca",),
+    "weights": ("dpca", "kdpca", "cpca", "kcpca"),
+    "alpha": ("cpca", "kcpca"),
+    "kernel": KERNEL_METHODS,
+    "bandwidth": KERNEL_METHODS,
+    "degree": KERNEL_METHODS,
+    "epsilon": ("kdpca",),
+}
+
+
+def uses_background(method: str) -> bool:
+    """Tell whether a method compares at all."""
+    return method not in ("pca", "kpca")
+
+
+def check_heeded(context: click.Context, methods: Collection[str]) -> None:
+    """Refuse an option that none of the methods heeds: whoever gives it means another method."""
+    for name, heeding in HEEDED_BY.items():
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and not set(heeding) & set(methods):
+            raise click.UsageError(
+                f"--{name} is for {', '.join(heeding)}, not for {', '.join(methods)}. Leave it out, or choose another "
+                "method."
+            )
+    kernel_given = context.get_parameter_source("kernel") is ParameterSource.COMMANDLINE
+    if kernel_given and context.params["bandwidth"] is not None and context.params["kernel"] != "gaussian":
+        raise click.UsageError(
+            f"--bandwidth is for --kernel gaussian, not {context.params['kernel']}. Give one of the two."
+        )
+
+
+def make_estimator(options: dict[str, Any]) -> Any:
+    """Make the estimator that the options ask for."""
+    method = options["method"]
+    if options["components"] == "auto" and method != "dpca":
+        raise click.UsageError(f"--components auto is for dpca, not for {method}. Give a number.")
+    if isinstance(options["weights"], str) and method in ("cpca", "kcpca"):
+        raise click.UsageError(f"--weights {options['weights']} is for dpca and kdpca, not for {method}. Give numbers.")
+    common = {"n_components": options["components"], "random_state": options["seed"]}
+    if uses_background(method):
+        common["background_weights"] = options["weights"]
+    if method == "pca":
+        return DiscriminativePCA(**common)
+    if method == "dpca":
+        shrinkage = None if options["shrinkage"] == "none" else options["shrinkage"]
+        return DiscriminativePCA(**common, shrinkage=shrinkage, test=options["test"])
+    if method == "cpca":
+        return ContrastivePCA(**common, alpha=options["alpha"])
+    kernel = _kernel(options)
+    if method == "kcpca":
+        return KernelContrastivePCA(**common, **kernel, alpha=options["alpha"])
+    return KernelDiscriminativePCA(**common, **kernel, epsilon=options["epsilon"] if method == "kdpca" else "scaled")
+
+
+def _kernel(options: dict[str, Any]) -> dict[str, Any]:
+    if options["bandwidth"] is not None:
+        return {"kernel": "gaussian", "kernel_params": {"bandwidth": options["bandwidth"]}}
+    if options["kernel"] == "gaussian":
+        raise click.UsageError("--kernel gaussian needs --bandwidth: how far apart are rows that are alike?")
+    return {"kernel": options["kernel"], "degree": options["degree"]}

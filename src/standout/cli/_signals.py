@@ -1,0 +1,74 @@
+"""Being told to stop: what is begun is cleaned up, and not stopped half-way in cleaning up."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class Interruption(KeyboardInterrupt):
+    """Someone wants us to stop: Ctrl-C, a polite request to end, or a terminal that was closed."""
+
+
+class Signals:
+    """Turns signals into interruptions.
+
+    Attributes
+    ----------
+    came : int or None
+        The signal that came, if one did.
+    """
+
+    def __init__(self) -> None:
+        self.came: int | None = None
+        self._held = 0
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code that a shell gives for the signal."""
+        return 128 + (signal.SIGINT if self.came is None else self.came)
+
+    @contextmanager
+    def as_interruptions(self) -> Iterator[None]:
+        """Raise an interruption when a signal comes."""
+        self.came, self._held = None, 0
+        numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+        before: dict[int, Any] = {}
+        try:
+            for number in numbers:
+                # What was started to outlive its terminal (nohup) goes on ignoring that it is closed.
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    before[number] = signal.signal(number, self._receive)
+        except ValueError:  # not in the main thread, where no signal arrives anyway
+            pass
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def hold(self) -> None:
+        """Take no more interruptions: the last words are being said."""
+        self._held += 1
+
+    @contextmanager
+    def held_back(self) -> Iterator[None]:
+        """Let what must not stop half-way finish; the interruption follows."""
+        self._held += 1
+        came_before = self.came
+        try:
+            yield
+        finally:
+            self._held -= 1
+        if self.came != came_before and not self._held:
+            raise Interruption
+
+    def _receive(self, number: int, _frame: Any) -> None:
+        self.came = number
+        if not self._held:
+            raise Interruption
+
+
+SIGNALS = Signals()

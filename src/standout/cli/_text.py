@@ -1,0 +1,28 @@
+"""Names and messages -> what a terminal can show in a line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def flat(words: Any) -> str:
+    """Put words into one line."""
+    return " ".join(str(words).split())
+
+
+def printable(words: Any) -> str:
+    """Show by its code what is no letter: names come from files, and could move the cursor or turn the line around."""
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in str(words)
+    )
+
+
+def shortened(words: Any, most: int = 30) -> str:
+    """Put a name that may be of any length into a few letters of one line."""
+    line = flat(words)
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def capitalised(sentence: str) -> str:
+    """Begin a sentence as one does, and leave the rest as it is."""
+    return sentence[:1].upper() + sentence[1:]

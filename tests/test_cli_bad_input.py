@@ -1,0 +1,526 @@
+"""Whatever is wrong, the command line says so in one line, exits with 2, and leaves everything as it was."""
+
+import gzip
+import io
+import json
+import os
+import pickle
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import feather, parquet
+
+from cli_runs import COLUMNS, STANDOUT, content, csv_text, run, two_datasets, write_pair
+from standout.cli import main
+from standout.cli._folder import folder_as_a_whole
+from standout.cli._signals import SIGNALS
+
+PAIR = ["target.csv", "-b", "background.csv"]
+FIT = ["fit", *PAIR, "-o", "out"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder to be in, with a target and a background."""
+    monkeypatch.chdir(tmp_path)
+    write_pair(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def result(tmp_path_factory):
+    """The folder of a fit that went well."""
+    place = tmp_path_factory.mktemp("result")
+    write_pair(place)
+    assert (
+        main(["fit", str(place / "target.csv"), "-b", str(place / "background.csv"), "-o", str(place / "out"), "-q"])
+        == 0
+    )
+    return place / "out"
+
+
+def check_failure(code, err, expected, before, folder):
+    """Exit code 2, one plain line that says what is wrong, and nothing changed."""
+    assert code == 2, err
+    assert err.startswith("standout: ")
+    assert err.count("\n") == 1
+    assert err.endswith("\n")
+    assert err[:-1].isprintable()
+    assert "Traceback" not in err
+    assert "unforeseen" not in err
+    for words in [expected] if isinstance(expected, str) else expected:
+        assert words in err
+    assert content(folder) == before
+
+
+def fails(arguments, expected, folder, capsys):
+    before = content(folder)
+    code = main([str(argument) for argument in arguments])
+    check_failure(code, capsys.readouterr().err, expected, before, folder)
+
+
+# --- what is asked ----------------------------------------------------------------------------------------------------
+
+ASKED = {
+    "unknown command": (["fitt"], "fitt"),
+    "unknown option": (["fit", *PAIR, "-o", "out", "--colour", "red"], "--colour"),
+    "no target": (["fit"], "TARGET"),
+    "no output": (["fit", *PAIR], "--output"),
+    "no background": (["fit", "target.csv", "-o", "out"], "nothing to compare"),
+    "both forms": ([*FIT, "--group-column", "g", "--target", "a"], "two forms"),
+    "group column without target": (["fit", "target.csv", "-o", "out", "--group-column", "zinc"], "needs --target"),
+    "target without group column": ([*FIT, "--target", "a"], "--group-column"),
+    "the same file twice": (["fit", "target.csv", "-b", "./target.csv", "-o", "out"], "twice"),
+    "unknown method": ([*FIT, "--method", "tsne"], ["--method", "tsne"]),
+    "components in words": ([*FIT, "--components", "many"], ["--components", "'many'"]),
+    "half a component": ([*FIT, "--components", "2.5"], "2.5"),
+    "no components": ([*FIT, "--components", "0"], "n_components"),
+    "more components than columns": ([*FIT, "--components", "5"], ["5", "4"]),
+    "automatic components of another method": ([*FIT, "--method", "cpca", "--components", "auto"], "auto"),
+    "shrinkage in words": ([*FIT, "--shrinkage", "lots"], ["--shrinkage", "clusters"]),
+    "shrinkage beyond 1": ([*FIT, "--shrinkage", "1.5"], "1.5"),
+    "shrinkage that is no number": ([*FIT, "--shrinkage", "nan"], "nan"),
+    "shrinkage of another method": ([*FIT, "--method", "cpca", "--shrinkage", "0.1"], ["--shrinkage", "dpca"]),
+    "alpha of another method": ([*FIT, "--alpha", "1"], ["--alpha", "cpca"]),
+    "negative alpha": ([*FIT, "--method", "cpca", "--alpha", "-1"], "-1"),
+    "weights in words": ([*FIT, "--weights", "heavy"], ["heavy", "worst-case"]),
+    "empty weights": ([*FIT, "--weights", ""], "--weights"),
+    "more weights than backgrounds": ([*FIT, "--weights", "1,2"], "1"),
+    "negative weights": ([*FIT, "--weights", "-1"], "-1"),
+    "a rule of weights for another method": ([*FIT, "--method", "kcpca", "--weights", "best"], ["best", "kcpca"]),
+    "kernel of a linear method": ([*FIT, "--kernel", "rbf"], ["--kernel", "kdpca"]),
+    "unknown kernel": ([*FIT, "--method", "kdpca", "--kernel", "corn"], "corn"),
+    "gaussian kernel without a bandwidth": ([*FIT, "--method", "kdpca", "--kernel", "gaussian"], "--bandwidth"),
+    "bandwidth of another kernel": (
+        [*FIT, "--method", "kdpca", "--kernel", "poly", "--bandwidth", "1"],
+        ["--bandwidth", "poly"],
+    ),
+    "negative bandwidth": ([*FIT, "--method", "kdpca", "--bandwidth", "-2"], "-2"),
+    "negative epsilon": ([*FIT, "--method", "kdpca", "--epsilon", "-1"], "-1"),
+    "kernel for counts on negative values": ([*FIT, "--method", "kdpca", "--kernel", "chi2"], "negative values"),
+    "negative seed": ([*FIT, "--seed", "-1"], "--seed"),
+    "enormous seed": ([*FIT, "--seed", str(10**20)], "Seed"),
+    "unknown format": ([*FIT, "--format", "xls"], "xls"),
+    "array of a table": ([*FIT, "--variable", "X"], "one table"),
+    "unknown id column": ([*FIT, "--id-column", "name"], ["name", "zinc"]),
+    "unknown label column": ([*FIT, "--label-column", "zink"], ["zink", "Is 'zinc' meant"]),
+    "unknown column to drop": ([*FIT, "--drop", "gold"], ["drop", "gold"]),
+    "unknown column to select": ([*FIT, "--select", "gold*"], ["select", "gold*"]),
+    "nothing left": ([*FIT, "--drop", "*"], "no column"),
+    "logarithm of negative values": ([*FIT, "--log1p"], "negative"),
+    "unknown way of scaling": ([*FIT, "--standardize", "each"], "each"),
+    "unknown methods to compare": (["compare", *PAIR, "--methods", "pca,umap", "-o", "page.html"], "umap"),
+    "no methods to compare": (["compare", *PAIR, "--methods", ",", "-o", "page.html"], "--methods"),
+    "compared with nothing": (["compare", "target.csv", "-o", "page.html"], "nothing to compare"),
+    "empty name of the output": ([*FIT[:-1], ""], "empty"),
+    "output in a folder that is not there": ([*FIT[:-1], "a/b"], "no folder"),
+    "output under a file": ([*FIT[:-1], "target.csv/out"], "target.csv"),
+    "output that is a file": ([*FIT[:-1], "target.csv"], "is a file"),
+    "output that is this folder": ([*FIT[:-1], "."], "you are in"),
+    "output in a name that is too long": ([*FIT[:-1], "x" * 300], "too long"),
+    "output with a zero in its name": ([*FIT[:-1], "a\0b"], "null"),
+    "home of nobody": ([*FIT[:-1], "~nobody-at-all/out"], "~nobody-at-all"),
+    "output in /proc": ([*FIT[:-1], "/proc/out"], "/proc"),
+    "page that is a folder": (["compare", *PAIR, "-o", ".."], "folder"),
+    "page over the data": (["compare", *PAIR, "-o", "target.csv", "--overwrite"], "is also what is read"),
+    "no model": (["transform", "model.skops", "target.csv", "-o", "scores.csv"], "model.skops"),
+    "model of another kind": (["transform", "target.csv", "background.csv", "-o", "scores.csv"], "target.csv"),
+    "info of nothing": (["info", "nothing"], "nothing"),
+    "info of a folder without a model": (["info", "."], "model.skops"),
+    "report of nothing": (["report", "nothing"], "nothing"),
+    "report of another folder": (["report", "."], "standout fit"),
+    "demo where nothing can be": (["demo", "-o", "missing/demo"], "missing"),
+}
+
+
+@pytest.mark.parametrize("case", ASKED)
+def test_what_cannot_be_asked_is_refused(case, folder, capsys):
+    arguments, expected = ASKED[case]
+    fails(arguments, expected, folder, capsys)
+
+
+# --- the files --------------------------------------------------------------------------------------------------------
+
+TARGET, BACKGROUND, GROUPS = two_datasets()
+TEXT = csv_text(TARGET)
+
+
+def npz_of(**arrays):
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def npy_of(array):
+    file = io.BytesIO()
+    np.save(file, array, allow_pickle=True)
+    return file.getvalue()
+
+
+def parquet_of(table):
+    file = io.BytesIO()
+    parquet.write_table(table, file)
+    return file.getvalue()
+
+
+def feather_of(table):
+    file = io.BytesIO()
+    feather.write_feather(table, file)
+    return file.getvalue()
+
+
+ARROW = pa.table({name: TARGET[:, i] for i, name in enumerate(COLUMNS)})
+
+# The name and the content of a target, and what is said of it.
+FILES = {
+    "empty": ("bad.csv", b"", "empty"),
+    "blank lines only": ("bad.csv", b"\n\n\n", "no line"),
+    "header only": ("bad.csv", b"size,age,iron,zinc\n", "no rows"),
+    "one row": ("bad.csv", "\n".join(TEXT.splitlines()[:2]).encode(), "2"),
+    "no header": ("bad.csv", "\n".join(TEXT.splitlines()[1:]).encode(), "names"),
+    "ragged rows": ("bad.csv", f"{TEXT}1,2,3\n".encode(), ["3", "4"]),
+    "another delimiter": ("bad.tsv", TEXT.encode(), "tab"),
+    "decimal commas": ("bad.csv", TEXT.replace(",", ";").replace(".", ",").encode(), ","),
+    "text in numbers": ("bad.csv", f"{TEXT}1,2,three,4\n".encode(), ["three", "iron"]),
+    "a column of text": ("bad.csv", csv_text(TARGET, kind=GROUPS).encode(), ["text", "kind"]),
+    "dates": ("bad.csv", csv_text(TARGET, day=["2024-05-06"] * 60).encode(), ["dates", "day"]),
+    "columns of one name": ("bad.csv", TEXT.replace("iron", "zinc", 1).encode(), ["zinc", "more than once"]),
+    "a missing value": ("bad.csv", f"{TEXT}1,2,,4\n".encode(), ["missing", "iron", "--missing"]),
+    "an infinite value": ("bad.csv", f"{TEXT}1,2,inf,4\n".encode(), ["infinite", "iron"]),
+    "a column less": ("bad.csv", csv_text(TARGET[:, :3], COLUMNS[:3]).encode(), ["zinc", "background 1"]),
+    "a column more": ("bad.csv", csv_text(np.c_[TARGET, TARGET[:, 0]], [*COLUMNS, "gold"]).encode(), "gold"),
+    "not UTF-8": ("bad.csv", TEXT.replace("age", "größe").encode("latin-1"), "UTF-8"),
+    "bytes that are no text": ("bad.csv", bytes(range(256)) * 9, "bad.csv"),
+    "a damaged gzip file": ("bad.csv.gz", gzip.compress(TEXT.encode())[:200], "bad.csv.gz"),
+    "no extension": ("bad", TEXT.encode(), "--format"),
+    "a damaged Parquet file": ("bad.parquet", parquet_of(ARROW)[:-100], "Parquet"),
+    "Parquet in name only": ("bad.parquet", TEXT.encode(), "Parquet"),
+    "text in Parquet": ("bad.parquet", parquet_of(ARROW.append_column("kind", [GROUPS.tolist()])), ["words", "kind"]),
+    "dates in Parquet": (
+        "bad.parquet",
+        parquet_of(ARROW.append_column("day", [pa.array([0] * 60, pa.timestamp("s"))])),
+        ["dates", "day"],
+    ),
+    "lists in Parquet": ("bad.parquet", parquet_of(ARROW.append_column("list", [[[1.0]] * 60])), "list"),
+    "Parquet without rows": ("bad.parquet", parquet_of(ARROW.slice(0, 0)), "no rows"),
+    "a damaged Arrow file": ("bad.feather", feather_of(ARROW)[:300], "Arrow"),
+    "a damaged npy file": ("bad.npy", npy_of(TARGET)[:-9], "npy"),
+    "pickled objects in npy": ("bad.npy", npy_of(np.array([{}, None], dtype=object)), "pickled"),
+    "complex numbers": ("bad.npy", npy_of(TARGET + 1j), "complex"),
+    "a cube": ("bad.npy", npy_of(TARGET[None]), "shape"),
+    "a wrong number of columns": ("bad.npy", npy_of(TARGET[:, :3]), ["3", "4"]),
+    "a damaged npz file": ("bad.npz", npz_of(X=TARGET)[:-50], "npz"),
+    "pickled objects in npz": ("bad.npz", npz_of(X=np.array([[{}]], dtype=object)), ["X", "--variable"]),
+    "two matrices": ("bad.npz", npz_of(X=TARGET, Y=TARGET), ["X", "Y", "--variable"]),
+    "a pickle in place of npz": ("bad.npz", pickle.dumps(TARGET), "npz"),
+    "a damaged mat file": ("bad.mat", b"MATLAB 5.0 MAT-file" + bytes(200), "mat"),
+    "h5ad in name only": ("bad.h5ad", TEXT.encode(), "h5ad"),
+    "a damaged h5ad file": ("bad.h5ad", b"\x89HDF\r\n\x1a\n" + bytes(500), "h5ad"),
+}
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_a_file_that_cannot_be_used_is_named(case, folder, capsys):
+    name, data, expected = FILES[case]
+    (folder / name).write_bytes(data)
+    fails(["fit", name, "-b", "background.csv", "-o", "out"], expected, folder, capsys)
+
+
+def test_files_that_are_no_files_are_refused(folder, capsys):
+    fails(["fit", "missing.csv", "-b", "background.csv", "-o", "out"], "missing.csv", folder, capsys)
+    fails(["fit", ".", "-b", "background.csv", "-o", "out"], "folder", folder, capsys)
+    fails(["fit", "/dev/null", "-b", "background.csv", "-o", "out"], "device", folder, capsys)
+    fails(["fit", "a\0b.csv", "-b", "background.csv", "-o", "out"], "name of a file", folder, capsys)
+
+
+def test_a_file_that_may_not_be_read_is_refused(folder, monkeypatch, capsys):
+    before = content(folder)
+    (folder / "target.csv").chmod(0)
+    if os.access("target.csv", os.R_OK):
+        # Whoever runs this may read everything: we say no in place of the system.
+        opened = Path.open
+
+        def refused(path, *arguments, **options):
+            if path.name == "target.csv":
+                raise PermissionError(13, "Permission denied", str(path))
+            return opened(path, *arguments, **options)
+
+        monkeypatch.setattr(Path, "open", refused)
+    code = main(FIT)
+    monkeypatch.undo()
+    (folder / "target.csv").chmod(0o600)
+    check_failure(code, capsys.readouterr().err, ["target.csv", "permission denied"], before, folder)
+
+
+def test_groups_that_are_not_there_are_refused(folder, capsys):
+    (folder / "all.csv").write_text(csv_text(TARGET, kind=GROUPS))
+    form = ["fit", "all.csv", "-o", "out", "--group-column"]
+    fails([*form, "sort", "--target", "low"], ["sort", "kind"], folder, capsys)
+    fails([*form, "kind", "--target", "medium"], ["medium", "low"], folder, capsys)
+    fails([*form, "kind", "--target", "low", "--background-group", "none"], ["none", "high"], folder, capsys)
+    fails([*form, "kind", "--target", "low", "--background-group", "low"], "both", folder, capsys)
+    fails([*form, "kind", "--target", "low", "--target", "high"], "none is left", folder, capsys)
+    fails([*form, "kind", "--target", "low", "--target", "low"], "twice", folder, capsys)
+
+
+def test_a_column_to_drop_may_be_in_one_file_only_but_must_be_in_one(folder, capsys):
+    (folder / "target.csv").write_text(csv_text(TARGET, kind=GROUPS))
+    (folder / "background.csv").write_text(csv_text(BACKGROUND, batch=["a"] * 60))
+    fails([*FIT, "--drop", "kind", "--drop", "bat*", "--drop", "color"], ["drop", "color", "kind"], folder, capsys)
+    assert main([*FIT, "--drop", "kind", "--drop", "bat*", "-q"]) == 0
+
+
+def test_a_fault_of_a_background_is_told_although_it_has_no_labels(folder, capsys):
+    (folder / "target.csv").write_text(csv_text(TARGET, kind=GROUPS))
+    (folder / "background.csv").write_text(f"{csv_text(BACKGROUND)}1,2,three,4\n")
+    fails([*FIT, "--label-column", "kind"], ["three", "iron"], folder, capsys)
+
+
+# --- models and results -----------------------------------------------------------------------------------------------
+
+
+def forged(result, folder, **changes):
+    """Write a model that says something else of the data of its fit."""
+    import standout
+
+    model = standout.load(result / "model.skops")
+    done = json.loads(model.preprocessing_)
+    model.preprocessing_ = changes.get("text", json.dumps({**done, **changes}))
+    standout.save(model, folder / "forged.skops")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"text": "no JSON"}, {"text": "[]"}, {"columns": 5}, {"scale": [0, 0, 0, 0]}, {"fill": "abcd"}], ids=str
+)
+def test_a_forged_model_is_refused(changes, folder, result, capsys):
+    forged(result, folder, **changes)
+    fails(["transform", "forged.skops", "target.csv", "-o", "scores.csv"], ["model", "understood"], folder, capsys)
+
+
+def test_a_damaged_model_is_refused(folder, result, capsys):
+    whole = (result / "model.skops").read_bytes()
+    for data in (whole[:-30], b"", pickle.dumps({}), whole[:500] + b"x" * 50 + whole[550:]):
+        (folder / "bad.skops").write_bytes(data)
+        fails(["transform", "bad.skops", "target.csv", "-o", "scores.csv"], "bad.skops", folder, capsys)
+        fails(["info", "bad.skops"], "bad.skops", folder, capsys)
+
+
+def test_new_rows_that_do_not_fit_are_refused(folder, result, capsys):
+    (folder / "less.csv").write_text(csv_text(TARGET[:, 1:], COLUMNS[1:]))
+    fails(["transform", result, "less.csv", "-o", "scores.csv"], ["lacks", "size"], folder, capsys)
+    (folder / "gap.csv").write_text(f"{TEXT}1,2,,4\n")
+    fails(["transform", result, "gap.csv", "-o", "scores.csv"], ["missing", "iron"], folder, capsys)
+    np.save(folder / "less.npy", TARGET[:, 1:])
+    fails(["transform", result, "less.npy", "-o", "scores.csv"], ["3", "4"], folder, capsys)
+    fails(["transform", result, "target.csv", "-o", "target.csv"], "--overwrite", folder, capsys)
+    fails(["transform", result, "target.csv", "-o", "target.csv", "--overwrite"], "what is read", folder, capsys)
+    fails(["transform", result, "target.csv", "-o", "."], "folder", folder, capsys)
+    fails(["transform", result, "target.csv", "-o", "/dev/full"], "No space left", folder, capsys)
+
+
+@pytest.mark.parametrize("damage", ["cut", "missing", "other form", "no findings", "wrong types", "zip"])
+def test_a_result_that_was_damaged_is_not_shown(damage, folder, result, capsys):
+    shutil.copytree(result, folder / "out")
+    words, numbers = folder / "out" / "report.json", folder / "out" / "report.npz"
+    stored = json.loads(words.read_text())
+    if damage == "cut":
+        words.write_text(words.read_text()[:-100])
+    elif damage == "missing":
+        words.unlink()
+    elif damage == "other form":
+        words.write_text(json.dumps({**stored, "form": 99}))
+    elif damage == "no findings":
+        words.write_text(json.dumps({"form": stored["form"], "findings": {}}))
+    elif damage == "wrong types":
+        words.write_text(json.dumps({**stored, "findings": {**stored["findings"], "eigenvalues": 7, "datasets": []}}))
+    else:
+        numbers.write_bytes(numbers.read_bytes()[:100])
+    fails(["report", "out"], [], folder, capsys)
+
+
+def test_what_is_there_is_replaced_only_on_request_and_only_if_it_is_ours(folder, result, capsys):
+    shutil.copytree(result, folder / "out")
+    fails(FIT, "--overwrite", folder, capsys)
+    (folder / "out" / "notes.txt").write_text("mine")
+    fails([*FIT, "--overwrite"], "notes.txt", folder, capsys)
+    (folder / "mine").mkdir()
+    (folder / "mine" / "summary.json").write_text("[]")
+    fails(["fit", *PAIR, "-o", "mine", "--overwrite"], "something else", folder, capsys)
+    fails(["demo", "-o", "mine"], "something else", folder, capsys)
+    (folder / "page.html").write_text("mine")
+    fails(["compare", *PAIR, "-o", "page.html"], "--overwrite", folder, capsys)
+
+
+# --- in a process of its own ------------------------------------------------------------------------------------------
+
+
+def test_a_failure_in_the_shell_is_one_line(folder, result):
+    before = content(folder)
+    for arguments in (
+        ["fit", "missing.csv", "-b", "background.csv", "-o", "out"],
+        ["fit", *PAIR, "-o", "/proc/out"],
+        ["fit", *PAIR, "-o", "out", "--shrinkage", "2"],
+        ["transform", "missing.skops", "target.csv", "-o", "scores.csv"],
+        ["info", "target.csv"],
+        ["nonsense"],
+    ):
+        done = run(*arguments, cwd=folder)
+        check_failure(done.returncode, done.stderr, [], before, folder)
+
+
+@contextmanager
+def no_file_larger_than(size):
+    """Have every file end as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+# The larger files may be, the later it stops: at the scores, the model, what is kept for the report, the page.
+@pytest.mark.parametrize("size", [1_000, 6_000, 20_000, 300_000])
+def test_a_full_disk_leaves_nothing_behind(size, folder, result, capsys):
+    shutil.copytree(result, folder / "old")
+    before = content(folder)
+    for arguments in (["fit", *PAIR, "-o", "out"], ["fit", *PAIR, "-o", "old", "--overwrite"], ["report", "old"]):
+        with no_file_larger_than(size):
+            code = main(arguments)
+        check_failure(code, capsys.readouterr().err, ["cannot be", "File too large"], before, folder)
+
+
+def test_standard_output_may_be_full_or_closed(folder, result):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([STANDOUT, "info", result], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("standout: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_whoever_stops_listening_does_not_stop_the_work(folder):
+    command = [STANDOUT, *FIT]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 0
+    assert (folder / "out" / "report.html").is_file()
+
+
+def test_standard_streams_may_be_closed(folder):
+    closed = ["sh", "-c", '"$0" "$@" <&- >&- 2>&-', STANDOUT]
+    assert subprocess.run([*closed, *FIT], cwd=folder, check=False, timeout=60).returncode == 0
+    assert (folder / "out" / "report.html").is_file()
+    assert subprocess.run([*closed, *FIT], cwd=folder, check=False, timeout=60).returncode == 2
+
+
+SLOW = ["--test", "permutation", "--components", "4", "--shrinkage", "0.01"]
+
+
+@pytest.fixture
+def slow_folder(folder):
+    """A folder whose data keep a fit busy for a while."""
+    rng = np.random.default_rng(0)
+    for name in ("target", "background"):
+        np.save(folder / f"{name}.npy", rng.normal(size=(3000, 120)))
+    return folder
+
+
+def started(folder, *options):
+    """Start a fit, and wait until it has begun to fit."""
+    command = [STANDOUT, "fit", "target.npy", "-b", "background.npy", "-o", "out", *SLOW, *options]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for line in process.stdout:
+        if line.startswith("fitting"):
+            break
+    time.sleep(0.3)
+    return process
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_an_interruption_leaves_nothing_behind(number, code, slow_folder):
+    before = content(slow_folder)
+    process = started(slow_folder)
+    with process:
+        assert process.poll() is None
+        process.send_signal(number)
+        process.send_signal(number)
+        err = process.stderr.read()
+    assert process.returncode == code
+    assert err == "standout: interrupted.\n"
+    assert content(slow_folder) == before
+
+
+def test_an_interruption_while_writing_leaves_nothing_behind(folder, result):
+    shutil.copytree(result, folder / "out")
+    before = content(folder)
+    command = [STANDOUT, "fit", *PAIR, "-o", "out", "--overwrite"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        next(line for line in process.stdout if line.startswith("writing the report"))
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read() == "standout: interrupted.\n"
+    assert process.returncode == 130
+    assert content(folder) == before
+
+
+@pytest.mark.parametrize("at", range(1, 12))
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+def test_a_result_is_replaced_as_a_whole_whenever_it_is_interrupted(at, late, tmp_path, monkeypatch):
+    final = tmp_path / "out"
+    final.mkdir()
+    (final / "summary.json").write_text("old")
+    steps = iter(range(1, 100))
+
+    def watched(step):
+        def inner(*arguments, **options):
+            is_meant = next(steps) == at
+            if is_meant and not late:
+                os.kill(os.getpid(), signal.SIGINT)
+            done = step(*arguments, **options)
+            if is_meant and late:
+                os.kill(os.getpid(), signal.SIGINT)
+            return done
+
+        return inner
+
+    for name in ("mkdir", "rename", "exists", "write_text"):
+        monkeypatch.setattr(Path, name, watched(getattr(Path, name)))
+    monkeypatch.setattr(shutil, "rmtree", watched(shutil.rmtree))
+    interrupted = False
+    with SIGNALS.as_interruptions():
+        try:
+            with folder_as_a_whole(final) as draft:
+                (draft / "summary.json").write_text("new")
+        except KeyboardInterrupt:
+            interrupted = True
+    monkeypatch.undo()
+    assert interrupted or next(steps) <= at
+    assert content(tmp_path) in ({"out": None, "out/summary.json": words} for words in (b"old", b"new"))
+
+
+@pytest.mark.parametrize("package", ["click", "bokeh", "skops", "pyarrow", "matplotlib"])
+def test_a_missing_package_is_named(package, folder, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, package, None)
+    fails(FIT, [package, "pip install"], folder, capsys)
+
+
+def test_names_that_move_the_cursor_are_shown_as_they_are(folder, capsys):
+    (folder / "bad.csv").write_text(TEXT.replace("iron", "\x1b[31mred\u202e", 1))
+    fails(["fit", "bad.csv", "-b", "background.csv", "-o", "out"], r"\x1b[31mred\u202e", folder, capsys)
+    fails(["fit", "\x1b[2J.csv", "-b", "background.csv", "-o", "out"], r"\x1b[2J", folder, capsys)
+
+
+def test_a_zip_bomb_of_a_model_is_refused(folder, capsys):
+    with zipfile.ZipFile(folder / "bomb.skops", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("schema.json", b" " * 10_000_000)
+    fails(["info", "bomb.skops"], "bomb.skops", folder, capsys)
