@@ -22,20 +22,26 @@ def lanczos(
     """Give the largest eigenvalues of a symmetric operator, in descending order, and their vectors.
 
     None where the iterations fail. They start from one vector, and of several vectors with the same value only one is
-    in its reach: so what is left after taking out those found is looked at once more, from another start.
+    in its reach: see `has_missed`.
     """
     operator = LinearOperator((size, size), matvec=apply, dtype=np.float64)
     try:
         values, vectors = eigsh(
             operator, k=count, which="LA", v0=start, ncv=min(size, max(2 * count + 1, subspace)), tol=TOLERANCE
         )
-        order = np.argsort(-values, kind="stable")
-        values, vectors = values[order], vectors[:, order]
-        if _left(apply, size, vectors, float(values[-1])) > values[-1] + 1e-9 * np.abs(values).max():
-            return None
     except ArpackError:
         return None
-    return values, vectors
+    order = np.argsort(-values, kind="stable")
+    return values[order], vectors[:, order]
+
+
+def has_missed(apply: Callable[[Float], Float], size: int, values: Float, vectors: Float) -> bool:
+    """Tell whether a larger value than the smallest one found is left outside of the span of the vectors found."""
+    try:
+        left = _left(apply, size, vectors, float(values[-1]))
+    except ArpackError:
+        return True
+    return bool(left > values[-1] + 1e-9 * np.abs(values).max())
 
 
 def _left(apply: Callable[[Float], Float], size: int, vectors: Float, floor: float) -> float:

@@ -9,7 +9,7 @@ from scipy import linalg
 
 from standout._arrays import Float
 from standout.pencil._dense import cholesky_factor, solve_dense
-from standout.pencil._krylov import lanczos
+from standout.pencil._krylov import has_missed, lanczos
 from standout.pencil._record import Form, Pencil, Solution, finish
 from standout.pencil._shifted import solve_shifted
 
@@ -45,7 +45,7 @@ def solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
         return linalg.blas.dtrsv(factor, apply(inner), lower=1, overwrite_x=True)
 
     found = lanczos(whitened, size, n_components, np.random.default_rng(seed).standard_normal(size), SUBSPACE)
-    if found is None:
+    if found is None or has_missed(whitened, size, *found):
         return solve_dense(pencil, n_components)
     values, vectors = np.maximum(found[0], 0.0), found[1]
     if factor is not None:

@@ -7,11 +7,13 @@ from scipy import linalg
 
 from standout._arrays import Float
 from standout.pencil._dense import solve_dense
-from standout.pencil._krylov import lanczos
+from standout.pencil._krylov import has_missed, lanczos
 from standout.pencil._record import Pencil, Solution, finish
 
 # Vectors of a Lanczos run: few iterations are needed with a shift close by.
 SUBSPACE = 12
+# Product of the cosines between two views from which on they count as the same.
+SAME_VIEW = 0.9
 
 
 def solve_shifted(pencil: Pencil, n_components: int, above: Solution) -> Solution:
@@ -40,13 +42,21 @@ def solve_shifted(pencil: Pencil, n_components: int, above: Solution) -> Solutio
         return linalg.blas.dtrsv(factor, half, lower=1, trans=1, overwrite_x=True)
 
     found = lanczos(inverse, size, n_components, _start(above), SUBSPACE)
-    if found is None:
+    # Where the view has hardly turned, nothing can have come up that was not there before.
+    if found is None or (_turned(found[1], above.vectors) and has_missed(inverse, size, *found)):
         return solve_dense(pencil, n_components)
     vectors = found[1]
     images = pencil.a.apply(vectors)
     # Rayleigh quotients: the shift would round the values at its own size.
     values = np.einsum("ij,ij->j", vectors, images)
     return finish(pencil, values, vectors, "lanczos", images=(images, vectors))
+
+
+def _turned(vectors: Float, before: Float) -> bool:
+    """Tell whether a view is another one than before."""
+    if vectors.shape != before.shape:
+        return True
+    return bool(abs(np.linalg.det(vectors.T @ before)) < SAME_VIEW)
 
 
 def _start(above: Solution) -> Float:
