@@ -80,6 +80,7 @@ from standout._validation._models import (
     reject_unwritten_model,
 )
 from standout._validation._parameters import (
+    as_seed,
     check_different,
     check_enough,
     check_formable,
@@ -157,6 +158,7 @@ from standout._validation._tables import (
     short,
 )
 from standout._validation._warnings import warn_user
+from standout._validation._words import dataset_names
 
 __all__ = [
     "MISSING_CHOICES",
@@ -167,6 +169,7 @@ __all__ = [
     "as_folder",
     "as_model_path",
     "as_rows",
+    "as_seed",
     "check_alpha",
     "check_alphas",
     "check_apart",
@@ -263,6 +266,7 @@ __all__ = [
     "check_weights",
     "check_words",
     "column_names",
+    "dataset_names",
     "in_short",
     "is_auto",
     "open_dataset",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from standout._arrays import Float
 from standout._validation._words import is_number
@@ -90,6 +91,11 @@ def check_n_backgrounds(given: int, fitted: int) -> None:
     """Check that as many backgrounds are given as were fitted, or none."""
     if given not in (0, fitted):
         raise ValueError(f"score got {given} background(s), but {fitted} were fitted. Give as many, or None.")
+
+
+def as_seed(random_state: Any) -> int:
+    """Give a number to start random generators with: a fixed one where nothing is given."""
+    return 0 if random_state is None else int(check_random_state(random_state).randint(2**31))
 
 
 def require_some_background(given: int) -> None:

@@ -16,5 +16,10 @@ def listed(noun: str, names: Sequence[Any] | Iterable[Any], most: int = 5) -> st
     return f"{noun}{'s' if len(listed) != 1 else ''} {shown}{more}"
 
 
+def dataset_names(n_datasets: int) -> list[str]:
+    """Give what messages call the datasets of a fit, the target first."""
+    return ["the target", *(f"background {number}" for number in range(1, n_datasets))]
+
+
 def is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

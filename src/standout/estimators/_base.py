@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from standout._arrays import Array, Float, double
@@ -16,6 +15,7 @@ from standout._validation import (
     Batches,
     as_backgrounds,
     as_rows,
+    as_seed,
     check_columns_of_batches,
     check_group_weight,
     check_known_labels,
@@ -222,7 +222,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     def _seed(self) -> int:
         """Give a number to start random generators with: a fixed one unless `random_state` is set."""
-        return 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31))
+        return as_seed(self.random_state)
 
     def _keep(self, solution: Solution, target: Moments, backgrounds: list[Moments], weights: Float) -> None:
         """Keep what every fit has found."""

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from standout._arrays import Array, Float, is_single
-from standout._validation import Batches, as_rows, check_n_scores, check_same_columns, warn_user
+from standout._validation import Batches, as_rows, check_n_scores, check_same_columns, dataset_names, warn_user
 from standout.estimators._base import BackgroundTransformer
 from standout.moments import Kind, Moments, gather, project
 from standout.pencil import Solution, choose_solver
@@ -105,7 +105,7 @@ def fit_linear(
     than half of the digits: single-precision data then in double precision, and data too ill-conditioned for a
     covariance matrix as QR roots (unless `roots` is false). `n_components` is for the choice of the solver only.
     """
-    names = ["the target", *(f"background {number}" for number in range(1, len(datasets)))]
+    names = dataset_names(len(datasets))
     streams = any(isinstance(dataset, Batches) for dataset in datasets)
     chosen = solver
     if solver == "auto" and not streams:

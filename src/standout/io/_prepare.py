@@ -8,7 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from standout._arrays import Float, is_sparse
-from standout._validation import MISSING_CHOICES, check_columns_left, check_means, check_option, check_squares, in_short
+from standout._validation import (
+    MISSING_CHOICES,
+    check_columns_left,
+    check_means,
+    check_option,
+    check_squares,
+    dataset_names,
+    in_short,
+)
 from standout.io._cells import check_finite, fill_missing, shift_and_scale, take_logarithms, without_columns
 from standout.io._match import match_columns
 from standout.io._preprocessing import Preprocessing, drop_incomplete, own, require_complete
@@ -98,7 +106,7 @@ def prepare(
     check_option(missing, "missing", MISSING)
     target, matched = match_columns(target, backgrounds)
     tables = _owned([target, *matched], [target, *backgrounds], copy)
-    names = ["the target", *(f"background {number}" for number in range(1, len(tables)))]
+    names = dataset_names(len(tables))
     notes: list[str] = []
     for table, name in zip(tables, names, strict=True):
         check_finite(table, name)

@@ -10,6 +10,7 @@ from standout._validation import (
     as_backgrounds,
     check_same_columns,
     column_names,
+    dataset_names,
     open_dataset,
     require_some_background,
 )
@@ -20,7 +21,7 @@ def open_datasets(X: Any, background: Any) -> list[Any]:
     """Check the target and its backgrounds: each comes back as rows, as batches, or as the moments it was given as."""
     parts = [X, *as_backgrounds(background, X)]
     require_some_background(len(parts) - 1)
-    names = ["the target", *(f"background {number}" for number in range(1, len(parts)))]
+    names = dataset_names(len(parts))
     datasets = [
         part if isinstance(part, Moments) else open_dataset(part, name) for part, name in zip(parts, names, strict=True)
     ]
@@ -41,7 +42,7 @@ def gather_all(datasets: list[Any], *, norms: bool = False) -> list[Moments]:
     With fewer rows than columns in all, the rows are kept; otherwise each scatter becomes a matrix. `norms` asks for
     what Ledoit-Wolf shrinkage of the backgrounds needs.
     """
-    names = ["the target", *(f"background {number}" for number in range(1, len(datasets)))]
+    names = dataset_names(len(datasets))
     known = [dataset for dataset in datasets if not isinstance(dataset, Batches | Moments)]
     wide = len(known) == len(datasets) and sum(rows.shape[0] for rows in known) < known[0].shape[1]
     kind: Kind = "rows" if wide else "scatter"

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from standout._arrays import Float
 from standout._validation import (
     Batches,
+    as_seed,
     check_level,
     check_n_permutations,
     check_shares,
     check_test_method,
     check_weights,
+    dataset_names,
     reject_shrinkage,
     require_rows,
 )
@@ -158,7 +159,7 @@ def component_test(
         n_components=n_components,
         level=level,
         n_permutations=n_permutations,
-        seed=0 if random_state is None else int(check_random_state(random_state).randint(2**31)),
+        seed=as_seed(random_state),
         progress=progress,
     )
 
@@ -202,7 +203,7 @@ def _with_rows(datasets: Sequence[Any]) -> list[RowMoments]:
     require_rows(
         [part.blocks[0] if isinstance(part, RowMoments) else part for part in datasets], "the permutation test"
     )
-    names = ["the target", *(f"background {number}" for number in range(1, len(datasets)))]
+    names = dataset_names(len(datasets))
     kept = [
         dataset if isinstance(dataset, RowMoments) else gather(dataset, kind="rows", single=False, name=name)
         for name, dataset in zip(names, datasets, strict=True)

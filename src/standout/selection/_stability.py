@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_random_state
 
 from standout import contrast
 from standout._arrays import (
@@ -26,6 +25,7 @@ from standout._arrays import (
     weighted_sum,
 )
 from standout._validation import (
+    as_seed,
     check_level,
     check_n_bootstrap,
     check_n_components,
@@ -181,7 +181,7 @@ def stability(
     datasets = open_datasets(X, background)
     require_rows(datasets, "every draw")
     weights = check_weights(background_weights, len(datasets) - 1)
-    seed = 0 if random_state is None else int(check_random_state(random_state).randint(2**31))
+    seed = as_seed(random_state)
 
     refit, basis = _prepare(datasets, n_components, weights, share, seed)
     full = refit.solve([np.ones(rows.shape[0], dtype=np.intp) for rows in refit.datasets])
