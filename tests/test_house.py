@@ -16,7 +16,18 @@ SOURCE = Path(standout.__file__).parent
 
 # Each room may import from those before it. `contrast` builds the record of `pencil`, so it stands after it although
 # it comes before it in the flow.
-ORDER = ["_arrays", "_validation", "moments", "features", "pencil", "contrast", "selection", "estimators", "report"]
+ORDER = [
+    "_arrays",
+    "_validation",
+    "sources",
+    "moments",
+    "features",
+    "pencil",
+    "contrast",
+    "selection",
+    "estimators",
+    "report",
+]
 
 
 def imported_rooms(path):

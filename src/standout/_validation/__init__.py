@@ -4,7 +4,6 @@ Every message has two parts: what is wrong (with the value and the limit), then 
 """
 
 from standout._validation._data import (
-    Batches,
     as_backgrounds,
     as_rows,
     check_columns_of_batches,
@@ -14,11 +13,11 @@ from standout._validation._data import (
     check_spread,
     check_squares,
     column_names,
-    open_dataset,
     reject_batches,
     reject_iterator,
     reject_non_finite,
     require_finite,
+    require_finite_rows,
 )
 from standout._validation._extras import require_extra
 from standout._validation._files import (
@@ -116,6 +115,7 @@ from standout._validation._significance import (
     reject_shrinkage,
     reject_singular_background,
 )
+from standout._validation._sources import Source
 from standout._validation._subsets import (
     as_choice,
     check_apart,
@@ -163,7 +163,7 @@ from standout._validation._words import dataset_names
 __all__ = [
     "MISSING_CHOICES",
     "ArrayForm",
-    "Batches",
+    "Source",
     "as_backgrounds",
     "as_choice",
     "as_folder",
@@ -269,7 +269,6 @@ __all__ = [
     "dataset_names",
     "in_short",
     "is_auto",
-    "open_dataset",
     "reject_batches",
     "reject_cell",
     "reject_damaged",
@@ -293,6 +292,7 @@ __all__ = [
     "reject_unwritten_model",
     "require_extra",
     "require_finite",
+    "require_finite_rows",
     "require_rows",
     "require_some_background",
     "short",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,8 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from standout._arrays import Array, Float, double
+from standout._arrays import Array, Float, Rows, double, is_single
 from standout._validation import (
-    Batches,
     as_backgrounds,
     as_rows,
     as_seed,
@@ -24,12 +24,13 @@ from standout._validation import (
     check_same_columns,
     check_sample_weight,
     column_names,
-    open_dataset,
     reject_iterator,
     require_finite,
+    require_finite_rows,
 )
 from standout.moments import Moments
 from standout.pencil import Solution
+from standout.sources import Source, open_dataset
 
 
 class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
@@ -54,9 +55,10 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def fit(self, X: Any, y: Any = None, *, background: Any = None) -> Any:
         """Find the components of the target X against the backgrounds."""
 
+    @property
     @abstractmethod
-    def _project(self, rows: Any) -> Array:
-        """Give the scores of checked rows."""
+    def _projection(self) -> Callable[[Rows], Array]:
+        """The function that gives the scores of checked rows."""
 
     def fit_transform(self, X: Any, y: Any = None, *, background: Any = None) -> Any:
         """Fit, and give the scores of X: the same as ``fit(X, y, background=background).transform(X)``.
@@ -94,9 +96,22 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """
         check_is_fitted(self)
         reject_iterator(X, "transform")
-        rows = as_rows(X, "the data", min_rows=1, finite=True)
+        dataset = open_dataset(X, "the data", min_rows=1)
+        if isinstance(dataset, Source):
+            names = getattr(self, "feature_names_in_", None)
+            assert dataset.width is not None
+            check_same_columns(
+                dataset.width,
+                dataset.columns,
+                "the data",
+                self.n_features_in_,
+                None if names is None else list(names),
+                "the fitted target",
+            )
+            return dataset.mapped(self._projection, self._n_features_out)
+        require_finite_rows(dataset, "the data")
         validate_data(self, X, reset=False, skip_check_array=True)
-        return self._project(rows)
+        return self._projection(dataset)
 
     def score(self, X: Any, y: Any = None, *, background: Any = None, sample_weight: Any = None) -> float:
         """How much more does this target vary than these backgrounds, along the fitted components?
@@ -175,12 +190,10 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         if hasattr(self, "background_labels_"):
             del self.background_labels_
         target = open_dataset(X, "the target")
-        names = None if isinstance(target, Batches) else column_names(X)
-        if not isinstance(target, Batches):
+        width, names = _columns(target, X)
+        if not isinstance(target, Source):
             validate_data(self, X, skip_check_array=True)
-        backgrounds, columns = self._checked_backgrounds(
-            background, None if isinstance(target, Batches) else target.shape[1], names, X
-        )
+        backgrounds, columns = self._checked_backgrounds(background, width, names, X)
         return [target, *backgrounds], [names, *columns]
 
     def _checked_backgrounds(
@@ -191,9 +204,9 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         for number, data in enumerate(as_backgrounds(background, X), start=1):
             name = f"background {number}"
             dataset = open_dataset(data, name)
-            found = None if isinstance(dataset, Batches) else column_names(data)
-            if not isinstance(dataset, Batches) and width is not None:
-                check_same_columns(dataset.shape[1], found, name, width, names, "the target")
+            its_width, found = _columns(dataset, data)
+            if its_width is not None and width is not None:
+                check_same_columns(its_width, found, name, width, names, "the target")
             checked.append(dataset)
             columns.append(found)
         return checked, columns
@@ -201,7 +214,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def _finish_batches(self, datasets: list[Any], columns: list[list[str] | None], n_features: int) -> None:
         """Check and keep what is known of batches only after they have been read."""
         check_columns_of_batches(datasets, columns)
-        if isinstance(datasets[0], Batches):
+        if isinstance(datasets[0], Source):
             self.n_features_in_ = n_features
             if hasattr(self, "feature_names_in_"):
                 del self.feature_names_in_
@@ -215,7 +228,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     def _variance(self, rows: Any, row_weights: Float) -> Float:
         """Variance of the rows' scores along each component."""
-        scores = double(self._project(rows))
+        scores = double(self._projection(rows))
         centred = scores - np.average(scores, axis=0, weights=row_weights)
         variance: Float = np.average(centred**2, axis=0, weights=row_weights)
         return variance
@@ -234,3 +247,15 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.weights_ = weights
         self.solver_ = solution.solver
         self.n_components_ = len(solution.values)
+
+
+def _columns(dataset: Any, data: Any) -> tuple[int | None, list[str] | None]:
+    """Give the number and the names of the columns, as far as they are known before the dataset is read."""
+    if isinstance(dataset, Source):
+        return dataset.width, dataset.columns
+    return dataset.shape[1], column_names(data)
+
+
+def in_precision_of(rows: Rows, scores: Float) -> Array:
+    """Give scores in the precision of the rows."""
+    return scores.astype(np.float32) if is_single(rows) else scores

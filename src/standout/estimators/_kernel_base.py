@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import Array, Float, double, is_sparse, weighted_sum
+from standout._arrays import Array, Float, Rows, double, is_sparse, stacked, weighted_sum
 from standout._validation import (
     as_rows,
     check_approximation,
@@ -26,7 +27,7 @@ from standout._validation import (
     reject_batches,
     require_finite,
 )
-from standout.estimators._base import BackgroundTransformer
+from standout.estimators._base import BackgroundTransformer, in_precision_of
 from standout.estimators._coordinates import Coordinates, gather_coordinates, n_directions, scores_of, with_first_rows
 from standout.features import (
     FeatureMap,
@@ -43,6 +44,7 @@ from standout.features import (
 from standout.features._exact import BOUNDED_TOL
 from standout.moments import Moments
 from standout.selection._kernel_weights import learn_kernel_weights
+from standout.sources import Source
 
 DEFAULT_RANK = 500
 
@@ -151,7 +153,7 @@ class KernelTransformer(BackgroundTransformer):
         given = check_kernel_weights(self.kernel_weights, len(kernels))
         if given is None:
             reject_batches(datasets, self.approximation)
-            given = learn_kernel_weights(kernels, datasets, weights, rng)
+            given = learn_kernel_weights(kernels, [_all_rows(dataset) for dataset in datasets], weights, rng)
         return SumKernel(kernels, given), given
 
     def _coordinates(
@@ -169,6 +171,7 @@ class KernelTransformer(BackgroundTransformer):
         precomputed = isinstance(kernel, PrecomputedKernel)
         if precomputed:
             reject_batches(datasets, approximation)
+            datasets = [_all_rows(dataset) for dataset in datasets]
             n_rows = sum(dataset.shape[0] for dataset in datasets)
             check_precomputed([dataset.shape[1] for dataset in datasets], n_rows, approximation)
         if not isinstance(approximation, str):
@@ -187,11 +190,13 @@ class KernelTransformer(BackgroundTransformer):
             features = fourier_features(kernel, some.shape[1], self.rank or DEFAULT_RANK, rng)
             return Coordinates(features, datasets, "fourier")
         reject_batches(datasets, approximation)
-        n_rows = sum(dataset.shape[0] for dataset in datasets)
+        n_rows = sum(_n_rows(dataset) for dataset in datasets)
         check_rank(self.rank, n_rows)
         if approximation == "auto":
             approximation = "exact" if precomputed else choose_approximation(n_rows)
         if approximation == "exact":
+            # Exact coordinates need a matrix of n_rows x n_rows: the rows themselves are nothing beside it.
+            datasets = [_all_rows(dataset) for dataset in datasets]
             order = self._column_order(y, n_rows)
             mapping, parts, residual = exact_coordinates(
                 kernel, datasets, order, tol, self.rank, kernel_rows=kernel_rows
@@ -209,6 +214,34 @@ class KernelTransformer(BackgroundTransformer):
             [np.flatnonzero(labels == label) for label in (self.target_label, *self.background_labels_)]
         )
 
-    def _project(self, rows: Any) -> Array:
-        scores = scores_of(self.feature_map_, rows, self.feature_mean_, self.components_.T)
-        return scores.astype(np.float32) if rows.dtype == np.float32 else scores
+    @property
+    def _projection(self) -> Callable[[Rows], Array]:
+        return KernelProjection(self.feature_map_, self.feature_mean_, self.components_.T)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelProjection:
+    """From rows to scores, with nothing but what that takes: it may be sent to other processes.
+
+    Attributes
+    ----------
+    mapping : FeatureMap
+    mean : ndarray of shape (n_coordinates,)
+    filters : ndarray of shape (n_coordinates, n_components)
+    """
+
+    mapping: FeatureMap
+    mean: Float
+    filters: Float
+
+    def __call__(self, rows: Rows) -> Array:
+        """Give the scores of these rows."""
+        return in_precision_of(rows, scores_of(self.mapping, rows, self.mean, self.filters))
+
+
+def _n_rows(dataset: Any) -> int:
+    return dataset.count_rows() if isinstance(dataset, Source) else int(dataset.shape[0])
+
+
+def _all_rows(dataset: Any) -> Rows:
+    return stacked([rows.copy() for rows in dataset.parts()]) if isinstance(dataset, Source) else dataset

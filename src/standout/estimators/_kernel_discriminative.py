@@ -224,12 +224,12 @@ class KernelDiscriminativePCA(KernelTransformer):
         scale = _size(target, backgrounds, weights)
         groups = None
         if self._looks_for_groups and backgrounds:
-            chosen = rows_to_look_at(gathered.found.parts[0].shape[0], seed)
+            looked_at = rows_to_look_at(gathered.found.parts[0], seed)
             groups = search_path(
                 scale * EPSILONS,
                 lambda epsilon: contrast.kernel_discriminative(target, backgrounds, weights, epsilon),
-                lambda filters: gathered.found.target_scores(
-                    chosen, gathered.moments[0].mean, filters if root is None else product(root.T, filters)
+                lambda filters: gathered.found.scores(
+                    looked_at, gathered.moments[0].mean, filters if root is None else product(root.T, filters)
                 ),
                 solver=solver,
                 seed=seed,

@@ -120,7 +120,7 @@ def examine(
     d = min(int(subject.model.n_components_), MOST_COMPONENTS)
 
     shown = shown_rows(subject.counts)
-    scores = [all_scores(subject.model._project, rows, d) for rows in subject.rows]
+    scores = [all_scores(subject.model._projection, rows, d) for rows in subject.rows]
     own = np.concatenate([part[rows, : min(d, 2)] for part, rows in zip(scores, shown, strict=True)])
     pca, pca_error = _principal_view(subject, shown, own, marks)
     edges = np.array([bins_of([part[:, k] for part in scores]) for k in range(d)])
@@ -225,7 +225,7 @@ def _principal_view(
         n_target = subject.counts[0]
         k = min(2, n_target - 1)
         kernel_pca = KernelDiscriminativePCA(k, kernel="precomputed").fit(rows[0][:, :n_target])
-        project = lambda block: kernel_pca._project(block[:, :n_target])  # noqa: E731
+        project = lambda block: kernel_pca._projection(block[:, :n_target])  # noqa: E731
     views = [some_scores(project, part, chosen) for part, chosen in zip(rows, shown, strict=True)]
     signs = aligned_signs(views[0], own[: len(views[0])])
     error = None

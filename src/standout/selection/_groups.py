@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import pi, sqrt
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
-from standout._arrays import Float
+from standout._arrays import Float, Rows
+from standout._validation import Source
 
 # A view is taken to show groups where its p-value, times the number of views looked at, is below this.
 LEVEL = 0.05
@@ -61,11 +62,14 @@ class GroupSearch:
         )
 
 
-def rows_to_look_at(n_rows: int, seed: int) -> slice | npt.NDArray[np.intp]:
+def rows_to_look_at(dataset: Any, seed: int) -> Rows:
     """Choose the rows whose scores are looked at: all, or a random sample of many."""
-    if n_rows <= MOST_ROWS:
-        return slice(None)
-    return np.sort(np.random.default_rng(seed).choice(n_rows, MOST_ROWS, replace=False))
+    rng = np.random.default_rng(seed)
+    if isinstance(dataset, Source):
+        return dataset.sample(MOST_ROWS, rng)
+    if dataset.shape[0] <= MOST_ROWS:
+        return dataset
+    return dataset[np.sort(rng.choice(dataset.shape[0], MOST_ROWS, replace=False))]
 
 
 def search_groups(parameters: Float, scores: Float) -> GroupSearch:
