@@ -190,7 +190,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         if hasattr(self, "background_labels_"):
             del self.background_labels_
         target = open_dataset(X, "the target")
-        width, names = _columns(target, X)
+        width, names = columns_of(target, X)
         if not isinstance(target, Source):
             validate_data(self, X, skip_check_array=True)
         backgrounds, columns = self._checked_backgrounds(background, width, names, X)
@@ -204,7 +204,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         for number, data in enumerate(as_backgrounds(background, X), start=1):
             name = f"background {number}"
             dataset = open_dataset(data, name)
-            its_width, found = _columns(dataset, data)
+            its_width, found = columns_of(dataset, data)
             if its_width is not None and width is not None:
                 check_same_columns(its_width, found, name, width, names, "the target")
             checked.append(dataset)
@@ -215,11 +215,15 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """Check and keep what is known of batches only after they have been read."""
         check_columns_of_batches(datasets, columns)
         if isinstance(datasets[0], Source):
-            self.n_features_in_ = n_features
-            if hasattr(self, "feature_names_in_"):
-                del self.feature_names_in_
-            if datasets[0].columns is not None:
-                self.feature_names_in_ = np.asarray(datasets[0].columns, dtype=object)
+            self._keep_columns(n_features, datasets[0].columns)
+
+    def _keep_columns(self, n_features: int, columns: list[str] | None) -> None:
+        """Keep what is known of the columns, as scikit-learn does for arrays and frames."""
+        self.n_features_in_ = n_features
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if columns is not None:
+            self.feature_names_in_ = np.asarray(columns, dtype=object)
 
     def _variance_of_label(self, label: Any, rows: Any, row_weights: Float) -> Float:
         """Variance of the scores of the rows with a label."""
@@ -249,7 +253,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.n_components_ = len(solution.values)
 
 
-def _columns(dataset: Any, data: Any) -> tuple[int | None, list[str] | None]:
+def columns_of(dataset: Any, data: Any) -> tuple[int | None, list[str] | None]:
     """Give the number and the names of the columns, as far as they are known before the dataset is read."""
     if isinstance(dataset, Source):
         return dataset.width, dataset.columns

@@ -12,7 +12,7 @@ import numpy as np
 
 from standout._arrays import Float, Rows, product, sum_of_squares
 from standout._validation import check_kernel_matrix, reject_indefinite
-from standout.features import FeatureMap, Kernel, LandmarkMap
+from standout.features import FeatureMap, LandmarkMap
 from standout.moments import Kind, Moments, ScatterMoments, gather, project
 from standout.sources import Batches, Source
 
@@ -49,19 +49,15 @@ def scores_of(mapping: FeatureMap, rows: Rows, mean: Float, filters: Float) -> F
     return np.concatenate([product(block - mean, filters) for block in mapping.blocks(rows)])
 
 
-def gather_coordinates(kernel: Kernel, found: Coordinates) -> tuple[list[Moments], float]:
-    """Gather the moments of each dataset's coordinates, and the share of the kernel's trace that they leave out."""
-    mapping, parts = found.mapping, found.parts
-    if found.approximation == "exact":
-        kind: Kind = "rows" if mapping.plain_ridge else "scatter"
-        return [gather(coordinates, kind=kind, single=False) for coordinates in parts], found.residual
-    sums = [coordinate_sums(kernel, mapping, part) for part in parts]
-    return [part.moments for part in sums], residual_share(sums)
+def gather_exact(found: Coordinates) -> list[Moments]:
+    """Gather the moments of each dataset's exact coordinates."""
+    kind: Kind = "rows" if found.mapping.plain_ridge else "scatter"
+    return [gather(coordinates, kind=kind, single=False) for coordinates in found.parts]
 
 
-def coordinate_sums(kernel: Kernel, mapping: FeatureMap, dataset: Any) -> CoordinateSums:
+def coordinate_sums(mapping: FeatureMap, dataset: Any) -> CoordinateSums:
     """Sum up a dataset's coordinates, where these do not depend on its rows."""
-    part = CoordinatePart(kernel, mapping)
+    part = CoordinatePart(mapping)
     sums: CoordinateSums = dataset.summed(part) if isinstance(dataset, Source) else part(dataset)
     if part.direct:
         assert isinstance(mapping, LandmarkMap)
@@ -103,6 +99,16 @@ class CoordinateSums:
     trace: float
 
     @property
+    def count(self) -> int:
+        """Number of rows."""
+        return self.moments.count
+
+    @property
+    def n_features(self) -> int:
+        """Number of coordinates."""
+        return self.moments.n_features
+
+    @property
     def covered(self) -> float:
         """The part of the trace that the coordinates have."""
         return self.moments.count * (self.moments.total_variance + sum_of_squares(self.moments.mean))
@@ -120,11 +126,9 @@ class CoordinatePart:
 
     Attributes
     ----------
-    kernel : Kernel
     mapping : FeatureMap
     """
 
-    kernel: Kernel
     mapping: FeatureMap
 
     @property
@@ -140,9 +144,10 @@ class CoordinatePart:
     def _block(self, rows: Rows) -> CoordinateSums:
         if not isinstance(self.mapping, LandmarkMap):
             return CoordinateSums(_moments(self.mapping.transform(rows)), float("nan"))
-        values = self.kernel(rows, self.mapping.landmarks) if self.direct else self.mapping.transform(rows)
+        kernel = self.mapping.kernel
+        values = kernel(rows, self.mapping.landmarks) if self.direct else self.mapping.transform(rows)
         check_kernel_matrix(values, symmetric=True)
-        return CoordinateSums(_moments(values), float(np.sum(self.kernel.diagonal(rows))))
+        return CoordinateSums(_moments(values), float(np.sum(kernel.diagonal(rows))))
 
 
 def _moments(values: Float) -> ScatterMoments:

@@ -8,7 +8,7 @@ import numpy as np
 
 from standout import contrast
 from standout.estimators._contrastive import alphas_to_try
-from standout.estimators._kernel_base import KernelTransformer
+from standout.estimators._kernel_base import Gathered, KernelTransformer
 from standout.selection._alpha import choose_alpha
 
 # Up to this many coordinates LAPACK finds the leading vectors as fast as iterations do.
@@ -171,11 +171,16 @@ class KernelContrastivePCA(KernelTransformer):
         KernelContrastivePCA
             The fitted estimator itself.
         """
-        alphas = alphas_to_try(self.alpha, self.n_representatives)
+        alphas_to_try(self.alpha, self.n_representatives)
         seed = self._seed()
         gathered = self._gather(
             X, y, background, self.background_weights, np.random.default_rng(seed), kernel_rows=False
         )
+        self._answer(gathered, seed)
+        return self
+
+    def _answer(self, gathered: Gathered, seed: int) -> None:
+        alphas = alphas_to_try(self.alpha, self.n_representatives)
         (target, *backgrounds), weights = gathered.moments, gathered.weights
         iterative = target.n_features > DENSE_COORDINATES and 10 * self.n_components <= target.n_features
         choice = choose_alpha(
@@ -197,4 +202,7 @@ class KernelContrastivePCA(KernelTransformer):
         self.alphas_ = choice.alphas
         self.alpha_ = choice.alpha
         self.candidates_ = np.array([vectors.T for vectors in candidates])
-        return self
+
+    def _check_incremental(self) -> None:
+        super()._check_incremental()
+        alphas_to_try(self.alpha, self.n_representatives)

@@ -8,8 +8,8 @@ import numpy as np
 
 from standout import contrast
 from standout._arrays import Float, product
-from standout._validation import check_epsilon, check_weight_rule, require_rows, warn_user
-from standout.estimators._kernel_base import KernelTransformer
+from standout._validation import check_epsilon, check_weight_rule, reject_rows_needed, require_rows, warn_user
+from standout.estimators._kernel_base import Gathered, KernelTransformer
 from standout.moments import Moments, ScatterMoments
 from standout.pencil import solve
 from standout.selection import GroupSearch
@@ -200,7 +200,7 @@ class KernelDiscriminativePCA(KernelTransformer):
         KernelDiscriminativePCA
             The fitted estimator itself.
         """
-        epsilon = check_epsilon(self.epsilon, clusters=True)
+        check_epsilon(self.epsilon, clusters=True)
         if isinstance(self.background_weights, str):
             check_weight_rule(self.background_weights)
         if self._looks_for_groups and background is not None:
@@ -208,7 +208,11 @@ class KernelDiscriminativePCA(KernelTransformer):
         seed = self._seed()
         # Equal weights until a rule has chosen.
         given = None if isinstance(self.background_weights, str) else self.background_weights
-        gathered = self._gather(X, y, background, given, np.random.default_rng(seed), kernel_rows=True)
+        self._answer(self._gather(X, y, background, given, np.random.default_rng(seed), kernel_rows=True), seed)
+        return self
+
+    def _answer(self, gathered: Gathered, seed: int) -> None:
+        epsilon = check_epsilon(self.epsilon, clusters=True)
         mapping, moments, weights = gathered.found.mapping, gathered.moments, gathered.weights
         root = None
         if not mapping.plain_ridge:
@@ -260,7 +264,12 @@ class KernelDiscriminativePCA(KernelTransformer):
         self.__dict__.pop("group_search_", None)
         if groups is not None:
             self.group_search_ = groups
-        return self
+
+    def _check_incremental(self) -> None:
+        super()._check_incremental()
+        check_epsilon(self.epsilon, clusters=True)
+        if self._looks_for_groups:
+            reject_rows_needed("epsilon", "clusters", "epsilon='scaled' or a number")
 
     @property
     def _looks_for_groups(self) -> bool:

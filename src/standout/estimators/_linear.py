@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from standout._arrays import Array, Float, Rows, is_single
 from standout._validation import Source, as_rows, check_n_scores, check_same_columns, dataset_names, warn_user
-from standout.estimators._base import BackgroundTransformer, in_precision_of
-from standout.moments import Kind, Moments, gather, project
+from standout.estimators._base import in_precision_of
+from standout.estimators._incremental import IncrementalTransformer
+from standout.moments import Kind, Moments, RowMoments, gather, project
 from standout.pencil import Solution, choose_solver
 
 KIND_FOR_SOLVER: dict[str, Kind] = {
@@ -51,12 +52,13 @@ class LinearFit:
 Fit = TypeVar("Fit", bound=LinearFit)
 
 
-class LinearTransformer(BackgroundTransformer):
+class LinearTransformer(IncrementalTransformer):
     """A transformer whose components are directions in the space of the features."""
 
     mean_: Float
     patterns_: Float
     n_components_: int
+    solver: str
 
     def inverse_transform(self, X: Any) -> Array:
         """Map scores back to rows, through the patterns: ``X @ patterns_ + mean_``.
@@ -84,6 +86,16 @@ class LinearTransformer(BackgroundTransformer):
         self.components_ = np.ascontiguousarray(fit.solution.vectors.T)
         self.patterns_ = np.ascontiguousarray(fit.solution.patterns.T)
         self._keep(fit.solution, fit.target, fit.backgrounds, fit.weights)
+        moments = [fit.target, *fit.backgrounds]
+        # Rows are not kept beyond a fit: they are the user's.
+        self._keep_sums(None if any(isinstance(part, RowMoments) for part in moments) else moments)
+
+    def _sum(self, dataset: Any, name: str) -> Moments:
+        kind: Kind = "root" if self.solver == "root" else "scatter"
+        return gather(dataset, kind=kind, norms=True, single=False, name=name)
+
+    def _check_merge(self, other: Any) -> None:
+        """Moments of the same columns can always be added."""
 
     @property
     def _projection(self) -> Callable[[Rows], Array]:
