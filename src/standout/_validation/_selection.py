@@ -76,7 +76,7 @@ def require_rows(datasets: Sequence[Any], what: str) -> None:
                 f"{name} is an iterator of batches, which can be read only once, but {what} reads its rows again. "
                 "Give an array (a memory-mapped one is not loaded as a whole), a frame or a sparse matrix."
             )
-        if not (hasattr(dataset, "shape") or hasattr(dataset, "__array__") or isinstance(dataset, Sequence)):
+        if not (isinstance(dataset, Source | Sequence) or hasattr(dataset, "shape") or hasattr(dataset, "__array__")):
             raise TypeError(f"{name} is given as {type(dataset).__name__}, but {what} needs its rows. Give the rows.")
 
 

@@ -52,6 +52,10 @@ class Source(ABC):
         """Give one part after the other, each checked: finite numbers in the same columns."""
 
     @abstractmethod
+    def first(self, count: int) -> Rows:
+        """Give the first rows, at most `count`; they stay to be read."""
+
+    @abstractmethod
     def summed(self, part: Callable[[Rows], Any]) -> Any:
         """Add up what a function makes of each part."""
 

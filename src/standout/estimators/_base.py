@@ -15,6 +15,7 @@ from standout._arrays import Array, Float, Rows, double, is_single
 from standout._validation import (
     as_backgrounds,
     as_rows,
+    as_rows_at_hand,
     as_seed,
     check_columns_of_batches,
     check_group_weight,
@@ -96,22 +97,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """
         check_is_fitted(self)
         reject_iterator(X, "transform")
-        dataset = open_dataset(X, "the data", min_rows=1)
-        if isinstance(dataset, Source):
-            names = getattr(self, "feature_names_in_", None)
-            assert dataset.width is not None
-            check_same_columns(
-                dataset.width,
-                dataset.columns,
-                "the data",
-                self.n_features_in_,
-                None if names is None else list(names),
-                "the fitted target",
-            )
-            return dataset.mapped(self._projection, self._n_features_out)
-        require_finite_rows(dataset, "the data")
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return self._projection(dataset)
+        return self._scores(self._opened(X, "the data", min_rows=1))
 
     def score(self, X: Any, y: Any = None, *, background: Any = None, sample_weight: Any = None) -> float:
         """How much more does this target vary than these backgrounds, along the fitted components?
@@ -139,10 +125,10 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         check_is_fitted(self)
         for data in (X, *as_backgrounds(background, X)):
             reject_iterator(data, "score")
-        rows = as_rows(X, "the target", finite=True)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        row_weights = check_sample_weight(sample_weight, rows.shape[0])
+        target_rows = self._opened(X, "the target")
         if self.target_label is not None:
+            rows = as_rows_at_hand(target_rows, "score with target_label")
+            row_weights = check_sample_weight(sample_weight, rows.shape[0])
             labels, others = check_label_form(y, rows.shape[0], self.target_label, background)
             check_known_labels(others, self.background_labels_)
             target, *rest = (
@@ -150,11 +136,11 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
                 for label in (self.target_label, *self.background_labels_)
             )
         else:
-            target = self._variance(rows, row_weights)
-            backgrounds, _ = self._checked_backgrounds(background, rows.shape[1], column_names(X))
+            target = self._variance(target_rows, sample_weight)
+            backgrounds, _ = self._checked_backgrounds(background, *columns_of(target_rows, X))
             check_n_backgrounds(len(backgrounds), len(self.weights_))
-            require_finite([rows, *backgrounds])
-            rest = [self._variance(data, np.ones(data.shape[0])) for data in backgrounds]
+            require_finite([target_rows, *backgrounds])
+            rest = [self._variance(data, None) for data in backgrounds]
         if not rest:
             rest = list(self.background_variance_)
         if not rest:
@@ -179,7 +165,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """Check the datasets, the target first, and give their column names as far as they are known."""
         if self.target_label is not None:
             reject_iterator(X, "fit with target_label")
-            rows = as_rows(X, "the data")
+            rows = as_rows_at_hand(open_dataset(X, "the data"), "fit with target_label")
             validate_data(self, X, skip_check_array=True)
             labels, self.background_labels_ = check_label_form(y, rows.shape[0], self.target_label, background)
             parts = [
@@ -230,9 +216,28 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         check_group_weight(float(np.sum(row_weights)), label)
         return self._variance(as_rows(rows, f"the data with label {label!r}"), row_weights)
 
-    def _variance(self, rows: Any, row_weights: Float) -> Float:
-        """Variance of the rows' scores along each component."""
-        scores = double(self._projection(rows))
+    def _opened(self, X: Any, name: str, min_rows: int = 2) -> Any:
+        """Check rows, or a source of rows, for a fitted estimator."""
+        dataset = open_dataset(X, name, min_rows=min_rows)
+        if not isinstance(dataset, Source):
+            require_finite_rows(dataset, name)
+            validate_data(self, X, reset=False, skip_check_array=True)
+        elif dataset.width is not None:
+            names = getattr(self, "feature_names_in_", None)
+            of = None if names is None else list(names)
+            check_same_columns(dataset.width, dataset.columns, name, self.n_features_in_, of, "the fitted target")
+        return dataset
+
+    def _scores(self, dataset: Any) -> Any:
+        """Project checked rows; those of a source in the way of the source."""
+        if isinstance(dataset, Source):
+            return dataset.mapped(self._projection, self._n_features_out)
+        return self._projection(dataset)
+
+    def _variance(self, dataset: Any, sample_weight: Any) -> Float:
+        """Variance of the scores along each component."""
+        scores = double(np.asarray(self._scores(dataset)))
+        row_weights = check_sample_weight(sample_weight, len(scores))
         centred = scores - np.average(scores, axis=0, weights=row_weights)
         variance: Float = np.average(centred**2, axis=0, weights=row_weights)
         return variance

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from itertools import chain
 from operator import add
 from typing import Any
 
@@ -14,7 +13,7 @@ from standout._arrays import Float, Rows, product, sum_of_squares
 from standout._validation import check_kernel_matrix, reject_indefinite
 from standout.features import FeatureMap, LandmarkMap
 from standout.moments import Kind, Moments, ScatterMoments, gather, project
-from standout.sources import Batches, Source
+from standout.sources import Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,21 +153,3 @@ def _moments(values: Float) -> ScatterMoments:
     moments = gather(values, kind="scatter")
     assert isinstance(moments, ScatterMoments)
     return moments
-
-
-def with_first_rows(datasets: list[Any]) -> tuple[list[Any], Any]:
-    """Give some rows of the target to look at; of an iterator the first batch, which is put back."""
-    target = datasets[0]
-    opened = target
-    if not isinstance(target, Source):
-        first = target[:1000]
-    else:
-        rest = target.parts()
-        first = next((batch for batch in rest if batch.shape[0]), np.zeros((0, 1)))
-        if not target.again:
-            opened = Batches(chain([first], rest), target.name, 2)
-            opened.columns = target.columns
-    for background in datasets[1:]:
-        if isinstance(background, Batches):
-            background.width = first.shape[1]
-    return [opened, *datasets[1:]], first[:1000]

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from standout._validation import (
     as_backgrounds,
-    as_rows,
+    as_rows_at_hand,
     check_batch_labels,
     check_mergeable,
     check_merged_backgrounds,
@@ -102,7 +102,7 @@ class IncrementalTransformer(BackgroundTransformer):
         else:
             datasets, labels = self._batch(X, background), None
         if not known:
-            datasets = self._begin(datasets)
+            self._begin(datasets)
         names = dataset_names(len(datasets))
         new = [
             None if dataset is None else self._sum(dataset, name) for name, dataset in zip(names, datasets, strict=True)
@@ -163,9 +163,8 @@ class IncrementalTransformer(BackgroundTransformer):
     def _check_merge(self, other: Any) -> None:
         """Refuse an estimator whose sums are of something else."""
 
-    def _begin(self, datasets: list[Any]) -> list[Any]:
-        """See to what the first rows decide, and give the datasets of which nothing has been used up."""
-        return datasets
+    def _begin(self, datasets: list[Any]) -> None:
+        """See to what the first rows decide."""
 
     @abstractmethod
     def _sum(self, dataset: Any, name: str) -> Sums:
@@ -232,7 +231,8 @@ class IncrementalTransformer(BackgroundTransformer):
 
     def _labelled_batch(self, X: Any, y: Any, background: Any) -> tuple[list[Any], list[Any]]:
         """Check a batch of rows with labels: a dataset per label, the target first, and the backgrounds' labels."""
-        rows = as_rows(X, "the data", min_rows=1, finite=True)
+        rows = as_rows_at_hand(open_dataset(X, "the data", min_rows=1), "partial_fit with target_label")
+        require_finite_rows(rows, "the data")
         labels, others = check_batch_labels(y, rows.shape[0], self.target_label, background)
         validate_data(self, X, reset=not self.__dict__.get("_sums"), skip_check_array=True)
         parts = [rows[labels == label] for label in (self.target_label, *others)]

@@ -40,7 +40,6 @@ from standout.estimators._coordinates import (
     n_directions,
     residual_share,
     scores_of,
-    with_first_rows,
 )
 from standout.estimators._incremental import IncrementalTransformer
 from standout.features import (
@@ -59,7 +58,7 @@ from standout.features import (
 from standout.features._exact import BOUNDED_TOL
 from standout.moments import Moments
 from standout.selection._kernel_weights import learn_kernel_weights
-from standout.sources import Source
+from standout.sources import Batches, Source
 
 DEFAULT_RANK = 500
 
@@ -139,7 +138,10 @@ class KernelTransformer(IncrementalTransformer):
         datasets, columns = self._datasets(X, y, background)
         require_finite(datasets)
         weights = check_weights(weights, len(datasets) - 1)
-        datasets, some = with_first_rows(datasets)
+        some = _first_rows(datasets[0])
+        for background in datasets[1:]:
+            if isinstance(background, Batches):
+                background.width = some.shape[1]
         kernel, kernel_weights = self._resolve(datasets, some, weights, rng)
         found = self._coordinates(kernel, datasets, some, y, tol, rng, kernel_rows)
         check_n_components(self.n_components, self.n_components, n_directions(found.mapping, datasets))
@@ -164,15 +166,13 @@ class KernelTransformer(IncrementalTransformer):
         if "_sums" not in vars(self):
             check_fixed_coordinates(self.approximation)
 
-    def _begin(self, datasets: list[Any]) -> list[Any]:
+    def _begin(self, datasets: list[Any]) -> None:
         """Fix the coordinates with the first rows; every later batch is mapped in the same way."""
-        number = next(i for i, dataset in enumerate(datasets) if dataset is not None)
-        (datasets[number],), some = with_first_rows([datasets[number]])
+        some = _first_rows(next(dataset for dataset in datasets if dataset is not None))
         rng = np.random.default_rng(self._seed())
         kernel, self.kernel_weights_ = self._resolve([], some, np.zeros(0), rng)
         found = self._coordinates(kernel, [], some, None, None, rng, kernel_rows=False)
         self.feature_map_, self.approximation_ = found.mapping, found.approximation
-        return datasets
 
     def _sum(self, dataset: Any, name: str) -> CoordinateSums:
         return coordinate_sums(self.feature_map_, dataset)
@@ -307,6 +307,11 @@ class KernelProjection:
     def __call__(self, rows: Rows) -> Array:
         """Give the scores of these rows."""
         return in_precision_of(rows, scores_of(self.mapping, rows, self.mean, self.filters))
+
+
+def _first_rows(dataset: Any) -> Rows:
+    """Give some rows to look at."""
+    return dataset.first(1000) if isinstance(dataset, Source) else dataset[:1000]
 
 
 def _n_rows(dataset: Any) -> int:

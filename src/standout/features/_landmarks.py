@@ -85,7 +85,9 @@ def fourier_features(kernel: Kernel, n_features: int, rank: int, rng: np.random.
 
 
 def _draw(dataset: Any, n_rows: int, share: float, rng: np.random.Generator) -> Rows:
+    if share == 1.0:
+        return stacked([rows.copy() for rows in dataset.parts()]) if isinstance(dataset, Source) else dataset
     size = max(int(share * n_rows), 1)
     if isinstance(dataset, Source):
         return dataset.sample(size, rng)
-    return dataset if share == 1.0 else dataset[np.sort(rng.choice(n_rows, size=size, replace=False))]
+    return dataset[np.sort(rng.choice(n_rows, size=size, replace=False))]

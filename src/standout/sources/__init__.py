@@ -2,7 +2,8 @@
 
 from standout._validation import Source
 from standout.sources._batches import Batches
+from standout.sources._dask import DaskBlocks, is_dask
 from standout.sources._open import open_dataset
 from standout.sources._stream import Stream, regrouped
 
-__all__ = ["Batches", "Source", "Stream", "open_dataset", "regrouped"]
+__all__ = ["Batches", "DaskBlocks", "Source", "Stream", "is_dask", "open_dataset", "regrouped"]
