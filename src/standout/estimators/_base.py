@@ -88,12 +88,13 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
         Parameters
         ----------
-        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+        X : array-like, sparse matrix, frame, or Dask array or frame, of shape (n_samples, n_features)
 
         Returns
         -------
-        ndarray of shape (n_samples, n_components)
-            The scores, in float32 for float32 rows and in float64 otherwise.
+        ndarray or Dask array of shape (n_samples, n_components)
+            The scores, in float32 for float32 rows and in float64 otherwise; those of Dask's rows are computed when
+            they are asked for.
         """
         check_is_fitted(self)
         reject_iterator(X, "transform")

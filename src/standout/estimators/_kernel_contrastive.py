@@ -158,9 +158,10 @@ class KernelContrastivePCA(KernelTransformer):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, frame, or iterator of such, of shape (n_samples, n_features)
+        X : array-like, sparse matrix, frame, Dask array or frame, or iterator, of shape (n_samples, n_features)
             The target; with `target_label`, the rows of all datasets. Iterators of batches need coordinates that do not
-            depend on the rows: ``approximation="fourier"`` or landmarks.
+            depend on the rows: ``approximation="fourier"`` or landmarks. Of Dask's blocks a sample comes here for
+            landmarks to be chosen from.
         y : array-like of shape (n_samples,), default=None
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
