@@ -461,6 +461,20 @@ def test_an_interruption_leaves_nothing_behind(number, code, slow_folder):
     assert content(slow_folder) == before
 
 
+# Loaded one after the other, from a twentieth of a second after the start on, before there is a word on the screen.
+@pytest.mark.parametrize("module", ["click", "standout.cli._app", "numpy", "scipy.linalg", "sklearn.base"])
+def test_an_interruption_while_packages_are_loaded_is_told_in_one_line(module, folder):
+    before = content(folder)
+    command = [sys.executable, "-X", "importtime", STANDOUT, "fit", *PAIR, "-o", "out"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        next(line for line in process.stderr if line.rstrip().endswith(f" {module}"))
+        process.send_signal(signal.SIGINT)
+        said = [line for line in process.stderr if not line.startswith("import time:")]
+    assert said == ["standout: interrupted.\n"]
+    assert process.returncode == 130
+    assert content(folder) == before
+
+
 def test_an_interruption_while_writing_leaves_nothing_behind(folder, result):
     shutil.copytree(result, folder / "out")
     before = content(folder)
