@@ -23,6 +23,7 @@ from pyarrow import feather, parquet
 from cli_runs import COLUMNS, STANDOUT, content, csv_text, run, two_datasets, write_pair
 from standout.cli import main
 from standout.cli._folder import folder_as_a_whole
+from standout.cli._display import Display
 from standout.cli._signals import SIGNALS
 
 PAIR = ["target.csv", "-b", "background.csv"]
@@ -473,6 +474,20 @@ def test_an_interruption_while_packages_are_loaded_is_told_in_one_line(module, f
     assert said == ["standout: interrupted.\n"]
     assert process.returncode == 130
     assert content(folder) == before
+
+
+def test_an_interruption_that_got_lost_is_heeded_at_the_next_stage(monkeypatch):
+    class Careless:
+        def __del__(self):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+    display = Display(quiet=True)
+    with SIGNALS.as_interruptions(), display.working():
+        thing = Careless()
+        del thing
+        with pytest.raises(KeyboardInterrupt):
+            display.stage("the next one")
 
 
 def test_an_interruption_while_writing_leaves_nothing_behind(folder, result):
