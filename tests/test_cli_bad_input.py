@@ -22,8 +22,8 @@ from pyarrow import feather, parquet
 
 from cli_runs import COLUMNS, STANDOUT, content, csv_text, run, two_datasets, write_pair
 from standout.cli import main
-from standout.cli._folder import folder_as_a_whole
 from standout.cli._display import Display
+from standout.cli._folder import folder_as_a_whole
 from standout.cli._signals import SIGNALS
 
 PAIR = ["target.csv", "-b", "background.csv"]
