@@ -15,8 +15,9 @@ demo: $(VENV)/installed-cli
 	$(BIN)/standout demo
 
 test: $(VENV)/installed-test
-	# Most matrices of the tests are small: threads would cost more than they give.
-	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest
+	# Most matrices of the tests are small: threads would cost more than they give. Tests run on all cores instead, in
+	# stretches of neighbours, so that what neighbours share is made about once.
+	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 lint: $(VENV)/installed-lint
 	$(BIN)/ruff check .
