@@ -125,6 +125,7 @@ from standout._validation._subsets import (
 )
 from standout._validation._tables import (
     MISSING_CHOICES,
+    UnknownColumnsError,
     check_columns_left,
     check_file,
     check_format,
@@ -164,6 +165,7 @@ __all__ = [
     "MISSING_CHOICES",
     "ArrayForm",
     "Batches",
+    "UnknownColumnsError",
     "as_backgrounds",
     "as_choice",
     "as_folder",

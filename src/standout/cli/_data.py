@@ -57,6 +57,7 @@ def read_datasets(options: dict[str, Any], stage: Callable[[str], None], *, need
         standardize=options["standardize"],
         missing=options["missing"],
         copy=False,
+        background_names=names[1:],
     )
     return Datasets(prepared, list(map(printable, names)), {what: printable(file) for what, file in files.items()})
 
