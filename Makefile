@@ -24,10 +24,11 @@ lint: $(VENV)/installed-lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/installed-plots
+bench: $(VENV)/installed-cli
 	$(BIN)/python benchmarks/linear.py
 	$(BIN)/python benchmarks/kernel.py
 	$(BIN)/python benchmarks/selection.py
+	$(BIN)/python benchmarks/command_line.py
 
 # The real datasets: the folder in STANDOUT_DATA, or the one beside this repository.
 reproduce: $(VENV)/installed-plots,progress

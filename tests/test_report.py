@@ -516,6 +516,19 @@ def test_what_fails_leaves_nothing_behind_and_what_was_there_as_it_was(pair, tmp
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+def test_scores_that_are_known_give_the_same_report(pair):
+    target, background = pair
+    for model, backgrounds in every_method(target, background).values():
+        fitted(model, target, *backgrounds)
+        known = [model.transform(rows) for rows in (target, *backgrounds)]
+        ours, theirs = (examine(model, target, backgrounds or None, scores=scores) for scores in (known, None))
+        assert page(ours) == page(theirs)
+    with pytest.raises(ValueError, match="Give one for each dataset"):
+        examine(model, target, backgrounds, scores=known[:1])
+    with pytest.raises(ValueError, match="Give one for each row of each dataset"):
+        examine(model, target, backgrounds, scores=[known[0][1:], known[1]])
+
+
 def test_equal_shrinkages_are_said_once(pair):
     target, background = pair
     target[:100, 5] += 20

@@ -40,6 +40,11 @@ class Datasets:
         """The target, then the backgrounds."""
         return [self.prepared.target, *self.prepared.backgrounds]
 
+    def without_values(self) -> Datasets:
+        """Give the same without the numbers, so that their memory is free: names of rows and columns stay."""
+        target, *backgrounds = (replace(table, values=np.empty((table.values.shape[0], 0))) for table in self.tables)
+        return replace(self, prepared=replace(self.prepared, target=target, backgrounds=backgrounds))
+
 
 def read_datasets(options: dict[str, Any], stage: Callable[[str], None], *, need_background: bool) -> Datasets:
     """Read the target and its backgrounds from several files, or from one with groups, and prepare them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from standout._arrays import Array
 from standout.cli._data import Datasets
 from standout.cli._display import Display
 from standout.cli._listening import listening
@@ -21,8 +22,8 @@ def fit_and_examine(
     *,
     with_path: bool = True,
     remarks: Iterable[str] = (),
-) -> Findings:
-    """Fit a model, and look at what was found; remarks are for the user to read."""
+) -> tuple[Findings, list[Array]]:
+    """Fit a model, and look at what was found; give the scores of all rows, too. Remarks are for the user to read."""
     method = options["method"]
     n_tables = len(datasets.tables) if uses_background(method) else 1
     tables = datasets.tables[:n_tables]
@@ -31,7 +32,8 @@ def fit_and_examine(
     with listening() as said:
         _fit(model, target, backgrounds or None, display)
     display.stage("selection: PCA beside it, p-values, other choices")
-    return examine(
+    scores = [model.transform(table.values) for table in tables]
+    findings = examine(
         model,
         target,
         backgrounds or None,
@@ -43,7 +45,9 @@ def fit_and_examine(
         asked={**datasets.files, **_said_of_the_data(options)},
         warnings=[*map(capitalised, datasets.prepared.notes), *remarks, *said],
         with_path=with_path,
+        scores=scores,
     )
+    return findings, scores
 
 
 def _fit(model: Any, target: Any, background: Any, display: Display) -> None:
