@@ -359,6 +359,22 @@ def test_notes_call_a_background_by_its_name(here, capsys):
     assert "! 1 row of background 'b' was dropped because a value was missing." in capsys.readouterr().out
     assert main(["fit", *options, "--overwrite"]) == 2
     assert "values are missing: 1 in background 'b';" in capsys.readouterr().err
+    (here / "all.csv").write_text(csv_text(rows[:61], who=["ill"] * 60 + ["b"]))
+    assert main(["fit", *options, "--overwrite"]) == 2
+    assert "background 'b' has 1 row, but the least is 2. Give more rows" in capsys.readouterr().err
+
+
+def test_labels_that_are_many_numbers_are_a_scale_and_empty_ones_are_missing(here, capsys):
+    target, _, groups = two_datasets()
+    write_pair(here)
+    ages = [f"{age:.1f}" for age in np.linspace(1, 9, 60)]
+    ages[3], groups[3] = "", ""
+    (here / "target.csv").write_text(csv_text(target, age_=ages, who=groups))
+    options = ["fit", "target.csv", "-b", "background.csv", "--overwrite", "-o", "out"]
+    works_here(*options, "--label-column", "age_", "--drop", "who")
+    assert '<span class="scale">' in (here / "out" / "report.html").read_text()
+    works_here(*options, "--label-column", "who", "--drop", "age_")
+    assert "<bdi>(no label)</bdi>" in (here / "out" / "report.html").read_text()
 
 
 def test_a_column_to_be_dropped_must_be_in_some_file(here, capsys):

@@ -529,6 +529,16 @@ def test_scores_that_are_known_give_the_same_report(pair):
         examine(model, target, backgrounds, scores=[known[0][1:], known[1]])
 
 
+def test_dependent_columns_leave_the_fitted_components_to_be_tested(pair):
+    target, background = (np.column_stack([rows, rows[:, :3].sum(axis=1)]) for rows in pair)
+    findings = examine(fitted(DiscriminativePCA(2, shrinkage=0.1), target, background), target, background)
+    assert findings.test is not None
+    with pytest.warns(UserWarning, match="singular"):
+        model = fitted(DiscriminativePCA(2, shrinkage=None), target, background)
+    findings = examine(model, target, background)
+    assert not any("n_components=" in sentence for sentence in findings.choices)
+
+
 def test_equal_shrinkages_are_said_once(pair):
     target, background = pair
     target[:100, 5] += 20

@@ -51,6 +51,7 @@ from standout._validation._kernels import (
     check_single_kernel,
     check_tolerance,
     reject_indefinite,
+    reject_kernel_of_data,
 )
 from standout._validation._labels import (
     check_group_weight,
@@ -281,6 +282,7 @@ __all__ = [
     "reject_gaps",
     "reject_indefinite",
     "reject_iterator",
+    "reject_kernel_of_data",
     "reject_missing",
     "reject_no_model",
     "reject_non_finite",

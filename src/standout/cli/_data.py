@@ -64,6 +64,7 @@ def read_datasets(options: dict[str, Any], stage: Callable[[str], None], *, need
         copy=False,
         background_names=names[1:],
     )
+    _check_rows(prepared.backgrounds, names[1:])
     return Datasets(prepared, list(map(printable, names)), {what: printable(file) for what, file in files.items()})
 
 
@@ -113,6 +114,16 @@ def _check_form(options: dict[str, Any], by_group: bool, need_background: bool) 
             "there is nothing to compare with. Give --background FILE, or --group-column with --target, or "
             "--method pca."
         )
+
+
+def _check_rows(backgrounds: list[Table], names: list[str]) -> None:
+    """Refuse a background that is too small by its name; to the estimators it would be a number."""
+    for table, name in zip(backgrounds, names, strict=True):
+        n_rows = table.values.shape[0]
+        if n_rows < 2:
+            raise click.UsageError(
+                f"background {name!r} has {n_rows} row, but the least is 2. Give more rows, or leave it out."
+            )
 
 
 def _check_different(paths: list[str]) -> None:

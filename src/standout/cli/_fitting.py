@@ -8,6 +8,7 @@ from typing import Any
 from standout._arrays import Array
 from standout.cli._data import Datasets
 from standout.cli._display import Display
+from standout.cli._labels import labels_of
 from standout.cli._listening import listening
 from standout.cli._methods import IN_WORDS, uses_background
 from standout.cli._text import capitalised
@@ -39,7 +40,7 @@ def fit_and_examine(
         backgrounds or None,
         features=tables[0].columns,
         ids=None if tables[0].ids is None else tables[0].ids.tolist(),
-        labels=tables[0].labels,
+        labels=labels_of(tables[0]),
         target_name=datasets.names[0],
         background_names=datasets.names[1:n_tables],
         asked={**datasets.files, **_said_of_the_data(options)},

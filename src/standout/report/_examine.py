@@ -261,20 +261,24 @@ def _tested(subject: Subject) -> tuple[ComponentTest | None, str | None]:
         return None, 'p-values: none, as the formula needs more background rows than columns. Use test="permutation".'
     target, *backgrounds = subject.moments
     varying = int(np.sum(np.sum([part.variances for part in subject.moments], axis=0) > 0.0))
-    n_components = min(max(SCREE, int(subject.model.n_components_)), varying, target.count - 1)
+    kept = int(subject.model.n_components_)
+    some = min(max(SCREE, kept), varying, target.count - 1)
     shares: Float = subject.model.shrinkage_
-    try:
+
+    def test(n_components: int) -> ComponentTest:
         # With shrinkage, the plain ratios of the fitted components are tested.
-        test = analytic_test(
-            target,
-            backgrounds,
-            subject.model.weights_,
-            shares if np.any(shares > 0.0) else None,
-            n_components=n_components,
-        )
+        plain = shares if np.any(shares > 0.0) else None
+        return analytic_test(target, backgrounds, subject.model.weights_, plain, n_components=n_components)
+
+    try:
+        return test(some), None
+    except ValueError:
+        pass
+    try:
+        # Dependent columns leave fewer directions than columns: those beyond the fit are done without.
+        return test(kept), None
     except ValueError as error:
         return None, f"p-values: none, as {error}"
-    return test, None
 
 
 def _scree(subject: Subject) -> Float:
