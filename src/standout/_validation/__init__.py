@@ -63,6 +63,7 @@ from standout._validation._kernels import (
     check_single_kernel,
     check_tolerance,
     reject_indefinite,
+    reject_kernel_of_data,
 )
 from standout._validation._labels import (
     check_batch_labels,
@@ -139,6 +140,7 @@ from standout._validation._subsets import (
 )
 from standout._validation._tables import (
     MISSING_CHOICES,
+    UnknownColumnsError,
     check_columns_left,
     check_file,
     check_format,
@@ -178,6 +180,7 @@ __all__ = [
     "MISSING_CHOICES",
     "ArrayForm",
     "Source",
+    "UnknownColumnsError",
     "as_backgrounds",
     "as_choice",
     "as_folder",
@@ -301,6 +304,7 @@ __all__ = [
     "reject_indefinite",
     "reject_iterator",
     "reject_kept_nothing",
+    "reject_kernel_of_data",
     "reject_missing",
     "reject_no_batch",
     "reject_no_model",

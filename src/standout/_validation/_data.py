@@ -135,8 +135,9 @@ def check_same_columns(
 ) -> None:
     """Check that a dataset has as many columns as the reference, and the same ones in the same order."""
     if columns is not None and names is not None and columns != names:
-        missing = [column for column in names if column not in set(columns)]
-        extra = [column for column in columns if column not in set(names)]
+        found, needed = set(columns), set(names)
+        missing = [column for column in names if column not in found]
+        extra = [column for column in columns if column not in needed]
         counts = f"{name} has {width} features, but {reference} has {expected}" if width != expected else ""
         parts = [
             *([counts] if counts else []),

@@ -56,7 +56,7 @@ def command(context: click.Context, /, **options: Any) -> None:
     with display.working():
         datasets = read_datasets(options, display.stage, need_background=any(map(uses_background, methods)))
         views = [
-            fit_and_examine(model, datasets, each, display, with_path=False)
+            fit_and_examine(model, datasets, each, display, with_path=False)[0]
             for model, each in zip(models, asked, strict=True)
         ]
         display.stage("writing the page")

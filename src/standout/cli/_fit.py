@@ -47,9 +47,11 @@ def command(context: click.Context, /, **options: Any) -> None:
     model = make_estimator(options)
     with display.working():
         datasets = read_datasets(options, display.stage, need_background=uses_background(options["method"]))
-        findings = fit_and_examine(model, datasets, options, display, remarks=_remarks(options))
+        findings, scores = fit_and_examine(model, datasets, options, display, remarks=_remarks(options))
+        # What is left to do needs packages that are large, but not the data.
+        datasets = datasets.without_values()
         with folder_as_a_whole(final) as draft:
-            write_result(draft, model, datasets, findings, options, display)
+            write_result(draft, model, datasets, scores, findings, options, display)
     close(findings, final, display)
 
 
