@@ -20,7 +20,7 @@ from pyarrow import feather, parquet
 
 import standout
 from cli_runs import COLUMNS, STANDOUT, content, csv_text, run, two_datasets, write_pair
-from standout.cli import main
+from standout.cli import _options, main
 
 RESULT = {
     "figure.png",
@@ -347,6 +347,12 @@ def test_names_may_have_spaces_and_any_letters_and_start_at_home(here):
     said = works("fit", odd, "-b", "background.csv", "-o", out, cwd=home / "[red] daten", env=environment)
     assert said.isascii()
     assert summary(home / "[red] daten" / out)["datasets"][0]["name"] == r"t\udcff"
+
+
+def test_the_options_offer_what_the_readers_take():
+    assert _options.FORMATS == standout.io.FORMATS
+    assert _options.MISSING == standout.io.MISSING
+    assert _options.STANDARDS == standout.io.STANDARDS
 
 
 def test_notes_call_a_background_by_its_name(here, capsys):

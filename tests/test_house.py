@@ -107,8 +107,11 @@ def modules_after(script):
     return set(result.stdout.splitlines()[-1].split())
 
 
-def test_the_version_is_there_without_waiting_for_numbers():
-    loaded = modules_after("import standout; standout.__version__; from standout.cli import main; main(['--version'])")
+@pytest.mark.parametrize(
+    "words", [["--version"], ["fit", "--help"], ["compare", "--help"], ["fit", "a.csv", "--colour"]]
+)
+def test_the_version_and_the_help_are_there_without_waiting_for_numbers(words):
+    loaded = modules_after(f"import standout; standout.__version__; from standout.cli import main; main({words})")
     assert "standout.cli._app" in loaded
     assert not loaded & {"numpy", "scipy", "sklearn", "pyarrow", "matplotlib", "bokeh"}
 

@@ -79,4 +79,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_ROOMS})
+    # What this module needs for itself is nobody else's.
+    return sorted({*(name for name in globals() if name.startswith("__")), *__all__, *_ROOMS})
