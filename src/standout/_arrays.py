@@ -80,9 +80,9 @@ def squared_lengths(rows: Rows) -> Float:
 
 def weighted_sum(weights: Float, rows: Rows) -> Float:
     """Sum the rows with weights."""
-    if not is_sparse(rows) and rows.flags.f_contiguous and rows.shape[1] > 1:
+    if not is_sparse(rows) and rows.flags.f_contiguous and not rows.flags.c_contiguous:
         return product(rows.T, weights[:, np.newaxis])[:, 0]
-    # For a tall array by rows NumPy's own loop is twice as fast as BLAS's matrix-vector product, by columns half as fast.
+    # For a tall array by rows NumPy's own loop is twice as fast as BLAS's matrix-vector product.
     total: Float = rows.T @ weights if is_sparse(rows) else np.einsum("i,ij->j", weights, rows)
     return total
 

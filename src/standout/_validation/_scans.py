@@ -21,7 +21,7 @@ def check_scan_paths(paths: Any) -> list[str]:
     for path in several:
         if not isinstance(path, str | os.PathLike) or not str(path):
             raise TypeError(
-                f"paths has {short(path)!r}, which is not the name of a file. "
+                f"paths has {short(repr(path))}, which is not the name of a file. "
                 "Give a path, a folder, a pattern such as 'target/*.parquet', or a list of them."
             )
     return [os.path.expanduser(path) for path in several]
@@ -68,6 +68,26 @@ def check_each_once(files: Sequence[Path]) -> None:
     if twice:
         raise ValueError(
             f"{in_short(twice, 'file')} is in paths more than once, and would be counted so. Name each one once."
+        )
+
+
+def check_columns_of_file(missing: Sequence[str], extra: Sequence[str], path: Any, first: Any) -> None:
+    """Refuse a file that has not the columns of the first one."""
+    lacks = f" lacks {in_short(missing)} of the first file, {shown(first)}" if missing else ""
+    has = f" has {in_short(extra)}, which the first file, {shown(first)}, has not" if extra else ""
+    if missing or extra:
+        raise ValueError(
+            f"{shown(path)}{' and'.join(part for part in (lacks, has) if part)}. "
+            "Give files with the same columns, in any order, or name those to take with columns."
+        )
+
+
+def check_width_of_file(width: int, expected: int, path: Any, first: Any) -> None:
+    """Refuse a file whose columns have no names, if their number is another one."""
+    if width != expected:
+        raise ValueError(
+            f"{shown(path)} has {width} columns, but the first file, {shown(first)}, has {expected}. "
+            "Give files with the same columns."
         )
 
 

@@ -1,9 +1,9 @@
 """Files -> tables or batches -> what a method is fitted to, and results -> files.
 
 :func:`read_table` reads a file of nearly any kind; :func:`scan` reads files that are larger than memory, or many, batch
-by batch. :func:`split_by_group` cuts one table into a target and its backgrounds, :func:`match_columns` puts the columns
-of several into one order, and :func:`prepare` sees to missing values, logarithms and scales, for all datasets alike and
-such that new rows can be treated the same way.
+by batch. :func:`split_by_group` cuts one table into a target and its backgrounds, :func:`match_columns` puts the
+columns of several into one order, and :func:`prepare` sees to missing values, logarithms and scales, for all datasets
+alike and such that new rows can be treated the same way.
 """
 
 from standout.io._formats import EXTENSIONS, READERS

@@ -118,7 +118,7 @@ def _matrices_of_group(group: Any) -> dict[str, tuple[Any, Any]]:
     """Say which matrices there are, and what names the columns of each, if anything does."""
     if "obs" in group and "var" in group:
         return matrices_of(group)
-    return {name: (array, None) for name, array in group.arrays() if len(array.shape) == 2}
+    return {name: (array, None) for name, array in sorted(group.arrays()) if len(array.shape) == 2}
 
 
 def _names(var: Any) -> list[str]:

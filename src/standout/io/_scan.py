@@ -9,12 +9,11 @@ from typing import Literal
 from standout._validation import (
     as_checkpoint_folder,
     check_batch_rows,
-    check_matching_columns,
-    check_matching_width,
+    check_columns_of_file,
     check_patterns,
     check_some_columns,
     check_unique_columns,
-    short,
+    check_width_of_file,
 )
 from standout.io._choice import matching
 from standout.io._pieces import Head, Pieces
@@ -102,7 +101,7 @@ def scan(
     scanned = [_settled(found[0], first, chosen, n_batch)]
     for pieces in found[1:]:
         head = pieces.head()
-        places = _places(pieces, head, names, chosen, first, f"the first file ({short(found[0].source)!r})")
+        places = _places(pieces, head, names, chosen, first, found[0].source)
         scanned.append(_settled(pieces, head, places, n_batch))
     return Scan(scanned, names, checkpoint=folder, progress=bool(progress))
 
@@ -124,9 +123,8 @@ def _places(
     pieces: Pieces, head: Head, names: list[str] | None, chosen: Sequence[int], first: Head, reference: str
 ) -> Sequence[int]:
     """Find the columns of a further file: by name, or by position where one of the two has no names."""
-    called = short(pieces.source)
     if names is None or head.names is None:
-        check_matching_width(head.width, first.width, repr(called), reference)
+        check_width_of_file(head.width, first.width, pieces.source, reference)
         return chosen
     if head.names == first.names:
         return chosen
@@ -134,7 +132,7 @@ def _places(
     # Columns that are not asked for may differ; if all are, none may.
     everything = set(names) == set(first.names or ()) - {first.index}
     extra = [name for name in head.names if name not in set(names) and name != head.index] if everything else []
-    check_matching_columns([name for name in names if name not in known], extra, repr(called), reference)
+    check_columns_of_file([name for name in names if name not in known], extra, pieces.source, reference)
     check_unique_columns([name for name in head.names if name in set(names)], pieces.source)
     return _compact([known[name] for name in names])
 

@@ -17,7 +17,7 @@ from standout._validation import (
     check_rows_of_scan,
     check_unchanged,
     reject_cell,
-    short,
+    shown,
 )
 from standout.io._ahead import ahead
 from standout.io._bar import bar
@@ -202,7 +202,7 @@ class Scan(Stream):
                 names[column],
                 first_row + row + 1,
                 None,
-                f"{short(file.pieces.source, 200)!r} ({self.name})",
+                f"{shown(file.pieces.source)} ({self.name})",
                 "Drop such rows or fill them in, in the target and in every background alike.",
             )
 
