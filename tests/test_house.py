@@ -66,6 +66,7 @@ PUBLIC = [
     "load",
     "make_pipeline",
     "save",
+    "scan",
 ]
 
 
