@@ -181,7 +181,9 @@ def test_groups_are_looked_for_in_a_sample_of_a_scan(datasets, tmp_path):
 
     kernel = KernelDiscriminativePCA(1, gamma=0.02, epsilon="clusters", approximation="pivoted", random_state=0)
     expected = clone(kernel).fit(datasets[0], background=datasets[1])
-    assert_same_fit(kernel.fit(scans[0], background=scans[1]), expected)
+    kernel.fit(scans[0], background=scans[1])
+    np.testing.assert_allclose(kernel.eigenvalues_, expected.eigenvalues_, rtol=1e-8)
+    np.testing.assert_allclose(kernel.transform(scans[0]), expected.transform(datasets[0]), rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "h5ad sparse"])
