@@ -178,7 +178,10 @@ def test_groups_are_looked_for_in_a_sample_of_a_scan(datasets, tmp_path):
     assert_same_fit(found, expected)
 
     kernel = KernelDiscriminativePCA(1, gamma=0.02, epsilon="clusters", approximation="pivoted", random_state=0)
-    assert kernel.fit(scans[0], background=scans[1]).transform(scans[0]).shape == (530, 1)
+    # Whether there are groups to be seen is another matter.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert kernel.fit(scans[0], background=scans[1]).transform(scans[0]).shape == (530, 1)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "h5ad sparse"])
@@ -209,6 +212,16 @@ def test_reading_twice_gives_the_same_batches_also_after_a_journey(datasets, tmp
     for one, other in zip(first, second, strict=True):
         assert (one != other).sum() == 0
     assert all(sparse.issparse(part) for part in first) == (kind in ("h5ad sparse", "zarr of anndata"))
+
+
+def test_batches_that_are_kept_are_not_overwritten(datasets, tmp_path):
+    """Memory of a batch is used again, but only once nobody has it."""
+    parquet.write_table(table(datasets[0]), tmp_path / "0.parquet")
+    found = scan(tmp_path, batch_rows=20)
+    kept = [part[3:5] for part in found.parts()]
+    np.testing.assert_array_equal(np.concatenate(kept), datasets[0][[r for r in range(530) if r % 20 in (3, 4)]])
+    places = {part.__array_interface__["data"][0] for part in found.parts()}
+    assert len(places) < 10
 
 
 def test_batches_do_not_depend_on_row_groups(datasets, tmp_path):
@@ -409,9 +422,8 @@ class TestBadInput:
     @pytest.mark.parametrize("kind", KINDS)
     def test_a_file_that_ends_in_the_middle(self, datasets, tmp_path, kind):
         folder = write(datasets[:1], tmp_path, kind, n_files=1)[0]
-        (whole,) = folder.iterdir()
-        if whole.is_dir():
-            pytest.skip("a Zarr store is a folder; a chunk that is missing counts as zeros by its definition")
+        # A Zarr store is a folder: the largest file in it is a chunk.
+        whole = max((file for file in folder.rglob("*") if file.is_file()), key=lambda file: file.stat().st_size)
         content = whole.read_bytes()
         whole.write_bytes(content[: len(content) * 2 // 3])
         if kind in ("csv", "tsv"):
