@@ -451,6 +451,20 @@ class TestBadInput:
         with pytest.raises(ValueError, match="has changed since scan looked at it"):
             list(found.parts())
 
+    def test_what_needs_all_rows_at_once(self, tmp_path):
+        rows = np.random.default_rng(0).normal(size=(50, 3))
+        np.save(tmp_path / "a.npy", rows)
+        found = scan(tmp_path)
+        model = DiscriminativePCA(1).fit(found, background=rows)
+        with pytest.raises(TypeError, match="the target is a Scan, which is read in parts, but its rows are needed"):
+            model.score(found, background=rows)
+        with pytest.raises(TypeError, match="background 1 is a Scan, which is read in parts"):
+            model.score(rows, background=found)
+        with pytest.raises(TypeError, match="the data is a Scan, which is read in parts"):
+            DiscriminativePCA(1, target_label=1).fit(found, np.ones(50))
+        with pytest.raises(TypeError, match="the target is given as Scan, but test='permutation' needs its rows"):
+            DiscriminativePCA(1, test="permutation").fit(found, background=rows)
+
     def test_a_matrix_by_columns(self, tmp_path, rng):
         annotated(sparse.csc_matrix(rng.normal(size=(20, D)))).write_h5ad(tmp_path / "a.h5ad")
         with pytest.raises(ValueError, match=r"stored by columns \(CSC\)"):

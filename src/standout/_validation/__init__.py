@@ -28,6 +28,7 @@ from standout._validation._data import (
     reject_batches,
     reject_iterator,
     reject_non_finite,
+    reject_source,
     require_finite,
     require_finite_rows,
 )
@@ -335,6 +336,7 @@ __all__ = [
     "reject_non_finite",
     "reject_shrinkage",
     "reject_singular_background",
+    "reject_source",
     "reject_table",
     "reject_text",
     "reject_unfinished",

@@ -25,6 +25,7 @@ from standout._validation import (
     check_sample_weight,
     column_names,
     reject_iterator,
+    reject_source,
     require_finite,
     require_finite_rows,
 )
@@ -137,8 +138,9 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             either. Without any background, the target's variance, averaged over the components.
         """
         check_is_fitted(self)
-        for data in (X, *as_backgrounds(background, X)):
+        for number, data in enumerate((X, *as_backgrounds(background, X))):
             reject_iterator(data, "score")
+            reject_source(data, f"background {number}" if number else "the target")
         rows = as_rows(X, "the target", finite=True)
         validate_data(self, X, reset=False, skip_check_array=True)
         row_weights = check_sample_weight(sample_weight, rows.shape[0])
