@@ -20,6 +20,7 @@ def as_rows(data: Any, name: str, *, min_rows: int = 2, finite: bool = False) ->
 
     Finiteness is looked at only if asked for: a NaN shows in the moments as well, where it costs no extra pass.
     """
+    reject_source(data, name)
     if sparse.issparse(data) and data.ndim == 2 and data.format != "csr":
         data = data.tocsr()
     try:
@@ -69,6 +70,15 @@ def check_dask_array(data: Any, name: str) -> None:
         raise ValueError(f"{name} is a Dask array of {data.ndim} dimension(s), but a table has 2. Reshape it.")
     if data.dtype.kind not in "biuf":
         raise TypeError(f"{name} is a Dask array of {data.dtype}, but real numbers are needed. Convert it.")
+
+
+def reject_source(data: Any, name: str) -> None:
+    """Refuse what is read in parts where all rows are needed at once."""
+    if isinstance(data, Source):
+        raise TypeError(
+            f"{name} is a {type(data).__name__}, which is read in parts, but its rows are needed as a whole here. "
+            "Give an array, a frame or a sparse matrix; fit (without target_label) and transform take parts."
+        )
 
 
 def require_finite(datasets: Sequence[Any]) -> None:
