@@ -19,6 +19,13 @@ from standout._validation._data import (
     require_finite,
     require_finite_rows,
 )
+from standout._validation._devices import (
+    MixedArraysError,
+    as_foreign_rows,
+    check_fitted_place,
+    check_one_place,
+    reject_on_device,
+)
 from standout._validation._extras import require_extra
 from standout._validation._files import (
     ArrayForm,
@@ -115,7 +122,7 @@ from standout._validation._significance import (
     reject_shrinkage,
     reject_singular_background,
 )
-from standout._validation._sources import Source
+from standout._validation._sources import Source, specimen
 from standout._validation._subsets import (
     as_choice,
     check_apart,
@@ -163,10 +170,12 @@ from standout._validation._words import dataset_names
 __all__ = [
     "MISSING_CHOICES",
     "ArrayForm",
+    "MixedArraysError",
     "Source",
     "as_backgrounds",
     "as_choice",
     "as_folder",
+    "as_foreign_rows",
     "as_model_path",
     "as_rows",
     "as_seed",
@@ -187,6 +196,7 @@ __all__ = [
     "check_file",
     "check_fill",
     "check_filled_columns",
+    "check_fitted_place",
     "check_formable",
     "check_format",
     "check_fourier_kernel",
@@ -228,6 +238,7 @@ __all__ = [
     "check_no_variable",
     "check_nonzero",
     "check_not_selected",
+    "check_one_place",
     "check_option",
     "check_patterns",
     "check_patterns_found",
@@ -281,6 +292,7 @@ __all__ = [
     "reject_missing",
     "reject_no_model",
     "reject_non_finite",
+    "reject_on_device",
     "reject_shrinkage",
     "reject_singular_background",
     "reject_table",
@@ -296,5 +308,6 @@ __all__ = [
     "require_rows",
     "require_some_background",
     "short",
+    "specimen",
     "warn_user",
 ]

@@ -11,22 +11,28 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from standout._arrays import Array, Float, Rows, double, is_single
+from standout._algebra import piled, total
+from standout._arrays import Array, Float, Rows, double, in_type_of, rows_where
+from standout._namespaces import is_foreign, like, looks_foreign, place, to_host
 from standout._validation import (
     as_backgrounds,
     as_rows,
     as_seed,
     check_columns_of_batches,
+    check_fitted_place,
     check_group_weight,
     check_known_labels,
     check_label_form,
     check_n_backgrounds,
+    check_one_place,
     check_same_columns,
     check_sample_weight,
     column_names,
+    dataset_names,
     reject_iterator,
     require_finite,
     require_finite_rows,
+    specimen,
 )
 from standout.moments import Moments
 from standout.pencil import Solution
@@ -88,11 +94,12 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         Parameters
         ----------
         X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Of the library and on the device of the fitted data.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_components)
-            The scores, in float32 for float32 rows and in float64 otherwise.
+        array of shape (n_samples, n_components)
+            The scores, in float32 for float32 rows and in float64 otherwise; of the same library and device.
         """
         check_is_fitted(self)
         reject_iterator(X, "transform")
@@ -109,6 +116,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
                 "the fitted target",
             )
             return dataset.mapped(self._projection, self._n_features_out)
+        check_fitted_place(dataset, self.components_, type(self).__name__, "transform")
         require_finite_rows(dataset, "the data")
         validate_data(self, X, reset=False, skip_check_array=True)
         return self._projection(dataset)
@@ -140,26 +148,28 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         for data in (X, *as_backgrounds(background, X)):
             reject_iterator(data, "score")
         rows = as_rows(X, "the target", finite=True)
+        check_fitted_place(rows, self.components_, type(self).__name__, "score")
         validate_data(self, X, reset=False, skip_check_array=True)
         row_weights = check_sample_weight(sample_weight, rows.shape[0])
         if self.target_label is not None:
-            labels, others = check_label_form(y, rows.shape[0], self.target_label, background)
+            labels, others = check_label_form(_beside(y, rows), rows.shape[0], self.target_label, background)
             check_known_labels(others, self.background_labels_)
             target, *rest = (
-                self._variance_of_label(label, rows[labels == label], row_weights[labels == label])
+                self._variance_of_label(label, rows_where(rows, labels == label), row_weights[labels == label])
                 for label in (self.target_label, *self.background_labels_)
             )
         else:
             target = self._variance(rows, row_weights)
             backgrounds, _ = self._checked_backgrounds(background, rows.shape[1], column_names(X))
-            check_n_backgrounds(len(backgrounds), len(self.weights_))
+            check_n_backgrounds(len(backgrounds), self.weights_.shape[0])
+            check_one_place([rows, *backgrounds], dataset_names(1 + len(backgrounds)))
             require_finite([rows, *backgrounds])
             rest = [self._variance(data, np.ones(data.shape[0])) for data in backgrounds]
         if not rest:
-            rest = list(self.background_variance_)
+            rest = list(to_host(self.background_variance_))
         if not rest:
             return float(np.mean(target))
-        against = self.weights_ @ np.array(rest)
+        against = to_host(self.weights_) @ np.array(rest)
         with np.errstate(divide="ignore", invalid="ignore"):
             return float(np.mean(target / against))
 
@@ -167,6 +177,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """Tell scikit-learn what the estimator takes and gives."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.array_api_support = True
         tags.target_tags.required = self.target_label is not None
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
@@ -181,9 +192,11 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             reject_iterator(X, "fit with target_label")
             rows = as_rows(X, "the data")
             validate_data(self, X, skip_check_array=True)
-            labels, self.background_labels_ = check_label_form(y, rows.shape[0], self.target_label, background)
+            labels, self.background_labels_ = check_label_form(
+                _beside(y, rows), rows.shape[0], self.target_label, background
+            )
             parts = [
-                as_rows(rows[labels == label], f"the data with label {label!r}")
+                as_rows(rows_where(rows, labels == label), f"the data with label {label!r}")
                 for label in (self.target_label, *self.background_labels_)
             ]
             return parts, [None] * len(parts)
@@ -194,6 +207,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         if not isinstance(target, Source):
             validate_data(self, X, skip_check_array=True)
         backgrounds, columns = self._checked_backgrounds(background, width, names, X)
+        check_one_place([specimen(part) for part in (target, *backgrounds)], dataset_names(1 + len(backgrounds)))
         return [target, *backgrounds], [names, *columns]
 
     def _checked_backgrounds(
@@ -223,12 +237,17 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     def _variance_of_label(self, label: Any, rows: Any, row_weights: Float) -> Float:
         """Variance of the scores of the rows with a label."""
-        check_group_weight(float(np.sum(row_weights)), label)
+        check_group_weight(total(row_weights), label)
         return self._variance(as_rows(rows, f"the data with label {label!r}"), row_weights)
 
     def _variance(self, rows: Any, row_weights: Float) -> Float:
         """Variance of the rows' scores along each component."""
         scores = double(self._projection(rows))
+        if is_foreign(scores):
+            row_weights = like(row_weights, scores)[:, None] / total(row_weights)
+            apart = scores - (row_weights.T @ scores)
+            found: Float = to_host((row_weights.T @ apart**2)[0, :])
+            return found
         centred = scores - np.average(scores, axis=0, weights=row_weights)
         variance: Float = np.average(centred**2, axis=0, weights=row_weights)
         return variance
@@ -241,12 +260,13 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """Keep what every fit has found."""
         self.eigenvalues_ = solution.values
         self.target_variance_ = target.variance(solution.vectors)
-        self.background_variance_ = np.array(
-            [background.variance(solution.vectors) for background in backgrounds]
-        ).reshape(len(backgrounds), len(solution.values))
-        self.weights_ = weights
+        self.background_variance_ = like(
+            piled([background.variance(solution.vectors) for background in backgrounds], (0, solution.values.shape[0])),
+            solution.values,
+        )
+        self.weights_ = like(weights, solution.values)
         self.solver_ = solution.solver
-        self.n_components_ = len(solution.values)
+        self.n_components_ = int(solution.values.shape[0])
 
 
 def _columns(dataset: Any, data: Any) -> tuple[int | None, list[str] | None]:
@@ -258,4 +278,11 @@ def _columns(dataset: Any, data: Any) -> tuple[int | None, list[str] | None]:
 
 def in_precision_of(rows: Rows, scores: Float) -> Array:
     """Give scores in the precision of the rows."""
-    return scores.astype(np.float32) if is_single(rows) else scores
+    return in_type_of(scores, rows)
+
+
+def _beside(y: Any, rows: Rows) -> Any:
+    """Give labels where the rows are; labels of another library or device are read on the host."""
+    if y is None or not looks_foreign(y) or place(y) == place(rows):
+        return y
+    return to_host(y)
