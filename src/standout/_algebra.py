@@ -118,6 +118,25 @@ def root(numbers: Array) -> Array:
     return namespace(numbers).sqrt(numbers) if is_foreign(numbers) else np.sqrt(numbers)
 
 
+def cosines(angles: Array) -> Array:
+    """Give cosines, in the place of the angles where that can be done."""
+    return namespace(angles).cos(angles) if is_foreign(angles) else np.cos(angles, out=angles)
+
+
+def row_means(matrix: Array) -> Array:
+    """Give the mean of each row, as a column."""
+    if is_foreign(matrix):
+        return namespace(matrix).mean(matrix, axis=1, keepdims=True)
+    means: Array = matrix.mean(axis=1, keepdims=True)
+    return means
+
+
+def column_means(matrix: Array) -> Array:
+    """Give the mean of each column."""
+    means: Array = namespace(matrix).mean(matrix, axis=0) if is_foreign(matrix) else np.mean(matrix, axis=0)
+    return means
+
+
 def outer(first: Array, second: Array) -> Array:
     """Multiply every entry of one vector with every entry of another."""
     return first[:, None] * second[None, :] if is_foreign(first) else np.multiply.outer(first, second)
@@ -148,6 +167,20 @@ def symmetric_eigen(matrix: Array) -> tuple[Array, Array]:
         values, vectors = namespace(matrix).linalg.eigh(matrix)
         return values, vectors
     return linalg.eigh(matrix, check_finite=False)
+
+
+def lower_triangle(matrix: Array) -> Array:
+    """Give a matrix with zeros above the diagonal."""
+    return namespace(matrix).tril(matrix) if is_foreign(matrix) else np.tril(matrix)
+
+
+def condition(matrix: Array) -> float:
+    """Give the condition number of a matrix; for arrays of other libraries one that ends at about 1e7."""
+    if not is_foreign(matrix):
+        return float(np.linalg.cond(matrix))
+    # Eigenvalues come at a fraction of the price of singular values there.
+    values = namespace(matrix).linalg.eigvalsh(matrix.T @ matrix)
+    return float(values[-1] / namespace(matrix).clip(values, min=float(values[-1]) * 1e-14)[0]) ** 0.5
 
 
 def lower_factor(matrix: Array) -> Array | None:

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from standout._arrays import Float, Rows, product, sum_of_squares
+from standout._algebra import total as sum_of
+from standout._arrays import Float, Rows, product, row_slice, stacked, sum_of_squares
+from standout._namespaces import is_foreign
 from standout._validation import check_kernel_matrix, reject_indefinite
 from standout.features import FeatureMap, Kernel, LandmarkMap
 from standout.moments import Kind, Moments, ScatterMoments, gather, project
@@ -46,14 +48,15 @@ class Coordinates:
 
 def scores_of(mapping: FeatureMap, rows: Rows, mean: Float, filters: Float) -> Float:
     """Project the coordinates of rows, a block at a time."""
-    return np.concatenate([product(block - mean, filters) for block in mapping.blocks(rows)])
+    return stacked([product(block - mean, filters) for block in mapping.blocks(rows)])
 
 
 def gather_coordinates(kernel: Kernel, found: Coordinates) -> tuple[list[Moments], float]:
     """Gather the moments of each dataset's coordinates, and the share of the kernel's trace that they leave out."""
     mapping, parts = found.mapping, found.parts
     if found.approximation == "exact":
-        kind: Kind = "rows" if mapping.plain_ridge else "scatter"
+        # A device has room for a matrix of the size of the kernel's, and no need for iterations on its rows.
+        kind: Kind = "rows" if mapping.plain_ridge and not is_foreign(parts[0]) else "scatter"
         return [gather(coordinates, kind=kind, single=False) for coordinates in parts], found.residual
     sums = [coordinate_sums(kernel, mapping, part) for part in parts]
     return [part.moments for part in sums], residual_share(sums)
@@ -134,15 +137,16 @@ class CoordinatePart:
 
     def __call__(self, rows: Rows) -> CoordinateSums:
         """Sum up these rows, a block at a time."""
-        size = self.mapping.block_rows
-        return reduce(add, (self._block(rows[start : start + size]) for start in range(0, rows.shape[0], size)))
+        size = self.mapping.block_rows(rows)
+        starts = range(0, rows.shape[0], size)
+        return reduce(add, (self._block(row_slice(rows, start, start + size)) for start in starts))
 
     def _block(self, rows: Rows) -> CoordinateSums:
         if not isinstance(self.mapping, LandmarkMap):
             return CoordinateSums(_moments(self.mapping.transform(rows)), float("nan"))
         values = self.kernel(rows, self.mapping.landmarks) if self.direct else self.mapping.transform(rows)
         check_kernel_matrix(values, symmetric=True)
-        return CoordinateSums(_moments(values), float(np.sum(self.kernel.diagonal(rows))))
+        return CoordinateSums(_moments(values), sum_of(self.kernel.diagonal(rows)))
 
 
 def _moments(values: Float) -> ScatterMoments:
@@ -156,7 +160,7 @@ def with_first_rows(datasets: list[Any]) -> tuple[list[Any], Any]:
     target = datasets[0]
     opened = target
     if not isinstance(target, Source):
-        first = target[:1000]
+        first = row_slice(target, 0, 1000)
     else:
         rest = target.parts()
         first = next((batch for batch in rest if batch.shape[0]), np.zeros((0, 1)))
@@ -166,4 +170,4 @@ def with_first_rows(datasets: list[Any]) -> tuple[list[Any], Any]:
     for background in datasets[1:]:
         if isinstance(background, Batches):
             background.width = first.shape[1]
-    return [opened, *datasets[1:]], first[:1000]
+    return [opened, *datasets[1:]], row_slice(first, 0, 1000)

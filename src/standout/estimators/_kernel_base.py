@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import Array, Float, Rows, double, is_sparse, stacked, weighted_sum
+from standout._algebra import column_means, either
+from standout._arrays import Array, Float, Rows, copied, double, is_sparse, row_slice, stacked, weighted_sum
+from standout._namespaces import like
 from standout._validation import (
     as_rows,
     check_approximation,
@@ -17,6 +19,7 @@ from standout._validation import (
     check_kernel_numbers,
     check_kernel_weights,
     check_n_components,
+    check_one_place,
     check_precomputed,
     check_rank,
     check_same_columns,
@@ -25,6 +28,7 @@ from standout._validation import (
     check_weights,
     column_names,
     reject_batches,
+    reject_on_device,
     require_finite,
 )
 from standout.estimators._base import BackgroundTransformer, in_precision_of
@@ -32,6 +36,7 @@ from standout.estimators._coordinates import Coordinates, gather_coordinates, n_
 from standout.features import (
     FeatureMap,
     Kernel,
+    NamedKernel,
     PrecomputedKernel,
     SumKernel,
     choose_approximation,
@@ -42,6 +47,7 @@ from standout.features import (
     resolve_kernel,
 )
 from standout.features._exact import BOUNDED_TOL
+from standout.features._kernels import BY_INNER_PRODUCTS
 from standout.moments import Moments
 from standout.selection._kernel_weights import learn_kernel_weights
 from standout.sources import Source
@@ -78,9 +84,9 @@ class Gathered:
         """
         target, *backgrounds = self.moments
         if not backgrounds:
-            return np.ones(vectors.shape[1])
-        step = target.mean - sum(w * part.mean for w, part in zip(self.weights, backgrounds, strict=True))
-        return np.where(weighted_sum(step, vectors) < 0, -1.0, 1.0)
+            return like(np.ones(vectors.shape[1]), vectors)
+        step = target.mean - sum(float(w) * part.mean for w, part in zip(self.weights, backgrounds, strict=True))
+        return either(weighted_sum(step, vectors) < 0, -1.0, 1.0)
 
 
 class KernelTransformer(BackgroundTransformer):
@@ -122,6 +128,7 @@ class KernelTransformer(BackgroundTransformer):
         require_finite(datasets)
         weights = check_weights(weights, len(datasets) - 1)
         datasets, some = with_first_rows(datasets)
+        self._check_device(some)
         kernel, kernel_weights = self._resolve(datasets, some, weights, rng)
         found = self._coordinates(kernel, datasets, some, y, tol, rng, kernel_rows)
         check_n_components(self.n_components, self.n_components, n_directions(found.mapping, datasets))
@@ -129,12 +136,15 @@ class KernelTransformer(BackgroundTransformer):
         self._finish_batches(datasets, columns, some.shape[1])
         return Gathered(found, moments, weights, kernel_weights, residual)
 
+    def _check_device(self, array: Any) -> None:
+        """Refuse, for arrays of other libraries, what a subclass does for NumPy's only."""
+
     def _keep_coordinates(self, gathered: Gathered) -> None:
         """Keep how rows become coordinates."""
         self.feature_map_ = gathered.found.mapping
         self.feature_mean_ = gathered.moments[0].mean
         self.residual_ = gathered.residual
-        self.kernel_weights_ = gathered.kernel_weights
+        self.kernel_weights_ = like(gathered.kernel_weights, self.feature_mean_)
         self.approximation_ = gathered.found.approximation
 
     def _resolve(
@@ -142,17 +152,21 @@ class KernelTransformer(BackgroundTransformer):
     ) -> tuple[Kernel, Float]:
         """Fix the kernel's parameters, and learn the weights of several kernels if asked to."""
         options: dict[str, Any] = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        options["origin"] = None if is_sparse(some) else np.mean(double(some[:1000]), axis=0)
+        options["origin"] = None if is_sparse(some) else column_means(double(row_slice(some, 0, 1000)))
         if not isinstance(self.kernel, list):
             check_single_kernel(self.kernel_weights, self.kernel_params)
             name, params = self.kernel if isinstance(self.kernel, tuple) else (self.kernel, self.kernel_params)
-            return resolve_kernel(name, kernel_params=params, **options), np.ones(1)
+            resolved = resolve_kernel(name, kernel_params=params, **options)
+            _check_on_device([resolved], some)
+            return resolved, np.ones(1)
         check_kernel_list(self.kernel)
         pairs = [kernel if isinstance(kernel, tuple) else (kernel, {}) for kernel in self.kernel]
         kernels = tuple(resolve_kernel(name, kernel_params=params, **options) for name, params in pairs)
+        _check_on_device(kernels, some)
         given = check_kernel_weights(self.kernel_weights, len(kernels))
         if given is None:
             reject_batches(datasets, self.approximation)
+            reject_on_device(some, "kernel_weights='learn'", "Give the weights as numbers, or None.")
             given = learn_kernel_weights(kernels, [_all_rows(dataset) for dataset in datasets], weights, rng)
         return SumKernel(kernels, given), given
 
@@ -176,6 +190,7 @@ class KernelTransformer(BackgroundTransformer):
             check_precomputed([dataset.shape[1] for dataset in datasets], n_rows, approximation)
         if not isinstance(approximation, str):
             landmarks = as_rows(approximation, "the landmarks", min_rows=1, finite=True)
+            check_one_place([some, landmarks], ["the target", "the array of landmarks"])
             names, target_names = column_names(approximation), getattr(self, "feature_names_in_", None)
             check_same_columns(
                 landmarks.shape[1],
@@ -187,7 +202,7 @@ class KernelTransformer(BackgroundTransformer):
             )
             return Coordinates(given_landmarks(kernel, landmarks), datasets, "landmarks")
         if approximation == "fourier":
-            features = fourier_features(kernel, some.shape[1], self.rank or DEFAULT_RANK, rng)
+            features = fourier_features(kernel, some.shape[1], self.rank or DEFAULT_RANK, rng, some)
             return Coordinates(features, datasets, "fourier")
         reject_batches(datasets, approximation)
         n_rows = sum(_n_rows(dataset) for dataset in datasets)
@@ -239,9 +254,17 @@ class KernelProjection:
         return in_precision_of(rows, scores_of(self.mapping, rows, self.mean, self.filters))
 
 
+def _check_on_device(kernels: Sequence[Kernel], some: Any) -> None:
+    """Refuse kernels that there are for NumPy arrays only."""
+    for kernel in kernels:
+        if not (isinstance(kernel, NamedKernel) and kernel.metric in BY_INNER_PRODUCTS):
+            name = repr(kernel.metric) if isinstance(kernel, NamedKernel) else "'precomputed'"
+            reject_on_device(some, f"kernel={name}", "Use 'linear', 'rbf', 'gaussian' or a polynomial kernel.")
+
+
 def _n_rows(dataset: Any) -> int:
     return dataset.count_rows() if isinstance(dataset, Source) else int(dataset.shape[0])
 
 
 def _all_rows(dataset: Any) -> Rows:
-    return stacked([rows.copy() for rows in dataset.parts()]) if isinstance(dataset, Source) else dataset
+    return stacked([copied(rows) for rows in dataset.parts()]) if isinstance(dataset, Source) else dataset

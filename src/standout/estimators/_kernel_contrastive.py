@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from standout import contrast
+from standout._algebra import as_rows_of, piled
+from standout._namespaces import like
 from standout.estimators._contrastive import alphas_to_try
 from standout.estimators._kernel_base import KernelTransformer
 from standout.selection._alpha import choose_alpha
@@ -193,8 +195,8 @@ class KernelContrastivePCA(KernelTransformer):
 
         self._keep(choice.solution, target, backgrounds, weights)
         self._keep_coordinates(gathered)
-        self.components_ = np.ascontiguousarray(candidates[choice.chosen].T)
-        self.alphas_ = choice.alphas
+        self.components_ = as_rows_of(candidates[choice.chosen])
+        self.alphas_ = like(choice.alphas, self.components_)
         self.alpha_ = choice.alpha
-        self.candidates_ = np.array([vectors.T for vectors in candidates])
+        self.candidates_ = piled([vectors.T for vectors in candidates])
         return self

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from standout import contrast
+from standout._algebra import as_rows_of
 from standout._arrays import Float, product
-from standout._validation import check_epsilon, check_weight_rule, require_rows, warn_user
+from standout._validation import check_epsilon, check_weight_rule, reject_on_device, require_rows, warn_user
 from standout.estimators._kernel_base import KernelTransformer
 from standout.moments import Moments, ScatterMoments
 from standout.pencil import solve
@@ -255,12 +256,19 @@ class KernelDiscriminativePCA(KernelTransformer):
 
         self._keep(solution, target, backgrounds, weights)
         self._keep_coordinates(gathered)
-        self.components_ = np.ascontiguousarray((vectors * gathered.signs(vectors)).T)
+        self.components_ = as_rows_of(vectors * gathered.signs(vectors))
         self.epsilon_ = epsilon
         self.__dict__.pop("group_search_", None)
         if groups is not None:
             self.group_search_ = groups
         return self
+
+    def _check_device(self, array: Any) -> None:
+        if self._looks_for_groups:
+            reject_on_device(array, "epsilon='clusters'", "Use epsilon='scaled', or a number.")
+        if isinstance(self.background_weights, str):
+            what = f"background_weights={self.background_weights!r}"
+            reject_on_device(array, what, "Give the weights as numbers, or None.")
 
     @property
     def _looks_for_groups(self) -> bool:
