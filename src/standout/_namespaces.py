@@ -70,7 +70,7 @@ def place(array: Any) -> tuple[str, str]:
     return namespace(array).__name__.rsplit(".", 1)[-1], str(device(array))
 
 
-def library(name: str) -> Any:
+def library_named(name: str) -> Any:
     """Give the functions of a library by its name."""
     compat = _compat().__name__
     return import_module(f"{compat}.{name}" if name in ("torch", "cupy") else name)

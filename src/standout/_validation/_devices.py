@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from sklearn import get_config
 
 from standout._arrays import Rows
-from standout._namespaces import detached, device, is_foreign, is_on_host, looks_foreign, namespace, place
+from standout._namespaces import (
+    detached,
+    device,
+    is_foreign,
+    is_on_host,
+    library_named,
+    looks_foreign,
+    namespace,
+    place,
+)
 
 
 class MixedArraysError(TypeError, ValueError):
@@ -91,3 +101,34 @@ def reject_on_device(array: Any, what: str, remedy: str) -> None:
     if array is not None and is_foreign(array):
         library, where = place(array)
         raise TypeError(f"{what} is for NumPy arrays only, but the data are of {library} on {where}. {remedy}")
+
+
+def check_device(library: Any, device: Any) -> tuple[Any, Any]:
+    """Check an array library and a device of it: its functions, and an empty array that lies there."""
+    if not isinstance(library, str):
+        raise TypeError(f"library={library!r} is not a name. Give one, for example 'torch' or 'cupy'.")
+    if library == "numpy":
+        return np, np.zeros((0, 1))
+    try:
+        xp = library_named(library)
+    except ImportError as error:
+        raise ImportError(f"library={library!r} cannot be imported: {error}. Install it, or use another.") from None
+    try:
+        return xp, xp.zeros((0, 1), dtype=xp.float64, device=device)
+    except Exception as error:
+        # Every library has exceptions of its own for this.
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(
+            f"device={device!r} cannot be used by {library}: {reason}. Give a device that it has."
+        ) from None
+
+
+def check_batch_rows(batch_rows: Any) -> int | None:
+    """Check the number of rows of a batch; None leaves it open."""
+    if batch_rows is None:
+        return None
+    if isinstance(batch_rows, bool) or not isinstance(batch_rows, int | np.integer):
+        raise TypeError(f"batch_rows={batch_rows!r} is not a whole number. Give a number of at least 1, or None.")
+    if batch_rows < 1:
+        raise ValueError(f"batch_rows={batch_rows} is less than 1. Give a number of at least 1, or None.")
+    return int(batch_rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,7 @@ from standout._validation import (
     require_finite_rows,
     specimen,
 )
+from standout.estimators._moving import moved
 from standout.moments import Moments
 from standout.pencil import Solution
 from standout.sources import Source, open_dataset
@@ -104,6 +105,8 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         check_is_fitted(self)
         reject_iterator(X, "transform")
         dataset = open_dataset(X, "the data", min_rows=1)
+        if specimen(dataset) is not None:
+            check_fitted_place(specimen(dataset), self.components_, type(self).__name__, "transform")
         if isinstance(dataset, Source):
             names = getattr(self, "feature_names_in_", None)
             assert dataset.width is not None
@@ -116,7 +119,6 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
                 "the fitted target",
             )
             return dataset.mapped(self._projection, self._n_features_out)
-        check_fitted_place(dataset, self.components_, type(self).__name__, "transform")
         require_finite_rows(dataset, "the data")
         validate_data(self, X, reset=False, skip_check_array=True)
         return self._projection(dataset)
@@ -172,6 +174,23 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         against = to_host(self.weights_) @ np.array(rest)
         with np.errstate(divide="ignore", invalid="ignore"):
             return float(np.mean(target / against))
+
+    def to_numpy(self) -> Self:
+        """Give the same fitted model with NumPy arrays, in the host's memory.
+
+        For a model that was fitted on arrays of another library: to save it, to plot it, or to transform NumPy arrays.
+
+        Returns
+        -------
+        BackgroundTransformer
+            A copy; this model stays as it is.
+        """
+        check_is_fitted(self)
+        return moved(self, to_host)
+
+    def __sklearn_array_api_convert__(self, converter: Callable[[Any], Any]) -> Self:
+        """Give the same model with arrays that a function of scikit-learn has moved elsewhere."""
+        return moved(self, converter)
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn what the estimator takes and gives."""

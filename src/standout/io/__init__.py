@@ -8,6 +8,7 @@ values, logarithms and scales, for all datasets alike and such that new rows can
 from standout.io._formats import EXTENSIONS, READERS
 from standout.io._groups import split_by_group
 from standout.io._match import match_columns
+from standout.io._on_device import on_device
 from standout.io._prepare import MISSING, STANDARDS, Prepared, prepare
 from standout.io._preprocessing import Preprocessing
 from standout.io._read import read_table
@@ -25,6 +26,7 @@ __all__ = [
     "Preprocessing",
     "Table",
     "match_columns",
+    "on_device",
     "prepare",
     "read_table",
     "split_by_group",

@@ -2,7 +2,8 @@
 
 from standout._validation import Source
 from standout.sources._batches import Batches
+from standout.sources._on_device import OnDevice
 from standout.sources._open import open_dataset
 from standout.sources._stream import Stream, regrouped
 
-__all__ = ["Batches", "Source", "Stream", "open_dataset", "regrouped"]
+__all__ = ["Batches", "OnDevice", "Source", "Stream", "open_dataset", "regrouped"]
