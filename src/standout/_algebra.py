@@ -82,7 +82,8 @@ def either(conditions: Array, yes: Any, no: Any) -> Array:
         return np.where(conditions, yes, no)
     xp = namespace(conditions)
     # PyTorch would make single precision of two plain numbers.
-    yes, no = (_namespaces.like([part], conditions) if isinstance(part, float) else part for part in (yes, no))
+    full = {"dtype": xp.float64, "device": _namespaces.device(conditions)}
+    yes, no = (xp.full((1,), part, **full) if isinstance(part, float) else part for part in (yes, no))
     return xp.where(conditions, yes, no)
 
 

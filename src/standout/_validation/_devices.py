@@ -38,8 +38,8 @@ def dispatches(data: Any) -> bool:
     if not is_on_host(data):
         library, where = namespace(data).__name__.rsplit(".", 1)[-1], device(data)
         raise TypeError(
-            f"a {library} array on the device {where} was given, which is not copied to the host unasked. Switch on "
-            "sklearn.set_config(array_api_dispatch=True), with SCIPY_ARRAY_API=1 in the environment, to work on the "
+            f"an array of {library} on the device {where} was given, which is not copied to the host unasked. Switch "
+            "on sklearn.set_config(array_api_dispatch=True), with SCIPY_ARRAY_API=1 in the environment, to work on the "
             "device; or copy the array to the host yourself."
         )
     return False
@@ -114,7 +114,7 @@ def check_device(library: Any, device: Any) -> tuple[Any, Any]:
     except ImportError as error:
         raise ImportError(f"library={library!r} cannot be imported: {error}. Install it, or use another.") from None
     try:
-        return xp, xp.zeros((0, 1), dtype=xp.float64, device=device)
+        return xp, xp.asarray(np.zeros((0, 1)), device=device)
     except Exception as error:
         # Every library has exceptions of its own for this.
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__

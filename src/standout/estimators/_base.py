@@ -152,12 +152,14 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         rows = as_rows(X, "the target", finite=True)
         check_fitted_place(rows, self.components_, type(self).__name__, "score")
         validate_data(self, X, reset=False, skip_check_array=True)
-        row_weights = check_sample_weight(sample_weight, rows.shape[0])
+        row_weights = like(check_sample_weight(_beside(sample_weight, rows), rows.shape[0]), rows)
         if self.target_label is not None:
             labels, others = check_label_form(_beside(y, rows), rows.shape[0], self.target_label, background)
             check_known_labels(others, self.background_labels_)
             target, *rest = (
-                self._variance_of_label(label, rows_where(rows, labels == label), row_weights[labels == label])
+                self._variance_of_label(
+                    label, rows_where(rows, labels == label), rows_where(row_weights, labels == label)
+                )
                 for label in (self.target_label, *self.background_labels_)
             )
         else:
@@ -301,7 +303,7 @@ def in_precision_of(rows: Rows, scores: Float) -> Array:
 
 
 def _beside(y: Any, rows: Rows) -> Any:
-    """Give labels where the rows are; labels of another library or device are read on the host."""
+    """Give labels or weights as they are beside the rows; those of another library or device are read on the host."""
     if y is None or not looks_foreign(y) or place(y) == place(rows):
         return y
     return to_host(y)

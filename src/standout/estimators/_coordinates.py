@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import chain
 from operator import add
 from typing import Any
@@ -130,7 +130,7 @@ class CoordinatePart:
     kernel: Kernel
     mapping: FeatureMap
 
-    @property
+    @cached_property
     def direct(self) -> bool:
         """Whether moments of kernel values are gathered, which become those of the coordinates at the end."""
         return isinstance(self.mapping, LandmarkMap) and self.mapping.well_conditioned
