@@ -204,6 +204,13 @@ def whiten(matrix: Array, factor: Array) -> Array:
     return whitened.T
 
 
+def largest_eigenvalue(matrix: Array) -> float:
+    """Give the largest eigenvalue of a symmetric matrix."""
+    if is_foreign(matrix):
+        return float(namespace(matrix).linalg.eigvalsh(matrix)[-1])
+    return float(linalg.eigvalsh(matrix, check_finite=False)[-1])
+
+
 def triangular_solve(factor: Array, right: Array, *, transposed: bool = False, overwrite: bool = False) -> Array:
     """Solve ``L X = right``, or ``Lᵀ X = right``, for a lower triangular L."""
     if is_foreign(factor):
