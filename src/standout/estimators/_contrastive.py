@@ -170,7 +170,7 @@ class ContrastivePCA(LinearTransformer):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, frame, or iterator of such, of shape (n_samples, n_features)
+        X : array-like, sparse matrix, frame, array of another library, or iterator of such, (n_samples, n_features)
             The target; with `target_label`, the rows of all datasets. An iterator gives one batch of rows after the
             other, and is read once.
         y : array-like of shape (n_samples,), default=None

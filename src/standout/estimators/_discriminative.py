@@ -153,6 +153,13 @@ class DiscriminativePCA(LinearTransformer):
     Scaling columns changes the answer only through the shrinkage. If you scale, scale target and backgrounds alike
     (see `standout.make_pipeline`): scaling each dataset by itself wipes out the very difference that is looked for.
 
+    Arrays of other libraries (PyTorch, CuPy ...) are worked on where they lie if scikit-learn's dispatch is on:
+    ``sklearn.set_config(array_api_dispatch=True)``, with ``SCIPY_ARRAY_API=1`` in the environment. All datasets must
+    then be of one library and on one device, and what is fitted is so, too (`to_numpy` brings a model to the host).
+    Everything is computed in double precision. For NumPy arrays only are: ``shrinkage="clusters"``, rules for
+    `background_weights`, ``test="permutation"`` (``n_components="auto"`` uses the analytic test), and the solvers
+    "lanczos" and "lobpcg". `standout.io.on_device` is for data that are larger than the device.
+
     Where the background covariance is singular (without shrinkage, or where Ledoit and Wolf's estimate of it is zero)
     nothing fails: directions in which the target varies and the background does not come first with an eigenvalue of
     ``inf``, ordered by the target's variance, and a warning says so.
@@ -204,7 +211,7 @@ class DiscriminativePCA(LinearTransformer):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, frame, or iterator of such, of shape (n_samples, n_features)
+        X : array-like, sparse matrix, frame, array of another library, or iterator of such, (n_samples, n_features)
             The target; with `target_label`, the rows of all datasets. An iterator gives one batch of rows after the
             other, and is read once.
         y : array-like of shape (n_samples,), default=None

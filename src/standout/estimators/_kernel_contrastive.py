@@ -160,7 +160,7 @@ class KernelContrastivePCA(KernelTransformer):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, frame, or iterator of such, of shape (n_samples, n_features)
+        X : array-like, sparse matrix, frame, array of another library, or iterator of such, (n_samples, n_features)
             The target; with `target_label`, the rows of all datasets. Iterators of batches need coordinates that do not
             depend on the rows: ``approximation="fourier"`` or landmarks.
         y : array-like of shape (n_samples,), default=None

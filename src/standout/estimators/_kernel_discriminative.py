@@ -126,6 +126,9 @@ class KernelDiscriminativePCA(KernelTransformer):
 
     Notes
     -----
+    Arrays of other libraries (PyTorch, CuPy ...) are worked on where they lie, as in `DiscriminativePCA`, with the
+    kernels "linear", "rbf", "gaussian" and the polynomial ones, and sums of these with given weights.
+
     With ``kernel="precomputed"``, ``fit(X, background=[Y1, ...])`` takes kernel values in place of rows: X of shape
     (m, n), each Yₖ of shape (nₖ, n), with ``n = m + n₁ + ...`` columns for all fitted rows, the target's first, then
     each background's. With `target_label`, X of shape (n, n) has rows and columns in the order of y. ``transform``
@@ -188,7 +191,7 @@ class KernelDiscriminativePCA(KernelTransformer):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, frame, or iterator of such, of shape (n_samples, n_features)
+        X : array-like, sparse matrix, frame, array of another library, or iterator of such, (n_samples, n_features)
             The target; with `target_label`, the rows of all datasets. Iterators of batches need coordinates that do not
             depend on the rows: ``approximation="fourier"`` or landmarks.
         y : array-like of shape (n_samples,), default=None

@@ -82,7 +82,8 @@ class LinearTransformer(BackgroundTransformer):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features)
+        array of shape (n_samples, n_features)
+            Of the library and on the device of the fitted data.
         """
         check_is_fitted(self)
         scores = as_rows(X, "the scores", min_rows=1, finite=True)

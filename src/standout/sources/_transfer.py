@@ -33,9 +33,10 @@ def overlapped_copies(batches: Iterator[Array], device: Any) -> Iterator[Any]:
     stream of whoever asks for the batch waits for its arrival, and no thread does.
     """
     torch = import_module("torch")
+    device = torch.empty(0, device=device).device
     lanes = [_Lane(torch, device, torch.cuda.Stream(device)) for _ in range(LANES)]
-    with ThreadPoolExecutor(1) as sender, ThreadPoolExecutor(COPIERS) as copiers:
-        try:
+    try:
+        with ThreadPoolExecutor(1) as sender, ThreadPoolExecutor(COPIERS) as copiers:
             waiting = sender.submit(_send_next, batches, lanes[0], copiers)
             for number in count(1):
                 sent = waiting.result()
@@ -43,15 +44,15 @@ def overlapped_copies(batches: Iterator[Array], device: Any) -> Iterator[Any]:
                     return
                 waiting = sender.submit(_send_next, batches, lanes[number % LANES], copiers)
                 rows, arrival = sent
-                current = torch.cuda.current_stream(rows.device)
+                current = torch.cuda.current_stream(device)
                 current.wait_event(arrival)
                 # The memory was taken on another stream: it must not be given away while this one works on it.
                 rows.record_stream(current)
                 yield rows
-        finally:
-            waiting.cancel()
-            for lane in lanes:
-                lane.wait()
+    finally:
+        # No memory is given back that a batch is still sent from.
+        for lane in lanes:
+            lane.wait()
 
 
 def _send_next(batches: Iterator[Array], lane: _Lane, copiers: Executor) -> tuple[Any, Any] | None:
