@@ -20,6 +20,8 @@ from scipy import sparse
 # larger than on the host.
 DEVICE_BLOCK_BYTES = 512 * 2**20
 
+_ON_HOST = (np.ndarray, np.generic, float, int)
+
 
 @cache
 def _compat() -> ModuleType:
@@ -32,7 +34,7 @@ def _compat() -> ModuleType:
 
 def is_foreign(array: Any) -> bool:
     """Tell whether an array inside the library is of another library than NumPy and SciPy."""
-    return not (isinstance(array, np.ndarray | np.generic | float | int) or sparse.issparse(array))
+    return not (isinstance(array, _ON_HOST) or sparse.issparse(array))
 
 
 def looks_foreign(data: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy import sparse
@@ -65,11 +65,34 @@ def as_rows(data: Any, name: str, *, min_rows: int = 2, finite: bool = False) ->
     return rows
 
 
+def reject_too_few(name: str, n_rows: int, least: int) -> NoReturn:
+    """Refuse a dataset that had too few rows when all of it had been read."""
+    raise ValueError(f"too few rows in {name}: {n_rows} sample(s), but the least is {least}. Give more rows.")
+
+
+def check_dask_array(data: Any, name: str) -> None:
+    """Refuse a Dask array that is no table of real numbers."""
+    if data.ndim != 2:
+        raise ValueError(f"{name} is a Dask array of {data.ndim} dimension(s), but a table has 2. Reshape it.")
+    if data.dtype.kind not in "biuf":
+        raise TypeError(f"{name} is a Dask array of {data.dtype}, but real numbers are needed. Convert it.")
+
+
 def require_finite(datasets: Sequence[Any]) -> None:
     """Refuse NaN and infinity in datasets that are there as arrays; batches are checked as they pass."""
     for number, dataset in enumerate(datasets):
         if not isinstance(dataset, Source):
             require_finite_rows(dataset, f"background {number}" if number else "the target")
+
+
+def as_rows_at_hand(dataset: Any, method: str) -> Rows:
+    """Refuse a dataset that is read in parts where its rows are told apart by labels."""
+    if isinstance(dataset, Source):
+        raise TypeError(
+            f"{method} tells rows apart by their labels, but {dataset.name} is read in parts. Give the target and the "
+            "backgrounds as datasets of their own, with target_label=None."
+        )
+    return dataset
 
 
 def require_finite_rows(rows: Rows, name: str) -> None:
@@ -119,8 +142,9 @@ def check_same_columns(
 ) -> None:
     """Check that a dataset has as many columns as the reference, and the same ones in the same order."""
     if columns is not None and names is not None and columns != names:
-        missing = [column for column in names if column not in set(columns)]
-        extra = [column for column in columns if column not in set(names)]
+        found, needed = set(columns), set(names)
+        missing = [column for column in names if column not in found]
+        extra = [column for column in columns if column not in needed]
         counts = f"{name} has {width} features, but {reference} has {expected}" if width != expected else ""
         parts = [
             *([counts] if counts else []),

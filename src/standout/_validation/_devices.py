@@ -12,7 +12,6 @@ from standout._arrays import Rows
 from standout._namespaces import (
     detached,
     device,
-    is_foreign,
     is_on_host,
     library_named,
     looks_foreign,
@@ -98,7 +97,7 @@ def check_fitted_place(array: Any, fitted: Any, estimator: str, method: str) -> 
 
 def reject_on_device(array: Any, what: str, remedy: str) -> None:
     """Refuse what is done on NumPy arrays only, if the array is of another library."""
-    if array is not None and is_foreign(array):
+    if looks_foreign(array):
         library, where = place(array)
         raise TypeError(f"{what} is for NumPy arrays only, but the data are of {library} on {where}. {remedy}")
 
@@ -121,14 +120,3 @@ def check_device(library: Any, device: Any) -> tuple[Any, Any]:
         raise ValueError(
             f"device={device!r} cannot be used by {library}: {reason}. Give a device that it has."
         ) from None
-
-
-def check_batch_rows(batch_rows: Any) -> int | None:
-    """Check the number of rows of a batch; None leaves it open."""
-    if batch_rows is None:
-        return None
-    if isinstance(batch_rows, bool) or not isinstance(batch_rows, int | np.integer):
-        raise TypeError(f"batch_rows={batch_rows!r} is not a whole number. Give a number of at least 1, or None.")
-    if batch_rows < 1:
-        raise ValueError(f"batch_rows={batch_rows} is less than 1. Give a number of at least 1, or None.")
-    return int(batch_rows)

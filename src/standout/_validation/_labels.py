@@ -14,7 +14,7 @@ from standout._validation._devices import dispatches
 from standout._validation._words import listed
 
 
-def check_label_form(y: Any, n_rows: int, target_label: Any, background: Any) -> tuple[Any, Any]:
+def check_batch_labels(y: Any, n_rows: int, target_label: Any, background: Any) -> tuple[Any, Any]:
     """Check the labels that tell target from background; give them, and those of the backgrounds, sorted."""
     if background is not None:
         raise ValueError(
@@ -28,14 +28,19 @@ def check_label_form(y: Any, n_rows: int, target_label: Any, background: Any) ->
             "fit needs one label per row."
         )
     labels = _as_labels(y, n_rows, "y")
-    known = (to_host(namespace(labels).unique_values(labels)) if is_foreign(labels) else np.unique(labels)).tolist()
+    return labels, [label for label in _distinct(labels) if label != target_label]
+
+
+def check_label_form(y: Any, n_rows: int, target_label: Any, background: Any) -> tuple[Any, Any]:
+    """Check labels as `check_batch_labels` does; the target's label and another one must be among them."""
+    labels, others = check_batch_labels(y, n_rows, target_label, background)
+    known = _distinct(labels)
     advice = "In cross-validation, use stratified folds."
     if np.ndim(target_label) != 0 or target_label not in known:
         raise ValueError(
             f"no row has the label target_label={target_label!r}; y has {listed('label', known)}. "
             f"Choose one of these. {advice}"
         )
-    others = [label for label in known if label != target_label]
     if not others:
         raise ValueError(
             f"every row has the label {target_label!r}. Rows with another label are the background. {advice}"
@@ -90,6 +95,12 @@ def check_several_groups(n_groups: int) -> None:
     """Refuse a partition into one group where groups are to be told apart."""
     if n_groups < 2:
         raise ValueError("labels has 1 distinct value, but an error needs at least 2. Give rows of several groups.")
+
+
+def _distinct(labels: Any) -> list[Any]:
+    """Give the labels that there are, sorted."""
+    found = to_host(namespace(labels).unique_values(labels)) if is_foreign(labels) else np.unique(labels)
+    return list(found.tolist())
 
 
 def _as_labels(labels: Any, n_rows: int, name: str) -> npt.NDArray[Any]:

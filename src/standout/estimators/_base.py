@@ -13,10 +13,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from standout._algebra import piled, total
 from standout._arrays import Array, Float, Rows, double, in_type_of, rows_where
-from standout._namespaces import is_foreign, like, looks_foreign, place, to_host
+from standout._namespaces import like, looks_foreign, place, to_host
 from standout._validation import (
     as_backgrounds,
     as_rows,
+    as_rows_at_hand,
     as_seed,
     check_columns_of_batches,
     check_fitted_place,
@@ -94,34 +95,18 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
         Parameters
         ----------
-        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+        X : array-like, sparse matrix, frame, or Dask array or frame, of shape (n_samples, n_features)
             Of the library and on the device of the fitted data.
 
         Returns
         -------
-        array of shape (n_samples, n_components)
-            The scores, in float32 for float32 rows and in float64 otherwise; of the same library and device.
+        array or Dask array of shape (n_samples, n_components)
+            The scores, in float32 for float32 rows and in float64 otherwise, and of the rows' library and device; those
+            of Dask's rows are computed when they are asked for.
         """
         check_is_fitted(self)
         reject_iterator(X, "transform")
-        dataset = open_dataset(X, "the data", min_rows=1)
-        if specimen(dataset) is not None:
-            check_fitted_place(specimen(dataset), self.components_, type(self).__name__, "transform")
-        if isinstance(dataset, Source):
-            names = getattr(self, "feature_names_in_", None)
-            assert dataset.width is not None
-            check_same_columns(
-                dataset.width,
-                dataset.columns,
-                "the data",
-                self.n_features_in_,
-                None if names is None else list(names),
-                "the fitted target",
-            )
-            return dataset.mapped(self._projection, self._n_features_out)
-        require_finite_rows(dataset, "the data")
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return self._projection(dataset)
+        return self._scores(self._opened(X, "the data", "transform", min_rows=1))
 
     def score(self, X: Any, y: Any = None, *, background: Any = None, sample_weight: Any = None) -> float:
         """How much more does this target vary than these backgrounds, along the fitted components?
@@ -149,12 +134,11 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         check_is_fitted(self)
         for data in (X, *as_backgrounds(background, X)):
             reject_iterator(data, "score")
-        rows = as_rows(X, "the target", finite=True)
-        check_fitted_place(rows, self.components_, type(self).__name__, "score")
-        validate_data(self, X, reset=False, skip_check_array=True)
-        row_weights = like(check_sample_weight(_beside(sample_weight, rows), rows.shape[0]), rows)
+        target_rows = self._opened(X, "the target", "score")
         if self.target_label is not None:
-            labels, others = check_label_form(_beside(y, rows), rows.shape[0], self.target_label, background)
+            rows = as_rows_at_hand(target_rows, "score with target_label")
+            row_weights = like(check_sample_weight(beside(sample_weight, rows), rows.shape[0]), rows)
+            labels, others = check_label_form(beside(y, rows), rows.shape[0], self.target_label, background)
             check_known_labels(others, self.background_labels_)
             target, *rest = (
                 self._variance_of_label(
@@ -163,12 +147,13 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
                 for label in (self.target_label, *self.background_labels_)
             )
         else:
-            target = self._variance(rows, row_weights)
-            backgrounds, _ = self._checked_backgrounds(background, rows.shape[1], column_names(X))
+            target = self._variance(target_rows, sample_weight)
+            backgrounds, _ = self._checked_backgrounds(background, *columns_of(target_rows, X))
             check_n_backgrounds(len(backgrounds), self.weights_.shape[0])
-            check_one_place([rows, *backgrounds], dataset_names(1 + len(backgrounds)))
-            require_finite([rows, *backgrounds])
-            rest = [self._variance(data, np.ones(data.shape[0])) for data in backgrounds]
+            parts = [target_rows, *backgrounds]
+            check_one_place([specimen(part) for part in parts], dataset_names(len(parts)))
+            require_finite(parts)
+            rest = [self._variance(data, None) for data in backgrounds]
         if not rest:
             rest = list(to_host(self.background_variance_))
         if not rest:
@@ -211,10 +196,10 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """Check the datasets, the target first, and give their column names as far as they are known."""
         if self.target_label is not None:
             reject_iterator(X, "fit with target_label")
-            rows = as_rows(X, "the data")
+            rows = as_rows_at_hand(open_dataset(X, "the data"), "fit with target_label")
             validate_data(self, X, skip_check_array=True)
             labels, self.background_labels_ = check_label_form(
-                _beside(y, rows), rows.shape[0], self.target_label, background
+                beside(y, rows), rows.shape[0], self.target_label, background
             )
             parts = [
                 as_rows(rows_where(rows, labels == label), f"the data with label {label!r}")
@@ -224,7 +209,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         if hasattr(self, "background_labels_"):
             del self.background_labels_
         target = open_dataset(X, "the target")
-        width, names = _columns(target, X)
+        width, names = columns_of(target, X)
         if not isinstance(target, Source):
             validate_data(self, X, skip_check_array=True)
         backgrounds, columns = self._checked_backgrounds(background, width, names, X)
@@ -239,7 +224,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         for number, data in enumerate(as_backgrounds(background, X), start=1):
             name = f"background {number}"
             dataset = open_dataset(data, name)
-            its_width, found = _columns(dataset, data)
+            its_width, found = columns_of(dataset, data)
             if its_width is not None and width is not None:
                 check_same_columns(its_width, found, name, width, names, "the target")
             checked.append(dataset)
@@ -250,25 +235,48 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """Check and keep what is known of batches only after they have been read."""
         check_columns_of_batches(datasets, columns)
         if isinstance(datasets[0], Source):
-            self.n_features_in_ = n_features
-            if hasattr(self, "feature_names_in_"):
-                del self.feature_names_in_
-            if datasets[0].columns is not None:
-                self.feature_names_in_ = np.asarray(datasets[0].columns, dtype=object)
+            self._keep_columns(n_features, datasets[0].columns)
+
+    def _keep_columns(self, n_features: int, columns: list[str] | None) -> None:
+        """Keep what is known of the columns, as scikit-learn does for arrays and frames."""
+        self.n_features_in_ = n_features
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if columns is not None:
+            self.feature_names_in_ = np.asarray(columns, dtype=object)
 
     def _variance_of_label(self, label: Any, rows: Any, row_weights: Float) -> Float:
         """Variance of the scores of the rows with a label."""
         check_group_weight(total(row_weights), label)
         return self._variance(as_rows(rows, f"the data with label {label!r}"), row_weights)
 
-    def _variance(self, rows: Any, row_weights: Float) -> Float:
-        """Variance of the rows' scores along each component."""
-        scores = double(self._projection(rows))
-        if is_foreign(scores):
-            row_weights = like(row_weights, scores)[:, None] / total(row_weights)
-            apart = scores - (row_weights.T @ scores)
-            found: Float = to_host((row_weights.T @ apart**2)[0, :])
-            return found
+    def _opened(self, X: Any, name: str, method: str, min_rows: int = 2) -> Any:
+        """Check rows, or a source of rows, for a method of a fitted estimator."""
+        dataset = open_dataset(X, name, min_rows=min_rows)
+        if specimen(dataset) is not None:
+            check_fitted_place(specimen(dataset), self.components_, type(self).__name__, method)
+        if not isinstance(dataset, Source):
+            require_finite_rows(dataset, name)
+            validate_data(self, X, reset=False, skip_check_array=True)
+        elif dataset.width is not None:
+            names = getattr(self, "feature_names_in_", None)
+            of = None if names is None else list(names)
+            check_same_columns(dataset.width, dataset.columns, name, self.n_features_in_, of, "the fitted target")
+        return dataset
+
+    def _scores(self, dataset: Any) -> Any:
+        """Project checked rows; those of a source in the way of the source."""
+        if isinstance(dataset, Source):
+            return dataset.mapped(self._projection, self._n_features_out)
+        return self._projection(dataset)
+
+    def _variance(self, dataset: Any, sample_weight: Any) -> Float:
+        """Variance of the scores along each component."""
+        scores = self._scores(dataset)
+        if looks_foreign(scores):
+            return _variance_on_device(double(scores), sample_weight)
+        scores = double(np.asarray(scores))
+        row_weights = check_sample_weight(beside(sample_weight, scores), len(scores))
         centred = scores - np.average(scores, axis=0, weights=row_weights)
         variance: Float = np.average(centred**2, axis=0, weights=row_weights)
         return variance
@@ -290,7 +298,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.n_components_ = int(solution.values.shape[0])
 
 
-def _columns(dataset: Any, data: Any) -> tuple[int | None, list[str] | None]:
+def columns_of(dataset: Any, data: Any) -> tuple[int | None, list[str] | None]:
     """Give the number and the names of the columns, as far as they are known before the dataset is read."""
     if isinstance(dataset, Source):
         return dataset.width, dataset.columns
@@ -302,7 +310,15 @@ def in_precision_of(rows: Rows, scores: Float) -> Array:
     return in_type_of(scores, rows)
 
 
-def _beside(y: Any, rows: Rows) -> Any:
+def _variance_on_device(scores: Array, sample_weight: Any) -> Float:
+    """Variance of each column of foreign scores; the few numbers come to the host."""
+    row_weights = like(check_sample_weight(beside(sample_weight, scores), scores.shape[0]), scores)
+    shares = row_weights[None, :] / total(row_weights)
+    variance: Float = to_host((shares @ (scores - shares @ scores) ** 2)[0, :])
+    return variance
+
+
+def beside(y: Any, rows: Rows) -> Any:
     """Give labels or weights as they are beside the rows; those of another library or device are read on the host."""
     if y is None or not looks_foreign(y) or place(y) == place(rows):
         return y

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from itertools import chain
 from operator import add
 from typing import Any
-
-import numpy as np
 
 from standout._algebra import total as sum_of
 from standout._arrays import Float, Rows, product, row_slice, stacked, sum_of_squares
 from standout._namespaces import is_foreign
 from standout._validation import check_kernel_matrix, reject_indefinite
-from standout.features import FeatureMap, Kernel, LandmarkMap
+from standout.features import FeatureMap, LandmarkMap
 from standout.moments import Kind, Moments, ScatterMoments, gather, project
-from standout.sources import Batches, Source
+from standout.sources import Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,20 +48,16 @@ def scores_of(mapping: FeatureMap, rows: Rows, mean: Float, filters: Float) -> F
     return stacked([product(block - mean, filters) for block in mapping.blocks(rows)])
 
 
-def gather_coordinates(kernel: Kernel, found: Coordinates) -> tuple[list[Moments], float]:
-    """Gather the moments of each dataset's coordinates, and the share of the kernel's trace that they leave out."""
-    mapping, parts = found.mapping, found.parts
-    if found.approximation == "exact":
-        # A device has room for a matrix of the size of the kernel's, and no need for iterations on its rows.
-        kind: Kind = "rows" if mapping.plain_ridge and not is_foreign(parts[0]) else "scatter"
-        return [gather(coordinates, kind=kind, single=False) for coordinates in parts], found.residual
-    sums = [coordinate_sums(kernel, mapping, part) for part in parts]
-    return [part.moments for part in sums], residual_share(sums)
+def gather_exact(found: Coordinates) -> list[Moments]:
+    """Gather the moments of each dataset's exact coordinates."""
+    # A device has room for a matrix of the size of the kernel's, and no need for iterations on its rows.
+    kind: Kind = "rows" if found.mapping.plain_ridge and not is_foreign(found.parts[0]) else "scatter"
+    return [gather(coordinates, kind=kind, single=False) for coordinates in found.parts]
 
 
-def coordinate_sums(kernel: Kernel, mapping: FeatureMap, dataset: Any) -> CoordinateSums:
+def coordinate_sums(mapping: FeatureMap, dataset: Any) -> CoordinateSums:
     """Sum up a dataset's coordinates, where these do not depend on its rows."""
-    part = CoordinatePart(kernel, mapping)
+    part = CoordinatePart(mapping)
     sums: CoordinateSums = dataset.summed(part) if isinstance(dataset, Source) else part(dataset)
     if part.direct:
         assert isinstance(mapping, LandmarkMap)
@@ -106,6 +99,21 @@ class CoordinateSums:
     trace: float
 
     @property
+    def count(self) -> int:
+        """Number of rows."""
+        return self.moments.count
+
+    @property
+    def mean(self) -> Float:
+        """Mean of the coordinates."""
+        return self.moments.mean
+
+    @property
+    def n_features(self) -> int:
+        """Number of coordinates."""
+        return self.moments.n_features
+
+    @property
     def covered(self) -> float:
         """The part of the trace that the coordinates have."""
         return self.moments.count * (self.moments.total_variance + sum_of_squares(self.moments.mean))
@@ -123,11 +131,9 @@ class CoordinatePart:
 
     Attributes
     ----------
-    kernel : Kernel
     mapping : FeatureMap
     """
 
-    kernel: Kernel
     mapping: FeatureMap
 
     @cached_property
@@ -144,30 +150,13 @@ class CoordinatePart:
     def _block(self, rows: Rows) -> CoordinateSums:
         if not isinstance(self.mapping, LandmarkMap):
             return CoordinateSums(_moments(self.mapping.transform(rows)), float("nan"))
-        values = self.kernel(rows, self.mapping.landmarks) if self.direct else self.mapping.transform(rows)
+        kernel = self.mapping.kernel
+        values = kernel(rows, self.mapping.landmarks) if self.direct else self.mapping.transform(rows)
         check_kernel_matrix(values, symmetric=True)
-        return CoordinateSums(_moments(values), sum_of(self.kernel.diagonal(rows)))
+        return CoordinateSums(_moments(values), sum_of(kernel.diagonal(rows)))
 
 
 def _moments(values: Float) -> ScatterMoments:
     moments = gather(values, kind="scatter")
     assert isinstance(moments, ScatterMoments)
     return moments
-
-
-def with_first_rows(datasets: list[Any]) -> tuple[list[Any], Any]:
-    """Give some rows of the target to look at; of an iterator the first batch, which is put back."""
-    target = datasets[0]
-    opened = target
-    if not isinstance(target, Source):
-        first = row_slice(target, 0, 1000)
-    else:
-        rest = target.parts()
-        first = next((batch for batch in rest if batch.shape[0]), np.zeros((0, 1)))
-        if not target.again:
-            opened = Batches(chain([first], rest), target.name, 2)
-            opened.columns = target.columns
-    for background in datasets[1:]:
-        if isinstance(background, Batches):
-            background.width = first.shape[1]
-    return [opened, *datasets[1:]], row_slice(first, 0, 1000)

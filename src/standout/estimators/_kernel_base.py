@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,14 +16,17 @@ from standout._namespaces import like
 from standout._validation import (
     as_rows,
     check_approximation,
+    check_fixed_coordinates,
     check_kernel_list,
     check_kernel_numbers,
     check_kernel_weights,
     check_n_components,
+    check_no_learning,
     check_one_place,
     check_precomputed,
     check_rank,
     check_same_columns,
+    check_same_coordinates,
     check_single_kernel,
     check_tolerance,
     check_weights,
@@ -31,8 +35,17 @@ from standout._validation import (
     reject_on_device,
     require_finite,
 )
-from standout.estimators._base import BackgroundTransformer, in_precision_of
-from standout.estimators._coordinates import Coordinates, gather_coordinates, n_directions, scores_of, with_first_rows
+from standout.estimators._base import in_precision_of
+from standout.estimators._coordinates import (
+    Coordinates,
+    CoordinateSums,
+    coordinate_sums,
+    gather_exact,
+    n_directions,
+    residual_share,
+    scores_of,
+)
+from standout.estimators._incremental import IncrementalTransformer
 from standout.features import (
     FeatureMap,
     Kernel,
@@ -43,6 +56,7 @@ from standout.features import (
     chosen_landmarks,
     exact_coordinates,
     fourier_features,
+    give_same_coordinates,
     given_landmarks,
     resolve_kernel,
 )
@@ -50,7 +64,7 @@ from standout.features._exact import BOUNDED_TOL
 from standout.features._kernels import BY_INNER_PRODUCTS
 from standout.moments import Moments
 from standout.selection._kernel_weights import learn_kernel_weights
-from standout.sources import Source
+from standout.sources import Batches, Source
 
 DEFAULT_RANK = 500
 
@@ -69,6 +83,8 @@ class Gathered:
     kernel_weights : ndarray of shape (n_kernels,)
     residual : float
         Share of the kernel's trace that the coordinates leave out.
+    sums : list of CoordinateSums or None
+        What the moments were taken from; None where the coordinates are exact.
     """
 
     found: Coordinates
@@ -76,6 +92,7 @@ class Gathered:
     weights: Float
     kernel_weights: Float
     residual: float
+    sums: list[CoordinateSums] | None = None
 
     def signs(self, vectors: Float) -> Float:
         """Give the signs for which the target's mean has the larger score, the backgrounds' the smaller one.
@@ -89,7 +106,7 @@ class Gathered:
         return either(weighted_sum(step, vectors) < 0, -1.0, 1.0)
 
 
-class KernelTransformer(BackgroundTransformer):
+class KernelTransformer(IncrementalTransformer):
     """A transformer whose components are directions in the feature space of a kernel."""
 
     n_components: Any
@@ -127,14 +144,60 @@ class KernelTransformer(BackgroundTransformer):
         datasets, columns = self._datasets(X, y, background)
         require_finite(datasets)
         weights = check_weights(weights, len(datasets) - 1)
-        datasets, some = with_first_rows(datasets)
+        some = _first_rows(datasets[0])
         self._check_device(some)
+        for background in datasets[1:]:
+            if isinstance(background, Batches):
+                background.width = some.shape[1]
         kernel, kernel_weights = self._resolve(datasets, some, weights, rng)
         found = self._coordinates(kernel, datasets, some, y, tol, rng, kernel_rows)
         check_n_components(self.n_components, self.n_components, n_directions(found.mapping, datasets))
-        moments, residual = gather_coordinates(kernel, found)
+        if found.approximation == "exact":
+            moments, residual, sums = gather_exact(found), found.residual, None
+        else:
+            sums = [coordinate_sums(found.mapping, part) for part in found.parts]
+            moments, residual = [part.moments for part in sums], residual_share(sums)
         self._finish_batches(datasets, columns, some.shape[1])
-        return Gathered(found, moments, weights, kernel_weights, residual)
+        return Gathered(found, moments, weights, kernel_weights, residual, sums)
+
+    @abstractmethod
+    def _answer(self, gathered: Gathered, seed: int) -> None:
+        """Choose what is to be chosen, solve, and keep all that was found."""
+
+    def _check_incremental(self) -> None:
+        check_tolerance(self.tol)
+        check_kernel_numbers(self.gamma, self.degree, self.coef0)
+        check_approximation(self.approximation)
+        check_rank(self.rank)
+        check_no_learning(self.kernel_weights)
+        if "_sums" not in vars(self):
+            check_fixed_coordinates(self.approximation)
+
+    def _begin(self, datasets: list[Any]) -> None:
+        """Fix the coordinates with the first rows; every later batch is mapped in the same way."""
+        some = _first_rows(next(dataset for dataset in datasets if dataset is not None))
+        rng = np.random.default_rng(self._seed())
+        kernel, self.kernel_weights_ = self._resolve([], some, np.zeros(0), rng)
+        found = self._coordinates(kernel, [], some, None, None, rng, kernel_rows=False)
+        self.feature_map_, self.approximation_ = found.mapping, found.approximation
+
+    def _sum(self, dataset: Any, name: str) -> CoordinateSums:
+        return coordinate_sums(self.feature_map_, dataset)
+
+    def _check_merge(self, other: Any) -> None:
+        check_same_coordinates(give_same_coordinates(self.feature_map_, other.feature_map_, self.n_features_in_))
+
+    def _solve(self, sums: list[Any]) -> None:
+        weights = self.background_weights
+        weights = check_weights(None if isinstance(weights, str) else weights, len(sums) - 1)
+        n_possible = min(self.feature_map_.n_coordinates, sum(part.count - 1 for part in sums))
+        check_n_components(self.n_components, self.n_components, n_possible)
+        found = Coordinates(self.feature_map_, [], self.approximation_)
+        moments = [part.moments for part in sums]
+        self._answer(Gathered(found, moments, weights, self.kernel_weights_, residual_share(sums), sums), self._seed())
+
+    def _n_wanted(self) -> int:
+        return self.n_components
 
     def _check_device(self, array: Any) -> None:
         """Refuse, for arrays of other libraries, what a subclass does for NumPy's only."""
@@ -146,13 +209,16 @@ class KernelTransformer(BackgroundTransformer):
         self.residual_ = gathered.residual
         self.kernel_weights_ = like(gathered.kernel_weights, self.feature_mean_)
         self.approximation_ = gathered.found.approximation
+        self._keep_sums(gathered.sums)
 
     def _resolve(
         self, datasets: list[Any], some: Any, weights: Float, rng: np.random.Generator
     ) -> tuple[Kernel, Float]:
         """Fix the kernel's parameters, and learn the weights of several kernels if asked to."""
         options: dict[str, Any] = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        options["origin"] = None if is_sparse(some) else column_means(double(row_slice(some, 0, 1000)))
+        # Given landmarks fix everything: the same ones give the same coordinates, whatever the rows.
+        near = some if isinstance(self.approximation, str) else self._landmarks(some)
+        options["origin"] = None if is_sparse(near) else column_means(double(row_slice(near, 0, 1000)))
         if not isinstance(self.kernel, list):
             check_single_kernel(self.kernel_weights, self.kernel_params)
             name, params = self.kernel if isinstance(self.kernel, tuple) else (self.kernel, self.kernel_params)
@@ -189,18 +255,7 @@ class KernelTransformer(BackgroundTransformer):
             n_rows = sum(dataset.shape[0] for dataset in datasets)
             check_precomputed([dataset.shape[1] for dataset in datasets], n_rows, approximation)
         if not isinstance(approximation, str):
-            landmarks = as_rows(approximation, "the landmarks", min_rows=1, finite=True)
-            check_one_place([some, landmarks], ["the target", "the array of landmarks"])
-            names, target_names = column_names(approximation), getattr(self, "feature_names_in_", None)
-            check_same_columns(
-                landmarks.shape[1],
-                names,
-                "the array of landmarks",
-                some.shape[1],
-                None if target_names is None else list(target_names),
-                "the target",
-            )
-            return Coordinates(given_landmarks(kernel, landmarks), datasets, "landmarks")
+            return Coordinates(given_landmarks(kernel, self._landmarks(some)), datasets, "landmarks")
         if approximation == "fourier":
             features = fourier_features(kernel, some.shape[1], self.rank or DEFAULT_RANK, rng, some)
             return Coordinates(features, datasets, "fourier")
@@ -219,6 +274,21 @@ class KernelTransformer(BackgroundTransformer):
             return Coordinates(mapping, parts, "exact", residual)
         rank = min(self.rank or DEFAULT_RANK, n_rows)
         return Coordinates(chosen_landmarks(kernel, datasets, rank, tol or BOUNDED_TOL, rng), datasets, "pivoted")
+
+    def _landmarks(self, some: Rows) -> Rows:
+        """Check the landmarks that are given, against some rows."""
+        landmarks = as_rows(self.approximation, "the landmarks", min_rows=1, finite=True)
+        check_one_place([some, landmarks], ["the target", "the array of landmarks"])
+        names = getattr(self, "feature_names_in_", None)
+        check_same_columns(
+            landmarks.shape[1],
+            column_names(self.approximation),
+            "the array of landmarks",
+            some.shape[1],
+            None if names is None else list(names),
+            "the target",
+        )
+        return landmarks
 
     def _column_order(self, y: Any, n_rows: int) -> npt.NDArray[np.intp]:
         """Give the columns of a precomputed kernel that belong to the rows of the datasets, in their order."""
@@ -260,6 +330,11 @@ def _check_on_device(kernels: Sequence[Kernel], some: Any) -> None:
         if not (isinstance(kernel, NamedKernel) and kernel.metric in BY_INNER_PRODUCTS):
             name = repr(kernel.metric) if isinstance(kernel, NamedKernel) else "'precomputed'"
             reject_on_device(some, f"kernel={name}", "Use 'linear', 'rbf', 'gaussian' or a polynomial kernel.")
+
+
+def _first_rows(dataset: Any) -> Rows:
+    """Give some rows to look at."""
+    return dataset.first(1000) if isinstance(dataset, Source) else row_slice(dataset, 0, 1000)
 
 
 def _n_rows(dataset: Any) -> int:

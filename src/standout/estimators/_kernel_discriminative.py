@@ -9,8 +9,15 @@ import numpy as np
 from standout import contrast
 from standout._algebra import as_rows_of
 from standout._arrays import Float, product
-from standout._validation import check_epsilon, check_weight_rule, reject_on_device, require_rows, warn_user
-from standout.estimators._kernel_base import KernelTransformer
+from standout._validation import (
+    check_epsilon,
+    check_weight_rule,
+    reject_on_device,
+    reject_rows_needed,
+    require_rows,
+    warn_user,
+)
+from standout.estimators._kernel_base import Gathered, KernelTransformer
 from standout.moments import Moments, ScatterMoments
 from standout.pencil import solve
 from standout.selection import GroupSearch
@@ -191,9 +198,10 @@ class KernelDiscriminativePCA(KernelTransformer):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, frame, array of another library, or iterator of such, (n_samples, n_features)
+        X : array-like, sparse matrix, frame, Dask array or frame, array of another library, or iterator of such
             The target; with `target_label`, the rows of all datasets. Iterators of batches need coordinates that do not
-            depend on the rows: ``approximation="fourier"`` or landmarks.
+            depend on the rows: ``approximation="fourier"`` or landmarks. Of Dask's blocks a sample comes here for
+            landmarks to be chosen from.
         y : array-like of shape (n_samples,), default=None
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
@@ -204,15 +212,19 @@ class KernelDiscriminativePCA(KernelTransformer):
         KernelDiscriminativePCA
             The fitted estimator itself.
         """
-        epsilon = check_epsilon(self.epsilon, clusters=True)
+        check_epsilon(self.epsilon, clusters=True)
         if isinstance(self.background_weights, str):
             check_weight_rule(self.background_weights)
         if self._looks_for_groups and background is not None:
-            require_rows([X], "epsilon='clusters'")
+            require_rows([X], "epsilon='clusters'", sampled=True)
         seed = self._seed()
         # Equal weights until a rule has chosen.
         given = None if isinstance(self.background_weights, str) else self.background_weights
-        gathered = self._gather(X, y, background, given, np.random.default_rng(seed), kernel_rows=True)
+        self._answer(self._gather(X, y, background, given, np.random.default_rng(seed), kernel_rows=True), seed)
+        return self
+
+    def _answer(self, gathered: Gathered, seed: int) -> None:
+        epsilon = check_epsilon(self.epsilon, clusters=True)
         mapping, moments, weights = gathered.found.mapping, gathered.moments, gathered.weights
         root = None
         if not mapping.plain_ridge:
@@ -264,7 +276,12 @@ class KernelDiscriminativePCA(KernelTransformer):
         self.__dict__.pop("group_search_", None)
         if groups is not None:
             self.group_search_ = groups
-        return self
+
+    def _check_incremental(self) -> None:
+        super()._check_incremental()
+        check_epsilon(self.epsilon, clusters=True)
+        if self._looks_for_groups:
+            reject_rows_needed("epsilon", "clusters", "epsilon='scaled' or a number")
 
     def _check_device(self, array: Any) -> None:
         if self._looks_for_groups:

@@ -23,8 +23,9 @@ from standout._validation import (
     specimen,
     warn_user,
 )
-from standout.estimators._base import BackgroundTransformer, in_precision_of
-from standout.moments import Kind, Moments, gather, project
+from standout.estimators._base import in_precision_of
+from standout.estimators._incremental import IncrementalTransformer
+from standout.moments import CentredRows, Kind, Moments, RowMoments, gather, project
 from standout.pencil import Solution, choose_device_solver, choose_solver
 
 KIND_FOR_SOLVER: dict[str, Kind] = {
@@ -63,12 +64,13 @@ class LinearFit:
 Fit = TypeVar("Fit", bound=LinearFit)
 
 
-class LinearTransformer(BackgroundTransformer):
+class LinearTransformer(IncrementalTransformer):
     """A transformer whose components are directions in the space of the features."""
 
     mean_: Float
     patterns_: Float
     n_components_: int
+    solver: str
 
     def inverse_transform(self, X: Any) -> Array:
         """Map scores back to rows, through the patterns: ``X @ patterns_ + mean_``.
@@ -98,6 +100,16 @@ class LinearTransformer(BackgroundTransformer):
         self.components_ = as_rows_of(fit.solution.vectors)
         self.patterns_ = as_rows_of(fit.solution.patterns)
         self._keep(fit.solution, fit.target, fit.backgrounds, fit.weights)
+        moments = [fit.target, *fit.backgrounds]
+        # Rows are not kept beyond a fit: they are the user's.
+        self._keep_sums(None if any(isinstance(part, RowMoments | CentredRows) for part in moments) else moments)
+
+    def _sum(self, dataset: Any, name: str) -> Moments:
+        kind: Kind = "root" if self.solver == "root" else "scatter"
+        return gather(dataset, kind=kind, norms=True, single=False, name=name)
+
+    def _check_merge(self, other: Any) -> None:
+        """Moments of the same columns can always be added."""
 
     @property
     def _projection(self) -> Callable[[Rows], Array]:

@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
 from standout._algebra import at_least
 from standout._arrays import Float, Rows, dense, double, is_sparse, product, squared_lengths
 from standout._namespaces import is_foreign, like, namespace
-from standout._validation import check_bandwidth, check_kernel_name, check_kernel_params
+from standout._validation import check_bandwidth, check_kernel_name, check_kernel_params, reject_kernel_of_data
 
 # Kernels that are made of inner products alone: those that there are for arrays of other libraries.
 BY_INNER_PRODUCTS = ("linear", "rbf", "polynomial", "poly")
@@ -82,7 +82,12 @@ class NamedKernel(Kernel):
         if self.metric in BY_INNER_PRODUCTS and not (is_sparse(X) or is_sparse(Z)):
             return self._by_inner_products(X, Z)
         filtered = not callable(self.metric)
-        values = pairwise_kernels(X, Z, metric=self.metric, filter_params=filtered, **self.params)
+        try:
+            values = pairwise_kernels(X, Z, metric=self.metric, filter_params=filtered, **self.params)
+        except ValueError as error:
+            if callable(self.metric):
+                raise
+            reject_kernel_of_data(self.metric, error)
         return double(dense(values))
 
     def _by_inner_products(self, X: Float, Z: Float) -> Float:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.kernel_approximation import RBFSampler
 
 from standout._algebra import lower_triangle
-from standout._arrays import Rows, stacked, take_rows
+from standout._arrays import Rows, copied, stacked, take_rows
 from standout._namespaces import is_foreign, like
 from standout._validation import check_fourier_kernel, check_kernel_matrix, reject_indefinite
 from standout.features._device import pivot_on_device, random_pivots_on_device
@@ -97,7 +97,9 @@ def fourier_features(
 
 
 def _draw(dataset: Any, n_rows: int, share: float, rng: np.random.Generator) -> Rows:
+    if share == 1.0:
+        return stacked([copied(rows) for rows in dataset.parts()]) if isinstance(dataset, Source) else dataset
     size = max(int(share * n_rows), 1)
     if isinstance(dataset, Source):
         return dataset.sample(size, rng)
-    return dataset if share == 1.0 else take_rows(dataset, np.sort(rng.choice(n_rows, size=size, replace=False)))
+    return take_rows(dataset, np.sort(rng.choice(n_rows, size=size, replace=False)))

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from standout._algebra import condition, cosines, identity, row_means, triangular_solve
-from standout._arrays import BLOCK_BYTES, Float, Rows, dense, double, row_slice
-from standout._namespaces import DEVICE_BLOCK_BYTES, is_foreign
+from standout._algebra import all_true, condition, cosines, identity, row_means, triangular_solve
+from standout._arrays import BLOCK_BYTES, Float, Rows, dense, double, row_slice, stacked
+from standout._namespaces import DEVICE_BLOCK_BYTES, is_foreign, like
 from standout.features._kernels import Kernel
 from standout.moments import ScatterMoments
 
@@ -156,6 +156,31 @@ class FourierMap(FeatureMap):
         """Give the coordinates of the rows."""
         angles = dense(double(rows) @ self.frequencies) + self.phases
         return cosines(angles) * float(np.sqrt(2.0 / self.n_coordinates))
+
+
+def give_same_coordinates(first: FeatureMap, second: FeatureMap, n_columns: int) -> bool:
+    """Tell whether two maps give rows the same coordinates, by trying them on some.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.features import fourier_features, give_same_coordinates, resolve_kernel
+    >>> kernel = resolve_kernel("rbf")
+    >>> first, second, third = (fourier_features(kernel, 3, 10, np.random.default_rng(seed)) for seed in (0, 0, 1))
+    >>> give_same_coordinates(first, second, 3), give_same_coordinates(first, third, 3)
+    (True, False)
+    """
+    if type(first) is not type(second) or first.n_coordinates != second.n_coordinates:
+        return False
+    some = np.random.default_rng(0).standard_normal((16, n_columns))
+    if isinstance(first, FourierMap):
+        some = like(some, first.frequencies)
+    if isinstance(first, LandmarkMap):
+        # Far from all landmarks a kernel may be zero, whatever its parameters.
+        landmarks = double(dense(row_slice(first.landmarks, 0, 1000)))
+        some = stacked([like(some, landmarks), landmarks])
+    one, other = first.transform(some), second.transform(some)
+    return all_true(abs(one - other) <= 1e-12 + 1e-9 * abs(other))
 
 
 def centre_columns(values: Float, sizes: tuple[int, ...]) -> Float:

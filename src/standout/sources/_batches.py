@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
-from standout._arrays import Rows
-from standout._validation import as_rows, check_one_place, check_same_columns, column_names
+from standout._arrays import Rows, row_slice
+from standout._validation import as_rows, check_one_place, check_same_columns, column_names, reject_too_few
 from standout.sources._stream import Stream
 
 
@@ -22,6 +23,20 @@ class Batches(Stream):
         self._batches = batches
         self.min_rows = min_rows
         self.name = name
+
+    def first(self, count: int) -> Rows:
+        """Give the first rows; the batch that they are in stays to be read."""
+        seen: list[Any] = []
+        rows: Rows | None = None
+        for batch in self._batches:
+            seen.append(batch)
+            rows = as_rows(batch, f"batch {len(seen)} of {self.name}", min_rows=0, finite=True)
+            if rows.shape[0]:
+                break
+        self._batches = chain(seen, self._batches)
+        if rows is None or not rows.shape[0]:
+            reject_too_few(self.name, 0, self.min_rows)
+        return row_slice(rows, 0, count)
 
     def parts(self) -> Iterator[Rows]:
         """Give one batch after the other."""

@@ -51,6 +51,11 @@ class OnDevice(Stream):
             named.host = named.host.called(name, min_rows)
         return named
 
+    def first(self, count: int) -> Any:
+        """Give the first rows, on the device; they stay to be read."""
+        rows = self.host.first(count) if isinstance(self.host, Source) else row_slice(self.host, 0, count)
+        return next(copies(iter([_travelling(rows)]), self.xp, self.device))
+
     def parts(self) -> Iterator[Any]:
         """Give one batch after the other, on the device."""
         overlapped = getattr(self.specimen, "is_cuda", False)

@@ -8,6 +8,7 @@ from typing import Any
 from standout._arrays import Rows
 from standout._validation import Source, as_rows
 from standout.sources._batches import Batches
+from standout.sources._dask import DaskBlocks, is_dask
 
 
 def open_dataset(data: Any, name: str, *, min_rows: int = 2) -> Rows | Source:
@@ -24,7 +25,9 @@ def open_dataset(data: Any, name: str, *, min_rows: int = 2) -> Rows | Source:
     if isinstance(data, Batches):
         return data
     if isinstance(data, Source):
-        return data.called(name, min_rows)
+        return data.called(name, max(min_rows, data.min_rows))
+    if is_dask(data):
+        return DaskBlocks(data, name, min_rows)
     if isinstance(data, Iterator):
         return Batches(data, name, min_rows)
     return as_rows(data, name, min_rows=min_rows)

@@ -9,12 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from standout._arrays import BLOCK_BYTES, Array, Rows, copied, stacked, take_rows
-from standout._validation import Source
+from standout._arrays import BLOCK_BYTES, Array, Rows, copied, row_slice, stacked, take_rows
+from standout._validation import Source, reject_too_few
 
 
 class Stream(Source):
     """A dataset whose parts come one after the other; a subclass gives the parts."""
+
+    def first(self, count: int) -> Rows:
+        """Give the first rows, of the first part that has any."""
+        found = next((rows for rows in self.parts() if rows.shape[0]), None)
+        return reject_too_few(self.name, 0, self.min_rows) if found is None else row_slice(found, 0, count)
 
     def summed(self, part: Callable[[Rows], Any]) -> Any:
         """Add up what a function makes of each part."""
