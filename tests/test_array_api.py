@@ -9,7 +9,14 @@ import sklearn
 from sklearn.utils.estimator_checks import check_array_api_input
 
 import standout
-from standout import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
+from standout import (
+    ContrastivePCA,
+    DiscriminativePCA,
+    KernelContrastivePCA,
+    KernelDiscriminativePCA,
+    metrics,
+    selection,
+)
 from standout.io import on_device
 from standout.sources._transfer import overlapped_copies
 
@@ -413,6 +420,11 @@ def test_a_source_on_a_device_says_what_is_wrong(library, linear_data):
         on_device(target, "cpu", library="nolibrary")
     with pytest.raises(TypeError, match="library=3 is not a name"):
         on_device(target, "cpu", library=3)
+    if library.name == "array_api_strict":
+        with pytest.raises(TypeError, match="on array_api_strict.* already"):
+            there(library.there(target))
+    else:
+        assert next(there(library.there(target)).parts()).shape == target.shape
 
 
 def test_mixed_libraries_are_refused(library, linear_data):
@@ -456,6 +468,14 @@ def test_what_there_is_for_numpy_only_is_refused(model, message, library, linear
     target, (background, _) = linear_data
     with pytest.raises(TypeError, match=message):
         model.fit(library.there(target), background=library.there(background))
+
+
+def test_what_looks_at_scores_wants_them_on_the_host(library, linear_data):
+    target, (background, _) = (library.there(linear_data[0]), map(library.there, linear_data[1]))
+    with pytest.raises(TypeError, match="is for NumPy arrays only.* Copy the array to the host first"):
+        metrics.principal_angles(target, target)
+    with pytest.raises(TypeError, match="is for NumPy arrays only.* or use the estimators"):
+        selection.alpha_path(target, background)
 
 
 def test_bad_arrays_are_told_so(library, linear_data):

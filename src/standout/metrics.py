@@ -187,4 +187,4 @@ def _orthonormal_basis(rows: Float, name: str) -> Float:
 
 
 def _matrix(values: Any, name: str) -> Float:
-    return double(dense(as_rows(values, name, min_rows=1, finite=True)))
+    return double(dense(as_rows(values, name, min_rows=1, finite=True, host=True)))

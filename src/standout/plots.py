@@ -42,7 +42,7 @@ def plot_scores(scores: Any, labels: Any = None, *, ax: Any = None, title: str |
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['a', 'b']
     """
-    rows = as_rows(scores, "the scores", min_rows=1, finite=True)
+    rows = as_rows(scores, "the scores", min_rows=1, finite=True, host=True)
     check_enough(2, rows.shape[1], "the number of scores to draw", "that in a row", "Give at least two components.")
     if ax is None:
         ax = _pyplot().subplots(figsize=(5, 4.5), layout="constrained")[1]

@@ -40,6 +40,7 @@ from standout._validation._devices import (
     as_foreign_rows,
     check_device,
     check_fitted_place,
+    check_host_array,
     check_one_place,
     reject_on_device,
 )
@@ -270,6 +271,7 @@ __all__ = [
     "check_groupby",
     "check_groups",
     "check_header",
+    "check_host_array",
     "check_index",
     "check_kernel_list",
     "check_kernel_matrix",

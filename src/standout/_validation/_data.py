@@ -12,18 +12,21 @@ from sklearn.utils import check_array
 
 from standout._arrays import Float, Rows, is_sparse, row_blocks
 from standout._namespaces import is_foreign, namespace
-from standout._validation._devices import as_foreign_rows, dispatches
+from standout._validation._devices import as_foreign_rows, dispatches, reject_on_device
 from standout._validation._sources import Source
 from standout._validation._words import listed
 
 
-def as_rows(data: Any, name: str, *, min_rows: int = 2, finite: bool = False) -> Rows:
+def as_rows(data: Any, name: str, *, min_rows: int = 2, finite: bool = False, host: bool = False) -> Rows:
     """Check that the data are a table of real numbers, and give it as an array or a CSR matrix, uncopied if possible.
 
-    Finiteness is looked at only if asked for: a NaN shows in the moments as well, where it costs no extra pass.
+    Finiteness is looked at only if asked for: a NaN shows in the moments as well, where it costs no extra pass. With
+    `host`, arrays of other libraries are refused.
     """
     reject_source(data, name)
     if dispatches(data):
+        if host:
+            reject_on_device(data, f"this use of {name}", "Copy the array to the host first.")
         rows = as_foreign_rows(data, name, min_rows)
         if finite:
             require_finite_rows(rows, name)

@@ -102,6 +102,13 @@ def reject_on_device(array: Any, what: str, remedy: str) -> None:
         raise TypeError(f"{what} is for NumPy arrays only, but the data are of {library} on {where}. {remedy}")
 
 
+def check_host_array(array: Any) -> None:
+    """Refuse an array that lies on a device already where one of the host is to be sent there."""
+    if not is_on_host(array):
+        library, where = place(array)
+        raise TypeError(f"the data are of {library} on {where} already. Give them to fit as they are.")
+
+
 def check_device(library: Any, device: Any) -> tuple[Any, Any]:
     """Check an array library and a device of it: its functions, and an empty array that lies there."""
     if not isinstance(library, str):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from standout._validation import check_batch_rows, check_device
+from standout._namespaces import looks_foreign, to_host
+from standout._validation import check_batch_rows, check_device, check_host_array
 from standout.sources import OnDevice, open_dataset
 
 
@@ -44,4 +45,7 @@ def on_device(X: Any, device: Any, *, library: str = "torch", batch_rows: int | 
     [(400, 5), (400, 5), (200, 5)]
     """
     xp, specimen = check_device(library, device)
+    if looks_foreign(X):
+        check_host_array(X)
+        X = to_host(X)
     return OnDevice(open_dataset(X, "the data", min_rows=1), xp, device, specimen, check_batch_rows(batch_rows))

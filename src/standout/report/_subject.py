@@ -106,7 +106,7 @@ def open_subject(whole: Any, target: Any, backgrounds: Any) -> Subject:
     rows = []
     for number, data in enumerate(datasets):
         name = f"background {number}" if number else "the target"
-        rows.append(as_rows(data, name, finite=True))
+        rows.append(as_rows(data, name, finite=True, host=True))
         check_same_columns(rows[-1].shape[1], None, name, model.n_features_in_, None, "the fitted data")
     if columns is None and hasattr(model, "feature_names_in_"):
         columns = [str(name) for name in model.feature_names_in_]

@@ -11,7 +11,9 @@ from standout._validation import (
     check_same_columns,
     column_names,
     dataset_names,
+    reject_on_device,
     require_some_background,
+    specimen,
 )
 from standout.moments import Kind, Moments, gather
 from standout.sources import open_dataset
@@ -25,6 +27,11 @@ def open_datasets(X: Any, background: Any) -> list[Any]:
     datasets = [
         part if isinstance(part, Moments) else open_dataset(part, name) for part, name in zip(parts, names, strict=True)
     ]
+    for name, dataset in zip(names, datasets, strict=True):
+        if not isinstance(dataset, Moments):
+            reject_on_device(
+                specimen(dataset), f"this use of {name}", "Copy the data to the host, or use the estimators."
+            )
     widths = [None if isinstance(dataset, Source) else _width(dataset) for dataset in datasets]
     columns = [
         None if isinstance(dataset, Source | Moments) else column_names(part)

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from standout._arrays import Array, Rows, dense, row_slice
+from standout._namespaces import to_host
 from standout._validation import Source, require_finite_rows
 from standout.sources._stream import Stream
 from standout.sources._transfer import copies, overlapped_copies
@@ -78,7 +79,7 @@ class OnDevice(Stream):
 
 def _travelling(batch: Rows) -> Array:
     """Give a batch as a dense array of numbers that every library has."""
-    numbers = dense(batch)
+    numbers = to_host(dense(batch))
     if numbers.dtype.name in TRAVELLING and numbers.dtype.isnative:
         return numbers
     return numbers.astype(numbers.dtype.newbyteorder("=") if numbers.dtype.name in TRAVELLING else np.float64)
