@@ -2,9 +2,9 @@
 A background that has the signal, too
 =====================================
 
-The method shows what the target has and the background has not. So a background that contains what one looks for hides it: untreated
-samples that are a mixture of treated and untreated ones, controls that are ill without knowing. How much of that can
-there be?
+The method shows what the target has and the background has not. So a background that contains what one looks for
+hides it: untreated samples that are a mixture of treated and untreated ones, controls that are ill without knowing.
+How much of that can there be?
 """
 
 import matplotlib.pyplot as plt
@@ -29,9 +29,9 @@ def rows(n_rows, share_with_groups):
 target, groups = rows(400, 1.0)
 
 # %%
-# From a clean background to one that is as full of the groups as the target. The ratio falls, and with it the certainty. The groups
-# stay visible for long, for along their direction the target still varies more. When the background has
-# them as much as the target, nothing stands out, and the test says so.
+# From a clean background to one that is as full of the groups as the target. The ratio falls, and with it the
+# certainty. The groups stay visible for long, for along their direction the target still varies more. When the
+# background has them as much as the target, nothing stands out, and the test says so.
 
 shares = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
 ratios, limits, errors, views = [], [], [], {}

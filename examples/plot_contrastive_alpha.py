@@ -19,8 +19,8 @@ target, background = images.target, images.backgrounds[0]
 dpca = DiscriminativePCA(1, shrinkage=None).fit(target, background=background)
 
 # %%
-# Along α contrastive PCA goes from PCA (α = 0) to discriminative PCA: at α = λ₁, the leading ratio, both have the same leading
-# direction (Theorem 2 of the paper). Between lie views of which one or the other may be the best.
+# Along α contrastive PCA goes from PCA (α = 0) to discriminative PCA: at α = λ₁, the leading ratio, both have the
+# same leading direction (Theorem 2 of the paper). Between lie views of which one or the other may be the best.
 
 alphas = np.append(np.geomspace(0.1, 0.99 * dpca.eigenvalues_[0], 24), dpca.eigenvalues_[0])
 path = alpha_path(target, background, alpha=alphas, n_components=1)
@@ -39,9 +39,9 @@ axes[0].legend(frameon=False)
 print(f"at α = λ₁ the angle is {angles[-1]:.1e} degrees")
 
 # %%
-# α has no natural value. ``ContrastivePCA()`` looks at 0 and 40 values, groups the views that look alike, and keeps one of each
-# group in ``candidates_``, to be looked at. To begin with it takes the one that holds the largest share of the
-# target's variance beyond the share it holds of the background's.
+# α has no natural value. ``ContrastivePCA()`` looks at 0 and 40 values, groups the views that look alike, and keeps
+# one of each group in ``candidates_``, to be looked at. To begin with it takes the one that holds the largest share
+# of the target's variance beyond the share it holds of the background's.
 
 cpca = ContrastivePCA(2).fit(target, background=background)
 fig, axes = plt.subplots(1, len(cpca.alphas_), figsize=(10, 3.2), layout="constrained")

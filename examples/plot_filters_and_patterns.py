@@ -2,9 +2,10 @@
 Filters extract, patterns show
 ==============================
 
-``components_`` are *filters*: weights that compute a score. ``patterns_`` are what that score looks like in the data. They are not
-the same, and to ask a filter what a component means is a common mistake. Here the answer is known: ten made-up genes, of
-which C, D, E and F rise and fall together in every sample, and C and D vary by something else in the target only.
+``components_`` are *filters*: weights that compute a score. ``patterns_`` are what that score looks like in the data.
+They are not the same, and to ask a filter what a component means is a common mistake. Here the answer is known: ten
+made-up genes, of which C, D, E and F rise and fall together in every sample, and C and D vary by something else in
+the target only.
 """
 
 import matplotlib.pyplot as plt
@@ -28,8 +29,8 @@ dpca = DiscriminativePCA(1).fit(target, background=background)
 pca = DiscriminativePCA(1).fit(target)
 
 # %%
-# The filter gives E and F large negative weights: C + D - E - F is free of what all four share. But E and F do not take part in
-# what stands out. The pattern says so. PCA shows what all four share.
+# The filter gives E and F large negative weights: C + D - E - F is free of what all four share. But E and F do not
+# take part in what stands out. The pattern says so. PCA shows what all four share.
 
 views = {
     "PCA: pattern": pca.patterns_[0],
@@ -45,8 +46,8 @@ for ax, (name, weights) in zip(axes.flat, views.items(), strict=True):
     ax.set(title=name, ylim=(-1.15, 1.15), yticks=[-1, 0, 1])
 
 # %%
-# ``inverse_transform`` therefore goes through the patterns: it gives the part of each row that the components carry, with all
-# that is shared left at its mean.
+# ``inverse_transform`` therefore goes through the patterns: it gives the part of each row that the components
+# carry, with all that is shared left at its mean.
 
 carried = dpca.inverse_transform(dpca.transform(target)) - dpca.mean_
 for gene, spread in zip(genes, carried.std(axis=0), strict=True):

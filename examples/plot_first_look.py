@@ -3,8 +3,8 @@ PCA sees the photographs, discriminative PCA the digits
 =======================================================
 
 Handwritten digits are laid over pieces of photographs. What varies most in such images is the photographs, so that is
-what PCA shows. Discriminative PCA is also given a *background*: other pieces of the same photographs, without any digit.
-It shows what varies in the target and *not* in the background.
+what PCA shows. Discriminative PCA is also given a *background*: other pieces of the same photographs, without any
+digit. It shows what varies in the target and *not* in the background.
 """
 
 import matplotlib.pyplot as plt
@@ -19,9 +19,9 @@ images = make_digits_over_photographs()
 print("target:", images.target.shape, " background:", images.backgrounds[0].shape)
 
 # %%
-# Without a background the class *is* PCA; with one, it is discriminative PCA. The labels (6 or 9) are never given to a
-# fit. They colour the points, and ``clustering_error`` compares them with what K-means finds in the two scores: 0.5
-# is as bad as guessing.
+# Without a background the class *is* PCA; with one, it is discriminative PCA. The labels (6 or 9) are never given
+# to a fit. They colour the points, and ``clustering_error`` compares them with what K-means finds in the two
+# scores: 0.5 is as bad as guessing.
 
 pca = DiscriminativePCA(2).fit(images.target)
 dpca = DiscriminativePCA(2).fit(images.target, background=images.backgrounds)
@@ -33,8 +33,8 @@ for ax, name, model in zip(axes, ["PCA", "discriminative PCA"], [pca, dpca], str
     plot_scores(scores, [f"digit {label}" for label in images.labels], ax=ax, title=f"{name}: error {error:.1%}")
 
 # %%
-# What is it that the first component sees? Its *pattern* is an image: what changes in the target where the score grows.
-# PCA has the brightness of the whole piece, discriminative PCA has the difference between a 6 and a 9.
+# What is it that the first component sees? Its *pattern* is an image: what changes in the target where the score
+# grows. PCA has the brightness of the whole piece, discriminative PCA has the difference between a 6 and a 9.
 
 fig, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")
 difference = images.target[images.labels == 6].mean(axis=0) - images.target[images.labels == 9].mean(axis=0)

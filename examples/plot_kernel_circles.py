@@ -2,9 +2,9 @@
 Groups that no straight line separates
 ======================================
 
-In two of four columns the target lies on a small circle and on a large one around it. Both groups have the same
-mean, so no linear view tells them apart. A kernel method can: the kernel of degree 2 sees the squared radius. But the
-other two columns hold a still larger circle, which kernel PCA sees first. The background has that one, too.
+In two of four columns the target lies on a small circle and on a large one around it. Both groups have the same mean,
+so no linear view tells them apart. A kernel method can: the kernel of degree 2 sees the squared radius. But the other
+two columns hold a still larger circle, which kernel PCA sees first. The background has that one, too.
 """
 
 import matplotlib.pyplot as plt
@@ -41,8 +41,8 @@ for ax, (name, scores) in zip(axes.flat, views.items(), strict=True):
     plot_scores(scores, names, ax=ax, title=f"{name}: error {clustering_error(scores, data.labels):.0%}")
 
 # %%
-# New rows are projected like those of the fit, and the size of the problem is the rank of the kernel, not the number of
-# rows: a polynomial of degree 2 in four columns has ten coordinates.
+# New rows are projected like those of the fit, and the size of the problem is the rank of the kernel, not the
+# number of rows: a polynomial of degree 2 in four columns has ten coordinates.
 
 kdpca = KernelDiscriminativePCA(2, **quadratic).fit(data.target, background=data.backgrounds)
 new = make_circles_one_background(random_state=1)

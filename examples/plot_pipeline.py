@@ -2,8 +2,8 @@
 Pipelines: scaling, logarithms and a grid of parameters
 =======================================================
 
-Counts of cells, say: a logarithm first, then a scale, then discriminative PCA. Every step must treat the backgrounds as it treats the
-target. ``standout.make_pipeline`` sees to that.
+Counts of cells, say: a logarithm first, then a scale, then discriminative PCA. Every step must treat the backgrounds
+as it treats the target. ``standout.make_pipeline`` sees to that.
 """
 
 import matplotlib.pyplot as plt
@@ -16,8 +16,8 @@ from standout.metrics import clustering_error
 from standout.plots import plot_scores
 
 # %%
-# Made-up counts of 60 genes in cells: some cells are larger (all counts grow), some genes are more active than others, and
-# stimulated cells come in two kinds that differ in eight genes.
+# Made-up counts of 60 genes in cells: some cells are larger (all counts grow), some genes are more active than
+# others, and stimulated cells come in two kinds that differ in eight genes.
 
 rng = np.random.default_rng(0)
 activity = rng.gamma(2.0, 20.0, size=60)
@@ -48,9 +48,10 @@ plot_scores(plain, names, ax=axes[0], title=f"PCA: error {clustering_error(plain
 plot_scores(scores, names, ax=axes[1], title=f"discriminative PCA: error {clustering_error(scores, kind):.0%}")
 
 # %%
-# Where one table holds all rows and a column says which is which, use the label form: the rows with ``target_label`` are the
-# target, and those of each other label are one background. It works wherever scikit-learn hands labels on, in a grid search for example.
-# ``score`` is the target's variance by that of the backgrounds along the components: higher is better, on rows held out.
+# Where one table holds all rows and a column says which is which, use the label form: the rows with
+# ``target_label`` are the target, and those of each other label are one background. It works wherever scikit-learn
+# hands labels on, in a grid search for example. ``score`` is the target's variance by that of the backgrounds along
+# the components: higher is better, on rows held out.
 
 X = np.vstack([stimulated, resting])
 y = np.repeat(["stimulated", "resting"], [400, 800])

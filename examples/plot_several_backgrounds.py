@@ -18,7 +18,8 @@ first, second = data.backgrounds
 print(data.description)
 
 # %%
-# A list of backgrounds is all it takes. ``clustering_error`` is the share of rows that K-means puts into the wrong group.
+# A list of backgrounds is all it takes. ``clustering_error`` is the share of rows that K-means puts into the wrong
+# group.
 
 choices = {
     "no background (PCA)": None,
@@ -36,8 +37,8 @@ for ax, (name, background) in zip(axes.flat, choices.items(), strict=True):
 # How much each background counts
 # -------------------------------
 #
-# By default all backgrounds count the same, however many rows they have. ``background_weights`` takes numbers, or a rule:
-# ``"worst-case"`` looks for the mixture against which the target stands out *least*, and so finds only what
+# By default all backgrounds count the same, however many rows they have. ``background_weights`` takes numbers, or a
+# rule: ``"worst-case"`` looks for the mixture against which the target stands out *least*, and so finds only what
 # stands out against every mixture. ``"best"`` takes the single background against which it stands out most.
 
 weights = {"equal": None, "worst-case": "worst-case", "best": "best"}

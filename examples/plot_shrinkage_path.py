@@ -2,9 +2,9 @@
 What shrinkage does, from the plain ratio to PCA
 ================================================
 
-The background's covariance is an estimate, and with few rows a bad one: in some directions the background seems not to vary at
-all, by chance. The plain ratio of variances finds just these. Shrinkage pulls the covariance towards a round cloud,
-``(1 - s) C + s (tr C / D) I``: at ``s = 0`` stands the paper's formula, at ``s = 1`` PCA.
+The background's covariance is an estimate, and with few rows a bad one: in some directions the background seems not
+to vary at all, by chance. The plain ratio of variances finds just these. Shrinkage pulls the covariance towards a
+round cloud, ``(1 - s) C + s (tr C / D) I``: at ``s = 0`` stands the paper's formula, at ``s = 1`` PCA.
 """
 
 import matplotlib.pyplot as plt
@@ -29,9 +29,9 @@ centred = target - target.mean(axis=0)
 errors = [clustering_error(centred @ components.T, images.labels) for components in path.components]
 
 # %%
-# Two rules choose a value without any label. ``"auto"`` (the default) is the Ledoit-Wolf estimate: as much as the number of
-# background rows calls for. ``"clusters"`` walks along the path and takes the view whose first score falls most
-# clearly into two groups: ``group_search_`` says how clearly each does.
+# Two rules choose a value without any label. ``"auto"`` (the default) is the Ledoit-Wolf estimate: as much as the
+# number of background rows calls for. ``"clusters"`` walks along the path and takes the view whose first score
+# falls most clearly into two groups: ``group_search_`` says how clearly each does.
 
 auto = DiscriminativePCA(2).fit(target, background=background)
 clusters = DiscriminativePCA(2, shrinkage="clusters").fit(target, background=background)

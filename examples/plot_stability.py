@@ -31,9 +31,9 @@ for name, found in {"40 + 40 rows": few, "400 + 400 rows": many}.items():
     print(f"{name}: components turn by {np.degrees(found.mean_angle).round()} degrees on average")
 
 # %%
-# Intervals of the pattern of component 1; A to D are in it, the others not. With few rows nothing is certain. With many, A to D stand
-# clear of zero. So does F, narrowly: of many columns outside the pattern, a 95 % interval misses about one in twenty.
-# Component 2 is no real one, and turns as far as it likes in both.
+# Intervals of the pattern of component 1; A to D are in it, the others not. With few rows nothing is certain. With
+# many, A to D stand clear of zero. So does F, narrowly: of many columns outside the pattern, a 95 % interval misses
+# about one in twenty. Component 2 is no real one, and turns as far as it likes in both.
 
 fig, axes = plt.subplots(1, 2, figsize=(10, 4.4), sharex=True, sharey=True, layout="constrained")
 for ax, (name, found) in zip(axes, {"40 + 40 rows": few, "400 + 400 rows": many}.items(), strict=True):
@@ -46,6 +46,8 @@ for ax, (name, found) in zip(axes, {"40 + 40 rows": few, "400 + 400 rows": many}
         ax.plot(ends, [row, row], color=colour, linewidth=3, solid_capstyle="butt")
         ax.plot(centre, row, "o", color=colour)
     ax.axvline(0.0, color="grey", linewidth=0.8)
-    ax.set(title=f"{name}: component 1 turns by {np.degrees(found.mean_angle[0]):.0f}°", xlabel="pattern, 95 % interval")
+    ax.set(
+        title=f"{name}: component 1 turns by {np.degrees(found.mean_angle[0]):.0f}°", xlabel="pattern, 95 % interval"
+    )
 axes[0].set_yticks(range(12), genes)
 axes[0].invert_yaxis()

@@ -2,8 +2,8 @@
 Target and background prepared differently
 ==========================================
 
-What stands out is what differs, and that includes how the data were treated. Two ways to go wrong: scaling each dataset
-by itself, which wipes out the signal, and a difference in the measurement, which makes one up.
+What stands out is what differs, and that includes how the data were treated. Two ways to go wrong: scaling each
+dataset by itself, which wipes out the signal, and a difference in the measurement, which makes one up.
 """
 
 import matplotlib.pyplot as plt
@@ -37,8 +37,9 @@ labels = np.where(groups > 0, "group 1", "group 2")
 # Scaling by itself, or together
 # ------------------------------
 #
-# ``StandardScaler`` on each dataset sets every variance to 1, in both: a column that varied more in the target no longer does.
-# ``standout.make_pipeline`` fits the scaler on the target, and applies the same numbers to the background.
+# ``StandardScaler`` on each dataset sets every variance to 1, in both: a column that varied more in the target no
+# longer does. ``standout.make_pipeline`` fits the scaler on the target, and applies the same numbers to the
+# background.
 
 apart = DiscriminativePCA(2).fit(
     StandardScaler().fit_transform(target), background=StandardScaler().fit_transform(background)
@@ -58,8 +59,9 @@ for ax, name, scores in [
 # A difference that is the instrument's
 # -------------------------------------
 #
-# Now there are no groups, but the target was measured on a day when column 13 was noisier. That stands out, rightly: it *is* what
-# differs. The pattern names the column, and that is the moment to ask whether it is biology or the instrument.
+# Now there are no groups, but the target was measured on a day when column 13 was noisier. That stands out,
+# rightly: it *is* what differs. The pattern names the column, and that is the moment to ask whether it is biology
+# or the instrument.
 
 noisier = measured(300)
 noisier[:, 13] += 3.0 * rng.normal(size=300)
@@ -69,4 +71,8 @@ pattern = model[-1].patterns_[0]
 fig, ax = plt.subplots(figsize=(8, 3), layout="constrained")
 ax.bar(np.arange(n_columns), pattern, color=np.where(np.arange(n_columns) == 13, "#D55E00", "#BBBBBB"))
 ax.axhline(0.0, color="grey", linewidth=0.8)
-ax.set(title=f"pattern of component 1, ratio {model[-1].eigenvalues_[0]:.1f}: one column", xlabel="column", xticks=[0, 5, 10, 13, 15])
+ax.set(
+    title=f"pattern of component 1, ratio {model[-1].eigenvalues_[0]:.1f}: one column",
+    xlabel="column",
+    xticks=[0, 5, 10, 13, 15],
+)

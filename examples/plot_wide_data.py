@@ -2,9 +2,9 @@
 As many columns as rows, and many more
 ======================================
 
-Gene expression, spectra, voxels: often there are as many columns as rows, or far more. Then the background's covariance
-is a poor estimate, or singular. The plain ratio of variances is at its worst where rows and columns are about equal in number;
-shrinkage, which is on by default, carries it through.
+Gene expression, spectra, voxels: often there are as many columns as rows, or far more. Then the background's
+covariance is a poor estimate, or singular. The plain ratio of variances is at its worst where rows and columns are
+about equal in number; shrinkage, which is on by default, carries it through.
 """
 
 import time
@@ -17,8 +17,9 @@ from standout import DiscriminativePCA
 from standout.datasets import make_factor_model
 
 # %%
-# 200 columns; ten directions are shared, one is the target's own. The number of background rows goes from 25 to 2,000. How well
-# does the score of *new* rows follow the factor that only the target has? (Means over three sets of data.)
+# 200 columns; ten directions are shared, one is the target's own. The number of background rows goes from 25 to
+# 2,000. How well does the score of *new* rows follow the factor that only the target has? (Means over three sets of
+# data.)
 
 fitted, new = slice(0, 200), slice(200, 600)
 rules = {"no shrinkage (the plain ratio)": None, 'shrinkage="auto" (the default)': "auto"}
@@ -43,13 +44,13 @@ ax.set_xticks([25, 60, 200, 600, 2000], ["25", "60", "200", "600", "2000"])
 ax.legend(frameon=False)
 
 # %%
-# Where the background has as many rows as columns, the plain ratio finds little, and shrinkage loses next to nothing. At the left end
-# neither is of use: 25 rows are too few to know ten shared directions by, and what the background does not know of
-# looks like the target's own.
+# Where the background has as many rows as columns, the plain ratio finds little, and shrinkage loses next to
+# nothing. At the left end neither is of use: 25 rows are too few to know ten shared directions by, and what the
+# background does not know of looks like the target's own.
 
 # %%
-# With far more columns than rows nothing of the size columns x columns is formed: the problem is solved in the span of the
-# rows. 20,000 columns take a moment.
+# With far more columns than rows nothing of the size columns x columns is formed: the problem is solved in the span
+# of the rows. 20,000 columns take a moment.
 
 wide = make_factor_model(150, 150, 20_000, shared_variance=4000.0, specific_variance=800.0)
 start = time.perf_counter()

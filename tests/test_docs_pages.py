@@ -1,0 +1,143 @@
+"""Tried as a new user would: code and commands on the README and the pages run as printed, and print what is shown."""
+
+import doctest
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+STANDOUT = Path(sys.executable).with_name("standout")
+# What a page shows may leave out lines with "..."; spaces at the end of lines do not count.
+AS_SHOWN = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+# A block of code, and the block of text that follows it, if it does so before any other block.
+BLOCK = re.compile(
+    r"^```(python|bash)\n(.*?)^```\n(?:(?:(?!^```).)*?^```text\n(.*?)^```)?", flags=re.MULTILINE | re.DOTALL
+)
+
+
+def blocks(page, kind):
+    """Give the blocks of one kind, each with the text that must be printed, or none."""
+    return [(code, shown) for found, code, shown in BLOCK.findall(page.read_text("utf-8")) if found == kind]
+
+
+def matches(shown, printed):
+    return doctest.OutputChecker().check_output("...\n" + shown + "...\n", "\n" + printed + "\n", AS_SHOWN)
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """A folder like that of a clone, as far as the pages name files of it, into which results can be written."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "data").symlink_to(ROOT / "docs" / "data")
+    return tmp_path
+
+
+SCRIPT = """
+import json, sys, io, contextlib
+codes, namespace = json.load(open("codes.json", encoding="utf-8")), {"__name__": "__main__"}
+printed = []
+for code in codes:
+    with contextlib.redirect_stdout(io.StringIO()) as words:
+        exec(code, namespace)
+    printed.append(words.getvalue())
+json.dump(printed, open("printed.json", "w", encoding="utf-8"))
+"""
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.stem)
+def test_the_python_of_a_page_runs_as_printed_and_prints_what_is_shown(page, clone):
+    for extra in re.findall(r"<!-- needs: (\w+) -->", page.read_text("utf-8")):
+        pytest.importorskip(extra, reason=f"the page needs {extra}, which is not installed")
+    import json
+
+    found = blocks(page, "python")
+    (clone / "codes.json").write_text(json.dumps([code for code, _ in found]), "utf-8")
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SCRIPT], cwd=clone, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    for (code, shown), printed in zip(found, json.loads((clone / "printed.json").read_text("utf-8")), strict=True):
+        assert not shown or matches(shown, printed), f"{code}\nprints\n{printed}\nbut the page shows\n{shown}"
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs" / "start.md"], ids=lambda page: page.stem)
+def test_the_commands_of_a_page_run_as_printed(page, clone):
+    environment = {**os.environ, "PATH": f"{STANDOUT.parent}{os.pathsep}{os.environ['PATH']}"}
+    ran = 0
+    for commands, shown in blocks(page, "bash"):
+        # Installing is for the reader: here it is installed already.
+        lines = [line for line in commands.splitlines() if not line.startswith("pip install")]
+        printed = ""
+        for line in lines:
+            result = subprocess.run(
+                ["bash", "-c", line], cwd=clone, env=environment, capture_output=True, text=True, check=False
+            )
+            assert result.returncode == 0, f"{line}\n{result.stderr}"
+            printed += result.stdout
+            ran += 1
+        assert not lines or not shown or matches(shown, printed), f"{commands}\nprints\n{printed}"
+    assert ran >= 3
+    assert (clone / "result" / "report.html").is_file()
+
+
+def test_extras_that_pages_install_exist():
+    extras = (ROOT / "pyproject.toml").read_text("utf-8")
+    for page in PAGES:
+        for names in re.findall(r"""pip install ["']?(?:standout|\.)\[([\w,]+)\]""", page.read_text("utf-8")):
+            for name in names.split(","):
+                assert re.search(rf"^{name} = \[", extras, flags=re.MULTILINE), (page.name, name)
+
+
+def test_goals_that_documents_name_are_in_the_makefile():
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
+        for goal in re.findall(r"(?:`|^)make (\w+)", page.read_text("utf-8"), flags=re.MULTILINE):
+            assert re.search(rf"^{goal}:", makefile, flags=re.MULTILINE), (page.name, goal)
+
+
+def test_the_tables_of_start_here_are_those_that_their_script_makes():
+    place = ROOT / "docs" / "data" / "make.py"
+    spec = importlib.util.spec_from_file_location("make_tables", place)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name, lines in module.make().items():
+        assert place.with_name(name).read_text("utf-8").splitlines() == lines
+
+
+def test_the_reference_lists_every_public_name():
+    import standout
+    from test_house import public_modules, public_things
+
+    listed = (ROOT / "docs" / "api" / "index.rst").read_text("utf-8")
+    section, names = "", set()
+    for line in listed.splitlines():
+        if line.startswith(".. currentmodule:: "):
+            section = line.removeprefix(".. currentmodule:: ")
+        elif re.fullmatch(r"   [\w.]+", line):
+            names.add(f"{section}.{line.strip()}")
+    again = {"standout.estimators", "standout.persistence"}  # their names are those of standout itself
+    for name in set(public_modules()) - again:
+        for public in public_things(importlib.import_module(name)):
+            assert f"{name}.{public}" in names, f"{name}.{public} is not in docs/api/index.rst"
+    assert standout.__version__
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
+def test_an_example_is_of_the_gallery_and_needs_no_download(example):
+    """That it runs and draws is seen by make docs, which runs all of them."""
+    text = example.read_text("utf-8")
+    assert example.name.startswith("plot_")
+    assert "plt.subplots" in text
+    assert not re.search(r"download=True|\bload_\w+\(|urllib|requests|https?://", text)
+    assert example.name.removesuffix(".py") in "".join(page.read_text("utf-8") for page in PAGES), "no page links to it"
+
+
+def test_there_are_at_least_eight_examples():
+    assert len(list((ROOT / "examples").glob("plot_*.py"))) >= 8
