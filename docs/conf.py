@@ -113,7 +113,7 @@ html_css_files = ["standout.css"]
 html_favicon = "_static/standout.svg"
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"index": [], "changelog": [], "contributing": []}
+html_sidebars = {"index": [], "start": [], "changelog": [], "contributing": []}
 html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"image_light": "_static/standout.svg", "image_dark": "_static/standout.svg", "text": "standout"},

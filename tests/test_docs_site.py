@@ -1,4 +1,4 @@
-"""The built pages: every link leads somewhere, nothing is asked of the network, and a browser has nothing to complain of.
+"""The built pages: every link leads somewhere, nothing is asked of the network, and a browser does not complain.
 
 `make docs` builds the pages and runs these tests on them; by themselves they look in the folder STANDOUT_SITE.
 """
@@ -83,9 +83,8 @@ def broken_links(site):
             if is_external(address) or urlsplit(address).scheme in ("mailto", "data", "javascript"):
                 continue
             path, anchor = target_of(page, address)
-            if not path.is_file():
-                broken.append((page.name, address))
-            elif anchor and path.suffix == ".html" and anchor not in parsed(path).anchors:
+            lacks_anchor = anchor and path.suffix == ".html" and path.is_file() and anchor not in parsed(path).anchors
+            if not path.is_file() or lacks_anchor:
                 broken.append((page.name, address))
     return broken
 
