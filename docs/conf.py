@@ -46,6 +46,7 @@ myst_all_links_external = False
 default_role = "py:obj"
 nitpicky = False
 add_function_parentheses = False
+toc_object_entries_show_parents = "hide"
 
 # The reference.
 autosummary_generate = True
@@ -89,7 +90,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"/plot_",
-    "within_subsection_order": "ExampleTitleSortKey",
+    "within_subsection_order": "gallery_order.AsTaught",
     "image_srcset": ["2x"],
     "capture_repr": (),
     "download_all_examples": False,
