@@ -15,8 +15,9 @@ demo: $(VENV)/installed-cli
 	$(BIN)/standout demo
 
 test: $(VENV)/installed-test
-	# Most matrices of the tests are small: threads would cost more than they give.
-	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest
+	# Most matrices of the tests are small: threads would cost more than they give. Tests run on all cores instead, in
+	# stretches of neighbours, so that what neighbours share is made about once.
+	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 lint: $(VENV)/installed-lint
 	$(BIN)/ruff check .
@@ -31,10 +32,11 @@ docs: $(VENV)/installed-docs
 	STANDOUT_SITE=docs/_build/html $(BIN)/python -m pytest -q tests/test_docs_site.py
 	@echo "Pages: docs/_build/html/index.html"
 
-bench: $(VENV)/installed-plots
+bench: $(VENV)/installed-cli
 	$(BIN)/python benchmarks/linear.py
 	$(BIN)/python benchmarks/kernel.py
 	$(BIN)/python benchmarks/selection.py
+	$(BIN)/python benchmarks/command_line.py
 
 # The real datasets: the folder in STANDOUT_DATA, or the one beside this repository.
 reproduce: $(VENV)/installed-plots,progress

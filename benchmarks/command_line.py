@@ -75,7 +75,7 @@ def requirements(rows: list[Row], cases: list[CommandCase]) -> list[Requirement]
         ratio = ours.median_seconds / bare.median_seconds
         found.append(Requirement(f"{case.shape} {OURS} / {BARE}", ratio, case.allowed_ratio, "x"))
         work = _without_start(ours) / _without_start(bare)
-        found.append(Requirement(f"{case.shape} the same without start and imports", work, case.allowed_ratio, "x"))
+        found.append(Requirement(f"{case.shape} the same without the start", work, case.allowed_ratio, "x"))
         found.append(Requirement(f"{case.shape} peak memory", ours.peak_megabytes, case.allowed_megabytes, "MB"))
     return found
 

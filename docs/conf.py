@@ -59,8 +59,7 @@ numpydoc_xref_param_type = False
 def _own_members() -> dict[str, dict[str, list[str]]]:
     """Name the methods and properties of each public class that are ours, and not inherited from scikit-learn."""
     members: dict[str, dict[str, list[str]]] = {}
-    rooms = ["contrast", "datasets", "demo", "features", "io", "metrics", "moments", "pencil", "persistence", "plots"]
-    for name in ["standout", *(f"standout.{room}" for room in [*rooms, "report", "selection"])]:
+    for name in ["standout", *(f"standout.{room}" for room in standout._ROOMS)]:
         module = importlib.import_module(name)
         for public in getattr(module, "__all__", []):
             thing = getattr(module, public)

@@ -20,7 +20,7 @@ from pyarrow import feather, parquet
 
 import standout
 from cli_runs import COLUMNS, STANDOUT, content, csv_text, run, two_datasets, write_pair
-from standout.cli import main
+from standout.cli import _options, main
 
 RESULT = {
     "figure.png",
@@ -341,12 +341,57 @@ def test_names_may_have_spaces_and_any_letters_and_start_at_home(here):
     assert "[red] daten/Ö :smile:/report.html" in said
     assert {path.name for path in (home / "[red] daten" / "Ö :smile:").iterdir()} == RESULT
     # A name of bytes that are no letters, and a terminal that knows ASCII only.
-    odd = os.fsdecode(b"t\xff.npy")
-    np.save(home / "[red] daten" / odd, two_datasets()[0])
+    odd, out = os.fsdecode(b"t\xff.csv"), os.fsdecode(b"\xe9")
+    (home / "[red] daten" / odd).write_bytes((home / "[red] daten" / "target.csv").read_bytes())
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
-    said = works("fit", odd, "-b", "background.csv", "-o", "out", cwd=home / "[red] daten", env=environment)
+    said = works("fit", odd, "-b", "background.csv", "-o", out, cwd=home / "[red] daten", env=environment)
     assert said.isascii()
-    assert summary(home / "[red] daten" / "out")["datasets"][0]["name"] == r"t\udcff"
+    assert summary(home / "[red] daten" / out)["datasets"][0]["name"] == r"t\udcff"
+
+
+def test_the_options_offer_what_the_readers_take():
+    assert _options.FORMATS == standout.io.FORMATS
+    assert _options.MISSING == standout.io.MISSING
+    assert _options.STANDARDS == standout.io.STANDARDS
+
+
+def test_notes_call_a_background_by_its_name(here, capsys):
+    target, background, _ = two_datasets()
+    rows = np.vstack([target, background])
+    rows[70, 1] = np.nan
+    (here / "all.csv").write_text(csv_text(rows, who=["ill"] * 60 + ["b"] * 30 + ["a 'c'"] * 30))
+    options = ["all.csv", "--group-column", "who", "--target", "ill", "-o", "out"]
+    works_here("fit", *options, "--missing", "drop-rows")
+    assert "! 1 row of background 'b' was dropped because a value was missing." in capsys.readouterr().out
+    assert main(["fit", *options, "--overwrite"]) == 2
+    assert "values are missing: 1 in background 'b';" in capsys.readouterr().err
+    (here / "all.csv").write_text(csv_text(rows[:61], who=["ill"] * 60 + ["b"]))
+    assert main(["fit", *options, "--overwrite"]) == 2
+    assert "background 'b' has 1 row, but the least is 2. Give more rows" in capsys.readouterr().err
+
+
+def test_labels_that_are_many_numbers_are_a_scale_and_empty_ones_are_missing(here, capsys):
+    target, _, groups = two_datasets()
+    write_pair(here)
+    ages = [f"{age:.1f}" for age in np.linspace(1, 9, 60)]
+    ages[3], groups[3] = "", ""
+    (here / "target.csv").write_text(csv_text(target, age_=ages, who=groups))
+    options = ["fit", "target.csv", "-b", "background.csv", "--overwrite", "-o", "out"]
+    works_here(*options, "--label-column", "age_", "--drop", "who")
+    assert '<span class="scale">' in (here / "out" / "report.html").read_text()
+    works_here(*options, "--label-column", "who", "--drop", "age_")
+    assert "<bdi>(no label)</bdi>" in (here / "out" / "report.html").read_text()
+
+
+def test_a_column_to_be_dropped_must_be_in_some_file(here, capsys):
+    write_pair(here)
+    target, _, groups = two_datasets()
+    (here / "target.csv").write_text(csv_text(target, who=groups, note=groups))
+    options = ["fit", "target.csv", "-b", "background.csv", "-o", "out", "--drop", "who"]
+    # Named twice, and absent from the second file.
+    works_here(*options, "--drop", "who", "--drop", "note", "--id-column", "who")
+    assert main([*options, "--drop", "note", "--drop", "iorn", "--overwrite"]) == 2
+    assert "drop names column 'iorn', but no column of 'target.csv' is called so" in capsys.readouterr().err
 
 
 def test_a_quiet_run_says_nothing(here):

@@ -22,6 +22,7 @@ from pyarrow import feather, parquet
 
 from cli_runs import COLUMNS, STANDOUT, content, csv_text, run, two_datasets, write_pair
 from standout.cli import main
+from standout.cli._display import Display
 from standout.cli._folder import folder_as_a_whole
 from standout.cli._signals import SIGNALS
 
@@ -459,6 +460,34 @@ def test_an_interruption_leaves_nothing_behind(number, code, slow_folder):
     assert process.returncode == code
     assert err == "standout: interrupted.\n"
     assert content(slow_folder) == before
+
+
+# Loaded one after the other, from a twentieth of a second after the start on, before there is a word on the screen.
+@pytest.mark.parametrize("module", ["click", "standout.cli._app", "numpy", "scipy.linalg", "sklearn.base"])
+def test_an_interruption_while_packages_are_loaded_is_told_in_one_line(module, folder):
+    before = content(folder)
+    command = [sys.executable, "-X", "importtime", STANDOUT, "fit", *PAIR, "-o", "out"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        next(line for line in process.stderr if line.rstrip().endswith(f" {module}"))
+        process.send_signal(signal.SIGINT)
+        said = [line for line in process.stderr if not line.startswith("import time:")]
+    assert said == ["standout: interrupted.\n"]
+    assert process.returncode == 130
+    assert content(folder) == before
+
+
+def test_an_interruption_that_got_lost_is_heeded_at_the_next_stage(monkeypatch):
+    class Careless:
+        def __del__(self):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+    display = Display(quiet=True)
+    with SIGNALS.as_interruptions(), display.working():
+        thing = Careless()
+        del thing
+        with pytest.raises(KeyboardInterrupt):
+            display.stage("the next one")
 
 
 def test_an_interruption_while_writing_leaves_nothing_behind(folder, result):

@@ -18,7 +18,18 @@ SOURCE = Path(standout.__file__).parent
 
 # Each room may import from those before it. `contrast` builds the record of `pencil`, so it stands after it although
 # it comes before it in the flow.
-ORDER = ["_arrays", "_validation", "moments", "features", "pencil", "contrast", "selection", "estimators", "report"]
+ORDER = [
+    "_arrays",
+    "_validation",
+    "sources",
+    "moments",
+    "features",
+    "pencil",
+    "contrast",
+    "selection",
+    "estimators",
+    "report",
+]
 
 
 def imported_rooms(path):
@@ -109,3 +120,37 @@ def test_importing_needs_the_core_dependencies_only():
     )
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert result.stdout.strip() == "light", result.stderr
+
+
+def modules_after(script):
+    """Run a script, and give what it has loaded."""
+    script = f"{script}; import sys; print(); print(*sys.modules)"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(result.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize(
+    "words", [["--version"], ["fit", "--help"], ["compare", "--help"], ["fit", "a.csv", "--colour"]]
+)
+def test_the_version_and_the_help_are_there_without_waiting_for_numbers(words):
+    loaded = modules_after(f"import standout; standout.__version__; from standout.cli import main; main({words})")
+    assert "standout.cli._app" in loaded
+    assert not loaded & {"numpy", "scipy", "sklearn", "pyarrow", "matplotlib", "bokeh"}
+
+
+def test_names_that_are_fetched_when_asked_for_are_the_public_ones():
+    assert {*standout._HOMES, "__version__"} == set(standout.__all__)
+    assert set(standout.__all__) <= set(dir(standout))
+    for name, home in standout._HOMES.items():
+        assert getattr(standout, name) is getattr(importlib.import_module(home), name)
+    with pytest.raises(AttributeError, match="module 'standout' has no attribute 'dpca'"):
+        standout.dpca  # noqa: B018
+
+
+def test_every_public_room_can_be_reached_from_the_package():
+    rooms = sorted({name.split(".")[1] for name in public_modules() if "." in name} - {"cli"})
+    assert sorted(standout._ROOMS) == rooms
+    assert set(rooms) <= set(dir(standout))
+    script = f"import standout; print(*(getattr(standout, room).__name__ for room in {rooms}))"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert result.stdout.split() == [f"standout.{room}" for room in rooms], result.stderr

@@ -321,6 +321,28 @@ def test_columns_that_are_dropped_may_be_anything(tmp_path):
     assert read_table(tmp_path / "a.csv", drop=["x", "when", "w*"]).values.tolist() == [[3.0]]
 
 
+OTHERS = {
+    "data.npy": lambda X, path: np.save(path, X),
+    "data.npz": lambda X, path: np.savez(path, X=X),
+    "data.mat": lambda X, path: scipy.io.savemat(path, {"X": X}),
+    "data.h5ad": save_h5ad,
+}
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names of files are always text there")
+@pytest.mark.parametrize("name", ["data.csv", "data.csv.gz", "data.parquet", "data.feather", "stream.arrow", *OTHERS])
+def test_the_name_of_a_file_need_not_be_text(tmp_path, values, name):
+    if name in OTHERS:
+        OTHERS[name](values, tmp_path / name)
+    else:
+        NAMED[name](frame(values).drop(columns=["name", "label"]), tmp_path / name)
+    odd = tmp_path / os.fsdecode(b"caf\xe9 " + name.encode())
+    (tmp_path / name).rename(odd)
+    read = read_table(odd)
+    np.testing.assert_array_equal(read.values, values)
+    assert read.source == str(odd)
+
+
 def test_the_format_can_be_said(tmp_path, values):
     np.save(tmp_path / "a.npy", values)
     (tmp_path / "a.npy").rename(tmp_path / "a.bin")

@@ -136,6 +136,14 @@ def test_rows_with_missing_values_are_dropped_and_counted(target, backgrounds):
     ]
 
 
+def test_notes_and_messages_call_backgrounds_by_their_names(target, backgrounds):
+    gaps = with_gaps(backgrounds[0], (3, 3))
+    prepared = prepare(target, [gaps], missing="drop-rows", background_names=["healthy"])
+    assert prepared.notes == ["1 row of background 'healthy' was dropped because a value was missing."]
+    with pytest.raises(ValueError, match="values are missing: 1 in background 'healthy'; .* of background 'healthy'"):
+        prepare(target, [gaps], background_names=["healthy"])
+
+
 def test_columns_with_missing_values_are_dropped_everywhere(target, backgrounds):
     gaps = [with_gaps(backgrounds[0], (3, 1)), backgrounds[1]]
     prepared = prepare(with_gaps(target, (2, 3)), gaps, missing="drop-columns", standardize="pooled")

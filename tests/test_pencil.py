@@ -238,7 +238,7 @@ def test_auto_solves_what_was_gathered_as_matrices_too(rng):
 
 
 def test_lobpcg_solves_a_huge_sparse_problem_without_forming_a_matrix(rng):
-    n, d = 3000, 30_000
+    n, d = 1000, 30_000
     shared = sparse.random(n, d, 0.001, random_state=0, format="csr", data_rvs=lambda k: rng.normal(size=k))
     background = sparse.random(n, d, 0.001, random_state=1, format="csr", data_rvs=lambda k: rng.normal(size=k))
     signal = sparse.csr_array((n, d)).tolil()

@@ -90,6 +90,7 @@ CASES = {
     "linear, sparse": lambda: fit(DiscriminativePCA(), SPARSE[:50], SPARSE[50:]),
     "linear, columns first": lambda: fit(DiscriminativePCA(), np.asfortranarray(TARGET), np.asfortranarray(BACKGROUND)),
     "linear, wide": lambda: fit(DiscriminativePCA(), TARGET.T, BACKGROUND.T[:, :60].repeat(2, axis=1)[:, :60]),
+    "linear, roots": lambda: fit(DiscriminativePCA(solver="root")),
     "linear, batches": lambda: fit(DiscriminativePCA(), iter([NAMED[:30], NAMED[30:]]), iter([NAMED + 1])),
     "linear, random state": lambda: fit(DiscriminativePCA(random_state=np.random.RandomState(5), solver="lobpcg")),
     "contrastive": lambda: fit(ContrastivePCA()),
@@ -165,7 +166,7 @@ FITTED = [name for name in CASES if not name.startswith("unfitted")]
 
 
 def there_and_back(model, folder):
-    standout.save(model, folder / "model.skops")
+    standout.save(model, folder / "model.skops", moments=True)
     return standout.load(folder / "model.skops")
 
 

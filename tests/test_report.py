@@ -1,10 +1,15 @@
 """The report before it is a page: what is examined, what is said of it, and how it is kept."""
 
+import io
 import json
+import re
+import shutil
 import subprocess
 import sys
 import tracemalloc
 import warnings
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -406,6 +411,140 @@ def test_a_report_that_is_not_there_or_damaged_is_told_of(pair, tmp_path):
     (tmp_path / "report.npz").write_bytes(b"PK\x03\x04")
     with pytest.raises(ValueError, match="cannot be used"):
         restore(tmp_path)
+
+
+DAMAGES = {
+    "a row less": lambda arrays: {"findings.datasets.0.scores": arrays["findings.datasets.0.scores"][1:]},
+    "a column less": lambda arrays: {"findings.components": arrays["findings.components"][:, 1:]},
+    "a component less": lambda arrays: {"findings.eigenvalues": arrays["findings.eigenvalues"][1:]},
+    "no number": lambda arrays: {"findings.bin_edges": arrays["findings.bin_edges"] * np.nan},
+    "words": lambda arrays: {"findings.weights": np.array(["heavy"])},
+    "one number": lambda arrays: {"findings.spreads": np.float64(1.0)},
+    "a bin more": lambda arrays: {"findings.datasets.1.counts": np.ones((2, 49), dtype=np.int64)},
+    "a row that is not there": lambda arrays: {"findings.datasets.0.rows": arrays["findings.datasets.0.rows"] + 1},
+    "an unknown label": lambda arrays: {"findings.datasets.0.groups": arrays["findings.datasets.0.groups"] + 2},
+    "a step less": lambda arrays: {"findings.path.values": arrays["findings.path.values"][1:]},
+    "points of the path": lambda arrays: {"findings.path.scores": arrays["findings.path.scores"][:, 1:]},
+    "p-values": lambda arrays: {"findings.test.p_values": arrays["findings.test.p_values"][1:]},
+    "labels": lambda arrays: {"findings.label_counts": arrays["findings.label_counts"][1:]},
+}
+FORGERIES = {
+    "no dataset": lambda findings: findings.update(datasets=[]),
+    "a number as text": lambda findings: findings.update(method=7),
+    "texts as a number": lambda findings: findings.update(features=7),
+    "one text as several": lambda findings: findings.update(warnings="careful"),
+    "texts that are none": lambda findings: findings.update(choices=[1, 2]),
+    "pairs": lambda findings: findings.update(asked={"method": 7}),
+    "an error in words": lambda findings: findings.update(clustering_error="none"),
+    "an array in words": lambda findings: findings.update(eigenvalues=[1.0, 2.0]),
+    "a step beyond": lambda findings: findings["path"].update(chosen=1000),
+    "a parameter": lambda findings: findings["path"].update(parameter="beta"),
+    "ids": lambda findings: findings["datasets"][0].update(ids=["a"]),
+    "a name": lambda findings: findings["datasets"][0].update(name=None),
+    "rows": lambda findings: findings["datasets"][0].update(n_rows=-1),
+    "a test": lambda findings: findings["test"].update(n_significant=99),
+    "another record": lambda findings: findings.update(path=findings["test"]),
+    "a number instead of a record": lambda findings: findings.update(test=3),
+}
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    target, background = rng.normal(size=(200, 6)) * [5, 1, 1, 1, 1, 3], rng.normal(size=(300, 6)) * [5, 1, 1, 1, 1, 1]
+    folder = tmp_path_factory.mktemp("stored")
+    model = fitted(DiscriminativePCA(2), target, background)
+    store(examine(model, target, background, ids=np.arange(200), labels=np.arange(200) % 2), folder)
+    return folder
+
+
+def refused(folder):
+    with pytest.raises(ValueError, match=r"cannot be used: .+\. Make it anew with standout\.report\.store\.$"):
+        restore(folder)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_numbers_that_do_not_fit_together_are_refused(damage, stored, tmp_path):
+    shutil.copytree(stored, tmp_path / "report")
+    numbers = tmp_path / "report" / "report.npz"
+    with np.load(numbers) as kept:
+        arrays = dict(kept)
+    np.savez(numbers, **{**arrays, **DAMAGES[damage](arrays)})
+    refused(tmp_path / "report")
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_words_that_do_not_fit_together_are_refused(forgery, stored, tmp_path):
+    shutil.copytree(stored, tmp_path / "report")
+    words = tmp_path / "report" / "report.json"
+    kept = json.loads(words.read_text())
+    FORGERIES[forgery](kept["findings"])
+    words.write_text(json.dumps(kept))
+    refused(tmp_path / "report")
+
+
+def test_what_breaks_its_reader_is_refused(stored, tmp_path):
+    shutil.copytree(stored, tmp_path / "report")
+    words, numbers = tmp_path / "report" / "report.json", tmp_path / "report" / "report.npz"
+    kept = words.read_text()
+    words.write_text("[" * 100_000)
+    refused(tmp_path / "report")
+    words.write_text(kept)
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (2**60,)})
+    with zipfile.ZipFile(numbers, "w") as archive:
+        archive.writestr("findings.weights.npy", header.getvalue())
+    refused(tmp_path / "report")
+
+
+def test_what_fails_leaves_nothing_behind_and_what_was_there_as_it_was(pair, tmp_path, monkeypatch):
+    target, background = pair
+    findings = examine(fitted(DiscriminativePCA(2), target, background), target, background, with_path=False)
+    store(findings, tmp_path)
+    draw(findings, tmp_path / "figure.png")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda _, path, **__: path.write_bytes(b"half") and full())
+    with pytest.raises(OSError, match="No space left"):
+        store(findings, tmp_path)
+    with pytest.raises(OSError, match="No space left"):
+        draw(findings, tmp_path / "figure.png")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_scores_that_are_known_give_the_same_report(pair):
+    target, background = pair
+    for model, backgrounds in every_method(target, background).values():
+        fitted(model, target, *backgrounds)
+        known = [model.transform(rows) for rows in (target, *backgrounds)]
+        ours, theirs = (examine(model, target, backgrounds or None, scores=scores) for scores in (known, None))
+        assert page(ours) == page(theirs)
+    with pytest.raises(ValueError, match="Give one for each dataset"):
+        examine(model, target, backgrounds, scores=known[:1])
+    with pytest.raises(ValueError, match="Give one for each row of each dataset"):
+        examine(model, target, backgrounds, scores=[known[0][1:], known[1]])
+
+
+def test_dependent_columns_leave_the_fitted_components_to_be_tested(pair):
+    target, background = (np.column_stack([rows, rows[:, :3].sum(axis=1)]) for rows in pair)
+    findings = examine(fitted(DiscriminativePCA(2, shrinkage=0.1), target, background), target, background)
+    assert findings.test is not None
+    with pytest.warns(UserWarning, match="singular"):
+        model = fitted(DiscriminativePCA(2, shrinkage=None), target, background)
+    findings = examine(model, target, background)
+    assert not any("n_components=" in sentence for sentence in findings.choices)
+
+
+def test_equal_shrinkages_are_said_once(pair):
+    target, background = pair
+    target[:100, 5] += 20
+    halves = [background[:100], background[100:]]
+    chosen = examine(fitted(DiscriminativePCA(2, shrinkage="clusters"), target, *halves), target, halves)
+    assert re.match(r"Shrinkage: [\d.]+, ", chosen.choices[0])
 
 
 def test_a_stored_report_holds_no_objects(pair, tmp_path):

@@ -14,7 +14,7 @@ from standout import (
     KernelContrastivePCA,
     KernelDiscriminativePCA,
 )
-from standout.report import examine, page
+from standout.report import examine, page, summary
 
 HOSTILE = [
     "<script>window.hacked=1</script>",
@@ -31,7 +31,9 @@ HOSTILE = [
     "long " * 60,
     "<style>*{display:none}</style>",
     "</style></title></pre></code>",
+    "turned \u202e around \u2069\u2067 and \u0000 \ud800 gone",
 ]
+TURNING = "\u202e\u2069\u2067\u0000\ud800"
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +96,7 @@ def test_a_page_of_5000_points_is_below_3_mb():
 def test_a_page_of_100000_points_is_no_larger_and_says_that_points_are_sampled():
     html = page(many(100_000))
     assert len(html.encode()) < 3_000_000
-    assert "5,000 of the 100,000 rows of target" in html
+    assert "5,000 of the 100,000 rows of <bdi>target</bdi>" in html
     assert "2,000 of the 100,000 rows of background" in html
 
 
@@ -150,6 +152,24 @@ def test_hostile_names_are_text_in_the_page():
     assert not {"img", "svg onload"} & set(tags.tags)
     assert not [name for name, _ in tags.attributes if name.startswith("on")]
     assert tags.tags.count("title") == tags.tags.count("style") == 1
+    assert not set(TURNING) & set(html)
+    html.encode()
+
+
+def test_a_name_cannot_turn_a_sentence_around():
+    rng = np.random.default_rng(0)
+    target, background = rng.normal(size=(100, 2)) * [1, 5], rng.normal(size=(100, 2))
+    model = DiscriminativePCA(1).fit(target, background=background)
+    name = "\u202ecniz \u2069\u2067"
+    findings = examine(model, target, background, features=["size", name], target_name=name, labels=[name, "b"] * 50)
+    html = page(findings)
+    assert not set(name.replace("cniz ", "")) & set(html)
+    shown = r"<bdi>\u202ecniz \u2069\u2067</bdi>"
+    assert f"Of all columns, {shown} follows it" in html
+    assert f"What stands out in {shown} against the background?</h1>" in html
+    assert f"the target, {shown} (100 rows)," in html
+    assert "\u2068" not in summary(findings)["title"] + summary(findings)["headline"] + summary(findings)["question"]
+    assert html.count("<bdi") == html.count("</bdi>") > 10
 
 
 def hostile_findings(n_rows=140):
@@ -445,6 +465,29 @@ def test_hostile_ids_are_shown_as_text_on_hover(visit):
     opened.page.mouse.move(*opened.place_of(row))
     opened.page.get_by_text(HOSTILE[1], exact=True).first.wait_for()
     assert opened.ask("typeof window.hacked") == "undefined"
+
+
+def test_a_name_written_from_the_right_leaves_the_sentence_in_order(visit):
+    rng = np.random.default_rng(0)
+    target, background = rng.normal(size=(100, 2)) * [1, 5], rng.normal(size=(100, 2))
+    model = DiscriminativePCA(1).fit(target, background=background)
+    opened = visit(examine(model, target, background, target_name="\u05d6\u05d4\u05d1 1\u202e"))
+    # Where on the screen the digits and the word after them are; without isolation, the digits would go to the left
+    # of the name.
+    name, digits, word = opened.ask(
+        """(() => {
+          const name = document.querySelector(".asked bdi"), after = name.nextSibling;
+          const left = (from, to) => {
+            const range = document.createRange();
+            range.setStart(after, from);
+            range.setEnd(after, to);
+            return range.getBoundingClientRect().left;
+          };
+          const at = after.data.indexOf("100");
+          return [name.getBoundingClientRect().left, left(at, at + 3), left(at + 4, at + 8)];
+        })()"""
+    )
+    assert name < digits < word
 
 
 def test_hostile_names_fit_a_phone(visit):

@@ -1,5 +1,6 @@
 """Choosing shrinkage, ε, weights and the number of components: paths, groups, and what estimators make of them."""
 
+import re
 import warnings
 
 import numpy as np
@@ -219,6 +220,25 @@ def test_digits_over_frogs_come_apart_without_a_label(digits, intensity, limit, 
     assert clustering_error(fitted.transform(data.target), data.labels) <= limit
     pca = DiscriminativePCA(2).fit(data.target)
     assert clustering_error(pca.transform(data.target), data.labels) > 0.4
+
+
+@pytest.mark.parametrize("n_rows", [12, 40, 100, 400])
+def test_what_is_said_of_groups_agrees_with_the_choice(n_rows, rng):
+    # From no groups to clear ones: the share is beyond what it is said to take exactly where a view is chosen.
+    chosen = set()
+    for distance in np.linspace(0.0, 5.0, 26):
+        scores = rng.normal(size=(n_rows, 4)) + distance * (np.arange(n_rows) % 2)[:, np.newaxis]
+        found = search_groups(np.arange(4.0), scores)
+        shares = re.findall(
+            r"explains ([\d.]+) of .* standard error of ([\d.]+)\. .* takes ([\d.]+) to be", found.verdict
+        )
+        share, error, needed = map(float, shares[0])
+        best = int(np.argmax(found.split_shares))
+        assert error == pytest.approx(found.standard_errors[best], abs=6e-4)
+        if abs(share - needed) > 2e-3:
+            assert (found.chosen is not None) == (share > needed)
+        chosen.add(found.chosen is not None)
+    assert chosen == {True, False}
 
 
 def test_without_groups_a_warning_says_so_and_auto_is_used(pair):

@@ -13,6 +13,7 @@ ORDER = [
     "plot_how_many_components.py",
     "plot_stability.py",
     "plot_wide_data.py",
+    "plot_sites.py",
     "plot_contaminated_background.py",
     "plot_unequal_preprocessing.py",
     "plot_ratio_or_variance.py",

@@ -13,6 +13,7 @@ from standout.datasets import ImageContrast, make_digits_over_photographs
 from standout.estimators import DiscriminativePCA
 from standout.metrics import clustering_error
 from standout.plots import plot_scores
+from standout.report._writing import written_aside
 
 __all__ = ["draw_digits"]
 
@@ -47,14 +48,8 @@ def draw_digits(path: str | os.PathLike[str], images: ImageContrast | None = Non
         "discriminative PCA": DiscriminativePCA(2).fit(images.target, background=images.backgrounds),
     }
     figure = _drawn(images, {name: model.transform(images.target) for name, model in views.items()})
-    output = Path(path)
-    # To another name first, so that a picture is never there in part.
-    temporary = output.with_name(f".{output.name}.part")
-    try:
-        figure.savefig(temporary, format="png", dpi=130)
-        temporary.replace(output)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with written_aside(Path(path)) as draft:
+        figure.savefig(draft, format="png", dpi=130)
 
 
 def _drawn(images: ImageContrast, scores: dict[str, Any]) -> Any:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg, optimize
-from sklearn.cluster import KMeans
 
 from standout._arrays import Float, dense, double
 from standout._validation import (
@@ -59,6 +58,9 @@ def clustering_error(scores: Any, labels: Any, *, random_state: int | None = 0) 
     groups = check_groups(labels, rows.shape[0])
     n_groups = int(groups.max()) + 1
     check_several_groups(n_groups)
+    # Loaded here: it takes a while, and what else is in this module does without.
+    from sklearn.cluster import KMeans
+
     clusters = KMeans(n_clusters=n_groups, n_init=10, random_state=random_state).fit_predict(rows)
     agreement = np.zeros((n_groups, n_groups), dtype=np.intp)
     np.add.at(agreement, (clusters, groups), 1)

@@ -12,6 +12,7 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
@@ -63,6 +64,7 @@ MODELS = (DiscriminativePCA, ContrastivePCA, KernelDiscriminativePCA, KernelCont
 # trusts by itself. None of these does anything when it is made: add nothing that does, or that calls what it is given.
 TRUSTED_TYPES = (
     "standout.estimators._contrastive.ContrastivePCA",
+    "standout.estimators._coordinates.CoordinateSums",
     "standout.estimators._discriminative.DiscriminativePCA",
     "standout.estimators._kernel_contrastive.KernelContrastivePCA",
     "standout.estimators._kernel_discriminative.KernelDiscriminativePCA",
@@ -74,6 +76,9 @@ TRUSTED_TYPES = (
     "standout.features._maps.IdentityMap",
     "standout.features._maps.KernelRowMap",
     "standout.features._maps.LandmarkMap",
+    "standout.moments._base.NormSums",
+    "standout.moments._root.RootMoments",
+    "standout.moments._scatter.ScatterMoments",
     "standout.selection._groups.GroupSearch",
     "standout.selection._verdict.ComponentTest",
     # Imputers and discretisers keep the type of their data; landmarks can be sparse.
@@ -114,10 +119,10 @@ _SCHEMA = "schema.json"
 _VERSIONS = "standout.json"
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> None:
+def save(model: Any, path: str | os.PathLike[str], *, moments: bool = False) -> None:
     """How do I keep a model in a file?
 
-    Everything is kept: parameters, what was fitted, names of features and `set_output`. The file is complete under its
+    Parameters, what was fitted, names of features and `set_output` are kept. The file is complete under its
     name, or is not there (an older one then stays as it is).
 
     Parameters
@@ -128,6 +133,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         (`kernel` a callable), objects of other types, and pipelines with `memory`.
     path : str or path-like
         The file. By custom its name ends with ``.skops``, but any will do. A file that is there is replaced.
+    moments : bool, default=False
+        Keep the moments as well: counts, means and sums of products of the columns, of the target and of every
+        background. With them, a model that is loaded can go on with ``partial_fit`` and ``merge``; without them the
+        file is small, and tells no more of the data than the components do.
 
     See Also
     --------
@@ -157,6 +166,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     place = as_model_path(path)
     check_model_place(place)
     check_model(model, MODELS)
+    if not moments:
+        model = _without_moments(model)
     check_no_functions(_functions(model))
     check_no_memory(_memories(model), "the model cannot be saved")
     content = _packed(model)
@@ -242,6 +253,18 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 # --- writing --------------------------------------------------------------------------------------------------------
+
+
+def _without_moments(model: Any) -> Any:
+    """Give a copy of a model, or of a pipeline with one, that has not kept its moments."""
+    if isinstance(model, BackgroundPipeline):
+        steps = [(name, _without_moments(step)) for name, step in model.steps]
+        model = copy(model)
+        model.steps = steps
+    elif isinstance(model, MODELS):
+        model = copy(model)
+        model.__dict__.pop("_sums", None)
+    return model
 
 
 def _packed(model: Any) -> BytesIO:

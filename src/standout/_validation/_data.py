@@ -4,64 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
 from standout._arrays import Float, Rows, is_sparse
+from standout._validation._sources import Source
 from standout._validation._words import listed
-
-
-class Batches:
-    """One dataset that arrives as an iterator of batches, each checked as it passes.
-
-    Attributes
-    ----------
-    name : str
-        What messages call the dataset.
-    columns : list of str or None
-        Column names of the first batch, once it has been read.
-    width : int or None
-        Number of columns that every batch must have; that of the first batch, unless it is set before.
-    """
-
-    def __init__(self, batches: Iterator[Any], name: str, min_rows: int) -> None:
-        self._batches = batches
-        self._min_rows = min_rows
-        self.name = name
-        self.columns: list[str] | None = None
-        self.width: int | None = None
-
-    def __iter__(self) -> Iterator[Rows]:
-        reference = "the target" if self.width is not None else "the first batch"
-        n_rows = 0
-        for number, batch in enumerate(self._batches, start=1):
-            name = f"batch {number} of {self.name}"
-            rows = as_rows(batch, name, min_rows=0, finite=True)
-            columns = column_names(batch)
-            if number == 1:
-                self.columns = columns
-            if self.width is None:
-                self.width = rows.shape[1]
-            check_same_columns(rows.shape[1], columns, name, self.width, self.columns, reference)
-            n_rows += rows.shape[0]
-            yield rows
-        if n_rows < self._min_rows:
-            raise ValueError(
-                f"{self.name} gave {n_rows} sample(s) in batches, but the least is {self._min_rows}. "
-                "An iterator can be read only once: pass a fresh one."
-            )
-
-
-def open_dataset(data: Any, name: str, *, min_rows: int = 2) -> Rows | Batches:
-    """Check one dataset: an array, a frame or a sparse matrix as rows, an iterator as batches."""
-    if isinstance(data, Batches):
-        return data
-    if isinstance(data, Iterator):
-        return Batches(data, name, min_rows)
-    return as_rows(data, name, min_rows=min_rows)
 
 
 def as_rows(data: Any, name: str, *, min_rows: int = 2, finite: bool = False) -> Rows:
@@ -102,16 +53,45 @@ def as_rows(data: Any, name: str, *, min_rows: int = 2, finite: bool = False) ->
         )
     if rows.dtype.kind == "f" and rows.dtype.itemsize not in (4, 8):
         rows = rows.astype(np.float64)
-    if finite and not all_finite(rows):
-        reject_non_finite(rows, name)
+    if finite:
+        require_finite_rows(rows, name)
     return rows
+
+
+def reject_too_few(name: str, n_rows: int, least: int) -> NoReturn:
+    """Refuse a dataset that had too few rows when all of it had been read."""
+    raise ValueError(f"too few rows in {name}: {n_rows} sample(s), but the least is {least}. Give more rows.")
+
+
+def check_dask_array(data: Any, name: str) -> None:
+    """Refuse a Dask array that is no table of real numbers."""
+    if data.ndim != 2:
+        raise ValueError(f"{name} is a Dask array of {data.ndim} dimension(s), but a table has 2. Reshape it.")
+    if data.dtype.kind not in "biuf":
+        raise TypeError(f"{name} is a Dask array of {data.dtype}, but real numbers are needed. Convert it.")
 
 
 def require_finite(datasets: Sequence[Any]) -> None:
     """Refuse NaN and infinity in datasets that are there as arrays; batches are checked as they pass."""
     for number, dataset in enumerate(datasets):
-        if not isinstance(dataset, Batches) and not all_finite(dataset):
-            reject_non_finite(dataset, f"background {number}" if number else "the target")
+        if not isinstance(dataset, Source):
+            require_finite_rows(dataset, f"background {number}" if number else "the target")
+
+
+def as_rows_at_hand(dataset: Any, method: str) -> Rows:
+    """Refuse a dataset that is read in parts where its rows are told apart by labels."""
+    if isinstance(dataset, Source):
+        raise TypeError(
+            f"{method} tells rows apart by their labels, but {dataset.name} is read in parts. Give the target and the "
+            "backgrounds as datasets of their own, with target_label=None."
+        )
+    return dataset
+
+
+def require_finite_rows(rows: Rows, name: str) -> None:
+    """Refuse NaN and infinity."""
+    if not all_finite(rows):
+        reject_non_finite(rows, name)
 
 
 def check_squares(variance: float, name: str) -> None:
@@ -155,8 +135,9 @@ def check_same_columns(
 ) -> None:
     """Check that a dataset has as many columns as the reference, and the same ones in the same order."""
     if columns is not None and names is not None and columns != names:
-        missing = [column for column in names if column not in set(columns)]
-        extra = [column for column in columns if column not in set(names)]
+        found, needed = set(columns), set(names)
+        missing = [column for column in names if column not in found]
+        extra = [column for column in columns if column not in needed]
         counts = f"{name} has {width} features, but {reference} has {expected}" if width != expected else ""
         parts = [
             *([counts] if counts else []),
@@ -172,9 +153,7 @@ def check_same_columns(
 
 def check_columns_of_batches(datasets: Sequence[Any], columns: Sequence[list[str] | None]) -> None:
     """Compare the column names of all datasets, now that batches have been read and theirs are known."""
-    names = [
-        data.columns if isinstance(data, Batches) else given for data, given in zip(datasets, columns, strict=True)
-    ]
+    names = [data.columns if isinstance(data, Source) else given for data, given in zip(datasets, columns, strict=True)]
     known = [(number, found) for number, found in enumerate(names) if found is not None]
     for number, found in known[1:]:
         first, reference = known[0]
@@ -205,7 +184,7 @@ def as_backgrounds(background: Any, target: Any) -> list[Any]:
 
 def reject_batches(datasets: Sequence[Any], approximation: Any) -> None:
     """Refuse iterators where the coordinates are chosen from the rows."""
-    if any(isinstance(dataset, Batches) for dataset in datasets):
+    if any(isinstance(dataset, Source) and not dataset.again for dataset in datasets):
         raise TypeError(
             f"approximation={approximation!r} chooses its coordinates from the rows, but an iterator of batches can be "
             "read only once. Use approximation='fourier', or an array of landmarks."

@@ -99,10 +99,11 @@ def check_header(header: Sequence[str], columns: Sequence[str], file: str, remed
     if len(set(header)) < len(header):
         twice = [name for name in dict.fromkeys(header) if header.count(name) > 1]
         reject_damaged(file, f"it has {listed('column', twice)} more than once", remedy)
-    missing = [name for name in columns if name not in set(header)]
+    found, expected = set(header), set(columns)
+    missing = [name for name in columns if name not in found]
     if missing:
         reject_damaged(file, f"it lacks {listed('column', missing)} of {len(columns)}", remedy)
-    extra = [name for name in header if name not in set(columns)]
+    extra = [name for name in header if name not in expected]
     if extra:
         reject_damaged(file, f"it has {listed('column', extra)} beside the {len(columns)} expected", remedy)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
@@ -194,3 +194,9 @@ def check_kernel_list(kernels: Any) -> None:
             raise TypeError(f"kernel {kernel!r} is not a pair of a name and a dict of parameters. Give such a pair.")
         if name == "precomputed":
             raise ValueError("a precomputed kernel cannot be one of several. Add the matrices up yourself.")
+
+
+def reject_kernel_of_data(kernel: Any, error: Exception) -> NoReturn:
+    """Say that a kernel is not made for such data, such as one of counts for negative numbers."""
+    reason = " ".join(str(error).split()).rstrip(".")
+    raise ValueError(f"the kernel {kernel!r} cannot be taken of these data: {reason}. Use another kernel.") from None

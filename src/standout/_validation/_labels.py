@@ -11,7 +11,7 @@ from standout._arrays import Float
 from standout._validation._words import listed
 
 
-def check_label_form(y: Any, n_rows: int, target_label: Any, background: Any) -> tuple[Any, Any]:
+def check_batch_labels(y: Any, n_rows: int, target_label: Any, background: Any) -> tuple[Any, Any]:
     """Check the labels that tell target from background; give them, and those of the backgrounds, sorted."""
     if background is not None:
         raise ValueError(
@@ -25,6 +25,12 @@ def check_label_form(y: Any, n_rows: int, target_label: Any, background: Any) ->
             "fit needs one label per row."
         )
     labels = _as_labels(y, n_rows, "y")
+    return labels, [label for label in np.unique(labels).tolist() if label != target_label]
+
+
+def check_label_form(y: Any, n_rows: int, target_label: Any, background: Any) -> tuple[Any, Any]:
+    """Check labels as `check_batch_labels` does; the target's label and another one must be among them."""
+    labels, others = check_batch_labels(y, n_rows, target_label, background)
     known = np.unique(labels).tolist()
     advice = "In cross-validation, use stratified folds."
     if np.ndim(target_label) != 0 or target_label not in known:
@@ -32,7 +38,6 @@ def check_label_form(y: Any, n_rows: int, target_label: Any, background: Any) ->
             f"no row has the label target_label={target_label!r}; y has {listed('label', known)}. "
             f"Choose one of these. {advice}"
         )
-    others = [label for label in known if label != target_label]
     if not others:
         raise ValueError(
             f"every row has the label {target_label!r}. Rows with another label are the background. {advice}"

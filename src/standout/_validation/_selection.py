@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from standout._arrays import Float
-from standout._validation._data import Batches
 from standout._validation._parameters import check_n_components
+from standout._validation._sources import Source
 from standout._validation._words import is_number
 
 WEIGHT_RULES = ("worst-case", "best", "spectral")
@@ -71,12 +71,12 @@ def require_rows(datasets: Sequence[Any], what: str) -> None:
     """Refuse datasets, the target first, whose rows cannot be read again, or are not there."""
     for number, dataset in enumerate(datasets):
         name = f"background {number}" if number else "the target"
-        if isinstance(dataset, Batches | Iterator):
+        if isinstance(dataset, Iterator) or (isinstance(dataset, Source) and not dataset.again):
             raise TypeError(
                 f"{name} is an iterator of batches, which can be read only once, but {what} reads its rows again. "
                 "Give an array (a memory-mapped one is not loaded as a whole), a frame or a sparse matrix."
             )
-        if not (hasattr(dataset, "shape") or hasattr(dataset, "__array__") or isinstance(dataset, Sequence)):
+        if not (isinstance(dataset, Source | Sequence) or hasattr(dataset, "shape") or hasattr(dataset, "__array__")):
             raise TypeError(f"{name} is given as {type(dataset).__name__}, but {what} needs its rows. Give the rows.")
 
 

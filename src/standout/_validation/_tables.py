@@ -22,6 +22,22 @@ _COLUMN_ADVICE = (
 )
 
 
+class UnknownColumnsError(ValueError):
+    """A file lacks columns that were asked for by name.
+
+    Attributes
+    ----------
+    option : str
+        What they were asked for as: "id_column", "drop", ...
+    names : list of str
+    """
+
+    def __init__(self, message: str, option: str, names: Sequence[str]) -> None:
+        super().__init__(message)
+        self.option = option
+        self.names = list(names)
+
+
 def short(text: Any, most: int = _LONGEST) -> str:
     """Shorten a name that may be of any length, for a message."""
     words = str(text)
@@ -146,7 +162,8 @@ def check_role(name: Any, role: str, known: Sequence[str], path: Any) -> None:
         close = get_close_matches(name, known, n=1)
         meant = f"Is {short(close[0])!r} meant?" if close else "Choose among these."
         has = in_short(known) if known else "no columns"
-        raise ValueError(f"{role}={short(name)!r} is not in {shown(path)}, which has {has}. {meant}")
+        message = f"{role}={short(name)!r} is not in {shown(path)}, which has {has}. {meant}"
+        raise UnknownColumnsError(message, role, [name])
     check_unique_columns([other for other in known if other == name], path)
 
 
@@ -163,10 +180,11 @@ def check_patterns_found(unknown: Sequence[str], option: str, known: Sequence[st
     """Refuse names and patterns that no column has."""
     if unknown:
         has = in_short(known) if known else "no columns"
-        raise ValueError(
+        message = (
             f"{option} names {in_short(unknown)}, but no column of {shown(path)} is called so: it has {has}. "
             "Check the spelling; * and ? stand for anything."
         )
+        raise UnknownColumnsError(message, option, unknown)
 
 
 def check_not_selected(names: Sequence[str], roles: Mapping[str, str]) -> None:

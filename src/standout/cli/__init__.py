@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 
+# Little is loaded up to here, and the rest within main: before it has begun, a Ctrl-C ends in a traceback of Python's.
 from standout.cli._signals import SIGNALS
 from standout.cli._streams import hang_up, say_failure, take_any_character
 from standout.cli._text import flat

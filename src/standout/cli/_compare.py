@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from standout.cli._closing import leading_columns, ratio, warn
-from standout.cli._data import read_datasets
 from standout.cli._display import Display
-from standout.cli._fitting import fit_and_examine
 from standout.cli._folder import check_output_file, write_text
 from standout.cli._methods import check_heeded, make_estimator, uses_background
 from standout.cli._options import (
@@ -23,7 +20,9 @@ from standout.cli._options import (
     parameter_options,
     quiet_option,
 )
-from standout.report import Findings, compare, summary
+
+if TYPE_CHECKING:
+    from standout.report import Findings
 
 
 @click.command("compare", cls=SectionedCommand)
@@ -48,6 +47,11 @@ def command(context: click.Context, /, **options: Any) -> None:
     """
     methods = _methods(options["methods"])
     check_heeded(context, methods)
+    # Loaded once it is clear what to do, as in standout fit.
+    from standout.cli._data import read_datasets
+    from standout.cli._fitting import fit_and_examine
+    from standout.report import compare
+
     display = Display(quiet=options["quiet"])
     inputs = [options["data"], *options["backgrounds"]]
     final = check_output_file(options["output"], options["overwrite"], inputs)
@@ -56,7 +60,7 @@ def command(context: click.Context, /, **options: Any) -> None:
     with display.working():
         datasets = read_datasets(options, display.stage, need_background=any(map(uses_background, methods)))
         views = [
-            fit_and_examine(model, datasets, each, display, with_path=False)
+            fit_and_examine(model, datasets, each, display, with_path=False)[0]
             for model, each in zip(models, asked, strict=True)
         ]
         display.stage("writing the page")
@@ -74,6 +78,9 @@ def _methods(words: str) -> list[str]:
 
 
 def _close(views: list[Findings], display: Display) -> None:
+    from standout.cli._closing import leading_columns, ratio, warn
+    from standout.report import summary
+
     rows = []
     for findings in views:
         first = summary(findings)["components"][0]

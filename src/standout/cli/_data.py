@@ -40,6 +40,11 @@ class Datasets:
         """The target, then the backgrounds."""
         return [self.prepared.target, *self.prepared.backgrounds]
 
+    def without_values(self) -> Datasets:
+        """Give the same without the numbers, so that their memory is free: names of rows and columns stay."""
+        target, *backgrounds = (replace(table, values=np.empty((table.values.shape[0], 0))) for table in self.tables)
+        return replace(self, prepared=replace(self.prepared, target=target, backgrounds=backgrounds))
+
 
 def read_datasets(options: dict[str, Any], stage: Callable[[str], None], *, need_background: bool) -> Datasets:
     """Read the target and its backgrounds from several files, or from one with groups, and prepare them."""
@@ -57,7 +62,9 @@ def read_datasets(options: dict[str, Any], stage: Callable[[str], None], *, need
         standardize=options["standardize"],
         missing=options["missing"],
         copy=False,
+        background_names=names[1:],
     )
+    _check_rows(prepared.backgrounds, names[1:])
     return Datasets(prepared, list(map(printable, names)), {what: printable(file) for what, file in files.items()})
 
 
@@ -107,6 +114,16 @@ def _check_form(options: dict[str, Any], by_group: bool, need_background: bool) 
             "there is nothing to compare with. Give --background FILE, or --group-column with --target, or "
             "--method pca."
         )
+
+
+def _check_rows(backgrounds: list[Table], names: list[str]) -> None:
+    """Refuse a background that is too small by its name; to the estimators it would be a number."""
+    for table, name in zip(backgrounds, names, strict=True):
+        n_rows = table.values.shape[0]
+        if n_rows < 2:
+            raise click.UsageError(
+                f"background {name!r} has {n_rows} row, but the least is 2. Give more rows, or leave it out."
+            )
 
 
 def _check_different(paths: list[str]) -> None:

@@ -42,9 +42,9 @@ def command(**options: Any) -> None:
         display.stage("laying digits over photographs")
         images = make_digits_over_photographs()
         datasets = _as_datasets(images)
-        findings = fit_and_examine(model, datasets, asked, display)
+        findings, scores = fit_and_examine(model, datasets, asked, display)
         with folder_as_a_whole(final) as draft:
-            write_result(draft, model, datasets, findings, asked, display)
+            write_result(draft, model, datasets, scores, findings, asked, display)
             draw_digits(draft / "digits.png", images)
     _tell(findings, display)
     display.say(f"Picture: {final / 'digits.png'}")

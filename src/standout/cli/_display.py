@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from standout.cli._signals import SIGNALS
 from standout.cli._streams import hang_up, is_terminal
 from standout.cli._text import printable
 
@@ -45,6 +46,7 @@ class Display:
 
     def stage(self, words: str) -> None:
         """Begin the next stage."""
+        SIGNALS.check()
         self.done()
         self._stage = (words, time.perf_counter())
         if self._progress is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from standout._validation import short
+from standout._validation import UnknownColumnsError
 from standout.io import Table, read_table
 
 # What a background need not have, although the target has it.
@@ -19,7 +19,7 @@ def read_files(paths: Sequence[str], reading: dict[str, Any], stage: Callable[[s
     every file, but in one.
     """
     tables: list[Table] = []
-    refusals: dict[str, list[ValueError]] = {pattern: [] for pattern in reading["drop"]}
+    refusals: dict[str, list[UnknownColumnsError]] = {pattern: [] for pattern in reading["drop"]}
     for path in paths:
         stage(f"reading {path}")
         tables.append(_read(path, dict(reading), ROLES if tables else (), refusals))
@@ -29,19 +29,19 @@ def read_files(paths: Sequence[str], reading: dict[str, Any], stage: Callable[[s
     return tables
 
 
-def _read(path: str, reading: dict[str, Any], optional: Sequence[str], refusals: dict[str, list[ValueError]]) -> Table:
+def _read(
+    path: str, reading: dict[str, Any], optional: Sequence[str], refusals: dict[str, list[UnknownColumnsError]]
+) -> Table:
     """Read one file, again if need be: what it lacks is known once its reader has refused it, after the first line."""
     while True:
         try:
             return read_table(path, **reading)
-        except ValueError as error:
-            words = str(error)
-            absent = [name for name in optional if reading[name] is not None and words.startswith(f"{name}=")]
-            named = words.partition(", but no column")[0] if words.startswith("drop names") else ""
-            unknown = [pattern for pattern in reading["drop"] if repr(short(pattern)) in named]
-            if not absent and not unknown:
+        except UnknownColumnsError as error:
+            if error.option in optional:
+                reading[error.option] = None
+            elif error.option == "drop":
+                for pattern in dict.fromkeys(error.names):
+                    refusals[pattern].append(error)
+                reading["drop"] = [pattern for pattern in reading["drop"] if pattern not in error.names]
+            else:
                 raise
-            for pattern in unknown:
-                refusals[pattern].append(error)
-            reading |= dict.fromkeys(absent)
-            reading["drop"] = [pattern for pattern in reading["drop"] if pattern not in unknown]

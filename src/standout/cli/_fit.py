@@ -6,10 +6,7 @@ from typing import Any
 
 import click
 
-from standout.cli._closing import close
-from standout.cli._data import read_datasets
 from standout.cli._display import Display
-from standout.cli._fitting import fit_and_examine
 from standout.cli._folder import check_output_folder, folder_as_a_whole
 from standout.cli._methods import check_heeded, make_estimator, uses_background
 from standout.cli._options import (
@@ -21,7 +18,6 @@ from standout.cli._options import (
     parameter_options,
     quiet_option,
 )
-from standout.cli._result import require_packages, write_result
 
 
 @click.command("fit", cls=SectionedCommand)
@@ -41,15 +37,23 @@ def command(context: click.Context, /, **options: Any) -> None:
     The folder has report.html (look at it first), figure.png, scores.csv, loadings.csv, summary.json and the model.
     """
     check_heeded(context, [options["method"]])
+    # Loaded once it is clear what to do: the help, or an option that does not fit, should not have to wait for it.
+    from standout.cli._closing import close
+    from standout.cli._data import read_datasets
+    from standout.cli._fitting import fit_and_examine
+    from standout.cli._result import require_packages, write_result
+
     require_packages()
     display = Display(quiet=options["quiet"])
     final = check_output_folder(options["output"], options["overwrite"])
     model = make_estimator(options)
     with display.working():
         datasets = read_datasets(options, display.stage, need_background=uses_background(options["method"]))
-        findings = fit_and_examine(model, datasets, options, display, remarks=_remarks(options))
+        findings, scores = fit_and_examine(model, datasets, options, display, remarks=_remarks(options))
+        # What is left to do needs packages that are large, but not the data.
+        datasets = datasets.without_values()
         with folder_as_a_whole(final) as draft:
-            write_result(draft, model, datasets, findings, options, display)
+            write_result(draft, model, datasets, scores, findings, options, display)
     close(findings, final, display)
 
 

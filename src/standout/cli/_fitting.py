@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from standout._arrays import Array
 from standout.cli._data import Datasets
 from standout.cli._display import Display
+from standout.cli._labels import labels_of
 from standout.cli._listening import listening
 from standout.cli._methods import IN_WORDS, uses_background
 from standout.cli._text import capitalised
@@ -21,8 +23,8 @@ def fit_and_examine(
     *,
     with_path: bool = True,
     remarks: Iterable[str] = (),
-) -> Findings:
-    """Fit a model, and look at what was found; remarks are for the user to read."""
+) -> tuple[Findings, list[Array]]:
+    """Fit a model, and look at what was found; give the scores of all rows, too. Remarks are for the user to read."""
     method = options["method"]
     n_tables = len(datasets.tables) if uses_background(method) else 1
     tables = datasets.tables[:n_tables]
@@ -31,19 +33,22 @@ def fit_and_examine(
     with listening() as said:
         _fit(model, target, backgrounds or None, display)
     display.stage("selection: PCA beside it, p-values, other choices")
-    return examine(
+    scores = [model.transform(table.values) for table in tables]
+    findings = examine(
         model,
         target,
         backgrounds or None,
         features=tables[0].columns,
         ids=None if tables[0].ids is None else tables[0].ids.tolist(),
-        labels=tables[0].labels,
+        labels=labels_of(tables[0]),
         target_name=datasets.names[0],
         background_names=datasets.names[1:n_tables],
         asked={**datasets.files, **_said_of_the_data(options)},
         warnings=[*map(capitalised, datasets.prepared.notes), *remarks, *said],
         with_path=with_path,
+        scores=scores,
     )
+    return findings, scores
 
 
 def _fit(model: Any, target: Any, background: Any, display: Display) -> None:

@@ -8,8 +8,6 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from standout import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
-
 IN_WORDS = {
     "dpca": "discriminative PCA",
     "kdpca": "kernel discriminative PCA",
@@ -56,6 +54,9 @@ def check_heeded(context: click.Context, methods: Collection[str]) -> None:
 
 def make_estimator(options: dict[str, Any]) -> Any:
     """Make the estimator that the options ask for."""
+    # Loaded here, and not for the help of a command.
+    from standout import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
+
     method = options["method"]
     if options["components"] == "auto" and method != "dpca":
         raise click.UsageError(f"--components auto is for dpca, not for {method}. Give a number.")

@@ -8,8 +8,11 @@ from typing import Any, TypeVar
 import click
 
 from standout.cli._words import NumberOr, Weights
-from standout.io import FORMATS, MISSING, STANDARDS
 
+# Those of standout.io, which takes a second to load: whoever asks for help should not have to wait for it.
+FORMATS = ("csv", "tsv", "parquet", "arrow", "feather", "npy", "npz", "mat", "h5ad")
+MISSING = ("error", "drop-rows", "drop-columns", "mean")
+STANDARDS = ("none", "background", "pooled")
 METHODS = ("dpca", "kdpca", "cpca", "kcpca", "pca", "kpca")
 KERNELS = (
     "rbf",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from standout import save
+from standout._arrays import Array
 from standout._validation import require_extra
 from standout.cli._data import Datasets
 from standout.cli._display import Display
@@ -29,11 +30,17 @@ def require_packages() -> None:
 
 
 def write_result(
-    folder: Path, model: Any, datasets: Datasets, findings: Findings, options: dict[str, Any], display: Display
+    folder: Path,
+    model: Any,
+    datasets: Datasets,
+    scores: list[Array],
+    findings: Findings,
+    options: dict[str, Any],
+    display: Display,
 ) -> None:
     """Write scores, loadings, the model, the report and the summary."""
     display.stage("writing scores and loadings")
-    _write_scores(folder / "scores.csv", model, datasets, len(findings.datasets))
+    _write_scores(folder / "scores.csv", datasets, scores)
     _write_loadings(folder / "loadings.csv", findings)
     # One file for new rows: what was done to the data goes with the model.
     model.preprocessing_ = json.dumps(datasets.prepared.preprocessing.to_dict())
@@ -58,15 +65,15 @@ def score_columns(table: Table, scores: Any) -> dict[str, Any]:
     return {"id": ids, **{f"component_{k + 1}": column for k, column in enumerate(scores.T)}}
 
 
-def _write_scores(path: Path, model: Any, datasets: Datasets, n_tables: int) -> None:
-    """Write the scores of all rows of all datasets."""
-    tables = datasets.tables[:n_tables]
-    counts = [table.values.shape[0] for table in tables]
-    parts = [score_columns(table, model.transform(table.values)) for table in tables]
+def _write_scores(path: Path, datasets: Datasets, scores: list[Array]) -> None:
+    """Write the scores of all rows of the datasets that were fitted: PCA has those of the target only."""
+    tables = datasets.tables[: len(scores)]
+    counts = [len(part) for part in scores]
+    parts = [score_columns(table, part) for table, part in zip(tables, scores, strict=True)]
     if any(part["id"].dtype == object for part in parts):
         for part in parts:
             part["id"] = part["id"].astype(str).astype(object)
-    columns: dict[str, Any] = {"dataset": np.repeat(np.array(datasets.names[:n_tables], dtype=object), counts)}
+    columns: dict[str, Any] = {"dataset": np.repeat(np.array(datasets.names[: len(scores)], dtype=object), counts)}
     for name in list(parts[0]):
         columns[name] = np.concatenate([part.pop(name) for part in parts])
         if name == "id" and any(table.labels is not None for table in tables):

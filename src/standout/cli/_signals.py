@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 
 class Interruption(KeyboardInterrupt):
@@ -35,7 +34,7 @@ class Signals:
         """Raise an interruption when a signal comes."""
         self.came, self._held = None, 0
         numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-        before: dict[int, Any] = {}
+        before = {}
         try:
             for number in numbers:
                 # What was started to outlive its terminal (nohup) goes on ignoring that it is closed.
@@ -48,6 +47,11 @@ class Signals:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def check(self) -> None:
+        """Raise the interruption that came but got lost, as happens in callbacks, where Python drops what is raised."""
+        if self.came is not None and not self._held:
+            raise Interruption
 
     def hold(self) -> None:
         """Take no more interruptions: the last words are being said."""
@@ -65,7 +69,7 @@ class Signals:
         if self.came != came_before and not self._held:
             raise Interruption
 
-    def _receive(self, number: int, _frame: Any) -> None:
+    def _receive(self, number: int, _frame: object) -> None:
         self.came = number
         if not self._held:
             raise Interruption

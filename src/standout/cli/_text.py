@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
 
-
-def flat(words: Any) -> str:
+def flat(words: object) -> str:
     """Put words into one line."""
     return " ".join(str(words).split())
 
 
-def printable(words: Any) -> str:
+def printable(words: object) -> str:
     """Show by its code what is no letter: names come from files, and could move the cursor or turn the line around."""
     return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in str(words)
     )
 
 
-def shortened(words: Any, most: int = 30) -> str:
+def shortened(words: object, most: int = 30) -> str:
     """Put a name that may be of any length into a few letters of one line."""
     line = flat(words)
     return line if len(line) <= most else f"{line[: most - 1]}…"

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from standout._validation import UnknownColumnsError
 from standout.cli._closing import warn
 from standout.cli._data import with_row_numbers
 from standout.cli._display import Display
@@ -68,8 +69,8 @@ def _read(options: dict[str, Any], columns: list[str] | None) -> Table:
         # What is not of the fit may be anything, even text.
         try:
             return read_table(options["data"], **{**reading, "select": columns})
-        except ValueError as error:
+        except UnknownColumnsError as error:
             # A file that does not name its columns, or lacks some: matching them will tell.
-            if not str(error).startswith("select names"):
+            if error.option != "select":
                 raise
     return read_table(options["data"], **reading)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,11 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from standout._arrays import Array, Float, double
+from standout._arrays import Array, Float, Rows, double, is_single
 from standout._validation import (
-    Batches,
     as_backgrounds,
     as_rows,
+    as_rows_at_hand,
     as_seed,
     check_columns_of_batches,
     check_group_weight,
@@ -24,12 +25,13 @@ from standout._validation import (
     check_same_columns,
     check_sample_weight,
     column_names,
-    open_dataset,
     reject_iterator,
     require_finite,
+    require_finite_rows,
 )
 from standout.moments import Moments
 from standout.pencil import Solution
+from standout.sources import Source, open_dataset
 
 
 class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
@@ -54,9 +56,10 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def fit(self, X: Any, y: Any = None, *, background: Any = None) -> Any:
         """Find the components of the target X against the backgrounds."""
 
+    @property
     @abstractmethod
-    def _project(self, rows: Any) -> Array:
-        """Give the scores of checked rows."""
+    def _projection(self) -> Callable[[Rows], Array]:
+        """The function that gives the scores of checked rows."""
 
     def fit_transform(self, X: Any, y: Any = None, *, background: Any = None) -> Any:
         """Fit, and give the scores of X: the same as ``fit(X, y, background=background).transform(X)``.
@@ -85,18 +88,17 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
         Parameters
         ----------
-        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+        X : array-like, sparse matrix, frame, or Dask array or frame, of shape (n_samples, n_features)
 
         Returns
         -------
-        ndarray of shape (n_samples, n_components)
-            The scores, in float32 for float32 rows and in float64 otherwise.
+        ndarray or Dask array of shape (n_samples, n_components)
+            The scores, in float32 for float32 rows and in float64 otherwise; those of Dask's rows are computed when
+            they are asked for.
         """
         check_is_fitted(self)
         reject_iterator(X, "transform")
-        rows = as_rows(X, "the data", min_rows=1, finite=True)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return self._project(rows)
+        return self._scores(self._opened(X, "the data", min_rows=1))
 
     def score(self, X: Any, y: Any = None, *, background: Any = None, sample_weight: Any = None) -> float:
         """How much more does this target vary than these backgrounds, along the fitted components?
@@ -124,10 +126,10 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         check_is_fitted(self)
         for data in (X, *as_backgrounds(background, X)):
             reject_iterator(data, "score")
-        rows = as_rows(X, "the target", finite=True)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        row_weights = check_sample_weight(sample_weight, rows.shape[0])
+        target_rows = self._opened(X, "the target")
         if self.target_label is not None:
+            rows = as_rows_at_hand(target_rows, "score with target_label")
+            row_weights = check_sample_weight(sample_weight, rows.shape[0])
             labels, others = check_label_form(y, rows.shape[0], self.target_label, background)
             check_known_labels(others, self.background_labels_)
             target, *rest = (
@@ -135,11 +137,11 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
                 for label in (self.target_label, *self.background_labels_)
             )
         else:
-            target = self._variance(rows, row_weights)
-            backgrounds, _ = self._checked_backgrounds(background, rows.shape[1], column_names(X))
+            target = self._variance(target_rows, sample_weight)
+            backgrounds, _ = self._checked_backgrounds(background, *columns_of(target_rows, X))
             check_n_backgrounds(len(backgrounds), len(self.weights_))
-            require_finite([rows, *backgrounds])
-            rest = [self._variance(data, np.ones(data.shape[0])) for data in backgrounds]
+            require_finite([target_rows, *backgrounds])
+            rest = [self._variance(data, None) for data in backgrounds]
         if not rest:
             rest = list(self.background_variance_)
         if not rest:
@@ -164,7 +166,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """Check the datasets, the target first, and give their column names as far as they are known."""
         if self.target_label is not None:
             reject_iterator(X, "fit with target_label")
-            rows = as_rows(X, "the data")
+            rows = as_rows_at_hand(open_dataset(X, "the data"), "fit with target_label")
             validate_data(self, X, skip_check_array=True)
             labels, self.background_labels_ = check_label_form(y, rows.shape[0], self.target_label, background)
             parts = [
@@ -175,12 +177,10 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         if hasattr(self, "background_labels_"):
             del self.background_labels_
         target = open_dataset(X, "the target")
-        names = None if isinstance(target, Batches) else column_names(X)
-        if not isinstance(target, Batches):
+        width, names = columns_of(target, X)
+        if not isinstance(target, Source):
             validate_data(self, X, skip_check_array=True)
-        backgrounds, columns = self._checked_backgrounds(
-            background, None if isinstance(target, Batches) else target.shape[1], names, X
-        )
+        backgrounds, columns = self._checked_backgrounds(background, width, names, X)
         return [target, *backgrounds], [names, *columns]
 
     def _checked_backgrounds(
@@ -191,9 +191,9 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         for number, data in enumerate(as_backgrounds(background, X), start=1):
             name = f"background {number}"
             dataset = open_dataset(data, name)
-            found = None if isinstance(dataset, Batches) else column_names(data)
-            if not isinstance(dataset, Batches) and width is not None:
-                check_same_columns(dataset.shape[1], found, name, width, names, "the target")
+            its_width, found = columns_of(dataset, data)
+            if its_width is not None and width is not None:
+                check_same_columns(its_width, found, name, width, names, "the target")
             checked.append(dataset)
             columns.append(found)
         return checked, columns
@@ -201,21 +201,44 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def _finish_batches(self, datasets: list[Any], columns: list[list[str] | None], n_features: int) -> None:
         """Check and keep what is known of batches only after they have been read."""
         check_columns_of_batches(datasets, columns)
-        if isinstance(datasets[0], Batches):
-            self.n_features_in_ = n_features
-            if hasattr(self, "feature_names_in_"):
-                del self.feature_names_in_
-            if datasets[0].columns is not None:
-                self.feature_names_in_ = np.asarray(datasets[0].columns, dtype=object)
+        if isinstance(datasets[0], Source):
+            self._keep_columns(n_features, datasets[0].columns)
+
+    def _keep_columns(self, n_features: int, columns: list[str] | None) -> None:
+        """Keep what is known of the columns, as scikit-learn does for arrays and frames."""
+        self.n_features_in_ = n_features
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if columns is not None:
+            self.feature_names_in_ = np.asarray(columns, dtype=object)
 
     def _variance_of_label(self, label: Any, rows: Any, row_weights: Float) -> Float:
         """Variance of the scores of the rows with a label."""
         check_group_weight(float(np.sum(row_weights)), label)
         return self._variance(as_rows(rows, f"the data with label {label!r}"), row_weights)
 
-    def _variance(self, rows: Any, row_weights: Float) -> Float:
-        """Variance of the rows' scores along each component."""
-        scores = double(self._project(rows))
+    def _opened(self, X: Any, name: str, min_rows: int = 2) -> Any:
+        """Check rows, or a source of rows, for a fitted estimator."""
+        dataset = open_dataset(X, name, min_rows=min_rows)
+        if not isinstance(dataset, Source):
+            require_finite_rows(dataset, name)
+            validate_data(self, X, reset=False, skip_check_array=True)
+        elif dataset.width is not None:
+            names = getattr(self, "feature_names_in_", None)
+            of = None if names is None else list(names)
+            check_same_columns(dataset.width, dataset.columns, name, self.n_features_in_, of, "the fitted target")
+        return dataset
+
+    def _scores(self, dataset: Any) -> Any:
+        """Project checked rows; those of a source in the way of the source."""
+        if isinstance(dataset, Source):
+            return dataset.mapped(self._projection, self._n_features_out)
+        return self._projection(dataset)
+
+    def _variance(self, dataset: Any, sample_weight: Any) -> Float:
+        """Variance of the scores along each component."""
+        scores = double(np.asarray(self._scores(dataset)))
+        row_weights = check_sample_weight(sample_weight, len(scores))
         centred = scores - np.average(scores, axis=0, weights=row_weights)
         variance: Float = np.average(centred**2, axis=0, weights=row_weights)
         return variance
@@ -234,3 +257,15 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.weights_ = weights
         self.solver_ = solution.solver
         self.n_components_ = len(solution.values)
+
+
+def columns_of(dataset: Any, data: Any) -> tuple[int | None, list[str] | None]:
+    """Give the number and the names of the columns, as far as they are known before the dataset is read."""
+    if isinstance(dataset, Source):
+        return dataset.width, dataset.columns
+    return dataset.shape[1], column_names(data)
+
+
+def in_precision_of(rows: Rows, scores: Float) -> Array:
+    """Give scores in the precision of the rows."""
+    return scores.astype(np.float32) if is_single(rows) else scores

@@ -168,9 +168,9 @@ class ContrastivePCA(LinearTransformer):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, frame, or iterator of such, of shape (n_samples, n_features)
+        X : array-like, sparse matrix, frame, Dask array or frame, or iterator, of shape (n_samples, n_features)
             The target; with `target_label`, the rows of all datasets. An iterator gives one batch of rows after the
-            other, and is read once.
+            other, and is read once. Blocks of Dask are summed up where they are.
         y : array-like of shape (n_samples,), default=None
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
@@ -184,40 +184,56 @@ class ContrastivePCA(LinearTransformer):
         alphas = alphas_to_try(self.alpha, self.n_representatives)
         solver = check_solver(self.solver, without=("root",))
         datasets, columns = self._datasets(X, y, background)
-        weights = check_weights(self.background_weights, len(datasets) - 1)
+        check_weights(self.background_weights, len(datasets) - 1)
         seed = self._seed()
-
-        def answer(moments: list[Moments], solver: str) -> ContrastiveFit:
-            target, *backgrounds = moments
-            n_directions = sum(dataset.count - 1 for dataset in moments)
-            n_components = check_n_components(self.n_components, target.n_features, n_directions)
-            choice = choose_alpha(
-                lambda alpha: contrast.contrastive(target, backgrounds, weights, alpha),
-                target,
-                backgrounds,
-                weights,
-                alphas,
-                n_components=n_components,
-                n_representatives=self.n_representatives,
-                solver=solver,
-                seed=seed,
-            )
-            return ContrastiveFit(target, backgrounds, weights, choice.solution, choice)
-
         fit = fit_linear(
             datasets,
-            answer,
+            lambda moments, solver: self._answer(moments, solver, alphas, seed),
             n_components=self.n_components if isinstance(self.n_components, int | np.integer) else 1,
             solver=solver,
             roots=False,
         )
         self._finish_batches(datasets, columns, fit.target.n_features)
+        self._keep_fit(fit)
+        return self
+
+    def _answer(self, moments: list[Moments], solver: str, alphas: Float, seed: int) -> ContrastiveFit:
+        """Solve for every α, and choose among them."""
+        target, *backgrounds = moments
+        weights = check_weights(self.background_weights, len(backgrounds))
+        n_directions = sum(dataset.count - 1 for dataset in moments)
+        n_components = check_n_components(self.n_components, target.n_features, n_directions)
+        choice = choose_alpha(
+            lambda alpha: contrast.contrastive(target, backgrounds, weights, alpha),
+            target,
+            backgrounds,
+            weights,
+            alphas,
+            n_components=n_components,
+            n_representatives=self.n_representatives,
+            solver=solver,
+            seed=seed,
+        )
+        return ContrastiveFit(target, backgrounds, weights, choice.solution, choice)
+
+    def _keep_fit(self, fit: ContrastiveFit) -> None:
+        """Say what is to be said, and keep all that was found."""
         _warn_of_rounding(fit)
         self._keep_linear(fit)
         self.alphas_ = fit.choice.alphas
         self.alpha_ = fit.choice.alpha
         self.candidates_ = np.array([solution.vectors.T for solution in fit.choice.solutions])
-        return self
+
+    def _check_incremental(self) -> None:
+        alphas_to_try(self.alpha, self.n_representatives)
+        check_solver(self.solver, without=("root",))
+
+    def _solve(self, sums: list[Any]) -> None:
+        alphas = alphas_to_try(self.alpha, self.n_representatives)
+        self._keep_fit(self._answer(sums, self.solver, alphas, self._seed()))
+
+    def _n_wanted(self) -> int:
+        return self.n_components
 
 
 def _warn_of_rounding(fit: ContrastiveFit) -> None:

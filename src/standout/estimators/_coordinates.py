@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
-from itertools import chain
 from operator import add
 from typing import Any
 
 import numpy as np
 
 from standout._arrays import Float, Rows, product, sum_of_squares
-from standout._validation import Batches, check_kernel_matrix, reject_indefinite
-from standout.features import FeatureMap, Kernel, LandmarkMap
+from standout._validation import check_kernel_matrix, reject_indefinite
+from standout.features import FeatureMap, LandmarkMap
 from standout.moments import Kind, Moments, ScatterMoments, gather, project
+from standout.sources import Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +36,8 @@ class Coordinates:
     approximation: str
     residual: float = float("nan")
 
-    def target_scores(self, chosen: Any, mean: Float, filters: Float) -> Float:
-        """Give the scores of some rows of the target."""
-        rows = self.parts[0][chosen]
+    def scores(self, rows: Rows, mean: Float, filters: Float) -> Float:
+        """Give the scores of some rows of a part."""
         if self.approximation == "exact":
             return project(rows, mean, filters)
         return scores_of(self.mapping, rows, mean, filters)
@@ -50,70 +48,108 @@ def scores_of(mapping: FeatureMap, rows: Rows, mean: Float, filters: Float) -> F
     return np.concatenate([product(block - mean, filters) for block in mapping.blocks(rows)])
 
 
-def gather_coordinates(kernel: Kernel, found: Coordinates) -> tuple[list[Moments], float]:
-    """Gather the moments of each dataset's coordinates, and the share of the kernel's trace that they leave out."""
-    mapping, parts = found.mapping, found.parts
-    if found.approximation == "exact":
-        kind: Kind = "rows" if mapping.plain_ridge else "scatter"
-        return [gather(coordinates, kind=kind, single=False) for coordinates in parts], found.residual
-    if found.approximation == "fourier":
-        return [_sum_of_moments(_blocks(rows, mapping.transform, mapping)) for rows in parts], found.residual
-    gathered = [_landmark_moments(kernel, mapping, rows) for rows in parts]
-    covered = sum(part.count * (part.total_variance + sum_of_squares(part.mean)) for part, _ in gathered)
-    total = sum(trace for _, trace in gathered)
+def gather_exact(found: Coordinates) -> list[Moments]:
+    """Gather the moments of each dataset's exact coordinates."""
+    kind: Kind = "rows" if found.mapping.plain_ridge else "scatter"
+    return [gather(coordinates, kind=kind, single=False) for coordinates in found.parts]
+
+
+def coordinate_sums(mapping: FeatureMap, dataset: Any) -> CoordinateSums:
+    """Sum up a dataset's coordinates, where these do not depend on its rows."""
+    part = CoordinatePart(mapping)
+    sums: CoordinateSums = dataset.summed(part) if isinstance(dataset, Source) else part(dataset)
+    if part.direct:
+        assert isinstance(mapping, LandmarkMap)
+        return CoordinateSums(mapping.from_kernel_values(sums.moments), sums.trace)
+    return sums
+
+
+def residual_share(sums: list[CoordinateSums]) -> float:
+    """Give the share of the kernel's trace that the coordinates leave out; NaN where they are no projections."""
+    total = sum(part.trace for part in sums)
+    covered = sum(part.covered for part in sums)
     if covered > total * (1.0 + 1e-6):
         reject_indefinite("these rows")
-    return [part for part, _ in gathered], max(1.0 - covered / total, 0.0) if total > 0.0 else 0.0
+    return max(1.0 - covered / total, 0.0) if total != 0.0 else 0.0
 
 
 def n_directions(mapping: FeatureMap, datasets: list[Any]) -> int:
     """Give the number of directions that the centred coordinates can have."""
-    if any(isinstance(dataset, Batches) for dataset in datasets):
+    counts = [dataset.n_rows if isinstance(dataset, Source) else dataset.shape[0] for dataset in datasets]
+    known = [count for count in counts if count is not None]
+    if len(known) < len(counts):
         return mapping.n_coordinates
-    return min(mapping.n_coordinates, sum(dataset.shape[0] - 1 for dataset in datasets))
+    return min(mapping.n_coordinates, sum(count - 1 for count in known))
 
 
-def _landmark_moments(kernel: Kernel, mapping: FeatureMap, dataset: Any) -> tuple[Moments, float]:
-    """Gather the moments of a dataset's coordinates, and the sum of the kernel of each row with itself."""
-    assert isinstance(mapping, LandmarkMap)
-    direct = mapping.well_conditioned
-    trace = 0.0
+@dataclass(frozen=True, eq=False)
+class CoordinateSums:
+    """What is summed up over the rows of a dataset.
 
-    def values(rows: Any) -> Float:
-        nonlocal trace
-        trace += float(np.sum(kernel.diagonal(rows)))
-        block = kernel(rows, mapping.landmarks) if direct else mapping.transform(rows)
-        check_kernel_matrix(block, symmetric=True)
-        return block
+    Attributes
+    ----------
+    moments : ScatterMoments
+        Of the coordinates.
+    trace : float
+        Sum of the kernel of each row with itself; NaN where the coordinates are random and leave nothing out.
+    """
 
-    moments = _sum_of_moments(_blocks(dataset, values, mapping))
-    return mapping.from_kernel_values(moments) if direct else moments, trace
+    moments: ScatterMoments
+    trace: float
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return self.moments.count
+
+    @property
+    def n_features(self) -> int:
+        """Number of coordinates."""
+        return self.moments.n_features
+
+    @property
+    def covered(self) -> float:
+        """The part of the trace that the coordinates have."""
+        return self.moments.count * (self.moments.total_variance + sum_of_squares(self.moments.mean))
+
+    def __add__(self, other: CoordinateSums) -> CoordinateSums:
+        """Give the sums over both sets of rows."""
+        moments = self.moments + other.moments
+        assert isinstance(moments, ScatterMoments)
+        return CoordinateSums(moments, self.trace + other.trace)
 
 
-def _sum_of_moments(blocks: Iterator[Float]) -> ScatterMoments:
-    total = reduce(add, (gather(block, kind="scatter") for block in blocks))
-    assert isinstance(total, ScatterMoments)
-    return total
+@dataclass(frozen=True, eq=False)
+class CoordinatePart:
+    """What is made of one part of a dataset: the moments of its coordinates, or of its kernel with the landmarks.
+
+    Attributes
+    ----------
+    mapping : FeatureMap
+    """
+
+    mapping: FeatureMap
+
+    @property
+    def direct(self) -> bool:
+        """Whether moments of kernel values are gathered, which become those of the coordinates at the end."""
+        return isinstance(self.mapping, LandmarkMap) and self.mapping.well_conditioned
+
+    def __call__(self, rows: Rows) -> CoordinateSums:
+        """Sum up these rows, a block at a time."""
+        size = self.mapping.block_rows
+        return reduce(add, (self._block(rows[start : start + size]) for start in range(0, rows.shape[0], size)))
+
+    def _block(self, rows: Rows) -> CoordinateSums:
+        if not isinstance(self.mapping, LandmarkMap):
+            return CoordinateSums(_moments(self.mapping.transform(rows)), float("nan"))
+        kernel = self.mapping.kernel
+        values = kernel(rows, self.mapping.landmarks) if self.direct else self.mapping.transform(rows)
+        check_kernel_matrix(values, symmetric=True)
+        return CoordinateSums(_moments(values), float(np.sum(kernel.diagonal(rows))))
 
 
-def _blocks(dataset: Any, values: Callable[[Any], Float], mapping: FeatureMap) -> Iterator[Float]:
-    """Give what a function makes of one block of rows after the other."""
-    for piece in dataset if isinstance(dataset, Batches) else [dataset]:
-        for start in range(0, piece.shape[0], mapping.block_rows):
-            yield values(piece[start : start + mapping.block_rows])
-
-
-def with_first_rows(datasets: list[Any]) -> tuple[list[Any], Any]:
-    """Give some rows of the target to look at; of an iterator the first batch, which is put back."""
-    target = datasets[0]
-    if not isinstance(target, Batches):
-        first, opened = target[:1000], target
-    else:
-        rest = iter(target)
-        first = next((batch for batch in rest if batch.shape[0]), np.zeros((0, 1)))
-        opened = Batches(chain([first], rest), target.name, 2)
-        opened.columns = target.columns
-    for background in datasets[1:]:
-        if isinstance(background, Batches):
-            background.width = first.shape[1]
-    return [opened, *datasets[1:]], first
+def _moments(values: Float) -> ScatterMoments:
+    moments = gather(values, kind="scatter")
+    assert isinstance(moments, ScatterMoments)
+    return moments

@@ -17,6 +17,7 @@ from standout._validation import (
     check_weight_rule,
     check_weights,
     is_auto,
+    reject_rows_needed,
     require_rows,
     require_some_background,
     warn_user,
@@ -201,9 +202,9 @@ class DiscriminativePCA(LinearTransformer):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, frame, or iterator of such, of shape (n_samples, n_features)
+        X : array-like, sparse matrix, frame, Dask array or frame, or iterator, of shape (n_samples, n_features)
             The target; with `target_label`, the rows of all datasets. An iterator gives one batch of rows after the
-            other, and is read once.
+            other, and is read once. Blocks of Dask are summed up where they are.
         y : array-like of shape (n_samples,), default=None
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
@@ -227,6 +228,11 @@ class DiscriminativePCA(LinearTransformer):
             norms=isinstance(self.shrinkage, str),
         )
         self._finish_batches(datasets, columns, fit.target.n_features)
+        self._keep_fit(datasets, fit, seed)
+        return self
+
+    def _keep_fit(self, datasets: list[Any], fit: DiscriminativeFit, seed: int) -> None:
+        """Test the components if asked to, say what is to be said, and keep all that was found."""
         if self.test is not None or is_auto(self.n_components):
             fit = self._tested(datasets, fit, seed)
         warn_of_trouble(fit.solution)
@@ -240,7 +246,23 @@ class DiscriminativePCA(LinearTransformer):
             self.p_values_ = fit.test.p_values[: self.n_components_]
         if fit.groups is not None:
             self.group_search_ = fit.groups
-        return self
+
+    def _check_incremental(self) -> None:
+        check_shrinkage(self.shrinkage, clusters=True)
+        check_solver(self.solver)
+        if self._looks_for_groups:
+            reject_rows_needed("shrinkage", "clusters", "shrinkage='auto' or a number")
+        if check_test(self.test) == "permutation":
+            reject_rows_needed("test", "permutation", "test='analytic'")
+
+    def _solve(self, sums: list[Any]) -> None:
+        seed = self._seed()
+        if len(sums) > 1:
+            self._check_choices(sums)
+        self._keep_fit(sums, self._answer(sums, sums, self.solver, seed), seed)
+
+    def _n_wanted(self) -> int:
+        return 1 if is_auto(self.n_components) else self.n_components
 
     def _check_choices(self, datasets: list[Any]) -> None:
         """Refuse, before anything is read, what these datasets cannot be asked."""

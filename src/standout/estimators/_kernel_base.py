@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import Array, Float, double, is_sparse, weighted_sum
+from standout._arrays import Array, Float, Rows, double, is_sparse, stacked, weighted_sum
 from standout._validation import (
     as_rows,
     check_approximation,
+    check_fixed_coordinates,
     check_kernel_list,
     check_kernel_numbers,
     check_kernel_weights,
     check_n_components,
+    check_no_learning,
     check_precomputed,
     check_rank,
     check_same_columns,
+    check_same_coordinates,
     check_single_kernel,
     check_tolerance,
     check_weights,
@@ -26,8 +31,17 @@ from standout._validation import (
     reject_batches,
     require_finite,
 )
-from standout.estimators._base import BackgroundTransformer
-from standout.estimators._coordinates import Coordinates, gather_coordinates, n_directions, scores_of, with_first_rows
+from standout.estimators._base import in_precision_of
+from standout.estimators._coordinates import (
+    Coordinates,
+    CoordinateSums,
+    coordinate_sums,
+    gather_exact,
+    n_directions,
+    residual_share,
+    scores_of,
+)
+from standout.estimators._incremental import IncrementalTransformer
 from standout.features import (
     FeatureMap,
     Kernel,
@@ -37,12 +51,14 @@ from standout.features import (
     chosen_landmarks,
     exact_coordinates,
     fourier_features,
+    give_same_coordinates,
     given_landmarks,
     resolve_kernel,
 )
 from standout.features._exact import BOUNDED_TOL
 from standout.moments import Moments
 from standout.selection._kernel_weights import learn_kernel_weights
+from standout.sources import Batches, Source
 
 DEFAULT_RANK = 500
 
@@ -61,6 +77,8 @@ class Gathered:
     kernel_weights : ndarray of shape (n_kernels,)
     residual : float
         Share of the kernel's trace that the coordinates leave out.
+    sums : list of CoordinateSums or None
+        What the moments were taken from; None where the coordinates are exact.
     """
 
     found: Coordinates
@@ -68,6 +86,7 @@ class Gathered:
     weights: Float
     kernel_weights: Float
     residual: float
+    sums: list[CoordinateSums] | None = None
 
     def signs(self, vectors: Float) -> Float:
         """Give the signs for which the target's mean has the larger score, the backgrounds' the smaller one.
@@ -81,7 +100,7 @@ class Gathered:
         return np.where(weighted_sum(step, vectors) < 0, -1.0, 1.0)
 
 
-class KernelTransformer(BackgroundTransformer):
+class KernelTransformer(IncrementalTransformer):
     """A transformer whose components are directions in the feature space of a kernel."""
 
     n_components: Any
@@ -119,13 +138,59 @@ class KernelTransformer(BackgroundTransformer):
         datasets, columns = self._datasets(X, y, background)
         require_finite(datasets)
         weights = check_weights(weights, len(datasets) - 1)
-        datasets, some = with_first_rows(datasets)
+        some = _first_rows(datasets[0])
+        for background in datasets[1:]:
+            if isinstance(background, Batches):
+                background.width = some.shape[1]
         kernel, kernel_weights = self._resolve(datasets, some, weights, rng)
         found = self._coordinates(kernel, datasets, some, y, tol, rng, kernel_rows)
         check_n_components(self.n_components, self.n_components, n_directions(found.mapping, datasets))
-        moments, residual = gather_coordinates(kernel, found)
+        if found.approximation == "exact":
+            moments, residual, sums = gather_exact(found), found.residual, None
+        else:
+            sums = [coordinate_sums(found.mapping, part) for part in found.parts]
+            moments, residual = [part.moments for part in sums], residual_share(sums)
         self._finish_batches(datasets, columns, some.shape[1])
-        return Gathered(found, moments, weights, kernel_weights, residual)
+        return Gathered(found, moments, weights, kernel_weights, residual, sums)
+
+    @abstractmethod
+    def _answer(self, gathered: Gathered, seed: int) -> None:
+        """Choose what is to be chosen, solve, and keep all that was found."""
+
+    def _check_incremental(self) -> None:
+        check_tolerance(self.tol)
+        check_kernel_numbers(self.gamma, self.degree, self.coef0)
+        check_approximation(self.approximation)
+        check_rank(self.rank)
+        check_no_learning(self.kernel_weights)
+        if "_sums" not in vars(self):
+            check_fixed_coordinates(self.approximation)
+
+    def _begin(self, datasets: list[Any]) -> None:
+        """Fix the coordinates with the first rows; every later batch is mapped in the same way."""
+        some = _first_rows(next(dataset for dataset in datasets if dataset is not None))
+        rng = np.random.default_rng(self._seed())
+        kernel, self.kernel_weights_ = self._resolve([], some, np.zeros(0), rng)
+        found = self._coordinates(kernel, [], some, None, None, rng, kernel_rows=False)
+        self.feature_map_, self.approximation_ = found.mapping, found.approximation
+
+    def _sum(self, dataset: Any, name: str) -> CoordinateSums:
+        return coordinate_sums(self.feature_map_, dataset)
+
+    def _check_merge(self, other: Any) -> None:
+        check_same_coordinates(give_same_coordinates(self.feature_map_, other.feature_map_, self.n_features_in_))
+
+    def _solve(self, sums: list[Any]) -> None:
+        weights = self.background_weights
+        weights = check_weights(None if isinstance(weights, str) else weights, len(sums) - 1)
+        n_possible = min(self.feature_map_.n_coordinates, sum(part.count - 1 for part in sums))
+        check_n_components(self.n_components, self.n_components, n_possible)
+        found = Coordinates(self.feature_map_, [], self.approximation_)
+        moments = [part.moments for part in sums]
+        self._answer(Gathered(found, moments, weights, self.kernel_weights_, residual_share(sums), sums), self._seed())
+
+    def _n_wanted(self) -> int:
+        return self.n_components
 
     def _keep_coordinates(self, gathered: Gathered) -> None:
         """Keep how rows become coordinates."""
@@ -134,13 +199,16 @@ class KernelTransformer(BackgroundTransformer):
         self.residual_ = gathered.residual
         self.kernel_weights_ = gathered.kernel_weights
         self.approximation_ = gathered.found.approximation
+        self._keep_sums(gathered.sums)
 
     def _resolve(
         self, datasets: list[Any], some: Any, weights: Float, rng: np.random.Generator
     ) -> tuple[Kernel, Float]:
         """Fix the kernel's parameters, and learn the weights of several kernels if asked to."""
         options: dict[str, Any] = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        options["origin"] = None if is_sparse(some) else np.mean(double(some[:1000]), axis=0)
+        # Given landmarks fix everything: the same ones give the same coordinates, whatever the rows.
+        near = some if isinstance(self.approximation, str) else self._landmarks(some.shape[1])
+        options["origin"] = None if is_sparse(near) else np.mean(double(near[:1000]), axis=0)
         if not isinstance(self.kernel, list):
             check_single_kernel(self.kernel_weights, self.kernel_params)
             name, params = self.kernel if isinstance(self.kernel, tuple) else (self.kernel, self.kernel_params)
@@ -151,7 +219,7 @@ class KernelTransformer(BackgroundTransformer):
         given = check_kernel_weights(self.kernel_weights, len(kernels))
         if given is None:
             reject_batches(datasets, self.approximation)
-            given = learn_kernel_weights(kernels, datasets, weights, rng)
+            given = learn_kernel_weights(kernels, [_all_rows(dataset) for dataset in datasets], weights, rng)
         return SumKernel(kernels, given), given
 
     def _coordinates(
@@ -169,29 +237,22 @@ class KernelTransformer(BackgroundTransformer):
         precomputed = isinstance(kernel, PrecomputedKernel)
         if precomputed:
             reject_batches(datasets, approximation)
+            datasets = [_all_rows(dataset) for dataset in datasets]
             n_rows = sum(dataset.shape[0] for dataset in datasets)
             check_precomputed([dataset.shape[1] for dataset in datasets], n_rows, approximation)
         if not isinstance(approximation, str):
-            landmarks = as_rows(approximation, "the landmarks", min_rows=1, finite=True)
-            names, target_names = column_names(approximation), getattr(self, "feature_names_in_", None)
-            check_same_columns(
-                landmarks.shape[1],
-                names,
-                "the array of landmarks",
-                some.shape[1],
-                None if target_names is None else list(target_names),
-                "the target",
-            )
-            return Coordinates(given_landmarks(kernel, landmarks), datasets, "landmarks")
+            return Coordinates(given_landmarks(kernel, self._landmarks(some.shape[1])), datasets, "landmarks")
         if approximation == "fourier":
             features = fourier_features(kernel, some.shape[1], self.rank or DEFAULT_RANK, rng)
             return Coordinates(features, datasets, "fourier")
         reject_batches(datasets, approximation)
-        n_rows = sum(dataset.shape[0] for dataset in datasets)
+        n_rows = sum(_n_rows(dataset) for dataset in datasets)
         check_rank(self.rank, n_rows)
         if approximation == "auto":
             approximation = "exact" if precomputed else choose_approximation(n_rows)
         if approximation == "exact":
+            # Exact coordinates need a matrix of n_rows x n_rows: the rows themselves are nothing beside it.
+            datasets = [_all_rows(dataset) for dataset in datasets]
             order = self._column_order(y, n_rows)
             mapping, parts, residual = exact_coordinates(
                 kernel, datasets, order, tol, self.rank, kernel_rows=kernel_rows
@@ -199,6 +260,20 @@ class KernelTransformer(BackgroundTransformer):
             return Coordinates(mapping, parts, "exact", residual)
         rank = min(self.rank or DEFAULT_RANK, n_rows)
         return Coordinates(chosen_landmarks(kernel, datasets, rank, tol or BOUNDED_TOL, rng), datasets, "pivoted")
+
+    def _landmarks(self, width: int) -> Rows:
+        """Check the landmarks that are given."""
+        landmarks = as_rows(self.approximation, "the landmarks", min_rows=1, finite=True)
+        names = getattr(self, "feature_names_in_", None)
+        check_same_columns(
+            landmarks.shape[1],
+            column_names(self.approximation),
+            "the array of landmarks",
+            width,
+            None if names is None else list(names),
+            "the target",
+        )
+        return landmarks
 
     def _column_order(self, y: Any, n_rows: int) -> npt.NDArray[np.intp]:
         """Give the columns of a precomputed kernel that belong to the rows of the datasets, in their order."""
@@ -209,6 +284,39 @@ class KernelTransformer(BackgroundTransformer):
             [np.flatnonzero(labels == label) for label in (self.target_label, *self.background_labels_)]
         )
 
-    def _project(self, rows: Any) -> Array:
-        scores = scores_of(self.feature_map_, rows, self.feature_mean_, self.components_.T)
-        return scores.astype(np.float32) if rows.dtype == np.float32 else scores
+    @property
+    def _projection(self) -> Callable[[Rows], Array]:
+        return KernelProjection(self.feature_map_, self.feature_mean_, self.components_.T)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelProjection:
+    """From rows to scores, with nothing but what that takes: it may be sent to other processes.
+
+    Attributes
+    ----------
+    mapping : FeatureMap
+    mean : ndarray of shape (n_coordinates,)
+    filters : ndarray of shape (n_coordinates, n_components)
+    """
+
+    mapping: FeatureMap
+    mean: Float
+    filters: Float
+
+    def __call__(self, rows: Rows) -> Array:
+        """Give the scores of these rows."""
+        return in_precision_of(rows, scores_of(self.mapping, rows, self.mean, self.filters))
+
+
+def _first_rows(dataset: Any) -> Rows:
+    """Give some rows to look at."""
+    return dataset.first(1000) if isinstance(dataset, Source) else dataset[:1000]
+
+
+def _n_rows(dataset: Any) -> int:
+    return dataset.count_rows() if isinstance(dataset, Source) else int(dataset.shape[0])
+
+
+def _all_rows(dataset: Any) -> Rows:
+    return stacked([rows.copy() for rows in dataset.parts()]) if isinstance(dataset, Source) else dataset

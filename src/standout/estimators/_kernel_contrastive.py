@@ -8,7 +8,7 @@ import numpy as np
 
 from standout import contrast
 from standout.estimators._contrastive import alphas_to_try
-from standout.estimators._kernel_base import KernelTransformer
+from standout.estimators._kernel_base import Gathered, KernelTransformer
 from standout.selection._alpha import choose_alpha
 
 # Up to this many coordinates LAPACK finds the leading vectors as fast as iterations do.
@@ -158,9 +158,10 @@ class KernelContrastivePCA(KernelTransformer):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, frame, or iterator of such, of shape (n_samples, n_features)
+        X : array-like, sparse matrix, frame, Dask array or frame, or iterator, of shape (n_samples, n_features)
             The target; with `target_label`, the rows of all datasets. Iterators of batches need coordinates that do not
-            depend on the rows: ``approximation="fourier"`` or landmarks.
+            depend on the rows: ``approximation="fourier"`` or landmarks. Of Dask's blocks a sample comes here for
+            landmarks to be chosen from.
         y : array-like of shape (n_samples,), default=None
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
@@ -171,11 +172,16 @@ class KernelContrastivePCA(KernelTransformer):
         KernelContrastivePCA
             The fitted estimator itself.
         """
-        alphas = alphas_to_try(self.alpha, self.n_representatives)
+        alphas_to_try(self.alpha, self.n_representatives)
         seed = self._seed()
         gathered = self._gather(
             X, y, background, self.background_weights, np.random.default_rng(seed), kernel_rows=False
         )
+        self._answer(gathered, seed)
+        return self
+
+    def _answer(self, gathered: Gathered, seed: int) -> None:
+        alphas = alphas_to_try(self.alpha, self.n_representatives)
         (target, *backgrounds), weights = gathered.moments, gathered.weights
         iterative = target.n_features > DENSE_COORDINATES and 10 * self.n_components <= target.n_features
         choice = choose_alpha(
@@ -197,4 +203,7 @@ class KernelContrastivePCA(KernelTransformer):
         self.alphas_ = choice.alphas
         self.alpha_ = choice.alpha
         self.candidates_ = np.array([vectors.T for vectors in candidates])
-        return self
+
+    def _check_incremental(self) -> None:
+        super()._check_incremental()
+        alphas_to_try(self.alpha, self.n_representatives)

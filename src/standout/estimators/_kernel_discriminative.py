@@ -8,8 +8,8 @@ import numpy as np
 
 from standout import contrast
 from standout._arrays import Float, product
-from standout._validation import check_epsilon, check_weight_rule, require_rows, warn_user
-from standout.estimators._kernel_base import KernelTransformer
+from standout._validation import check_epsilon, check_weight_rule, reject_rows_needed, require_rows, warn_user
+from standout.estimators._kernel_base import Gathered, KernelTransformer
 from standout.moments import Moments, ScatterMoments
 from standout.pencil import solve
 from standout.selection import GroupSearch
@@ -187,9 +187,10 @@ class KernelDiscriminativePCA(KernelTransformer):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, frame, or iterator of such, of shape (n_samples, n_features)
+        X : array-like, sparse matrix, frame, Dask array or frame, or iterator, of shape (n_samples, n_features)
             The target; with `target_label`, the rows of all datasets. Iterators of batches need coordinates that do not
-            depend on the rows: ``approximation="fourier"`` or landmarks.
+            depend on the rows: ``approximation="fourier"`` or landmarks. Of Dask's blocks a sample comes here for
+            landmarks to be chosen from.
         y : array-like of shape (n_samples,), default=None
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
@@ -200,7 +201,7 @@ class KernelDiscriminativePCA(KernelTransformer):
         KernelDiscriminativePCA
             The fitted estimator itself.
         """
-        epsilon = check_epsilon(self.epsilon, clusters=True)
+        check_epsilon(self.epsilon, clusters=True)
         if isinstance(self.background_weights, str):
             check_weight_rule(self.background_weights)
         if self._looks_for_groups and background is not None:
@@ -208,7 +209,11 @@ class KernelDiscriminativePCA(KernelTransformer):
         seed = self._seed()
         # Equal weights until a rule has chosen.
         given = None if isinstance(self.background_weights, str) else self.background_weights
-        gathered = self._gather(X, y, background, given, np.random.default_rng(seed), kernel_rows=True)
+        self._answer(self._gather(X, y, background, given, np.random.default_rng(seed), kernel_rows=True), seed)
+        return self
+
+    def _answer(self, gathered: Gathered, seed: int) -> None:
+        epsilon = check_epsilon(self.epsilon, clusters=True)
         mapping, moments, weights = gathered.found.mapping, gathered.moments, gathered.weights
         root = None
         if not mapping.plain_ridge:
@@ -224,12 +229,12 @@ class KernelDiscriminativePCA(KernelTransformer):
         scale = _size(target, backgrounds, weights)
         groups = None
         if self._looks_for_groups and backgrounds:
-            chosen = rows_to_look_at(gathered.found.parts[0].shape[0], seed)
+            looked_at = rows_to_look_at(gathered.found.parts[0], seed)
             groups = search_path(
                 scale * EPSILONS,
                 lambda epsilon: contrast.kernel_discriminative(target, backgrounds, weights, epsilon),
-                lambda filters: gathered.found.target_scores(
-                    chosen, gathered.moments[0].mean, filters if root is None else product(root.T, filters)
+                lambda filters: gathered.found.scores(
+                    looked_at, gathered.moments[0].mean, filters if root is None else product(root.T, filters)
                 ),
                 solver=solver,
                 seed=seed,
@@ -260,7 +265,12 @@ class KernelDiscriminativePCA(KernelTransformer):
         self.__dict__.pop("group_search_", None)
         if groups is not None:
             self.group_search_ = groups
-        return self
+
+    def _check_incremental(self) -> None:
+        super()._check_incremental()
+        check_epsilon(self.epsilon, clusters=True)
+        if self._looks_for_groups:
+            reject_rows_needed("epsilon", "clusters", "epsilon='scaled' or a number")
 
     @property
     def _looks_for_groups(self) -> bool:

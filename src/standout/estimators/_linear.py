@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from standout._arrays import Array, Float, is_single
-from standout._validation import Batches, as_rows, check_n_scores, check_same_columns, dataset_names, warn_user
-from standout.estimators._base import BackgroundTransformer
-from standout.moments import Kind, Moments, gather, project
+from standout._arrays import Array, Float, Rows, is_single
+from standout._validation import Source, as_rows, check_n_scores, check_same_columns, dataset_names, warn_user
+from standout.estimators._base import in_precision_of
+from standout.estimators._incremental import IncrementalTransformer
+from standout.moments import Kind, Moments, RowMoments, gather, project
 from standout.pencil import Solution, choose_solver
 
 KIND_FOR_SOLVER: dict[str, Kind] = {
@@ -51,12 +52,13 @@ class LinearFit:
 Fit = TypeVar("Fit", bound=LinearFit)
 
 
-class LinearTransformer(BackgroundTransformer):
+class LinearTransformer(IncrementalTransformer):
     """A transformer whose components are directions in the space of the features."""
 
     mean_: Float
     patterns_: Float
     n_components_: int
+    solver: str
 
     def inverse_transform(self, X: Any) -> Array:
         """Map scores back to rows, through the patterns: ``X @ patterns_ + mean_``.
@@ -84,10 +86,38 @@ class LinearTransformer(BackgroundTransformer):
         self.components_ = np.ascontiguousarray(fit.solution.vectors.T)
         self.patterns_ = np.ascontiguousarray(fit.solution.patterns.T)
         self._keep(fit.solution, fit.target, fit.backgrounds, fit.weights)
+        moments = [fit.target, *fit.backgrounds]
+        # Rows are not kept beyond a fit: they are the user's.
+        self._keep_sums(None if any(isinstance(part, RowMoments) for part in moments) else moments)
 
-    def _project(self, rows: Any) -> Array:
-        scores = project(rows, self.mean_, self.components_.T)
-        return scores.astype(np.float32) if rows.dtype == np.float32 else scores
+    def _sum(self, dataset: Any, name: str) -> Moments:
+        kind: Kind = "root" if self.solver == "root" else "scatter"
+        return gather(dataset, kind=kind, norms=True, single=False, name=name)
+
+    def _check_merge(self, other: Any) -> None:
+        """Moments of the same columns can always be added."""
+
+    @property
+    def _projection(self) -> Callable[[Rows], Array]:
+        return LinearProjection(self.mean_, self.components_.T)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearProjection:
+    """From rows to scores, with nothing but what that takes: it may be sent to other processes.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n_features,)
+    filters : ndarray of shape (n_features, n_components)
+    """
+
+    mean: Float
+    filters: Float
+
+    def __call__(self, rows: Rows) -> Array:
+        """Give the scores of these rows."""
+        return in_precision_of(rows, project(rows, self.mean, self.filters))
 
 
 def fit_linear(
@@ -106,11 +136,12 @@ def fit_linear(
     covariance matrix as QR roots (unless `roots` is false). `n_components` is for the choice of the solver only.
     """
     names = dataset_names(len(datasets))
-    streams = any(isinstance(dataset, Batches) for dataset in datasets)
+    streams = [dataset for dataset in datasets if isinstance(dataset, Source)]
     chosen = solver
-    if solver == "auto" and not streams:
-        n_rows, n_features = sum(dataset.shape[0] for dataset in datasets), datasets[0].shape[1]
-        chosen = choose_solver(n_rows, n_features, n_components)
+    sizes = [_size(dataset) for dataset in datasets]
+    known = [size for size in sizes if size is not None]
+    if solver == "auto" and len(known) == len(datasets):
+        chosen = choose_solver(sum(n_rows for n_rows, _ in known), known[0][1], n_components)
 
     def attempt(solver: str, single: bool) -> Fit:
         kind = KIND_FOR_SOLVER[solver]
@@ -122,16 +153,23 @@ def fit_linear(
             check_same_columns(background.n_features, None, name, moments[0].n_features, None, "the target")
         return answer(moments, solver)
 
-    # Batches cannot be read again: they are multiplied in double precision at once.
+    # What is read in parts is multiplied in double precision at once: reading it costs more than the products.
     fit = attempt(chosen, single=not streams)
-    if streams:
+    if not all(stream.again for stream in streams):
         return fit
-    if any(is_single(dataset) for dataset in datasets) and _lost(fit, chosen):
+    if not streams and any(is_single(dataset) for dataset in datasets) and _lost(fit, chosen):
         fit = attempt(chosen, single=False)
     by_matrix = chosen in ("dense", "lanczos")
     if roots and by_matrix and (fit.solution.solver == "root" or (solver == "auto" and not fit.solution.accurate)):
         fit = attempt("root", single=False)
     return fit
+
+
+def _size(dataset: Any) -> tuple[int, int] | None:
+    """Give the numbers of rows and columns, where they are known before the dataset is read."""
+    if not isinstance(dataset, Source):
+        return dataset.shape[0], dataset.shape[1]
+    return None if dataset.n_rows is None or dataset.width is None else (dataset.n_rows, dataset.width)
 
 
 def _lost(fit: LinearFit, chosen: str) -> bool:

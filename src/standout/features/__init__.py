@@ -4,7 +4,14 @@ from standout.features._choice import choose_approximation
 from standout.features._exact import exact_coordinates
 from standout.features._kernels import Kernel, NamedKernel, PrecomputedKernel, SumKernel, resolve_kernel
 from standout.features._landmarks import chosen_landmarks, fourier_features, given_landmarks
-from standout.features._maps import FeatureMap, FourierMap, IdentityMap, KernelRowMap, LandmarkMap
+from standout.features._maps import (
+    FeatureMap,
+    FourierMap,
+    IdentityMap,
+    KernelRowMap,
+    LandmarkMap,
+    give_same_coordinates,
+)
 from standout.features._pivoted import pivoted_cholesky, random_pivots
 
 __all__ = [
@@ -21,6 +28,7 @@ __all__ = [
     "chosen_landmarks",
     "exact_coordinates",
     "fourier_features",
+    "give_same_coordinates",
     "given_landmarks",
     "pivoted_cholesky",
     "random_pivots",

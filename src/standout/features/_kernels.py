@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
 
 from standout._arrays import Float, Rows, dense, double, is_sparse, product, squared_lengths
-from standout._validation import check_bandwidth, check_kernel_name, check_kernel_params
+from standout._validation import check_bandwidth, check_kernel_name, check_kernel_params, reject_kernel_of_data
 
 # Kernels of the difference of two rows: they do not change when both are shifted, and equal 1 where it is zero.
 SHIFT_INVARIANT = ("rbf", "laplacian")
@@ -94,7 +94,12 @@ class NamedKernel(Kernel):
         if self.metric in ("linear", "rbf", "polynomial", "poly") and not (is_sparse(X) or is_sparse(Z)):
             return self._by_inner_products(X, Z)
         filtered = not callable(self.metric)
-        values = pairwise_kernels(X, Z, metric=self.metric, filter_params=filtered, **self.params)
+        try:
+            values = pairwise_kernels(X, Z, metric=self.metric, filter_params=filtered, **self.params)
+        except ValueError as error:
+            if callable(self.metric):
+                raise
+            reject_kernel_of_data(self.metric, error)
         return double(dense(values))
 
     def _by_inner_products(self, X: Float, Z: Float) -> Float:

@@ -14,6 +14,7 @@ from standout.features._exact import is_indefinite
 from standout.features._kernels import Kernel, NamedKernel
 from standout.features._maps import FourierMap, LandmarkMap
 from standout.features._pivoted import pivoted_cholesky, random_pivots
+from standout.sources import Source
 
 # Landmarks are chosen among this many rows at most, drawn from all datasets alike: so many rows show the kernel's
 # leading directions, and the choice stays cheap beside the pass over all rows.
@@ -41,7 +42,7 @@ def given_landmarks(kernel: Kernel, landmarks: Rows) -> LandmarkMap:
 
 
 def chosen_landmarks(
-    kernel: Kernel, datasets: Sequence[Rows], rank: int, tol: float, rng: np.random.Generator
+    kernel: Kernel, datasets: Sequence[Any], rank: int, tol: float, rng: np.random.Generator
 ) -> LandmarkMap:
     """Choose landmarks by randomly pivoted Cholesky among rows of all datasets.
 
@@ -54,10 +55,9 @@ def chosen_landmarks(
     >>> chosen_landmarks(resolve_kernel("rbf"), [rows], 20, 1e-10, rng).landmarks.shape
     (20, 2)
     """
-    total = sum(dataset.shape[0] for dataset in datasets)
-    share = min(1.0, max(CANDIDATES, 4 * rank) / total)
-    drawn = [dataset[_draw(dataset.shape[0], share, rng)] for dataset in datasets]
-    rows = stacked(drawn)
+    counts = [dataset.count_rows() if isinstance(dataset, Source) else dataset.shape[0] for dataset in datasets]
+    share = min(1.0, max(CANDIDATES, 4 * rank) / sum(counts))
+    rows = stacked([_draw(dataset, count, share, rng) for dataset, count in zip(datasets, counts, strict=True)])
     pivots = random_pivots(kernel, rows, rank, rng, tol)
     return LandmarkMap(kernel, rows[pivots.chosen], pivots.factor)
 
@@ -84,7 +84,10 @@ def fourier_features(kernel: Kernel, n_features: int, rank: int, rng: np.random.
     return FourierMap(frequencies, rng.uniform(0.0, 2.0 * np.pi, rank))
 
 
-def _draw(n_rows: int, share: float, rng: np.random.Generator) -> Any:
+def _draw(dataset: Any, n_rows: int, share: float, rng: np.random.Generator) -> Rows:
     if share == 1.0:
-        return slice(None)
-    return np.sort(rng.choice(n_rows, size=max(int(share * n_rows), 1), replace=False))
+        return stacked([rows.copy() for rows in dataset.parts()]) if isinstance(dataset, Source) else dataset
+    size = max(int(share * n_rows), 1)
+    if isinstance(dataset, Source):
+        return dataset.sample(size, rng)
+    return dataset[np.sort(rng.choice(n_rows, size=size, replace=False))]

@@ -204,6 +204,27 @@ class FourierMap(FeatureMap):
         return np.cos(angles, out=angles) * np.sqrt(2.0 / self.n_coordinates)
 
 
+def give_same_coordinates(first: FeatureMap, second: FeatureMap, n_columns: int) -> bool:
+    """Tell whether two maps give rows the same coordinates, by trying them on some.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.features import fourier_features, give_same_coordinates, resolve_kernel
+    >>> kernel = resolve_kernel("rbf")
+    >>> first, second, third = (fourier_features(kernel, 3, 10, np.random.default_rng(seed)) for seed in (0, 0, 1))
+    >>> give_same_coordinates(first, second, 3), give_same_coordinates(first, third, 3)
+    (True, False)
+    """
+    if type(first) is not type(second) or first.n_coordinates != second.n_coordinates:
+        return False
+    some = np.random.default_rng(0).standard_normal((16, n_columns))
+    if isinstance(first, LandmarkMap):
+        # Far from all landmarks a kernel may be zero, whatever its parameters.
+        some = np.vstack([some, double(dense(first.landmarks[:1000]))])
+    return bool(np.allclose(first.transform(some), second.transform(some), rtol=1e-9, atol=1e-12))
+
+
 def centre_columns(values: Float, sizes: tuple[int, ...]) -> Float:
     """Take off each row the mean over the columns of each dataset, in place."""
     start = 0

@@ -93,7 +93,15 @@ def gather(
     if not pieces:
         pieces, filled = [np.empty((0, len(features)), dtype=dtype)], 0
     pieces[-1] = pieces[-1][:filled]
+    _release()
     return _joined(pieces), {role: words_of_chunks(chunks) for role, chunks in words.items()}
+
+
+def _release() -> None:
+    """Have Arrow give back what the batches took: it would keep it for later, beside the data."""
+    import pyarrow as pa
+
+    pa.default_memory_pool().release_unused()
 
 
 def words_of_chunks(chunks: Sequence[Any]) -> Words:

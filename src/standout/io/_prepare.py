@@ -16,6 +16,7 @@ from standout._validation import (
     check_squares,
     dataset_names,
     in_short,
+    short,
 )
 from standout.io._cells import check_finite, fill_missing, shift_and_scale, take_logarithms, without_columns
 from standout.io._match import match_columns
@@ -68,6 +69,7 @@ def prepare(
     standardize: str = "none",
     missing: str = "error",
     copy: bool = True,
+    background_names: Sequence[str] | None = None,
 ) -> Prepared:
     """How do these tables become what a method can be fitted to?
 
@@ -87,6 +89,8 @@ def prepare(
     copy : bool
         Whether the values of the tables are left as they are. If not, their memory is used for the result, and the
         tables given must not be used any more: that is for data so large that there is no room for two of them.
+    background_names : sequence of str, optional
+        What notes and messages call the backgrounds: "background 1" and so on, if not given.
 
     Returns
     -------
@@ -116,6 +120,8 @@ def prepare(
     target, matched = match_columns(target, backgrounds)
     tables = _owned([target, *matched], [target, *backgrounds], copy)
     names = dataset_names(len(tables))
+    if background_names is not None:
+        names[1:] = [f"background {short(name)!r}" for name in background_names]
     notes: list[str] = []
     for table, name in zip(tables, names, strict=True):
         check_finite(table, name)

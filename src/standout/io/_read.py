@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 from standout._validation import check_file, check_patterns
 from standout.io._choice import Wanted
@@ -75,4 +77,24 @@ def read_table(
         check_patterns(drop, "drop"),
         variable,
     )
-    return find_reader(file, format, wanted)(file, wanted, str(path))
+    read = find_reader(file, format, wanted)
+    with _sayable(file) as place:
+        return read(place, wanted, str(path))
+
+
+@contextmanager
+def _sayable(file: Path) -> Iterator[Path]:
+    """Give a name for a file that every reader can say: Arrow knows names in UTF-8 only, and others need not be."""
+    if _is_utf8(file):
+        yield file
+        return
+    with file.open("rb") as opened:
+        yield Path(f"/dev/fd/{opened.fileno()}")
+
+
+def _is_utf8(file: Path) -> bool:
+    try:
+        str(file).encode()
+    except UnicodeEncodeError:
+        return False
+    return True

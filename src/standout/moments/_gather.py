@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial, reduce
-from operator import add
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from standout._arrays import BLOCK_BYTES, Rows, dense, double, is_single, stacked
-from standout._validation import Batches, check_squares, open_dataset, reject_non_finite
+from standout._arrays import Rows, dense, double, is_single, stacked
+from standout._validation import Source, check_squares, reject_non_finite
 from standout.moments._base import Moments
 from standout.moments._root import gather_root
 from standout.moments._rows import RowMoments
 from standout.moments._scatter import gather_scatter
+from standout.sources import open_dataset
 
 Kind = Literal["auto", "scatter", "root", "rows"]
 
@@ -57,13 +56,11 @@ def gather(
     dataset = open_dataset(data, name, min_rows=1)
     # An infinity makes NaN on its way through; it is looked for at the end, where looking is cheap.
     with np.errstate(invalid="ignore", over="ignore"):
-        if isinstance(dataset, Batches):
-            moments = _gather_batches(dataset, kind, norms, single)
+        if isinstance(dataset, Source):
+            moments = _gather_source(dataset, kind, norms, single)
             check_squares(moments.total_variance, name)
             return moments
-        single = single and _suits_single(dataset)
-        kept: Kind = kind if kind != "auto" else "rows" if dataset.shape[0] < dataset.shape[1] else "scatter"
-        moments = _gather_rows(kept, norms, single)(dataset)
+        moments = Part(kind, norms, single and _suits_single(dataset))(dataset)
         if not np.isfinite(moments.total_variance):
             reject_non_finite(dataset, name)
         return moments
@@ -80,27 +77,36 @@ def _suits_single(rows: Rows) -> bool:
     return bool(spread.size and spread.min() > 1e-15 and spread.max() < 1e15)
 
 
-def _gather_rows(kind: Kind, norms: bool, single: bool) -> Callable[[Rows], Moments]:
+@dataclass(frozen=True)
+class Part:
+    """What gathering makes of one part of a dataset: moments, of the kind that was asked for.
+
+    Attributes
+    ----------
+    kind : {"auto", "scatter", "root", "rows"}
+    norms, single : bool
+        As in `gather`.
+    """
+
+    kind: Kind
+    norms: bool
+    single: bool
+
+    def __call__(self, rows: Rows) -> Moments:
+        """Gather the moments of these rows."""
+        kind = self.kind if self.kind != "auto" else "rows" if rows.shape[0] < rows.shape[1] else "scatter"
+        if kind == "rows":
+            return RowMoments(rows, single=self.single)
+        if kind == "root":
+            return gather_root(rows, norms=self.norms)
+        return gather_scatter(rows, norms=self.norms, single=self.single)
+
+
+def _gather_source(source: Source, kind: Kind, norms: bool, single: bool) -> Moments:
+    """Merge the moments of the parts."""
+    if kind == "auto" and source.n_rows is not None and source.width is not None:
+        kind = "rows" if source.n_rows < source.width else "scatter"
     if kind == "rows":
-        return partial(RowMoments, single=single)
-    if kind == "root":
-        return partial(gather_root, norms=norms)
-    return partial(gather_scatter, norms=norms, single=single)
-
-
-def _gather_batches(batches: Batches, kind: Kind, norms: bool, single: bool) -> Moments:
-    """Merge the moments of the batches, held back until there are enough rows for a product to be worth its merge."""
-    gather_held = _gather_rows("scatter" if kind == "auto" else kind, norms, single)
-    parts: list[Moments] = []
-    held: list[Rows] = []
-    n_held = n_features = 0
-    for rows in batches:
-        # A producer may fill the same buffer again for the next batch.
-        held.append(rows.copy())
-        n_held, n_features = n_held + rows.shape[0], rows.shape[1]
-        if kind != "rows" and n_held >= max(n_features, BLOCK_BYTES // (8 * n_features)):
-            parts = [reduce(add, [*parts, gather_held(stacked(held))])]
-            held, n_held = [], 0
-    if not parts and kind == "auto" and n_held < n_features:
-        return RowMoments(stacked(held), single=single)
-    return reduce(add, [*parts, gather_held(stacked(held))] if held else parts)
+        return RowMoments(stacked([rows.copy() for rows in source.parts()]), single=single)
+    moments: Moments = source.summed(Part(kind, norms, single))
+    return moments

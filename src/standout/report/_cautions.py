@@ -31,7 +31,8 @@ def heavy_tails(test: ComponentTest | None, scores: Sequence[Float]) -> list[str
     centred = [part - part.mean(axis=0) for part in scores[1:]]
     spreads = [np.sqrt(np.mean(part**2, axis=0)) for part in centred]
     fourth = [
-        np.mean((part / np.where(spread > 0.0, spread, 1.0)) ** 4, axis=0)
+        # Squared twice: a fourth power takes ten times as long.
+        np.mean(np.square(np.square(part / np.where(spread > 0.0, spread, 1.0))), axis=0)
         for part, spread in zip(centred, spreads, strict=True)
     ]
     if np.max(fourth) < HEAVY:

@@ -37,7 +37,8 @@ def _parameter(subject: Subject) -> list[str]:
 
 
 def _shrinkage(model: Any) -> str:
-    value, asked = joined([brief(share) for share in model.shrinkage_]), model.shrinkage
+    # One for each background, in the same words if they are the same.
+    value, asked = joined(list(dict.fromkeys(brief(share) for share in model.shrinkage_))), model.shrinkage
     if asked is None:
         return "Shrinkage: none, as asked. This is the plain ratio of variances."
     if not isinstance(asked, str):

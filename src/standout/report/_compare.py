@@ -8,11 +8,11 @@ import numpy as np
 
 from standout.report._colours import SHAPES, Style, background_style, group_styles, target_style
 from standout.report._findings import Findings, Single, plane
-from standout.report._html import name, text, tip
+from standout.report._html import name, sentence, text, tip
 from standout.report._page import _static
 from standout.report._scatter import bounds_of
 from standout.report._sentences import headline
-from standout.report._wording import counted, percent, shortened
+from standout.report._wording import counted, isolated, percent
 
 # Points of a panel: more would only hide each other.
 MOST_POINTS = 1500
@@ -65,7 +65,7 @@ def compare(views: Sequence[Findings]) -> str:
             f"<title>{text(what)}</title><style>{_static('page.css')}{GRID}</style></head><body>",
             '<div class="top"><span class="brand">standout</span></div><main>',
             f'<div class="opening"><h1>What each method shows of {name(first.name)}</h1>',
-            f'<p class="asked">{text(_data(views))}</p></div>{_shapes()}{_key(_fullest(views))}',
+            f'<p class="asked">{sentence(_data(views))}</p></div>{_shapes()}{_key(_fullest(views))}',
             f'<div class="views">{panels}</div></main></body></html>\n',
         ]
     )
@@ -78,7 +78,7 @@ def _fullest(views: Sequence[Findings]) -> Findings:
 
 def _data(views: Sequence[Findings]) -> str:
     fullest = _fullest(views)
-    rows = ", ".join(f"{shortened(part.name)}: {counted(part.n_rows, 'row')}" for part in fullest.datasets)
+    rows = ", ".join(f"{isolated(part.name)}: {counted(part.n_rows, 'row')}" for part in fullest.datasets)
     labels = " Labels only give the colours." if fullest.label_names else ""
     return (
         f"{rows}; {counted(len(fullest.features), 'column')}. All methods were given the same data.{labels} "
@@ -116,7 +116,7 @@ def _panel(findings: Findings) -> str:
         judged = f"<p>{shown}</p>"
     return (
         f"<figure><h2>{text(findings.method)}</h2>{_svg(findings)}"
-        f"<figcaption>{judged}<p>{text(headline(findings))}</p></figcaption></figure>"
+        f"<figcaption>{judged}<p>{sentence(headline(findings))}</p></figcaption></figure>"
     )
 
 

@@ -59,6 +59,7 @@ def examine(
     warnings: Iterable[str] = (),
     with_path: bool = True,
     code: str | None = None,
+    scores: Sequence[Any] | None = None,
 ) -> Findings:
     """What did this fit find, and what should one know of it?
 
@@ -91,6 +92,9 @@ def examine(
         Look how the view moves along shrinkage, α or ε. Costs as much as some twenty fits of moments.
     code : str, default=None
         How to do the same in Python. None writes it, from tables that have been read.
+    scores : sequence of arrays, default=None
+        What `model.transform` gives for all rows of the target and of each background, if that is known already; else
+        it is found here.
 
     Returns
     -------
@@ -120,10 +124,10 @@ def examine(
     d = min(int(subject.model.n_components_), MOST_COMPONENTS)
 
     shown = shown_rows(subject.counts)
-    scores = [all_scores(subject.model._project, rows, d) for rows in subject.rows]
-    own = np.concatenate([part[rows, : min(d, 2)] for part, rows in zip(scores, shown, strict=True)])
+    views = _first_scores(subject, scores, d)
+    own = np.concatenate([part[rows, : min(d, 2)] for part, rows in zip(views, shown, strict=True)])
     pca, pca_error = _principal_view(subject, shown, own, marks)
-    edges = np.array([bins_of([part[:, k] for part in scores]) for k in range(d)])
+    edges = np.array([bins_of([part[:, k] for part in views]) for k in range(d)])
     test, untested = _tested(subject)
     linear = not subject.is_kernel
     return Findings(
@@ -131,12 +135,12 @@ def examine(
         asked={**_asked(subject, names), **(asked or {})},
         datasets=tuple(
             _points(name, part, rows, view, edges, ids if number == 0 else None, marks if number == 0 else None)
-            for number, (name, part, rows, view) in enumerate(zip(names, scores, shown, pca, strict=True))
+            for number, (name, part, rows, view) in enumerate(zip(names, views, shown, pca, strict=True))
         ),
         features=columns,
         components=subject.model.components_ if linear else None,
         patterns=subject.model.patterns_ if linear else None,
-        correlations=_correlations(subject, scores[0], d),
+        correlations=_correlations(subject, views[0], d),
         spreads=subject.spreads,
         eigenvalues=subject.model.eigenvalues_,
         target_variance=subject.model.target_variance_,
@@ -147,15 +151,25 @@ def examine(
         test=test,
         bin_edges=edges,
         label_names=() if marks is None else marks.names,
-        label_counts=_label_counts(marks, scores[0], edges),
+        label_counts=_label_counts(marks, views[0], edges),
         path=walk(subject, shown, own) if with_path else None,
-        clustering_error=_clustering_error(scores[0], marks),
+        clustering_error=_clustering_error(views[0], marks),
         pca_clustering_error=pca_error,
         choices=tuple(choices(subject, names, test, untested)),
-        warnings=(*map(str, warnings), *cautions(subject, columns), *heavy_tails(test, scores)),
+        warnings=(*map(str, warnings), *cautions(subject, columns), *heavy_tails(test, views)),
         code=recipe(subject) if code is None else code,
         version=_version(),
     )
+
+
+def _first_scores(subject: Subject, known: Sequence[Any] | None, d: int) -> list[Float]:
+    """Give the first d scores of all rows of each dataset."""
+    if known is None:
+        return [all_scores(subject.model._projection, rows, d) for rows in subject.rows]
+    check_one_each(len(known), len(subject.rows), "scores of datasets", "dataset")
+    for part, count in zip(known, subject.counts, strict=True):
+        check_one_each(len(part), count, "scores", "row of each dataset")
+    return [np.asarray(part, dtype=np.float64)[:, :d] for part in known]
 
 
 def _background_names(subject: Subject, given: Sequence[str] | None) -> list[str]:
@@ -225,7 +239,7 @@ def _principal_view(
         n_target = subject.counts[0]
         k = min(2, n_target - 1)
         kernel_pca = KernelDiscriminativePCA(k, kernel="precomputed").fit(rows[0][:, :n_target])
-        project = lambda block: kernel_pca._project(block[:, :n_target])  # noqa: E731
+        project = lambda block: kernel_pca._projection(block[:, :n_target])  # noqa: E731
     views = [some_scores(project, part, chosen) for part, chosen in zip(rows, shown, strict=True)]
     signs = aligned_signs(views[0], own[: len(views[0])])
     error = None
@@ -247,20 +261,24 @@ def _tested(subject: Subject) -> tuple[ComponentTest | None, str | None]:
         return None, 'p-values: none, as the formula needs more background rows than columns. Use test="permutation".'
     target, *backgrounds = subject.moments
     varying = int(np.sum(np.sum([part.variances for part in subject.moments], axis=0) > 0.0))
-    n_components = min(max(SCREE, int(subject.model.n_components_)), varying, target.count - 1)
+    kept = int(subject.model.n_components_)
+    some = min(max(SCREE, kept), varying, target.count - 1)
     shares: Float = subject.model.shrinkage_
-    try:
+
+    def test(n_components: int) -> ComponentTest:
         # With shrinkage, the plain ratios of the fitted components are tested.
-        test = analytic_test(
-            target,
-            backgrounds,
-            subject.model.weights_,
-            shares if np.any(shares > 0.0) else None,
-            n_components=n_components,
-        )
+        plain = shares if np.any(shares > 0.0) else None
+        return analytic_test(target, backgrounds, subject.model.weights_, plain, n_components=n_components)
+
+    try:
+        return test(some), None
+    except ValueError:
+        pass
+    try:
+        # Dependent columns leave fewer directions than columns: those beyond the fit are done without.
+        return test(kept), None
     except ValueError as error:
         return None, f"p-values: none, as {error}"
-    return test, None
 
 
 def _scree(subject: Subject) -> Float:

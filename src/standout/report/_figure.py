@@ -11,6 +11,7 @@ from standout.report._colours import Style, background_style, group_styles, targ
 from standout.report._findings import Findings, Points, plane
 from standout.report._scatter import bounds_of, scale_limits
 from standout.report._wording import percent, shortened
+from standout.report._writing import written_aside
 
 
 def draw(findings: Findings, path: str | os.PathLike[str]) -> None:
@@ -50,11 +51,8 @@ def draw(findings: Findings, path: str | os.PathLike[str]) -> None:
         _draw_view(ax, findings, kind)
         ax.set_title(title if error is None else f"{title}: {percent(error)} grouped wrongly")
     _draw_legend(figure, axes[1])
-    target = Path(path)
-    # Under another name first, so that a picture is never there in part.
-    temporary = target.with_name(f".{target.name}.part")
-    figure.savefig(temporary, format="png", dpi=150)
-    temporary.replace(target)
+    with written_aside(Path(path)) as draft:
+        figure.savefig(draft, format="png", dpi=150)
 
 
 def _draw_view(ax: Any, findings: Findings, kind: str) -> None:

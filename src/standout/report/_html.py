@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from html import escape
 from typing import Any
 
-from standout.report._wording import shortened
+from standout.report._wording import ISOLATE, RELEASE, harmless, shortened
 
 
 def text(words: Any) -> str:
     """Escape words for use in HTML, in an attribute or between tags."""
-    return escape(str(words), quote=True)
+    return escape(harmless(str(words)), quote=True)
+
+
+def sentence(words: str) -> str:
+    """Escape a sentence for use between tags, in which names are marked as `isolated`; no name can end its mark."""
+    parts = [text(part) for part in re.split(f"[{ISOLATE}{RELEASE}]", words)]
+    return "".join(f"<bdi>{part}</bdi>" if index % 2 else part for index, part in enumerate(parts))
 
 
 def name(words: str, most: int = 40) -> str:
@@ -19,8 +26,8 @@ def name(words: str, most: int = 40) -> str:
     short = shortened(words, most)
     full = " ".join(words.split())
     if short == full:
-        return text(short)
-    return f'<span title="{text(shortened(words, 400))}">{text(short)}</span>'
+        return f"<bdi>{text(short)}</bdi>"
+    return f'<bdi title="{text(shortened(words, 400))}">{text(short)}</bdi>'
 
 
 def tip(shown: str, explanation: str, *, focus: bool = True) -> str:

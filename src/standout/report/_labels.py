@@ -68,9 +68,9 @@ def read_labels(labels: Any, n_rows: int) -> Labels:
     return Labels((*(words[index] for index in largest), rest), number[places], None, given)
 
 
-def check_one_each(given: int, n_rows: int, what: str) -> None:
-    """Check that there is one of something for each row of the target."""
-    remedy = "Give one for each row of the target."
+def check_one_each(given: int, n_rows: int, what: str, each: str = "row of the target") -> None:
+    """Check that there is one of something for each row of the target, or for each of something else."""
+    remedy = f"Give one for each {each}."
     check_enough(n_rows, given, "the number of rows", f"that of the {what}", remedy)
     check_enough(given, n_rows, f"the number of {what}", "that of the rows", remedy)
 

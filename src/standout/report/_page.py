@@ -12,12 +12,12 @@ from standout.report._charts import distribution, strength_chart
 from standout.report._features import MOST_SHOWN, feature_bars, feature_table
 from standout.report._findings import Findings
 from standout.report._glossary import glossary
-from standout.report._html import data_block, text, tip
+from standout.report._html import data_block, sentence, text, tip
 from standout.report._numbers import key_numbers
 from standout.report._scatter import document, legend, n_views
 from standout.report._sentences import Explained, background_words, headline_parts, question, sampling, title
 from standout.report._slider import slider, views
-from standout.report._wording import counted, shortened
+from standout.report._wording import counted, plain, shortened
 
 
 def page(findings: Findings) -> str:
@@ -60,7 +60,7 @@ def page(findings: Findings) -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="color-scheme" content="light dark">',
             f'<meta name="generator" content="standout {text(findings.version)}">',
-            f"<title>{text(title(findings))}</title><style>{_static('page.css')}</style></head><body>",
+            f"<title>{text(plain(title(findings)))}</title><style>{_static('page.css')}</style></head><body>",
             _body(findings),
             data_block("data", data),
             *(f"<script>{script}</script>" for script in scripts),
@@ -94,20 +94,20 @@ def _body(findings: Findings) -> str:
 
 def _opening(findings: Findings) -> str:
     return (
-        f'<section class="opening"><p class="kicker">{text(findings.method)}</p><h1>{text(title(findings))}</h1>'
+        f'<section class="opening"><p class="kicker">{text(findings.method)}</p><h1>{sentence(title(findings))}</h1>'
         f'<p class="headline">{_marked(headline_parts(findings))}</p>'
-        f'<p class="asked">{text(question(findings))}</p></section>'
+        f'<p class="asked">{sentence(question(findings))}</p></section>'
     )
 
 
 def _marked(parts: list[str | Explained]) -> str:
-    return "".join(text(part) if isinstance(part, str) else tip(part.shown, part.meaning) for part in parts)
+    return "".join(sentence(part) if isinstance(part, str) else tip(part.shown, part.meaning) for part in parts)
 
 
 def _cautions(findings: Findings) -> str:
     if not findings.warnings:
         return ""
-    items = "".join(f"<li>{text(sentence)}</li>" for sentence in findings.warnings)
+    items = "".join(f"<li>{text(words)}</li>" for words in findings.warnings)
     return (
         f'<aside class="cautions" aria-label="To be careful about"><h2>To be careful about</h2><ul>{items}</ul></aside>'
     )
@@ -115,7 +115,7 @@ def _cautions(findings: Findings) -> str:
 
 def _view(findings: Findings) -> str:
     sampled = sampling(findings)
-    note = f'<p class="note" id="sampled">{text(sampled)}</p>' if sampled else ""
+    note = f'<p class="note" id="sampled">{sentence(sampled)}</p>' if sampled else ""
     against = f" Grey points are {text(background_words(findings))}." if findings.backgrounds else ""
     groups = " Click a label to select its rows." if findings.label_names else ""
     it = "it" if len(findings.backgrounds) == 1 else "them"
@@ -202,7 +202,7 @@ def _choices(findings: Findings) -> str:
         f"<div><dt>{text(shortened(str(key), 60))}</dt><dd>{text(shortened(str(value), 400))}</dd></div>"
         for key, value in findings.asked.items()
     )
-    items = "".join(f"<li>{text(sentence)}</li>" for sentence in findings.choices)
+    items = "".join(f"<li>{text(words)}</li>" for words in findings.choices)
     return (
         '<section id="choices"><h2>What was asked, and how it was chosen</h2>'
         f'<dl class="facts">{asked}</dl><ul>{items}</ul></section>'

@@ -14,10 +14,10 @@ from standout.report._wording import (
     chance,
     correlation,
     counted,
+    isolated,
     joined,
     number,
     percent,
-    shortened,
     times,
     whole,
 )
@@ -26,12 +26,12 @@ PARAMETERS = {"shrinkage": "Shrinkage", "alpha": "α =", "epsilon": "ε ="}
 
 
 def title(findings: Findings) -> str:
-    """The question, as a title."""
-    target = f"{'the ' if findings.target.name == 'target' else ''}{shortened(findings.target.name)}"
+    """The question, as a title. Names in it, as in the other sentences, are `isolated`."""
+    target = f"{'the ' if findings.target.name == 'target' else ''}{isolated(findings.target.name)}"
     if not findings.backgrounds:
         return f"What varies most in {target}?"
-    names = [shortened(part.name) for part in findings.backgrounds]
-    against = "the background" if names == ["background"] else joined(names)
+    names = [part.name for part in findings.backgrounds]
+    against = "the background" if names == ["background"] else joined([isolated(name) for name in names])
     return f"What stands out in {target} against {against}?"
 
 
@@ -53,7 +53,7 @@ def _named(role: str, parts: Sequence[Points]) -> str:
     """Say what plays a role, by which name, and how many rows it has."""
     if len(parts) == 1 and role == f"the {parts[0].name}":
         return f"{role} ({counted(parts[0].n_rows, 'row')})"
-    names = [f"{shortened(part.name)} ({counted(part.n_rows, 'row')})" for part in parts]
+    names = [f"{isolated(part.name)} ({counted(part.n_rows, 'row')})" for part in parts]
     return f"{role}, {joined(names)},"
 
 
@@ -180,14 +180,14 @@ def _leading_feature(findings: Findings) -> list[str | Explained]:
         correlation(float(findings.correlations[0, best])),
         "Correlation of this column with the score of component 1, over the target's rows: from \N{MINUS SIGN}1 to 1.",
     )
-    name = shortened(findings.features[best])
+    name = isolated(findings.features[best])
     return [f"Of all columns, {name} follows it most closely (correlation ", closeness, ")."]
 
 
 def sampling(findings: Findings) -> str | None:
     """Say which datasets are drawn in part only."""
     parts = [
-        f"{whole(len(part.rows))} of the {whole(part.n_rows)} rows of {shortened(part.name)}"
+        f"{whole(len(part.rows))} of the {whole(part.n_rows)} rows of {isolated(part.name)}"
         for part in findings.datasets
         if part.sampled
     ]

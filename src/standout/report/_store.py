@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import zlib
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
 
 from standout._validation import reject_damaged, reject_missing
 from standout.report._findings import Findings, Points, ViewPath
+from standout.report._sound import fault_of
+from standout.report._writing import written_aside
 from standout.selection import ComponentTest
 
 WORDS, NUMBERS = "report.json", "report.npz"
@@ -52,13 +52,10 @@ def store(findings: Findings, folder: str | os.PathLike[str]) -> None:
     place.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, npt.NDArray[Any]] = {}
     words = {"form": FORM, "findings": _taken_apart(findings, "findings", arrays)}
-    numbers = place / f".{NUMBERS}.part"
-    with numbers.open("wb") as file:
-        np.savez_compressed(file, allow_pickle=False, **arrays)
-    text = place / f".{WORDS}.part"
-    text.write_text(json.dumps(words, indent=1, ensure_ascii=False), encoding="utf-8")
-    numbers.replace(place / NUMBERS)
-    text.replace(place / WORDS)
+    with written_aside(place / NUMBERS) as numbers, written_aside(place / WORDS) as text:
+        with numbers.open("wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **arrays)
+        text.write_text(json.dumps(words, indent=1), encoding="utf-8")
 
 
 def restore(folder: str | os.PathLike[str]) -> Findings:
@@ -95,14 +92,19 @@ def restore(folder: str | os.PathLike[str]) -> Findings:
         words = json.loads((place / WORDS).read_text(encoding="utf-8"))
         with (place / NUMBERS).open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
-    except (ValueError, OSError, KeyError, BadZipFile, EOFError, zlib.error) as error:
-        reject_damaged(str(place), f"it cannot be read ({error})", REMEDY)
+    # Whatever: what a damaged archive or a forged header does to its reader cannot be foreseen.
+    except Exception as error:
+        reject_damaged(str(place), f"it cannot be read ({error or type(error).__name__})", REMEDY)
     if not isinstance(words, dict) or words.get("form") != FORM:
         reject_damaged(WORDS, "it is not of a form that this version of standout knows", REMEDY)
     try:
-        return _put_together(Findings, words["findings"], arrays)
+        findings: Findings = _put_together(Findings, words["findings"], arrays)
+        fault = fault_of(findings)
     except (KeyError, TypeError, AttributeError) as error:
         reject_damaged(str(place), f"something is missing ({error})", REMEDY)
+    if fault is not None:
+        reject_damaged(str(place), fault, REMEDY)
+    return findings
 
 
 def _taken_apart(record: Any, path: str, arrays: dict[str, npt.NDArray[Any]]) -> Any:

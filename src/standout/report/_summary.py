@@ -10,6 +10,7 @@ import numpy as np
 from standout.report._features import leading_features
 from standout.report._findings import Findings
 from standout.report._sentences import headline, question, title
+from standout.report._wording import plain
 
 # Columns that are named for each component.
 MOST_FEATURES = 10
@@ -47,9 +48,9 @@ def summary(findings: Findings) -> dict[str, Any]:
     test, path = findings.test, findings.path
     return {
         "standout": findings.version,
-        "title": title(findings),
-        "question": question(findings),
-        "headline": headline(findings),
+        "title": plain(title(findings)),
+        "question": plain(question(findings)),
+        "headline": plain(headline(findings)),
         "method": findings.method,
         "asked": {str(key): str(value) for key, value in findings.asked.items()},
         "datasets": [

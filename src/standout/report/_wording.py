@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from math import floor, isinf, isnan, log10
 
 MINUS = "\N{MINUS SIGN}"
+
+# What turns the text after it around, moves a cursor, or is no character at all.
+UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# Between these, a name from the data has no influence on the order of the words around it.
+ISOLATE, RELEASE = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -75,9 +81,24 @@ def a_few(names: Sequence[str], most: int = 5) -> str:
     return f"{', '.join(names[:most])} and {whole(more)} more" if more > 0 else joined(names)
 
 
+def harmless(words: str) -> str:
+    """Show by its code what could turn a sentence around."""
+    return UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), words)
+
+
+def isolated(name: str) -> str:
+    """Shorten a name for a sentence, in which it shall have no influence on the order of other words."""
+    return f"{ISOLATE}{shortened(name)}{RELEASE}"
+
+
+def plain(sentence: str) -> str:
+    """Give a sentence as it is for those who do not know what isolates are."""
+    return sentence.replace(ISOLATE, "").replace(RELEASE, "")
+
+
 def shortened(name: str, most: int = 40) -> str:
     """Cut a long name in its middle, on one line; say so where there is nothing to see."""
-    flat = " ".join(name.split())
+    flat = harmless(" ".join(name.split()))
     if not flat:
         return "(empty name)"
     if len(flat) <= most:

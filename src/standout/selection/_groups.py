@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import pi, sqrt
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
-from standout._arrays import Float
+from standout._arrays import Float, Rows
+from standout._validation import Source
 
 # A view is taken to show groups where its p-value, times the number of views looked at, is below this.
 LEVEL = 0.05
@@ -39,6 +40,8 @@ class GroupSearch:
         Share of the first score's variance that the best split of its rows into two groups explains: about 0.64 for one
         Gaussian group, 0.68 for two of equal size two standard deviations apart, 1 for two points. It is ``1 - 1/r``
         with r the scatter ratio (`standout.metrics.scatter_ratio`) of that split.
+    standard_errors : ndarray of shape (g,)
+        Of each share.
     p_values : ndarray of shape (g,)
         Chance of a share as large for one Gaussian group, for each view by itself.
     chosen : int or None
@@ -58,6 +61,7 @@ class GroupSearch:
 
     parameters: Float
     split_shares: Float
+    standard_errors: Float
     p_values: Float
     chosen: int | None
 
@@ -65,18 +69,26 @@ class GroupSearch:
     def verdict(self) -> str:
         """What was found, in words."""
         best = int(np.argmax(self.split_shares))
+        share, error = self.split_shares[best], self.standard_errors[best]
+        # Both of what `search_groups` asks for, as the share that would do with this error.
+        beyond_chance = stats.norm.isf(LEVEL / len(self.parameters)) - stats.norm.isf(self.p_values[best])
+        needed = max(TWO_MODES + SURELY * error, share + beyond_chance * error)
         return (
             f"of {len(self.parameters)} views, the one at {self.parameters[best]:.3g} shows groups best; a split into "
-            f"two explains {self.split_shares[best]:.2f} of its first score's variance, where one Gaussian group has "
-            f"{ONE_GROUP:.2f} and groups with a mode each surely more than {TWO_MODES:.2f}"
+            f"two explains {share:.3f} of its first score's variance, with a standard error of {error:.3f}. One "
+            f"Gaussian group has {ONE_GROUP:.3f}, two groups with a mode each begin at {TWO_MODES:.3f}, and with this "
+            f"error it takes {needed:.3f} to be sure of them"
         )
 
 
-def rows_to_look_at(n_rows: int, seed: int) -> slice | npt.NDArray[np.intp]:
+def rows_to_look_at(dataset: Any, seed: int) -> Rows:
     """Choose the rows whose scores are looked at: all, or a random sample of many."""
-    if n_rows <= MOST_ROWS:
-        return slice(None)
-    return np.sort(np.random.default_rng(seed).choice(n_rows, MOST_ROWS, replace=False))
+    rng = np.random.default_rng(seed)
+    if isinstance(dataset, Source):
+        return dataset.sample(MOST_ROWS, rng)
+    if dataset.shape[0] <= MOST_ROWS:
+        return dataset
+    return dataset[np.sort(rng.choice(dataset.shape[0], MOST_ROWS, replace=False))]
 
 
 def search_groups(parameters: Float, scores: Float) -> GroupSearch:
@@ -100,7 +112,7 @@ def search_groups(parameters: Float, scores: Float) -> GroupSearch:
     p_values = stats.norm.sf((shares - ONE_GROUP - 1.0 / n_rows) / errors)
     best = int(np.argmax(shares))
     found = p_values[best] * len(shares) < LEVEL and shares[best] - SURELY * errors[best] >= TWO_MODES
-    return GroupSearch(parameters, shares, p_values, best if found else None)
+    return GroupSearch(parameters, shares, errors, p_values, best if found else None)
 
 
 def split_share(scores: Float) -> tuple[Float, Float]:

@@ -6,15 +6,15 @@ from typing import Any
 
 from standout._arrays import Rows
 from standout._validation import (
-    Batches,
+    Source,
     as_backgrounds,
     check_same_columns,
     column_names,
     dataset_names,
-    open_dataset,
     require_some_background,
 )
 from standout.moments import Kind, Moments, gather
+from standout.sources import open_dataset
 
 
 def open_datasets(X: Any, background: Any) -> list[Any]:
@@ -25,9 +25,9 @@ def open_datasets(X: Any, background: Any) -> list[Any]:
     datasets = [
         part if isinstance(part, Moments) else open_dataset(part, name) for part, name in zip(parts, names, strict=True)
     ]
-    widths = [None if isinstance(dataset, Batches) else _width(dataset) for dataset in datasets]
+    widths = [None if isinstance(dataset, Source) else _width(dataset) for dataset in datasets]
     columns = [
-        None if isinstance(dataset, Batches | Moments) else column_names(part)
+        None if isinstance(dataset, Source | Moments) else column_names(part)
         for part, dataset in zip(parts, datasets, strict=True)
     ]
     for name, width, found in zip(names[1:], widths[1:], columns[1:], strict=True):
@@ -43,7 +43,7 @@ def gather_all(datasets: list[Any], *, norms: bool = False) -> list[Moments]:
     what Ledoit-Wolf shrinkage of the backgrounds needs.
     """
     names = dataset_names(len(datasets))
-    known = [dataset for dataset in datasets if not isinstance(dataset, Batches | Moments)]
+    known = [dataset for dataset in datasets if not isinstance(dataset, Source | Moments)]
     wide = len(known) == len(datasets) and sum(rows.shape[0] for rows in known) < known[0].shape[1]
     kind: Kind = "rows" if wide else "scatter"
     moments = [

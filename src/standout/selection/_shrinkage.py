@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from standout import contrast
-from standout._arrays import Float, Rows
+from standout._arrays import Float
 from standout.moments import Moments, project
 from standout.pencil import Pencil, solve_path
 from standout.selection._groups import GroupSearch, rows_to_look_at, search_groups
@@ -15,7 +16,7 @@ from standout.selection._paths import SHRINKAGES
 
 
 def search_shrinkage(
-    rows: Rows, target: Moments, backgrounds: list[Moments], weights: Float, *, solver: str, seed: int
+    dataset: Any, target: Moments, backgrounds: list[Moments], weights: Float, *, solver: str, seed: int
 ) -> GroupSearch:
     """Find the shrinkage at which the first score of the target shows groups most clearly.
 
@@ -26,7 +27,7 @@ def search_shrinkage(
         return contrast.discriminative(target, backgrounds, weights, np.full(len(backgrounds), share))
 
     def scores(filters: Float) -> Float:
-        return project(rows[rows_to_look_at(rows.shape[0], seed)], target.mean, filters)
+        return project(rows_to_look_at(dataset, seed), target.mean, filters)
 
     return search_path(SHRINKAGES, pose, scores, solver=solver, seed=seed)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from standout._arrays import Float
 from standout._validation import (
-    Batches,
+    Source,
     as_seed,
     check_level,
     check_n_permutations,
@@ -185,7 +185,7 @@ def test_components(
     if method is None:
         n_rows, n_features = sum(part.count for part in moments), target.n_features
         quick = n_rows * n_features * min(n_rows, n_features) <= QUICKLY_PERMUTED
-        readable = not any(isinstance(dataset, Batches) for dataset in datasets)
+        readable = not any(_has_no_rows(dataset) for dataset in datasets)
         degrees = sum(part.count - 1 for part, weight in zip(backgrounds, weights, strict=True) if weight > 0.0)
         permuted = (quick and readable and bool(np.all(shares > 0.0))) or degrees <= n_features
         method = "permutation" if permuted else "analytic"
@@ -209,3 +209,8 @@ def _with_rows(datasets: Sequence[Any]) -> list[RowMoments]:
         for name, dataset in zip(names, datasets, strict=True)
     ]
     return [moments for moments in kept if isinstance(moments, RowMoments)]
+
+
+def _has_no_rows(dataset: Any) -> bool:
+    """Tell whether the rows of a dataset are not at hand."""
+    return isinstance(dataset, Source | Moments) and not isinstance(dataset, RowMoments)

@@ -1,0 +1,79 @@
+"""What validation must know of datasets that are read in parts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+
+from standout._arrays import Array, Rows
+
+
+class Source(ABC):
+    """A dataset that is never there as a whole: batches, files, blocks on other machines.
+
+    Whatever is wanted of it is a sum over its parts: a function makes something of each part that has a ``+``. The
+    function must be one that can be sent to another process.
+
+    Attributes
+    ----------
+    name : str
+        What messages call the dataset.
+    columns : list of str or None
+        Column names, where there are any; of an iterator, once its first batch has been read.
+    width : int or None
+        Number of columns; of an iterator, once its first batch has been read.
+    n_rows : int or None
+        Number of rows, where it is known without reading them all.
+    again : bool
+        Whether it can be read more than once.
+    min_rows : int
+        Fewer rows than this in all are refused.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.sources import Source, open_dataset
+    >>> isinstance(open_dataset(iter([np.ones((4, 2))]), "the target"), Source)
+    True
+    """
+
+    name: str = "the data"
+    columns: list[str] | None = None
+    width: int | None = None
+    n_rows: int | None = None
+    again: bool = True
+    min_rows: int = 1
+
+    def called(self, name: str, min_rows: int) -> Self:
+        """Give the same dataset under the name that messages are to use."""
+        named = copy(self)
+        named.name, named.min_rows = name, min_rows
+        return named
+
+    @abstractmethod
+    def parts(self) -> Iterator[Rows]:
+        """Give one part after the other, each checked: finite numbers in the same columns."""
+
+    @abstractmethod
+    def first(self, count: int) -> Rows:
+        """Give the first rows, at most `count`; they stay to be read."""
+
+    @abstractmethod
+    def summed(self, part: Callable[[Rows], Any]) -> Any:
+        """Add up what a function makes of each part."""
+
+    @abstractmethod
+    def mapped(self, function: Callable[[Rows], Array], n_columns: int) -> Any:
+        """Give what a function makes of every row, `n_columns` numbers each, in the order of the rows."""
+
+    @abstractmethod
+    def count_rows(self) -> int:
+        """Count the rows, by reading them all where nothing else tells."""
+
+    @abstractmethod
+    def sample(self, count: int, rng: np.random.Generator) -> Rows:
+        """Draw `count` rows, or all where there are fewer, in the order in which they come."""

@@ -1,0 +1,68 @@
+"""An iterator of batches as a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+from standout._arrays import Rows
+from standout._validation import as_rows, check_same_columns, column_names, reject_too_few
+from standout.sources._stream import Stream
+
+
+class Batches(Stream):
+    """One dataset that arrives as an iterator of batches, each checked as it passes.
+
+    `width` may be set before the first batch is read: then every batch must have so many columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.sources import Batches
+    >>> batches = Batches(iter([np.ones((2, 3)), np.ones((4, 3))]), "the target", min_rows=2)
+    >>> sum(rows.shape[0] for rows in batches.parts()), batches.width
+    (6, 3)
+    """
+
+    again = False
+
+    def __init__(self, batches: Iterator[Any], name: str, min_rows: int) -> None:
+        self._batches = batches
+        self.min_rows = min_rows
+        self.name = name
+
+    def first(self, count: int) -> Rows:
+        """Give the first rows; the batch that they are in stays to be read."""
+        seen: list[Any] = []
+        rows: Rows | None = None
+        for batch in self._batches:
+            seen.append(batch)
+            rows = as_rows(batch, f"batch {len(seen)} of {self.name}", min_rows=0, finite=True)
+            if rows.shape[0]:
+                break
+        self._batches = chain(seen, self._batches)
+        if rows is None or not rows.shape[0]:
+            reject_too_few(self.name, 0, self.min_rows)
+        return rows[:count]
+
+    def parts(self) -> Iterator[Rows]:
+        """Give one batch after the other."""
+        reference = "the target" if self.width is not None else "the first batch"
+        n_rows = 0
+        for number, batch in enumerate(self._batches, start=1):
+            name = f"batch {number} of {self.name}"
+            rows = as_rows(batch, name, min_rows=0, finite=True)
+            columns = column_names(batch)
+            if number == 1:
+                self.columns = columns
+            if self.width is None:
+                self.width = rows.shape[1]
+            check_same_columns(rows.shape[1], columns, name, self.width, self.columns, reference)
+            n_rows += rows.shape[0]
+            yield rows
+        if n_rows < self.min_rows:
+            raise ValueError(
+                f"{self.name} gave {n_rows} sample(s) in batches, but the least is {self.min_rows}. "
+                "An iterator can be read only once: pass a fresh one."
+            )

@@ -1,0 +1,186 @@
+"""Dask arrays and frames as datasets: blocks are summed up where they are, and only sums travel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from standout._arrays import Array, Rows, stacked
+from standout._validation import Source, as_rows, check_dask_array, check_same_columns, column_names, reject_too_few
+
+
+def is_dask(data: Any) -> bool:
+    """Tell whether the data are a Dask array or frame, without importing Dask.
+
+    Examples
+    --------
+    >>> from standout.sources import is_dask
+    >>> is_dask([[1.0, 2.0]])
+    False
+    """
+    kinds = {kind.__module__.split(".")[0] for kind in type(data).__mro__}
+    return bool(kinds & {"dask", "dask_expr"}) and hasattr(data, "to_delayed")
+
+
+class DaskBlocks(Source):
+    """A Dask array or frame, read block by block by whatever scheduler is in use.
+
+    Attributes
+    ----------
+    data : dask.array.Array or dask.dataframe.DataFrame
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from standout.sources import DaskBlocks
+    >>> blocks = DaskBlocks(da.ones((6, 2), chunks=(3, 2)), "the target", min_rows=2)
+    >>> blocks.count_rows(), [rows.shape for rows in blocks.parts()]
+    (6, [(3, 2), (3, 2)])
+    """
+
+    def __init__(self, data: Any, name: str, min_rows: int) -> None:
+        self.name, self.min_rows = name, min_rows
+        if hasattr(data, "rechunk"):
+            check_dask_array(data, name)
+            # A block must have whole rows.
+            self.data = data.rechunk({1: -1}) if len(data.chunks[1]) > 1 else data
+            self.n_rows = None if np.isnan(data.shape[0]) else int(data.shape[0])
+            self.width = int(data.shape[1])
+        else:
+            self.data = data
+            self.columns = column_names(data)
+            self.width = len(data.columns)
+
+    @cached_property
+    def _blocks(self) -> list[Any]:
+        """The blocks, as promises."""
+        return [block for line in np.reshape(self.data.to_delayed(), (-1, 1)) for block in line]
+
+    @property
+    def _check(self) -> _Check:
+        return _Check(self.name, self.columns, self.width or 0)
+
+    def parts(self) -> Iterator[Rows]:
+        """Bring one block after the other here."""
+        for block in self._blocks:
+            yield self._check(block.compute())
+
+    def first(self, count: int) -> Rows:
+        """Give the first rows, of the first block that has any."""
+        heads = (_computed([_delayed(_head)(block, self._check, count)])[0] for block in self._blocks)
+        found = next((rows for rows in heads if rows.shape[0]), None)
+        return reject_too_few(self.name, 0, self.min_rows) if found is None else found
+
+    def summed(self, part: Callable[[Rows], Any]) -> Any:
+        """Add up what a function makes of each block, two and two: the order never depends on who is done first."""
+        # As a promise of its own, a large function (one with landmarks) is sent once, not with every block.
+        shared = _delayed(part, pure=False, traverse=False)
+        sums = [_delayed(_sum_of_part)(block, self._check, shared) for block in self._blocks]
+        while len(sums) > 1:
+            pairs = [sums[start : start + 2] for start in range(0, len(sums), 2)]
+            sums = [_delayed(_added)(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+        (total,) = _computed(sums)
+        count = 0 if total is None else total.count
+        if count < self.min_rows:
+            reject_too_few(self.name, count, self.min_rows)
+        return total
+
+    def mapped(self, function: Callable[[Rows], Array], n_columns: int) -> Any:
+        """Promise what a function makes of every row, as a Dask array."""
+        array = self.data if self.columns is None and hasattr(self.data, "rechunk") else self.data.to_dask_array()
+        dtype = np.float32 if array.dtype == np.float32 else np.float64
+        return array.map_blocks(
+            _Mapped(self._check, function, n_columns),
+            dtype=dtype,
+            chunks=(array.chunks[0], (n_columns,)),
+            meta=np.empty((0, 0), dtype=dtype),
+        )
+
+    def count_rows(self) -> int:
+        """Count the rows, where they are."""
+        return sum(self._counts)
+
+    @cached_property
+    def _counts(self) -> list[int]:
+        """Number of rows of each block."""
+        if self.n_rows is not None:
+            return [int(count) for count in self.data.chunks[0]]
+        return [int(count) for count in _computed([_delayed(_length)(block) for block in self._blocks])]
+
+    def sample(self, count: int, rng: np.random.Generator) -> Rows:
+        """Draw `count` rows, or all where there are fewer; no others come here."""
+        n_rows = self.count_rows()
+        chosen = np.sort(rng.choice(n_rows, size=min(count, n_rows), replace=False))
+        ends = np.cumsum(self._counts)
+        drawn = np.split(chosen, np.searchsorted(chosen, ends[:-1]))
+        taken = [
+            _delayed(_taken)(block, self._check, numbers - (end - size))
+            for block, numbers, end, size in zip(self._blocks, drawn, ends, self._counts, strict=True)
+            if len(numbers)
+        ]
+        return stacked(_computed(taken))
+
+
+@dataclass(frozen=True)
+class _Check:
+    """What every block is held to."""
+
+    name: str
+    columns: list[str] | None
+    width: int
+
+    def __call__(self, block: Any) -> Rows:
+        name = f"a block of {self.name}"
+        rows = as_rows(block, name, min_rows=0, finite=True)
+        check_same_columns(rows.shape[1], column_names(block), name, self.width, self.columns, "the whole")
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class _Mapped:
+    """A function of rows as one of blocks."""
+
+    check: _Check
+    function: Callable[[Rows], Array]
+    n_columns: int
+
+    def __call__(self, block: Any) -> Array:
+        rows = self.check(block)
+        return self.function(rows) if rows.shape[0] else np.zeros((0, self.n_columns))
+
+
+def _delayed(function: Any, **options: Any) -> Any:
+    from dask.delayed import delayed
+
+    return delayed(function, **options)
+
+
+def _computed(promises: list[Any]) -> list[Any]:
+    from dask.base import compute
+
+    return list(compute(*promises))  # type: ignore[no-untyped-call]
+
+
+def _sum_of_part(block: Any, check: _Check, part: Callable[[Rows], Any]) -> Any:
+    rows = check(block)
+    return part(rows) if rows.shape[0] else None
+
+
+def _added(first: Any, second: Any) -> Any:
+    return second if first is None else first if second is None else first + second
+
+
+def _head(block: Any, check: _Check, count: int) -> Rows:
+    return check(block)[:count]
+
+
+def _taken(block: Any, check: _Check, numbers: Any) -> Rows:
+    return check(block)[numbers]
+
+
+def _length(block: Any) -> int:
+    return int(block.shape[0])

@@ -1,0 +1,232 @@
+"""Dask arrays and frames: the same estimators, the same answers, on threads and on a cluster of processes."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+
+from standout import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
+from standout.moments import ScatterMoments
+from standout.sources import DaskBlocks
+
+da = pytest.importorskip("dask.array", reason="Dask is not installed")
+dd = pytest.importorskip("dask.dataframe", reason="Dask's frames are not installed")
+distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+
+COLUMNS = ["a", "b", "c", "d", "e"]
+LANDMARKS = np.random.default_rng(5).normal(size=(25, 5)) * 2
+ESTIMATORS = {
+    "dPCA": DiscriminativePCA(),
+    "dPCA, groups": DiscriminativePCA(shrinkage="clusters"),
+    "dPCA, number found": DiscriminativePCA(n_components="auto", test="analytic"),
+    "cPCA": ContrastivePCA(),
+    "KdPCA, landmarks": KernelDiscriminativePCA(gamma=0.05, approximation=LANDMARKS),
+    "KdPCA, Fourier": KernelDiscriminativePCA(gamma=0.05, approximation="fourier", rank=40),
+    "KdPCA, exact": KernelDiscriminativePCA(gamma=0.05),
+    "KdPCA, pivoted": KernelDiscriminativePCA(gamma=0.05, approximation="pivoted", rank=30),
+    "KcPCA": KernelContrastivePCA(gamma=0.05, alpha=1.5, approximation=LANDMARKS),
+}
+
+
+def datasets(n_backgrounds=2):
+    rng = np.random.default_rng(0)
+    target = rng.normal(size=(420, 5)) * [5, 1, 1, 1, 2] + 3.0
+    target[:, 3] += np.where(np.arange(420) % 2, 6.0, -6.0)  # two groups
+    backgrounds = [rng.normal(size=(350 + 30 * k, 5)) * [5, 1, 1 + k, 1, 1] - k for k in range(n_backgrounds)]
+    return target, backgrounds
+
+
+FORMS = {
+    "array": lambda rows: da.from_array(rows, chunks=(90, -1)),
+    "array cut by columns": lambda rows: da.from_array(rows, chunks=(128, 2)),
+    "array of unknown length": lambda rows: dd.from_pandas(pd.DataFrame(rows), npartitions=4).to_dask_array(),
+    "frame": lambda rows: dd.from_pandas(pd.DataFrame(rows, columns=COLUMNS), npartitions=4),
+    "sparse blocks": lambda rows: da.from_array(rows, chunks=(90, -1)).map_blocks(sparse.csr_matrix),
+}
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        distributed.Client(cluster) as connected,
+    ):
+        yield connected
+
+
+def assert_same(whole, model, rows, data):
+    np.testing.assert_allclose(model.eigenvalues_, whole.eigenvalues_, rtol=1e-10)
+    scores = whole.transform(rows)
+    lazy = model.transform(data)
+    assert isinstance(lazy, da.Array)
+    np.testing.assert_allclose(lazy.compute(), scores, rtol=0, atol=1e-10 * np.abs(scores).max())
+
+
+@pytest.mark.parametrize("n_backgrounds", [1, 2])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_threads_give_what_memory_gives(name, form, n_backgrounds):
+    if (name, form) == ("KdPCA, exact", "sparse blocks"):
+        pytest.skip("exact coordinates of sparse rows are compared with those of sparse rows, in test_kernel")
+    target, backgrounds = datasets(n_backgrounds)
+    data, *others = (FORMS[form](rows) for rows in (target, *backgrounds))
+    model = clone(ESTIMATORS[name]).fit(data, background=others)
+    whole = clone(ESTIMATORS[name])
+    if form == "frame":
+        frames = [pd.DataFrame(rows, columns=COLUMNS) for rows in (target, *backgrounds)]
+        assert_same(whole.fit(frames[0], background=frames[1:]), model, frames[0], data)
+        assert list(model.feature_names_in_) == COLUMNS
+    else:
+        assert_same(whole.fit(target, background=backgrounds), model, target, data)
+
+
+@pytest.mark.parametrize("form", ["array", "frame", "sparse blocks"])
+@pytest.mark.parametrize("name", ["dPCA", "cPCA", "KdPCA, landmarks", "KdPCA, pivoted", "KdPCA, Fourier"])
+def test_a_cluster_gives_what_memory_gives(client, name, form):
+    target, backgrounds = datasets()
+    rows = pd.DataFrame(target, columns=COLUMNS) if form == "frame" else target
+    whole = clone(ESTIMATORS[name]).fit(rows, background=backgrounds)
+    data, *others = (FORMS[form](part) for part in (target, *backgrounds))
+    assert_same(whole, clone(ESTIMATORS[name]).fit(data, background=others), rows, data)
+
+
+def test_only_sums_travel(monkeypatch):
+    came = []
+    original = DaskBlocks.summed
+    monkeypatch.setattr(DaskBlocks, "summed", lambda self, part: came.append(original(self, part)) or came[-1])
+    monkeypatch.setattr(DaskBlocks, "parts", lambda self: pytest.fail("a block came whole"))
+    target, (background,) = datasets(1)
+    DiscriminativePCA().fit(FORMS["array"](target), background=FORMS["array"](background))
+    assert [type(sums) for sums in came] == [ScatterMoments, ScatterMoments]
+    assert [sums.scatter.shape for sums in came] == [(5, 5), (5, 5)]
+
+
+def slow(block, folder):
+    """Leave a word that a block has been read, and take a while."""
+    if block.shape[0]:
+        Path(folder, f"{os.getpid()}-{time.monotonic_ns()}").touch()
+        time.sleep(0.05)
+    return block
+
+
+def test_a_worker_that_dies_does_not_change_the_result(tmp_path):
+    target, (background,) = datasets(1)
+    whole = DiscriminativePCA().fit(target, background=background)
+    killed = []
+
+    def kill_one():
+        for _ in range(600):
+            seen = [path.name.split("-")[0] for path in tmp_path.iterdir()]
+            if len(seen) >= 5:
+                os.kill(int(seen[0]), signal.SIGKILL)
+                killed.append(int(seen[0]))
+                return
+            time.sleep(0.02)
+
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        distributed.Client(cluster) as connected,
+    ):
+        workers = set(connected.run(os.getpid).values())
+        data = da.from_array(target, chunks=(20, -1)).map_blocks(slow, str(tmp_path), dtype=float)
+        killer = threading.Thread(target=kill_one)
+        killer.start()
+        model = DiscriminativePCA().fit(data, background=da.from_array(background, chunks=(50, -1)))
+        killer.join()
+        assert killed, "the fit was over before a worker could be killed"
+        assert killed[0] in workers
+        after = set(connected.run(os.getpid).values())
+        assert killed[0] not in after
+    blocks = -(-len(target) // 20)
+    assert len(list(tmp_path.iterdir())) >= blocks  # what the dead worker held was read again
+    np.testing.assert_allclose(model.eigenvalues_, whole.eigenvalues_, rtol=1e-10)
+    np.testing.assert_allclose(model.components_, whole.components_, atol=1e-10)
+
+
+def test_the_order_of_merging_is_fixed():
+    target, (background,) = datasets(1)
+    fits = [DiscriminativePCA().fit(FORMS["array"](target), background=FORMS["array"](background)) for _ in range(3)]
+    assert len({fit.components_.tobytes() for fit in fits}) == 1
+
+
+def test_score_and_batches():
+    target, backgrounds = datasets()
+    data, *others = (FORMS["array"](rows) for rows in (target, *backgrounds))
+    model = DiscriminativePCA().fit(data, background=others)
+    whole = DiscriminativePCA().fit(target, background=backgrounds)
+    assert model.score(data, background=others) == pytest.approx(whole.score(target, background=backgrounds))
+    half = DiscriminativePCA().partial_fit(data[:200], background=[other[:100] for other in others])
+    half.partial_fit(data[200:], background=[other[100:] for other in others])
+    np.testing.assert_allclose(half.eigenvalues_, whole.eigenvalues_, rtol=1e-10)
+
+
+def test_empty_blocks_are_passed_over():
+    target, (background,) = datasets(1)
+    frame = dd.from_pandas(pd.DataFrame(target, columns=COLUMNS), npartitions=4)
+    some = frame[frame["a"] > np.quantile(target[:, 0], 0.9)]
+    rows = target[target[:, 0] > np.quantile(target[:, 0], 0.9)]
+    empty = frame[frame["a"] > 1e9]
+    model = DiscriminativePCA().fit(dd.concat([empty, some]), background=background)
+    whole = DiscriminativePCA().fit(rows, background=background)
+    np.testing.assert_allclose(model.eigenvalues_, whole.eigenvalues_, rtol=1e-10)
+    assert model.transform(empty).compute().shape == (0, 2)
+    with pytest.raises(ValueError, match=r"too few rows in the target: 0 sample\(s\), but the least is 2"):
+        DiscriminativePCA().fit(empty, background=background)
+    with pytest.raises(ValueError, match=r"too few rows in the target: 0 sample"):
+        KernelDiscriminativePCA(approximation="fourier").fit(empty, background=background)
+
+
+def test_single_precision_stays():
+    target, (background,) = datasets(1)
+    data = da.from_array(target.astype(np.float32), chunks=(100, -1))
+    scores = DiscriminativePCA().fit_transform(data, background=background)
+    assert scores.dtype == np.float32
+    assert scores.compute().dtype == np.float32
+
+
+def with_nan(rows):
+    bad = rows.copy()
+    bad[7, 2] = np.nan
+    return bad
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda X: da.from_array(with_nan(X), chunks=100), ValueError, "NaN or infinity in a block of the target"),
+        (lambda X: da.from_array(X[0]), ValueError, r"a Dask array of 1 dimension\(s\), but a table has 2"),
+        (lambda X: da.from_array(X.astype(complex)), TypeError, "a Dask array of complex128"),
+        (lambda X: da.from_array(X[:1]), ValueError, "too few rows in the target: 1 sample"),
+        (lambda X: da.from_array(X[:, :3]), ValueError, "background 1 has 5 features, but the target has 3"),
+        (
+            lambda X: dd.from_pandas(pd.DataFrame({"a": ["x", "y"] * 5, "b": range(10)}), npartitions=2),
+            ValueError,
+            "background 1 has 5 features, but the target has 2",
+        ),
+    ],
+)
+def test_bad_input(make, error, message):
+    target, (background,) = datasets(1)
+    with pytest.raises(error, match=message):
+        DiscriminativePCA().fit(make(target), background=background)
+
+
+def test_labels_need_rows_at_hand():
+    target, _ = datasets(1)
+    data = FORMS["array"](target)
+    with pytest.raises(TypeError, match=r"fit with target_label tells rows apart .* read in parts"):
+        DiscriminativePCA(target_label=1).fit(data, np.arange(len(target)) % 2)
+
+
+def test_another_order_of_columns_is_refused():
+    target, (background,) = datasets(1)
+    model = DiscriminativePCA().fit(FORMS["frame"](target), background=background)
+    with pytest.raises(ValueError, match="the data has the columns of the fitted target in another order"):
+        model.transform(FORMS["frame"](target)[COLUMNS[::-1]])
