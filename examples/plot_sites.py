@@ -2,9 +2,9 @@
 Several hospitals, and rows that may not leave them
 ===================================================
 
-Three hospitals have patients and healthy people each; none may hand out rows. Each fits an estimator to its own rows, and
-only the estimators travel: what they keep are counts, means and sums of products. Merged, they give the fit on the
-rows of all three, up to rounding.
+Three hospitals have patients and healthy people each; none may hand out rows. Each fits an estimator to its own rows,
+and only the estimators travel: what they keep are counts, means and sums of products. Merged, they give the fit on
+the rows of all three, up to rounding.
 """
 
 import matplotlib.pyplot as plt
