@@ -14,6 +14,7 @@ ORDER = [
     "plot_stability.py",
     "plot_wide_data.py",
     "plot_sites.py",
+    "plot_single_cell.py",
     "plot_contaminated_background.py",
     "plot_unequal_preprocessing.py",
     "plot_ratio_or_variance.py",
