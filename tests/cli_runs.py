@@ -10,7 +10,7 @@ STANDOUT = Path(sys.executable).with_name("standout")
 COLUMNS = ["size", "age", "iron", "zinc"]
 
 
-def run(*arguments, cwd, timeout=60, **options):
+def run(*arguments, cwd, timeout=180, **options):
     """Run the installed command in a process of its own."""
     return subprocess.run(
         [STANDOUT, *map(str, arguments)],

@@ -68,6 +68,7 @@ PUBLIC = [
     "load",
     "make_pipeline",
     "save",
+    "scan",
 ]
 
 

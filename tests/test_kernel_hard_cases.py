@@ -283,3 +283,9 @@ def test_pipelines_and_scores_work_as_for_the_linear_method(rng):
     assert fitted.score(target, background=backgrounds) == pytest.approx(ratio)
     frame = KernelDiscriminativePCA().set_output(transform="pandas").fit_transform(target)
     assert list(frame.columns) == ["kerneldiscriminativepca0", "kerneldiscriminativepca1"]
+
+
+def test_a_kernel_that_is_not_made_for_the_data_says_so(rng):
+    target, background = rng.normal(size=(20, 3)), rng.normal(size=(20, 3))
+    with pytest.raises(ValueError, match=r"the kernel 'chi2' cannot be taken of these data: .*negative.*\. Use"):
+        KernelDiscriminativePCA(1, kernel="chi2").fit(target, background=background)

@@ -97,7 +97,7 @@ def test_a_page_of_100000_points_is_no_larger_and_says_that_points_are_sampled()
     html = page(many(100_000))
     assert len(html.encode()) < 3_000_000
     assert "5,000 of the 100,000 rows of <bdi>target</bdi>" in html
-    assert "2,000 of the 100,000 rows of background" in html
+    assert "2,000 of the 100,000 rows of <bdi>background</bdi>" in html
 
 
 def test_equal_findings_give_equal_pages(findings):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         KernelDiscriminativePCA,
         make_pipeline,
     )
+    from standout.io import scan
     from standout.persistence import load, save
 
 __version__ = "0.1.0.dev0"
@@ -31,6 +32,7 @@ __all__ = [
     "load",
     "make_pipeline",
     "save",
+    "scan",
 ]
 
 # Where each name comes from. It is fetched when it is first asked for: SciPy and scikit-learn take a second to load,
@@ -48,6 +50,7 @@ _HOMES = {
         "standout.estimators",
     ),
     **dict.fromkeys(("load", "save"), "standout.persistence"),
+    "scan": "standout.io",
 }
 _ROOMS = (
     "contrast",
@@ -64,6 +67,7 @@ _ROOMS = (
     "report",
     "selection",
     "sources",
+    "tl",
 )
 
 

@@ -64,7 +64,10 @@ def double(rows: Rows) -> Rows:
 
 def is_plain(rows: Rows) -> bool:
     """Tell whether blocks of the rows can be multiplied in float64 as they are, without any copy."""
-    return not is_sparse(rows) and rows.dtype == np.float64 and bool(rows.flags.c_contiguous)
+    if is_sparse(rows) or rows.dtype != np.float64:
+        return False
+    # Blocks of rows of a matrix in Fortran order have to be copied, unless the matrix is one block.
+    return bool(rows.flags.c_contiguous or (rows.flags.f_contiguous and rows.nbytes <= UNCOPIED_BYTES))
 
 
 def squared_lengths(rows: Rows) -> Float:
@@ -77,7 +80,9 @@ def squared_lengths(rows: Rows) -> Float:
 
 def weighted_sum(weights: Float, rows: Rows) -> Float:
     """Sum the rows with weights."""
-    # For a tall array NumPy's own loop is twice as fast as BLAS's matrix-vector product.
+    if not is_sparse(rows) and rows.flags.f_contiguous and not rows.flags.c_contiguous:
+        return product(rows.T, weights[:, np.newaxis])[:, 0]
+    # For a tall array by rows NumPy's own loop is twice as fast as BLAS's matrix-vector product.
     total: Float = rows.T @ weights if is_sparse(rows) else np.einsum("i,ij->j", weights, rows)
     return total
 

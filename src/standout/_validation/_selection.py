@@ -67,8 +67,11 @@ def check_n_components_or_auto(n_components: Any, n_features: int, n_directions:
     return None if is_auto(n_components) else check_n_components(n_components, n_features, n_directions)
 
 
-def require_rows(datasets: Sequence[Any], what: str) -> None:
-    """Refuse datasets, the target first, whose rows cannot be read again, or are not there."""
+def require_rows(datasets: Sequence[Any], what: str, *, sampled: bool = False) -> None:
+    """Refuse datasets, the target first, whose rows cannot be read again, or are not there.
+
+    With `sampled` a few rows will do, which can be drawn from whatever can be read again.
+    """
     for number, dataset in enumerate(datasets):
         name = f"background {number}" if number else "the target"
         if isinstance(dataset, Iterator) or (isinstance(dataset, Source) and not dataset.again):
@@ -76,7 +79,9 @@ def require_rows(datasets: Sequence[Any], what: str) -> None:
                 f"{name} is an iterator of batches, which can be read only once, but {what} reads its rows again. "
                 "Give an array (a memory-mapped one is not loaded as a whole), a frame or a sparse matrix."
             )
-        if not (isinstance(dataset, Source | Sequence) or hasattr(dataset, "shape") or hasattr(dataset, "__array__")):
+        if sampled and isinstance(dataset, Source):
+            continue
+        if not (hasattr(dataset, "shape") or hasattr(dataset, "__array__") or isinstance(dataset, Sequence)):
             raise TypeError(f"{name} is given as {type(dataset).__name__}, but {what} needs its rows. Give the rows.")
 
 

@@ -51,7 +51,8 @@ class Source(ABC):
     def called(self, name: str, min_rows: int) -> Self:
         """Give the same dataset under the name that messages are to use."""
         named = copy(self)
-        named.name, named.min_rows = name, min_rows
+        # Whoever asks for fewer rows later on does not take back what was asked for first.
+        named.name, named.min_rows = name, max(min_rows, self.min_rows)
         return named
 
     @abstractmethod

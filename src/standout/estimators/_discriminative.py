@@ -274,7 +274,7 @@ class DiscriminativePCA(LinearTransformer):
         if is_auto(self.n_components) or test is not None:
             require_some_background(n_backgrounds)
         if self._looks_for_groups and n_backgrounds:
-            require_rows(datasets[:1], "shrinkage='clusters'")
+            require_rows(datasets[:1], "shrinkage='clusters'", sampled=True)
         if test == "permutation":
             require_rows(datasets, "test='permutation'")
 

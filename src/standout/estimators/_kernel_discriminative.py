@@ -205,7 +205,7 @@ class KernelDiscriminativePCA(KernelTransformer):
         if isinstance(self.background_weights, str):
             check_weight_rule(self.background_weights)
         if self._looks_for_groups and background is not None:
-            require_rows([X], "epsilon='clusters'")
+            require_rows([X], "epsilon='clusters'", sampled=True)
         seed = self._seed()
         # Equal weights until a rule has chosen.
         given = None if isinstance(self.background_weights, str) else self.background_weights

@@ -1,8 +1,9 @@
-"""Files -> tables -> what a method is fitted to, and results -> files.
+"""Files -> tables or batches -> what a method is fitted to, and results -> files.
 
-:func:`read_table` reads a file of nearly any kind. :func:`split_by_group` cuts one table into a target and its
-backgrounds, :func:`match_columns` puts the columns of several into one order, and :func:`prepare` sees to missing
-values, logarithms and scales, for all datasets alike and such that new rows can be treated the same way.
+:func:`read_table` reads a file of nearly any kind; :func:`scan` reads files that are larger than memory, or many, batch
+by batch. :func:`split_by_group` cuts one table into a target and its backgrounds, :func:`match_columns` puts the
+columns of several into one order, and :func:`prepare` sees to missing values, logarithms and scales, for all datasets
+alike and such that new rows can be treated the same way.
 """
 
 from standout.io._formats import EXTENSIONS, READERS
@@ -11,6 +12,8 @@ from standout.io._match import match_columns
 from standout.io._prepare import MISSING, STANDARDS, Prepared, prepare
 from standout.io._preprocessing import Preprocessing
 from standout.io._read import read_table
+from standout.io._scan import scan
+from standout.io._scanned import Scan
 from standout.io._table import Table
 from standout.io._write import write_csv
 
@@ -23,10 +26,12 @@ __all__ = [
     "STANDARDS",
     "Prepared",
     "Preprocessing",
+    "Scan",
     "Table",
     "match_columns",
     "prepare",
     "read_table",
+    "scan",
     "split_by_group",
     "write_csv",
 ]

@@ -7,7 +7,6 @@ at a time, so that no second copy of the data is ever there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy.typing as npt
 
 from standout._arrays import Array
 from standout._validation import check_kinds
+from standout.io._ahead import ahead
 from standout.io._table import Words, as_words
 from standout.io._words import word
 
@@ -77,7 +77,7 @@ def gather(
     size = max(PIECE_BYTES // (np.dtype(dtype).itemsize * max(len(features), 1)) if n_rows is None else n_rows, 1)
     pieces: list[Array] = []
     filled = size
-    for batch in _ahead(batches):
+    for batch in ahead(batches):
         for role, position in roles.items():
             words[role].append(batch.column(position))
         columns = [_numbers(batch.column(position)) for position in features]
@@ -104,6 +104,35 @@ def _release() -> None:
     pa.default_memory_pool().release_unused()
 
 
+def in_batches(
+    batches: Iterable[Any], features: Sequence[int], dtype: npt.DTypeLike, n_rows: int, skip: int
+) -> Iterator[Array]:
+    """Cut record batches into arrays of `n_rows` rows, whatever their own sizes; the first `skip` rows are left out.
+
+    The arrays are laid out by columns, as the record batches are: turning them into rows would take longer than all
+    other copying, and a product takes either.
+    """
+    rows: Array | None = None
+    filled = 0
+    for batch in batches:
+        done = min(skip, batch.num_rows)
+        skip -= done
+        columns = [_numbers(batch.column(position)) for position in features] if done < batch.num_rows else []
+        while done < batch.num_rows:
+            if rows is None:
+                rows, filled = np.empty((len(features), n_rows), dtype=dtype).T, 0
+            n_taken = min(batch.num_rows - done, n_rows - filled)
+            for position, column in enumerate(columns):
+                rows[filled : filled + n_taken, position] = column[done : done + n_taken]
+            done, filled = done + n_taken, filled + n_taken
+            if filled == n_rows:
+                yield rows
+                rows = None
+        del batch, columns
+    if rows is not None:
+        yield np.asfortranarray(rows[:filled])
+
+
 def words_of_chunks(chunks: Sequence[Any]) -> Words:
     """Turn pieces of one column into words; equal ones share one string."""
     import pyarrow as pa
@@ -118,18 +147,6 @@ def words_of_chunks(chunks: Sequence[Any]) -> Words:
     known = as_words([*(word(value) for value in encoded.dictionary.to_pylist()), ""])
     positions = encoded.indices.fill_null(len(known) - 1).to_numpy(zero_copy_only=False)
     return known[positions]
-
-
-def _ahead(batches: Iterable[Any]) -> Iterator[Any]:
-    """Have the next batch decoded while this one is turned into rows."""
-    waiting = iter(batches)
-    with ThreadPoolExecutor(1) as worker:
-        following = worker.submit(next, waiting, None)
-        while (batch := following.result()) is not None:
-            following = worker.submit(next, waiting, None)
-            yield batch
-            # Held on to, it would be in memory together with the next two.
-            del batch
 
 
 def _numbers(column: Any) -> Array:

@@ -67,8 +67,8 @@ def choose(
     exact = set(names).intersection(wanted.select)
     from_columns = {ROLES[role]: name for role, name in wanted.roles.items() if name not in apart}
     check_not_selected(sorted(exact), from_columns)
-    selected = _matching(wanted.select, names, "select", source) if wanted.select else set(range(len(names)))
-    dropped = _matching(wanted.drop, names, "drop", source)
+    selected = matching(wanted.select, names, "select", source) if wanted.select else set(range(len(names)))
+    dropped = matching(wanted.drop, names, "drop", source)
     is_index = index is not None and index not in exact
     aside = {*from_columns.values(), *([index] if is_index else [])}
     features = [
@@ -84,7 +84,7 @@ def choose(
     return Choice(features, roles)
 
 
-def _matching(patterns: Sequence[str], names: Sequence[str], option: str, source: str) -> set[int]:
+def matching(patterns: Sequence[str], names: Sequence[str], option: str, source: str) -> set[int]:
     """Find the columns that are called so, or else match as a pattern."""
     positions: dict[str, list[int]] = {}
     for position, name in enumerate(names):

@@ -35,7 +35,7 @@ def read_parquet(path: Path, wanted: Wanted, source: str) -> Table:
 
     with attempt(opened, source, "Parquet") as file:
         schema = attempt(lambda: file.schema_arrow, source, "Parquet")
-        choice = choose(schema.names, wanted, source, index=_pandas_index(schema))
+        choice = choose(schema.names, wanted, source, index=pandas_index(schema))
         needed = _needed(schema.names, choice)
 
         def batches() -> Iterator[Any]:
@@ -57,7 +57,7 @@ def read_arrow(path: Path, wanted: Wanted, source: str) -> Table:
         mapped.seek(0)
         open_ = pa.ipc.open_file if is_file else pa.ipc.open_stream
         schema = attempt(lambda: open_(mapped).schema, source, "Arrow")
-        choice = choose(schema.names, wanted, source, index=_pandas_index(schema))
+        choice = choose(schema.names, wanted, source, index=pandas_index(schema))
         needed = _needed(schema.names, choice)
         positions = {name: position for position, name in enumerate(schema.names)}
 
@@ -93,7 +93,7 @@ def _table(
     return make_table(values, columns, words, source)
 
 
-def _pandas_index(schema: Any) -> str | None:
+def pandas_index(schema: Any) -> str | None:
     """Find the column in which pandas has kept the names of the rows."""
     stored = (schema.metadata or {}).get(b"pandas")
     if stored is None:

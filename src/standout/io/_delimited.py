@@ -41,11 +41,11 @@ def read_delimited(path: Path, wanted: Wanted, source: str, kind: str) -> Table:
 
     # Arrow's errors are ValueErrors, or OSErrors where a compressed file ends too early.
     try:
-        types = _inferred(path, layout, choice.features)
+        types = inferred(path, layout, choice.features)
     except (ValueError, OSError) as error:
         refuse(error)
-    check_kinds({"dates or times": [n for n, t in zip(columns, types, strict=True) if _is_date(t)]}, source)
-    if not all(_is_read(type_) for type_ in types):
+    check_kinds({"dates or times": [n for n, t in zip(columns, types, strict=True) if is_date(t)]}, source)
+    if not all(is_read(type_) for type_ in types):
         refuse(None)
     try:
         values, words = _gathered(path, layout, choice, types)
@@ -56,21 +56,21 @@ def read_delimited(path: Path, wanted: Wanted, source: str, kind: str) -> Table:
     return make_table(values, columns, words, source)
 
 
-def _is_date(kind: Any) -> bool:
+def is_date(kind: Any) -> bool:
     import pyarrow.types as kinds
 
     return bool(kinds.is_temporal(kind))
 
 
-def _is_read(kind: Any) -> bool:
+def is_read(kind: Any) -> bool:
     import pyarrow.types as kinds
 
     return any(of(kind) for of in (kinds.is_integer, kinds.is_floating, kinds.is_boolean, kinds.is_null))
 
 
-def _inferred(path: Path, layout: Layout, features: Sequence[int]) -> list[Any]:
+def inferred(path: Path, layout: Layout, features: Sequence[int]) -> list[Any]:
     """Find out from the first block what the columns hold."""
-    with _reader(path, layout, [str(position) for position in features], {}, _has_text(layout, features)) as reader:
+    with open_reader(path, layout, [str(position) for position in features], {}, has_text(layout, features)) as reader:
         return list(reader.schema.types)
 
 
@@ -86,16 +86,16 @@ def _gathered(path: Path, layout: Layout, choice: Choice, types: Sequence[Any]) 
     column_types |= dict.fromkeys(roles.values(), pa.string())
     needed = list(column_types)
     places = {role: needed.index(name) for role, name in roles.items()}
-    with _reader(path, layout, needed, column_types, _has_text(layout, choice.features)) as reader:
+    with open_reader(path, layout, needed, column_types, has_text(layout, choice.features)) as reader:
         return gather(reader, range(len(features)), places, np.float64)
 
 
-def _has_text(layout: Layout, features: Sequence[int]) -> bool:
+def has_text(layout: Layout, features: Sequence[int]) -> bool:
     """Tell whether there may be text in the file: in columns that are no data."""
     return len(features) < len(layout.names)
 
 
-def _reader(path: Path, layout: Layout, needed: list[str], types: dict[str, Any], has_text: bool) -> Any:
+def open_reader(path: Path, layout: Layout, needed: list[str], types: dict[str, Any], has_text: bool) -> Any:
     import pyarrow as pa
     from pyarrow import csv
 

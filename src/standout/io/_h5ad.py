@@ -25,22 +25,17 @@ def read_h5ad(path: Path, wanted: Wanted, source: str) -> Table:
     import h5py
 
     with attempt(lambda: h5py.File(path, "r"), source, "h5ad") as file:
-        if not attempt(lambda: all(hasattr(file.get(part), "keys") for part in ("obs", "var")), source, "h5ad"):
-            reject_table(
-                source,
-                "it has no groups 'obs' and 'var', as AnnData writes them since version 0.7",
-                "Write it again with a newer version of anndata.",
-            )
-        matrices = attempt(lambda: _matrices(file), source, "h5ad")
+        check_anndata(file, source)
+        matrices = attempt(lambda: matrices_of(file), source, "h5ad")
         node, var = matrices[check_variable(wanted.variable or "X", [], list(matrices), source)]
-        columns = attempt(lambda: words_of_array(_index(var)).tolist(), source, "h5ad")
+        columns = attempt(lambda: words_of_array(index_of(var)).tolist(), source, "h5ad")
         obs = attempt(lambda: {str(name): vector for name, vector in file["obs"].items()}, source, "h5ad")
         choice = choose(columns, wanted, source, list(obs))
-        shape, dtype = attempt(lambda: _form(node), source, "h5ad")
+        shape, dtype = attempt(lambda: form_of(node), source, "h5ad")
         check_array_form(shape, dtype, source)
         if len(columns) != shape[1]:
             reject_table(source, f"it names {len(columns)} columns, but has {shape[1]}", "Write the file again.")
-        vectors: dict[str, tuple[str, Callable[[], Any]]] = {"ids": ("obs_names", partial(_index, file["obs"]))}
+        vectors: dict[str, tuple[str, Callable[[], Any]]] = {"ids": ("obs_names", partial(index_of, file["obs"]))}
         for role, name in choice.roles.items():
             read = partial(_vector, obs[name]) if name in obs else partial(_column, node, columns.index(name))
             vectors[role] = name, read
@@ -49,14 +44,27 @@ def read_h5ad(path: Path, wanted: Wanted, source: str) -> Table:
         return make_table(values, [columns[place] for place in choice.features], words, source)
 
 
-def _matrices(file: Any) -> dict[str, tuple[Any, Any]]:
+def check_anndata(file: Any, source: str) -> None:
+    """Refuse a file that AnnData has not written, or long ago."""
+    if not attempt(lambda: all(hasattr(file.get(part), "keys") for part in ("obs", "var")), source, "h5ad"):
+        reject_table(
+            source,
+            "it has no groups 'obs' and 'var', as AnnData writes them since version 0.7",
+            "Write it again with a newer version of anndata.",
+        )
+
+
+def matrices_of(file: Any) -> dict[str, tuple[Any, Any]]:
     """Say which matrices there are, and what names the columns of each."""
     found = {"X": (file["X"], file["var"])} if "X" in file else {}
-    found |= {str(name): (node, file["var"]) for name, node in file.get("layers", {}).items()}
+    # By keys, which groups of HDF5 and of Zarr both have.
+    layers = file.get("layers", {})
+    found |= {str(name): (layers[name], file["var"]) for name in layers.keys()}  # noqa: SIM118
     return found | ({"raw": (file["raw/X"], file["raw/var"])} if "raw/X" in file else {})
 
 
-def _form(node: Any) -> tuple[tuple[int, ...], Any]:
+def form_of(node: Any) -> tuple[tuple[int, ...], Any]:
+    """Give shape and type of a matrix, dense or sparse."""
     if hasattr(node, "shape"):
         return node.shape, node.dtype
     return tuple(int(size) for size in node.attrs["shape"]), node["data"].dtype
@@ -81,7 +89,8 @@ def _column(node: Any, position: int) -> Any:
     return dense(_values(node, [position])).ravel()
 
 
-def _index(group: Any) -> Any:
+def index_of(group: Any) -> Any:
+    """Read the names of rows (of obs) or columns (of var)."""
     return _vector(group[group.attrs["_index"]])
 
 

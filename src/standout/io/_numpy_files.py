@@ -53,7 +53,12 @@ def _forms(path: Path) -> dict[str, tuple[tuple[int, ...], Any]]:
 
 
 def _form(opened: Any) -> tuple[tuple[int, ...], Any]:
+    shape, _, dtype = header_of(opened)
+    return shape, dtype
+
+
+def header_of(opened: Any) -> tuple[tuple[int, ...], bool, Any]:
+    """Read shape, order (whether that of Fortran) and type of an array, up to where its numbers begin."""
     version = np.lib.format.read_magic(opened)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(opened)
-    return shape, dtype
+    return read(opened)
