@@ -1,9 +1,12 @@
 """Checkpoints: a pass that is stopped at any moment, by whatever, ends in the very numbers of one that is not."""
 
 import contextlib
+import gc
+import itertools
 import json
 import multiprocessing
 import os
+import signal
 import threading
 import time
 
@@ -237,6 +240,26 @@ def test_two_at_once_do_not_disturb_each_other(folder):
     assert len(found) == 3
     for model in [*found, fitted(folder, folder / "kept")]:
         assert_equal_bits(model, expected)
+
+
+def test_an_interruption_from_the_keyboard_passes_through_and_loses_nothing(folder, monkeypatch):
+    expected = fitted(folder, None)
+    calls = itertools.count()
+    call = Part.__call__
+
+    def interrupted(self, rows):
+        if next(calls) == 25:
+            signal.raise_signal(signal.SIGINT)
+        return call(self, rows)
+
+    before = threading.active_count()
+    with monkeypatch.context() as patched:
+        patched.setattr(Part, "__call__", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            fitted(folder, folder / "kept")
+    gc.collect()
+    assert threading.active_count() == before
+    assert_equal_bits(fitted(folder, folder / "kept"), expected)
 
 
 def test_text_files_go_on_as_well(folder, monkeypatch):

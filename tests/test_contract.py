@@ -24,7 +24,7 @@ SOLVERS = ["auto", "dense", "root", "reduced", "lanczos", "lobpcg"]
     ]
 )
 def test_scikit_learn_contract(estimator, check):
-    if check.func.__name__ == "check_array_api_input" and "SCIPY_ARRAY_API" not in os.environ:
+    if check.func.__name__.startswith("check_array_api") and "SCIPY_ARRAY_API" not in os.environ:
         pytest.skip("run with SCIPY_ARRAY_API=1 by the next test")
     check(estimator)
 
@@ -32,15 +32,24 @@ def test_scikit_learn_contract(estimator, check):
 def test_scikit_learn_contract_with_array_api_dispatch():
     # SciPy reads the variable when it is imported: this needs a process of its own.
     script = (
+        "import warnings; warnings.simplefilter('ignore')\n"
         "from sklearn.utils.estimator_checks import check_estimator\n"
         "import standout\n"
         "names = 'ContrastivePCA', 'DiscriminativePCA', 'KernelContrastivePCA', 'KernelDiscriminativePCA'\n"
         "results = [result for name in names for result in check_estimator(getattr(standout, name)())]\n"
-        "assert {result['status'] for result in results} == {'passed'}, results; print(len(results))"
+        "wrong = [result for result in results if result['status'] not in ('passed', 'skipped')]\n"
+        "skipped = [str(result['exception']) for result in results if result['status'] == 'skipped']\n"
+        "absent = 'is not installed', 'cuda', 'XPU', 'MPS'\n"
+        "assert not wrong, wrong\n"
+        "assert all(any(reason in text for reason in absent) for text in skipped), skipped\n"
+        "print(len(results) - len(skipped), sum('array_api' in r['check_name'] for r in results) - len(skipped))"
     )
     environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
     result = subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stderr
-    assert int(result.stdout) > 40
+    passed, of_array_libraries = map(int, result.stdout.split())
+    assert passed > 40
+    # NumPy and array-api-strict in two precisions, mixed with others, and PyTorch on the CPU where it is installed.
+    assert of_array_libraries >= 4 * 4

@@ -19,7 +19,9 @@ SOURCE = Path(standout.__file__).parent
 # Each room may import from those before it. `contrast` builds the record of `pencil`, so it stands after it although
 # it comes before it in the flow.
 ORDER = [
+    "_namespaces",
     "_arrays",
+    "_algebra",
     "_validation",
     "sources",
     "moments",

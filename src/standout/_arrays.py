@@ -1,7 +1,8 @@
 """What the rest of the library needs to know of array libraries, in one place.
 
-Inside the library a dataset is *rows*: a NumPy array or a SciPy CSR matrix, of any real dtype, never copied as a
-whole. Everything that must look inside one (its blocks, its precision, its density) asks here.
+Inside the library a dataset is *rows*: a NumPy array, a SciPy CSR matrix, or a *foreign* array of another library
+(PyTorch, CuPy ...; see `_namespaces`), of any real dtype, never copied as a whole. Everything that must look inside one
+(its blocks, its precision, its density) asks here. What is made of foreign rows is foreign, too, and on their device.
 
 Large products go through SciPy's BLAS, not through ``@``. NumPy and SciPy each bring a BLAS with threads of its own.
 A small factorisation by SciPy right after a product by NumPy was seen to take 20 times as long on two cores as it does
@@ -17,10 +18,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg, sparse
 
+from standout import _namespaces
+from standout._namespaces import DEVICE_BLOCK_BYTES, is_foreign, namespace
+
 Array: TypeAlias = npt.NDArray[Any]
 Float: TypeAlias = npt.NDArray[np.float64]
 Rows: TypeAlias = Any
-"""A NumPy array or a SciPy CSR matrix, two-dimensional."""
+"""A NumPy array, a SciPy CSR matrix or a foreign array, two-dimensional."""
 
 # A block is what is converted, centred and multiplied at a time: large enough for the product to run at full speed,
 # small enough that a copy of it is no burden. What needs no copy is taken in larger blocks.
@@ -49,21 +53,28 @@ def is_thin(rows: Rows) -> bool:
 
 def is_single(rows: Rows) -> bool:
     """Tell whether the rows hold single-precision numbers."""
-    return bool(rows.dtype == np.float32)
+    return bool(rows.dtype == (namespace(rows).float32 if is_foreign(rows) else np.float32))
 
 
 def dense(block: Rows) -> Array:
     """Make a (small) block dense; what is dense already comes back as it is."""
+    if is_foreign(block):
+        return block
     return np.asarray(block.toarray()) if is_sparse(block) else np.asarray(block)
 
 
 def double(rows: Rows) -> Rows:
     """Give the rows as float64, without a copy where they are so already."""
+    if is_foreign(rows):
+        xp = namespace(rows)
+        return xp.astype(rows, xp.float64, copy=False)
     return rows.astype(np.float64, copy=False)
 
 
 def is_plain(rows: Rows) -> bool:
     """Tell whether blocks of the rows can be multiplied in float64 as they are, without any copy."""
+    if is_foreign(rows):
+        return bool(rows.dtype == namespace(rows).float64)
     if is_sparse(rows) or rows.dtype != np.float64:
         return False
     # Blocks of rows of a matrix in Fortran order have to be copied, unless the matrix is one block.
@@ -72,6 +83,9 @@ def is_plain(rows: Rows) -> bool:
 
 def squared_lengths(rows: Rows) -> Float:
     """Sum the squares in each row."""
+    if is_foreign(rows):
+        xp = namespace(rows)
+        return stacked([xp.linalg.vector_norm(block, axis=1) ** 2 for block in row_blocks(rows)])
     if is_sparse(rows):
         return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
     lengths: Float = np.einsum("ij,ij->i", rows, rows)
@@ -80,6 +94,16 @@ def squared_lengths(rows: Rows) -> Float:
 
 def weighted_sum(weights: Float, rows: Rows) -> Float:
     """Sum the rows with weights."""
+    if is_foreign(rows):
+        # A matrix-vector product of a tall matrix leaves most of a device idle; a sum over columns does not.
+        xp = namespace(rows)
+        columns = _namespaces.like(weights, rows)[:, None]
+        step = _block_size(rows)
+        parts = [
+            xp.sum(row_slice(columns, start, start + step) * row_slice(rows, start, start + step), axis=0)
+            for start in range(0, rows.shape[0], step)
+        ]
+        return sum(parts[1:], start=parts[0])
     if not is_sparse(rows) and rows.flags.f_contiguous and not rows.flags.c_contiguous:
         return product(rows.T, weights[:, np.newaxis])[:, 0]
     # For a tall array by rows NumPy's own loop is twice as fast as BLAS's matrix-vector product.
@@ -90,7 +114,7 @@ def weighted_sum(weights: Float, rows: Rows) -> Float:
 def self_product(rows: Rows) -> Float:
     """Multiply the transposed rows with the rows."""
     n_features = rows.shape[1]
-    if is_sparse(rows):
+    if is_sparse(rows) or is_foreign(rows):
         return dense(rows.T @ rows)
     if n_features <= SAFE_SYMMETRIC:
         syrk = linalg.get_blas_funcs("syrk", (rows,))
@@ -107,7 +131,7 @@ def self_product(rows: Rows) -> Float:
 
 def product(first: Rows, second: Array) -> Array:
     """Multiply two matrices."""
-    if is_sparse(first) or is_sparse(second):
+    if is_sparse(first) or is_sparse(second) or is_foreign(first):
         return dense(first @ second)
     if second.shape[1] == 1 and first.size:
         matrix, is_transpose = _layout(first)
@@ -122,11 +146,15 @@ def product(first: Rows, second: Array) -> Array:
 
 def inner(first: Float, second: Float) -> float:
     """Multiply two vectors; without BLAS, whose threads are not worth waking for it."""
+    if is_foreign(first):
+        return float(namespace(first).sum(first * second))
     return float(np.einsum("i,i->", first, second))
 
 
 def sum_of_squares(numbers: Array) -> float:
     """Sum the squares of all numbers."""
+    if is_foreign(numbers):
+        return inner(numbers, numbers)
     flat = np.ravel(numbers, order="K")
     return inner(flat, flat)
 
@@ -137,6 +165,11 @@ def leading_eigenvectors(matrix: Float, count: int) -> tuple[Float, Float]:
     LAPACK's search for some of them can come back with fewer than it was asked for where many are equal. Then all are
     found, by a way that has no such trouble.
     """
+    if is_foreign(matrix):
+        xp = namespace(matrix)
+        values, vectors = xp.linalg.eigh(matrix)
+        first = matrix.shape[0] - count
+        return xp.flip(values[first:], axis=0), xp.flip(vectors[:, first:], axis=1)
     size = len(matrix)
     values, vectors = linalg.eigh(matrix, lower=True, subset_by_index=[size - count, size - 1], check_finite=False)
     if len(values) < count or vectors.shape[1] < count:
@@ -164,6 +197,8 @@ def stacked(blocks: Sequence[Rows]) -> Rows:
     """Put blocks of rows under one another: sparse if all are, dense otherwise."""
     if len(blocks) == 1:
         return blocks[0]
+    if is_foreign(blocks[0]):
+        return namespace(blocks[0]).concat(list(blocks), axis=0)
     if all(is_sparse(block) for block in blocks):
         return sparse.vstack(list(blocks), format="csr")
     return np.concatenate([dense(block) for block in blocks])
@@ -171,12 +206,23 @@ def stacked(blocks: Sequence[Rows]) -> Rows:
 
 def row_blocks(rows: Rows, at_least: int = 1, n_bytes: int | None = None) -> Iterator[Rows]:
     """Cut the rows into consecutive blocks of about `n_bytes`, but of no fewer than `at_least` rows."""
-    n_rows, n_features = rows.shape
-    # Whatever is not in single precision is worked on in double.
-    n_bytes_row = max(n_features, 1) * (4 if is_single(rows) else 8)
-    size = max((n_bytes or BLOCK_BYTES) // n_bytes_row, at_least, 1)
-    for start in range(0, n_rows, size):
-        yield rows[start : start + size]
+    size = max(_block_size(rows, n_bytes), at_least)
+    for start in range(0, rows.shape[0], size):
+        yield row_slice(rows, start, start + size)
+
+
+def row_slice(rows: Rows, start: int, stop: int) -> Rows:
+    """Give consecutive rows, without a copy where they are dense."""
+    return rows[start : min(stop, rows.shape[0]), :] if is_foreign(rows) else rows[start:stop]
+
+
+def _block_size(rows: Rows, n_bytes: int | None = None) -> int:
+    """Give the number of rows of a block of about `n_bytes`."""
+    # Whatever is not in single precision is worked on in double. On a device single precision is, too.
+    n_bytes_row = max(rows.shape[1], 1) * (4 if is_single(rows) and not is_foreign(rows) else 8)
+    if n_bytes is None:
+        n_bytes = DEVICE_BLOCK_BYTES if is_foreign(rows) else BLOCK_BYTES
+    return max(n_bytes // n_bytes_row, 1)
 
 
 def column_slices(n_rows: int, n_features: int, n_bytes_number: int = 8) -> Iterator[slice]:
@@ -184,3 +230,31 @@ def column_slices(n_rows: int, n_features: int, n_bytes_number: int = 8) -> Iter
     size = max(BLOCK_BYTES // (n_bytes_number * max(n_rows, 1)), 64)
     for start in range(0, n_features, size):
         yield slice(start, min(start + size, n_features))
+
+
+def take_rows(rows: Rows, numbers: Array) -> Rows:
+    """Give some rows by their numbers."""
+    if not is_foreign(rows):
+        return rows[numbers]
+    return namespace(rows).take(rows, _namespaces.indices_like(numbers, rows), axis=0)
+
+
+def rows_where(rows: Rows, conditions: Array) -> Rows:
+    """Give the rows for which a condition holds; it may be the host's for rows that are not."""
+    if not is_foreign(rows):
+        return rows[conditions]
+    chosen = namespace(conditions).nonzero(conditions) if is_foreign(conditions) else np.nonzero(conditions)
+    return take_rows(rows, chosen[0])
+
+
+def copied(rows: Rows) -> Rows:
+    """Give a copy of the rows."""
+    return namespace(rows).asarray(rows, copy=True) if is_foreign(rows) else rows.copy()
+
+
+def in_type_of(numbers: Array, rows: Rows) -> Array:
+    """Give floating-point numbers in the precision of the rows: single or double."""
+    if is_foreign(numbers):
+        xp = namespace(numbers)
+        return xp.astype(numbers, xp.float32 if is_single(rows) else xp.float64, copy=False)
+    return numbers.astype(np.float32) if is_single(rows) else numbers

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import linalg
 
+from standout._algebra import at_least, lower_factor, lower_triangle, root, symmetric_eigen
 from standout._arrays import Float
 from standout.moments import Moments, ScatterMoments
 from standout.pencil import Form, Pencil
@@ -181,10 +181,10 @@ def total_root(datasets: Sequence[ScatterMoments]) -> Float:
     array([[4., 0.],
            [0., 2.]])
     """
-    total = np.sum([moments.scatter for moments in datasets], axis=0)
-    try:
-        root: Float = linalg.cholesky(total, check_finite=False)
-    except linalg.LinAlgError:
-        values, vectors = linalg.eigh(total, check_finite=False)
-        root = np.sqrt(np.maximum(values, 0.0))[:, np.newaxis] * vectors.T
-    return root
+    total = sum((moments.scatter for moments in datasets[1:]), start=datasets[0].scatter)
+    factor = lower_factor(1.0 * total)
+    if factor is not None:
+        return lower_triangle(factor).T
+    values, vectors = symmetric_eigen(total)
+    result: Float = root(at_least(values, 0.0))[:, np.newaxis] * vectors.T
+    return result

@@ -36,6 +36,7 @@ from standout._validation import (
     check_model_place,
     check_no_functions,
     check_no_memory,
+    check_on_host,
     check_storable,
     check_stored,
     check_trusted,
@@ -55,6 +56,7 @@ from standout.estimators import (
     KernelContrastivePCA,
     KernelDiscriminativePCA,
 )
+from standout.estimators._moving import foreign_attributes
 
 __all__ = ["TRUSTED_TYPES", "load", "save"]
 
@@ -130,7 +132,8 @@ def save(model: Any, path: str | os.PathLike[str], *, moments: bool = False) -> 
     model : DiscriminativePCA, ContrastivePCA, KernelDiscriminativePCA, KernelContrastivePCA or BackgroundPipeline
         Fitted or not. A pipeline (see `standout.make_pipeline`) may have any of scikit-learn's own steps that skops
         trusts. Refused is what could be brought back only by running code: functions, such as a kernel of your own
-        (`kernel` a callable), objects of other types, and pipelines with `memory`.
+        (`kernel` a callable), objects of other types, and pipelines with `memory`. A model that was fitted on arrays
+        of another library than NumPy is saved as its ``to_numpy()``.
     path : str or path-like
         The file. By custom its name ends with ``.skops``, but any will do. A file that is there is replaced.
     moments : bool, default=False
@@ -170,6 +173,7 @@ def save(model: Any, path: str | os.PathLike[str], *, moments: bool = False) -> 
         model = _without_moments(model)
     check_no_functions(_functions(model))
     check_no_memory(_memories(model), "the model cannot be saved")
+    check_on_host(list(foreign_attributes(model)))
     content = _packed(model)
     check_storable(_untrusted(content))
     # What has been read once before it is written can be read again.

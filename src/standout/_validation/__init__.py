@@ -30,9 +30,18 @@ from standout._validation._data import (
     reject_batches,
     reject_iterator,
     reject_non_finite,
+    reject_source,
     reject_too_few,
     require_finite,
     require_finite_rows,
+)
+from standout._validation._devices import (
+    MixedArraysError,
+    as_foreign_rows,
+    check_device,
+    check_fitted_place,
+    check_one_place,
+    reject_on_device,
 )
 from standout._validation._extras import require_extra
 from standout._validation._files import (
@@ -94,6 +103,7 @@ from standout._validation._models import (
     check_model_place,
     check_no_functions,
     check_no_memory,
+    check_on_host,
     check_storable,
     check_stored,
     check_trusted,
@@ -160,7 +170,7 @@ from standout._validation._significance import (
     reject_shrinkage,
     reject_singular_background,
 )
-from standout._validation._sources import Source
+from standout._validation._sources import Source, specimen
 from standout._validation._subsets import (
     as_choice,
     check_apart,
@@ -210,12 +220,14 @@ from standout._validation._words import dataset_names
 __all__ = [
     "MISSING_CHOICES",
     "ArrayForm",
+    "MixedArraysError",
     "Source",
     "UnknownColumnsError",
     "as_backgrounds",
     "as_checkpoint_folder",
     "as_choice",
     "as_folder",
+    "as_foreign_rows",
     "as_model_path",
     "as_rows",
     "as_rows_at_hand",
@@ -238,6 +250,7 @@ __all__ = [
     "check_columns_of_file",
     "check_count",
     "check_dask_array",
+    "check_device",
     "check_different",
     "check_each_once",
     "check_enough",
@@ -245,6 +258,7 @@ __all__ = [
     "check_file",
     "check_fill",
     "check_filled_columns",
+    "check_fitted_place",
     "check_fixed_coordinates",
     "check_formable",
     "check_format",
@@ -297,7 +311,9 @@ __all__ = [
     "check_no_variable",
     "check_nonzero",
     "check_not_selected",
+    "check_on_host",
     "check_one_kind",
+    "check_one_place",
     "check_option",
     "check_patterns",
     "check_patterns_found",
@@ -361,9 +377,11 @@ __all__ = [
     "reject_no_batch",
     "reject_no_model",
     "reject_non_finite",
+    "reject_on_device",
     "reject_rows_needed",
     "reject_shrinkage",
     "reject_singular_background",
+    "reject_source",
     "reject_table",
     "reject_text",
     "reject_too_few",
@@ -381,6 +399,7 @@ __all__ = [
     "require_some_background",
     "short",
     "shown",
+    "specimen",
     "warn_of_damaged_checkpoint",
     "warn_of_no_checkpoint",
     "warn_of_unwritten_checkpoint",

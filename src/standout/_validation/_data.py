@@ -10,7 +10,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from standout._arrays import Float, Rows, is_sparse
+from standout._arrays import Float, Rows, is_sparse, row_blocks
+from standout._namespaces import is_foreign, namespace
+from standout._validation._devices import as_foreign_rows, dispatches
 from standout._validation._sources import Source
 from standout._validation._words import listed
 
@@ -20,6 +22,12 @@ def as_rows(data: Any, name: str, *, min_rows: int = 2, finite: bool = False) ->
 
     Finiteness is looked at only if asked for: a NaN shows in the moments as well, where it costs no extra pass.
     """
+    reject_source(data, name)
+    if dispatches(data):
+        rows = as_foreign_rows(data, name, min_rows)
+        if finite:
+            require_finite_rows(rows, name)
+        return rows
     if sparse.issparse(data) and data.ndim == 2 and data.format != "csr":
         data = data.tocsr()
     try:
@@ -71,6 +79,15 @@ def check_dask_array(data: Any, name: str) -> None:
         raise TypeError(f"{name} is a Dask array of {data.dtype}, but real numbers are needed. Convert it.")
 
 
+def reject_source(data: Any, name: str) -> None:
+    """Refuse what is read in parts where all rows are needed at once."""
+    if isinstance(data, Source):
+        raise TypeError(
+            f"{name} is a {type(data).__name__}, which is read in parts, but its rows are needed as a whole here. "
+            "Give an array, a frame or a sparse matrix; fit (without target_label) and transform take parts."
+        )
+
+
 def require_finite(datasets: Sequence[Any]) -> None:
     """Refuse NaN and infinity in datasets that are there as arrays; batches are checked as they pass."""
     for number, dataset in enumerate(datasets):
@@ -107,7 +124,7 @@ def reject_non_finite(rows: Rows, name: str) -> None:
     bad_rows, bad_columns = _first_non_finite(rows)
     if bad_rows is None:
         check_squares(np.inf, name)
-    value = rows[bad_rows, bad_columns]
+    value = float(rows[bad_rows, bad_columns])
     shown = "NaN" if np.isnan(value) else "infinity"
     raise ValueError(
         f"there is NaN or infinity in {name}: the first is {shown} in row {bad_rows}, column {bad_columns}. "
@@ -244,6 +261,9 @@ def _is_numeric(column: Any) -> bool:
 
 
 def all_finite(rows: Rows) -> bool:
+    if is_foreign(rows):
+        xp = namespace(rows)
+        return bool(xp.isfinite(xp.sum(rows))) or bool(xp.all(xp.isfinite(rows)))
     numbers = rows.data if is_sparse(rows) else rows
     # A finite sum needs finite terms, and takes no copy; the reverse fails only where the sum overflows.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -255,8 +275,22 @@ def _first_non_finite(rows: Rows) -> tuple[Any, Any]:
         coo = rows.tocoo()
         bad = np.flatnonzero(~np.isfinite(coo.data))
         return (int(coo.row[bad[0]]), int(coo.col[bad[0]])) if bad.size else (None, None)
+    if is_foreign(rows):
+        return _first_on_device(rows)
     for start in range(0, rows.shape[0], 4096):
         bad_cells = np.argwhere(~np.isfinite(rows[start : start + 4096]))
         if bad_cells.size:
             return start + int(bad_cells[0, 0]), int(bad_cells[0, 1])
+    return None, None
+
+
+def _first_on_device(rows: Rows) -> tuple[Any, Any]:
+    xp = namespace(rows)
+    start = 0
+    for block in row_blocks(rows):
+        bad = xp.reshape(~xp.isfinite(block), (-1,))
+        if bool(xp.any(bad)):
+            place = int(xp.argmax(xp.astype(bad, xp.uint8)))
+            return start + place // block.shape[1], place % block.shape[1]
+        start += block.shape[0]
     return None, None

@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from standout._algebra import all_true, total
 from standout._arrays import Float
+from standout._namespaces import is_foreign, namespace, to_host
+from standout._validation._devices import dispatches
 from standout._validation._words import listed
 
 
@@ -25,13 +28,13 @@ def check_batch_labels(y: Any, n_rows: int, target_label: Any, background: Any) 
             "fit needs one label per row."
         )
     labels = _as_labels(y, n_rows, "y")
-    return labels, [label for label in np.unique(labels).tolist() if label != target_label]
+    return labels, [label for label in _distinct(labels) if label != target_label]
 
 
 def check_label_form(y: Any, n_rows: int, target_label: Any, background: Any) -> tuple[Any, Any]:
     """Check labels as `check_batch_labels` does; the target's label and another one must be among them."""
     labels, others = check_batch_labels(y, n_rows, target_label, background)
-    known = np.unique(labels).tolist()
+    known = _distinct(labels)
     advice = "In cross-validation, use stratified folds."
     if np.ndim(target_label) != 0 or target_label not in known:
         raise ValueError(
@@ -70,10 +73,14 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> Float:
     """Check the weights of rows; None means equal weights."""
     if sample_weight is None:
         return np.ones(n_rows)
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (n_rows,):
+    if dispatches(sample_weight):
+        xp = namespace(sample_weight)
+        weights = xp.astype(sample_weight, xp.float64)
+    else:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    if tuple(weights.shape) != (n_rows,):
         raise ValueError(f"sample_weight has shape {weights.shape}, but there are {n_rows} rows. Give one per row.")
-    if not np.all(np.isfinite(weights)) or np.any(weights < 0) or weights.sum() == 0:
+    if not np.isfinite(total(weights)) or not all_true(weights >= 0) or total(weights) == 0:
         raise ValueError("sample_weight must be non-negative, finite and not all zero. Give such weights, or None.")
     return weights
 
@@ -90,8 +97,20 @@ def check_several_groups(n_groups: int) -> None:
         raise ValueError("labels has 1 distinct value, but an error needs at least 2. Give rows of several groups.")
 
 
+def _distinct(labels: Any) -> list[Any]:
+    """Give the labels that there are, sorted."""
+    found = to_host(namespace(labels).unique_values(labels)) if is_foreign(labels) else np.unique(labels)
+    return list(found.tolist())
+
+
 def _as_labels(labels: Any, n_rows: int, name: str) -> npt.NDArray[Any]:
     """Check labels of rows: one each, none missing, all of one sort."""
+    if dispatches(labels):
+        if labels.ndim != 1 or labels.shape[0] != n_rows:
+            raise ValueError(f"{name} has shape {tuple(labels.shape)}, but there are {n_rows} rows. Give one per row.")
+        if not all_true(labels == labels):
+            raise ValueError(f"{name} has missing values, but every row must belong to a group. Drop those rows.")
+        return labels
     values = np.asarray(labels)
     if values.ndim != 1 or values.size != n_rows:
         raise ValueError(f"{name} has shape {values.shape}, but there are {n_rows} rows. Give one label per row.")

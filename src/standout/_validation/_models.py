@@ -78,6 +78,15 @@ def check_no_functions(names: Sequence[str]) -> None:
         )
 
 
+def check_on_host(attributes: Sequence[str]) -> None:
+    """Refuse to save arrays of other libraries, which other machines may not have."""
+    if attributes:
+        raise TypeError(
+            f"the model cannot be saved: {listed('attribute', attributes)} are arrays of another library than NumPy. "
+            "Save model.to_numpy(), which copies them to the host."
+        )
+
+
 def check_no_memory(places: Sequence[Any], doing: str) -> None:
     """Refuse pipelines that keep results in a folder, from which they would be unpickled by the next fit."""
     if places:

@@ -32,6 +32,8 @@ class Source(ABC):
         Whether it can be read more than once.
     min_rows : int
         Fewer rows than this in all are refused.
+    specimen : array or None
+        An array of the library and on the device of the parts, where these are known before anything is read.
 
     Examples
     --------
@@ -47,6 +49,7 @@ class Source(ABC):
     n_rows: int | None = None
     again: bool = True
     min_rows: int = 1
+    specimen: Any = None
 
     def called(self, name: str, min_rows: int) -> Self:
         """Give the same dataset under the name that messages are to use."""
@@ -78,3 +81,8 @@ class Source(ABC):
     @abstractmethod
     def sample(self, count: int, rng: np.random.Generator) -> Rows:
         """Draw `count` rows, or all where there are fewer, in the order in which they come."""
+
+
+def specimen(dataset: Any) -> Any:
+    """Give an array of the library and on the device of a dataset; None where these are not known before reading."""
+    return dataset.specimen if isinstance(dataset, Source) else dataset

@@ -4,31 +4,38 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from standout._arrays import Array, Float, Rows, double, is_single
+from standout._algebra import piled, total
+from standout._arrays import Array, Float, Rows, double, in_type_of, rows_where
+from standout._namespaces import like, looks_foreign, place, to_host
 from standout._validation import (
     as_backgrounds,
     as_rows,
     as_rows_at_hand,
     as_seed,
     check_columns_of_batches,
+    check_fitted_place,
     check_group_weight,
     check_known_labels,
     check_label_form,
     check_n_backgrounds,
+    check_one_place,
     check_same_columns,
     check_sample_weight,
     column_names,
+    dataset_names,
     reject_iterator,
     require_finite,
     require_finite_rows,
+    specimen,
 )
+from standout.estimators._moving import moved
 from standout.moments import Moments
 from standout.pencil import Solution
 from standout.sources import Source, open_dataset
@@ -89,16 +96,17 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         Parameters
         ----------
         X : array-like, sparse matrix, frame, or Dask array or frame, of shape (n_samples, n_features)
+            Of the library and on the device of the fitted data.
 
         Returns
         -------
-        ndarray or Dask array of shape (n_samples, n_components)
-            The scores, in float32 for float32 rows and in float64 otherwise; those of Dask's rows are computed when
-            they are asked for.
+        array or Dask array of shape (n_samples, n_components)
+            The scores, in float32 for float32 rows and in float64 otherwise, and of the rows' library and device; those
+            of Dask's rows are computed when they are asked for.
         """
         check_is_fitted(self)
         reject_iterator(X, "transform")
-        return self._scores(self._opened(X, "the data", min_rows=1))
+        return self._scores(self._opened(X, "the data", "transform", min_rows=1))
 
     def score(self, X: Any, y: Any = None, *, background: Any = None, sample_weight: Any = None) -> float:
         """How much more does this target vary than these backgrounds, along the fitted components?
@@ -126,34 +134,56 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         check_is_fitted(self)
         for data in (X, *as_backgrounds(background, X)):
             reject_iterator(data, "score")
-        target_rows = self._opened(X, "the target")
+        target_rows = self._opened(X, "the target", "score")
         if self.target_label is not None:
             rows = as_rows_at_hand(target_rows, "score with target_label")
-            row_weights = check_sample_weight(sample_weight, rows.shape[0])
-            labels, others = check_label_form(y, rows.shape[0], self.target_label, background)
+            row_weights = like(check_sample_weight(beside(sample_weight, rows), rows.shape[0]), rows)
+            labels, others = check_label_form(beside(y, rows), rows.shape[0], self.target_label, background)
             check_known_labels(others, self.background_labels_)
             target, *rest = (
-                self._variance_of_label(label, rows[labels == label], row_weights[labels == label])
+                self._variance_of_label(
+                    label, rows_where(rows, labels == label), rows_where(row_weights, labels == label)
+                )
                 for label in (self.target_label, *self.background_labels_)
             )
         else:
             target = self._variance(target_rows, sample_weight)
             backgrounds, _ = self._checked_backgrounds(background, *columns_of(target_rows, X))
-            check_n_backgrounds(len(backgrounds), len(self.weights_))
-            require_finite([target_rows, *backgrounds])
+            check_n_backgrounds(len(backgrounds), self.weights_.shape[0])
+            parts = [target_rows, *backgrounds]
+            check_one_place([specimen(part) for part in parts], dataset_names(len(parts)))
+            require_finite(parts)
             rest = [self._variance(data, None) for data in backgrounds]
         if not rest:
-            rest = list(self.background_variance_)
+            rest = list(to_host(self.background_variance_))
         if not rest:
             return float(np.mean(target))
-        against = self.weights_ @ np.array(rest)
+        against = to_host(self.weights_) @ np.array(rest)
         with np.errstate(divide="ignore", invalid="ignore"):
             return float(np.mean(target / against))
+
+    def to_numpy(self) -> Self:
+        """Give the same fitted model with NumPy arrays, in the host's memory.
+
+        For a model that was fitted on arrays of another library: to save it, to plot it, or to transform NumPy arrays.
+
+        Returns
+        -------
+        BackgroundTransformer
+            A copy; this model stays as it is.
+        """
+        check_is_fitted(self)
+        return moved(self, to_host)
+
+    def __sklearn_array_api_convert__(self, converter: Callable[[Any], Any]) -> Self:
+        """Give the same model with arrays that a function of scikit-learn has moved elsewhere."""
+        return moved(self, converter)
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn what the estimator takes and gives."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.array_api_support = True
         tags.target_tags.required = self.target_label is not None
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
@@ -168,9 +198,11 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             reject_iterator(X, "fit with target_label")
             rows = as_rows_at_hand(open_dataset(X, "the data"), "fit with target_label")
             validate_data(self, X, skip_check_array=True)
-            labels, self.background_labels_ = check_label_form(y, rows.shape[0], self.target_label, background)
+            labels, self.background_labels_ = check_label_form(
+                beside(y, rows), rows.shape[0], self.target_label, background
+            )
             parts = [
-                as_rows(rows[labels == label], f"the data with label {label!r}")
+                as_rows(rows_where(rows, labels == label), f"the data with label {label!r}")
                 for label in (self.target_label, *self.background_labels_)
             ]
             return parts, [None] * len(parts)
@@ -181,6 +213,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         if not isinstance(target, Source):
             validate_data(self, X, skip_check_array=True)
         backgrounds, columns = self._checked_backgrounds(background, width, names, X)
+        check_one_place([specimen(part) for part in (target, *backgrounds)], dataset_names(1 + len(backgrounds)))
         return [target, *backgrounds], [names, *columns]
 
     def _checked_backgrounds(
@@ -214,12 +247,14 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     def _variance_of_label(self, label: Any, rows: Any, row_weights: Float) -> Float:
         """Variance of the scores of the rows with a label."""
-        check_group_weight(float(np.sum(row_weights)), label)
+        check_group_weight(total(row_weights), label)
         return self._variance(as_rows(rows, f"the data with label {label!r}"), row_weights)
 
-    def _opened(self, X: Any, name: str, min_rows: int = 2) -> Any:
-        """Check rows, or a source of rows, for a fitted estimator."""
+    def _opened(self, X: Any, name: str, method: str, min_rows: int = 2) -> Any:
+        """Check rows, or a source of rows, for a method of a fitted estimator."""
         dataset = open_dataset(X, name, min_rows=min_rows)
+        if specimen(dataset) is not None:
+            check_fitted_place(specimen(dataset), self.components_, type(self).__name__, method)
         if not isinstance(dataset, Source):
             require_finite_rows(dataset, name)
             validate_data(self, X, reset=False, skip_check_array=True)
@@ -237,8 +272,11 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     def _variance(self, dataset: Any, sample_weight: Any) -> Float:
         """Variance of the scores along each component."""
-        scores = double(np.asarray(self._scores(dataset)))
-        row_weights = check_sample_weight(sample_weight, len(scores))
+        scores = self._scores(dataset)
+        if looks_foreign(scores):
+            return _variance_on_device(double(scores), sample_weight)
+        scores = double(np.asarray(scores))
+        row_weights = check_sample_weight(beside(sample_weight, scores), len(scores))
         centred = scores - np.average(scores, axis=0, weights=row_weights)
         variance: Float = np.average(centred**2, axis=0, weights=row_weights)
         return variance
@@ -251,12 +289,13 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """Keep what every fit has found."""
         self.eigenvalues_ = solution.values
         self.target_variance_ = target.variance(solution.vectors)
-        self.background_variance_ = np.array(
-            [background.variance(solution.vectors) for background in backgrounds]
-        ).reshape(len(backgrounds), len(solution.values))
-        self.weights_ = weights
+        self.background_variance_ = like(
+            piled([background.variance(solution.vectors) for background in backgrounds], (0, solution.values.shape[0])),
+            solution.values,
+        )
+        self.weights_ = like(weights, solution.values)
         self.solver_ = solution.solver
-        self.n_components_ = len(solution.values)
+        self.n_components_ = int(solution.values.shape[0])
 
 
 def columns_of(dataset: Any, data: Any) -> tuple[int | None, list[str] | None]:
@@ -268,4 +307,19 @@ def columns_of(dataset: Any, data: Any) -> tuple[int | None, list[str] | None]:
 
 def in_precision_of(rows: Rows, scores: Float) -> Array:
     """Give scores in the precision of the rows."""
-    return scores.astype(np.float32) if is_single(rows) else scores
+    return in_type_of(scores, rows)
+
+
+def _variance_on_device(scores: Array, sample_weight: Any) -> Float:
+    """Variance of each column of foreign scores; the few numbers come to the host."""
+    row_weights = like(check_sample_weight(beside(sample_weight, scores), scores.shape[0]), scores)
+    shares = row_weights[None, :] / total(row_weights)
+    variance: Float = to_host((shares @ (scores - shares @ scores) ** 2)[0, :])
+    return variance
+
+
+def beside(y: Any, rows: Rows) -> Any:
+    """Give labels or weights as they are beside the rows; those of another library or device are read on the host."""
+    if y is None or not looks_foreign(y) or place(y) == place(rows):
+        return y
+    return to_host(y)

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from standout import contrast
+from standout._algebra import count_true, largest, piled
 from standout._arrays import Float
+from standout._namespaces import like
 from standout._validation import (
     check_alpha,
     check_n_components,
@@ -168,7 +170,7 @@ class ContrastivePCA(LinearTransformer):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, frame, Dask array or frame, or iterator, of shape (n_samples, n_features)
+        X : array-like, sparse matrix, frame, Dask array or frame, array of another library, or iterator of such
             The target; with `target_label`, the rows of all datasets. An iterator gives one batch of rows after the
             other, and is read once. Blocks of Dask are summed up where they are.
         y : array-like of shape (n_samples,), default=None
@@ -220,9 +222,9 @@ class ContrastivePCA(LinearTransformer):
         """Say what is to be said, and keep all that was found."""
         _warn_of_rounding(fit)
         self._keep_linear(fit)
-        self.alphas_ = fit.choice.alphas
+        self.alphas_ = like(fit.choice.alphas, self.mean_)
         self.alpha_ = fit.choice.alpha
-        self.candidates_ = np.array([solution.vectors.T for solution in fit.choice.solutions])
+        self.candidates_ = piled([solution.vectors.T for solution in fit.choice.solutions])
 
     def _check_incremental(self) -> None:
         alphas_to_try(self.alpha, self.n_representatives)
@@ -239,16 +241,16 @@ class ContrastivePCA(LinearTransformer):
 def _warn_of_rounding(fit: ContrastiveFit) -> None:
     """Say where directions are missing that the data may have, or a value is not to be relied on."""
     solution, datasets = fit.solution, [fit.target, *fit.backgrounds]
-    varying = int(np.sum(np.any([dataset.variances > 0.0 for dataset in datasets], axis=0)))
+    varying = count_true(sum((dataset.variances for dataset in datasets[1:]), start=fit.target.variances) > 0.0)
     many_rows = sum(dataset.count - 1 for dataset in datasets) >= fit.target.n_features
     if many_rows and solution.rank is not None and solution.rank < varying:
         warn_user(
             f"{varying - solution.rank} direction(s) occur in no dataset, as far as double precision can tell, and are "
             "left out: columns depend on each other, or are of very different size. Drop the former, scale the latter."
         )
-    elif np.any(solution.rounding > VISIBLE):
+    elif largest(solution.rounding) > VISIBLE:
         warn_user(
-            f"rounding may have changed a value by {np.max(solution.rounding):.0e} of the target's variance: "
+            f"rounding may have changed a value by {largest(solution.rounding):.0e} of the target's variance: "
             "the backgrounds vary so much more in other directions. Scale the columns alike, or use a smaller alpha."
         )
 

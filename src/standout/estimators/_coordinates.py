@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add
 from typing import Any
 
-import numpy as np
-
-from standout._arrays import Float, Rows, product, sum_of_squares
+from standout._algebra import total as sum_of
+from standout._arrays import Float, Rows, product, row_slice, stacked, sum_of_squares
+from standout._namespaces import is_foreign
 from standout._validation import check_kernel_matrix, reject_indefinite
 from standout.features import FeatureMap, LandmarkMap
 from standout.moments import Kind, Moments, ScatterMoments, gather, project
@@ -45,12 +45,13 @@ class Coordinates:
 
 def scores_of(mapping: FeatureMap, rows: Rows, mean: Float, filters: Float) -> Float:
     """Project the coordinates of rows, a block at a time."""
-    return np.concatenate([product(block - mean, filters) for block in mapping.blocks(rows)])
+    return stacked([product(block - mean, filters) for block in mapping.blocks(rows)])
 
 
 def gather_exact(found: Coordinates) -> list[Moments]:
     """Gather the moments of each dataset's exact coordinates."""
-    kind: Kind = "rows" if found.mapping.plain_ridge else "scatter"
+    # A device has room for a matrix of the size of the kernel's, and no need for iterations on its rows.
+    kind: Kind = "rows" if found.mapping.plain_ridge and not is_foreign(found.parts[0]) else "scatter"
     return [gather(coordinates, kind=kind, single=False) for coordinates in found.parts]
 
 
@@ -103,6 +104,11 @@ class CoordinateSums:
         return self.moments.count
 
     @property
+    def mean(self) -> Float:
+        """Mean of the coordinates."""
+        return self.moments.mean
+
+    @property
     def n_features(self) -> int:
         """Number of coordinates."""
         return self.moments.n_features
@@ -130,15 +136,16 @@ class CoordinatePart:
 
     mapping: FeatureMap
 
-    @property
+    @cached_property
     def direct(self) -> bool:
         """Whether moments of kernel values are gathered, which become those of the coordinates at the end."""
         return isinstance(self.mapping, LandmarkMap) and self.mapping.well_conditioned
 
     def __call__(self, rows: Rows) -> CoordinateSums:
         """Sum up these rows, a block at a time."""
-        size = self.mapping.block_rows
-        return reduce(add, (self._block(rows[start : start + size]) for start in range(0, rows.shape[0], size)))
+        size = self.mapping.block_rows(rows)
+        starts = range(0, rows.shape[0], size)
+        return reduce(add, (self._block(row_slice(rows, start, start + size)) for start in starts))
 
     def _block(self, rows: Rows) -> CoordinateSums:
         if not isinstance(self.mapping, LandmarkMap):
@@ -146,7 +153,7 @@ class CoordinatePart:
         kernel = self.mapping.kernel
         values = kernel(rows, self.mapping.landmarks) if self.direct else self.mapping.transform(rows)
         check_kernel_matrix(values, symmetric=True)
-        return CoordinateSums(_moments(values), float(np.sum(kernel.diagonal(rows))))
+        return CoordinateSums(_moments(values), sum_of(kernel.diagonal(rows)))
 
 
 def _moments(values: Float) -> ScatterMoments:

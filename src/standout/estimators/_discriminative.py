@@ -9,6 +9,7 @@ import numpy as np
 
 from standout import contrast
 from standout._arrays import Float
+from standout._namespaces import is_foreign, like
 from standout._validation import (
     check_n_components_or_auto,
     check_shrinkage,
@@ -17,9 +18,11 @@ from standout._validation import (
     check_weight_rule,
     check_weights,
     is_auto,
+    reject_on_device,
     reject_rows_needed,
     require_rows,
     require_some_background,
+    specimen,
     warn_user,
 )
 from standout.estimators._linear import LinearFit, LinearTransformer, fit_linear, warn_of_trouble
@@ -151,6 +154,13 @@ class DiscriminativePCA(LinearTransformer):
     Scaling columns changes the answer only through the shrinkage. If you scale, scale target and backgrounds alike
     (see `standout.make_pipeline`): scaling each dataset by itself wipes out the very difference that is looked for.
 
+    Arrays of other libraries (PyTorch, CuPy ...) are worked on where they lie if scikit-learn's dispatch is on:
+    ``sklearn.set_config(array_api_dispatch=True)``, with ``SCIPY_ARRAY_API=1`` in the environment. All datasets must
+    then be of one library and on one device, and what is fitted is so, too (`to_numpy` brings a model to the host).
+    Everything is computed in double precision. For NumPy arrays only are: ``shrinkage="clusters"``, rules for
+    `background_weights`, ``test="permutation"`` (``n_components="auto"`` uses the analytic test), and the solvers
+    "lanczos" and "lobpcg". `standout.io.on_device` is for data that are larger than the device.
+
     Where the background covariance is singular (without shrinkage, or where Ledoit and Wolf's estimate of it is zero)
     nothing fails: directions in which the target varies and the background does not come first with an eigenvalue of
     ``inf``, ordered by the target's variance, and a warning says so.
@@ -202,7 +212,7 @@ class DiscriminativePCA(LinearTransformer):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, frame, Dask array or frame, or iterator, of shape (n_samples, n_features)
+        X : array-like, sparse matrix, frame, Dask array or frame, array of another library, or iterator of such
             The target; with `target_label`, the rows of all datasets. An iterator gives one batch of rows after the
             other, and is read once. Blocks of Dask are summed up where they are.
         y : array-like of shape (n_samples,), default=None
@@ -238,12 +248,12 @@ class DiscriminativePCA(LinearTransformer):
         warn_of_trouble(fit.solution)
         _warn_of_choices(fit, chosen=is_auto(self.n_components))
         self._keep_linear(fit)
-        self.shrinkage_ = fit.shrinkage
+        self.shrinkage_ = like(fit.shrinkage, self.mean_)
         for name in ("p_values_", "component_test_", "group_search_"):
             self.__dict__.pop(name, None)
         if fit.test is not None:
             self.component_test_ = fit.test
-            self.p_values_ = fit.test.p_values[: self.n_components_]
+            self.p_values_ = like(fit.test.p_values[: self.n_components_], self.mean_)
         if fit.groups is not None:
             self.group_search_ = fit.groups
 
@@ -267,6 +277,7 @@ class DiscriminativePCA(LinearTransformer):
     def _check_choices(self, datasets: list[Any]) -> None:
         """Refuse, before anything is read, what these datasets cannot be asked."""
         test, n_backgrounds = check_test(self.test), len(datasets) - 1
+        self._check_device(specimen(datasets[0]))
         if isinstance(self.background_weights, str):
             check_weight_rule(self.background_weights)
         else:
@@ -278,6 +289,16 @@ class DiscriminativePCA(LinearTransformer):
         if test == "permutation":
             require_rows(datasets, "test='permutation'")
 
+    def _check_device(self, array: Any) -> None:
+        """Refuse what is not done where arrays of other libraries lie."""
+        if self._looks_for_groups:
+            reject_on_device(array, "shrinkage='clusters'", "Use shrinkage='auto', or a number.")
+        if self.test == "permutation":
+            reject_on_device(array, "test='permutation'", "Use test='analytic'.")
+        if isinstance(self.background_weights, str):
+            what = f"background_weights={self.background_weights!r}"
+            reject_on_device(array, what, "Give the weights as numbers, or None.")
+
     @property
     def _looks_for_groups(self) -> bool:
         return isinstance(self.shrinkage, str) and self.shrinkage == "clusters"
@@ -285,6 +306,7 @@ class DiscriminativePCA(LinearTransformer):
     def _answer(self, datasets: list[Any], moments: list[Moments], solver: str, seed: int) -> DiscriminativeFit:
         """Choose what is to be chosen, and solve; where the number of components is still to be found, for one."""
         target, *backgrounds = moments
+        self._check_device(target.mean)
         n_directions = sum(dataset.count - 1 for dataset in moments)
         n_components = check_n_components_or_auto(self.n_components, target.n_features, n_directions) or 1
         if not backgrounds:
@@ -316,8 +338,8 @@ class DiscriminativePCA(LinearTransformer):
             [fit.target, *fit.backgrounds],
             fit.weights,
             fit.shrinkage,
-            method=self.test,
-            n_components=None if auto else len(fit.solution.values),
+            method="analytic" if is_foreign(fit.target.mean) else self.test,
+            n_components=None if auto else fit.solution.values.shape[0],
             seed=seed,
             progress=bool(self.verbose),
         )

@@ -10,24 +10,31 @@ from typing import Any, Protocol, Self
 
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from standout._arrays import rows_where
 from standout._validation import (
     as_backgrounds,
     as_rows_at_hand,
     check_batch_labels,
     check_mergeable,
     check_merged_backgrounds,
+    check_one_place,
     check_same_columns,
     dataset_names,
     reject_kept_nothing,
     reject_no_batch,
     require_finite_rows,
+    specimen,
 )
-from standout.estimators._base import BackgroundTransformer, columns_of
+from standout.estimators._base import BackgroundTransformer, beside, columns_of
 from standout.sources import Source, open_dataset
 
 
 class Sums(Protocol):
     """What a fit needs of a dataset, and can be added up over batches of it."""
+
+    @property
+    def mean(self) -> Any:
+        """Mean of what was summed up."""
 
     @property
     def count(self) -> int:
@@ -101,6 +108,7 @@ class IncrementalTransformer(BackgroundTransformer):
             datasets, labels = self._labelled_batch(X, y, background)
         else:
             datasets, labels = self._batch(X, background), None
+        _check_places(known, [specimen(dataset) for dataset in datasets], "the new rows")
         if not known:
             self._begin(datasets)
         names = dataset_names(len(datasets))
@@ -145,6 +153,7 @@ class IncrementalTransformer(BackgroundTransformer):
             "this one's",
         )
         self._check_incremental()
+        _check_places(self._sums, _means(other._sums), "the other estimator")
         self._check_merge(other)
         if self.target_label is None:
             check_merged_backgrounds(len(self._sums) - 1, len(other._sums) - 1)
@@ -184,6 +193,7 @@ class IncrementalTransformer(BackgroundTransformer):
         There are none while there are too few rows for any answer.
         """
         known = self.__dict__.get("_sums", [])
+        _check_places(known, _means(new), "the new rows")
         if labels is None:
             sums = [_sum_of(first, second) for first, second in zip_longest(known, new)]
         else:
@@ -233,9 +243,9 @@ class IncrementalTransformer(BackgroundTransformer):
         """Check a batch of rows with labels: a dataset per label, the target first, and the backgrounds' labels."""
         rows = as_rows_at_hand(open_dataset(X, "the data", min_rows=1), "partial_fit with target_label")
         require_finite_rows(rows, "the data")
-        labels, others = check_batch_labels(y, rows.shape[0], self.target_label, background)
+        labels, others = check_batch_labels(beside(y, rows), rows.shape[0], self.target_label, background)
         validate_data(self, X, reset=not self.__dict__.get("_sums"), skip_check_array=True)
-        parts = [rows[labels == label] for label in (self.target_label, *others)]
+        parts = [rows_where(rows, labels == label) for label in (self.target_label, *others)]
         return [part if part.shape[0] else None for part in parts], others
 
     def _check_columns(self, width: int | None, columns: list[str] | None, name: str) -> None:
@@ -258,3 +268,12 @@ class IncrementalTransformer(BackgroundTransformer):
 
 def _sum_of(first: Any, second: Any) -> Any:
     return second if first is None else first if second is None else first + second
+
+
+def _means(sums: Sequence[Any]) -> list[Any]:
+    return [None if part is None else part.mean for part in sums]
+
+
+def _check_places(known: Sequence[Any], new: Sequence[Any], name: str) -> None:
+    """Refuse arrays of other libraries or devices than those that have been summed up."""
+    check_one_place([*_means(known), *new], [*(["what is there"] * len(known)), *([name] * len(new))])

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import Array, Float, Rows, double, is_sparse, stacked, weighted_sum
+from standout._algebra import column_means, either
+from standout._arrays import Array, Float, Rows, copied, double, is_sparse, row_slice, stacked, weighted_sum
+from standout._namespaces import like
 from standout._validation import (
     as_rows,
     check_approximation,
@@ -20,6 +22,7 @@ from standout._validation import (
     check_kernel_weights,
     check_n_components,
     check_no_learning,
+    check_one_place,
     check_precomputed,
     check_rank,
     check_same_columns,
@@ -29,6 +32,7 @@ from standout._validation import (
     check_weights,
     column_names,
     reject_batches,
+    reject_on_device,
     require_finite,
 )
 from standout.estimators._base import in_precision_of
@@ -45,6 +49,7 @@ from standout.estimators._incremental import IncrementalTransformer
 from standout.features import (
     FeatureMap,
     Kernel,
+    NamedKernel,
     PrecomputedKernel,
     SumKernel,
     choose_approximation,
@@ -56,6 +61,7 @@ from standout.features import (
     resolve_kernel,
 )
 from standout.features._exact import BOUNDED_TOL
+from standout.features._kernels import BY_INNER_PRODUCTS
 from standout.moments import Moments
 from standout.selection._kernel_weights import learn_kernel_weights
 from standout.sources import Batches, Source
@@ -95,9 +101,9 @@ class Gathered:
         """
         target, *backgrounds = self.moments
         if not backgrounds:
-            return np.ones(vectors.shape[1])
-        step = target.mean - sum(w * part.mean for w, part in zip(self.weights, backgrounds, strict=True))
-        return np.where(weighted_sum(step, vectors) < 0, -1.0, 1.0)
+            return like(np.ones(vectors.shape[1]), vectors)
+        step = target.mean - sum(float(w) * part.mean for w, part in zip(self.weights, backgrounds, strict=True))
+        return either(weighted_sum(step, vectors) < 0, -1.0, 1.0)
 
 
 class KernelTransformer(IncrementalTransformer):
@@ -139,6 +145,7 @@ class KernelTransformer(IncrementalTransformer):
         require_finite(datasets)
         weights = check_weights(weights, len(datasets) - 1)
         some = _first_rows(datasets[0])
+        self._check_device(some)
         for background in datasets[1:]:
             if isinstance(background, Batches):
                 background.width = some.shape[1]
@@ -192,12 +199,15 @@ class KernelTransformer(IncrementalTransformer):
     def _n_wanted(self) -> int:
         return self.n_components
 
+    def _check_device(self, array: Any) -> None:
+        """Refuse, for arrays of other libraries, what a subclass does for NumPy's only."""
+
     def _keep_coordinates(self, gathered: Gathered) -> None:
         """Keep how rows become coordinates."""
         self.feature_map_ = gathered.found.mapping
         self.feature_mean_ = gathered.moments[0].mean
         self.residual_ = gathered.residual
-        self.kernel_weights_ = gathered.kernel_weights
+        self.kernel_weights_ = like(gathered.kernel_weights, self.feature_mean_)
         self.approximation_ = gathered.found.approximation
         self._keep_sums(gathered.sums)
 
@@ -207,18 +217,22 @@ class KernelTransformer(IncrementalTransformer):
         """Fix the kernel's parameters, and learn the weights of several kernels if asked to."""
         options: dict[str, Any] = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
         # Given landmarks fix everything: the same ones give the same coordinates, whatever the rows.
-        near = some if isinstance(self.approximation, str) else self._landmarks(some.shape[1])
-        options["origin"] = None if is_sparse(near) else np.mean(double(near[:1000]), axis=0)
+        near = some if isinstance(self.approximation, str) else self._landmarks(some)
+        options["origin"] = None if is_sparse(near) else column_means(double(row_slice(near, 0, 1000)))
         if not isinstance(self.kernel, list):
             check_single_kernel(self.kernel_weights, self.kernel_params)
             name, params = self.kernel if isinstance(self.kernel, tuple) else (self.kernel, self.kernel_params)
-            return resolve_kernel(name, kernel_params=params, **options), np.ones(1)
+            resolved = resolve_kernel(name, kernel_params=params, **options)
+            _check_on_device([resolved], some)
+            return resolved, np.ones(1)
         check_kernel_list(self.kernel)
         pairs = [kernel if isinstance(kernel, tuple) else (kernel, {}) for kernel in self.kernel]
         kernels = tuple(resolve_kernel(name, kernel_params=params, **options) for name, params in pairs)
+        _check_on_device(kernels, some)
         given = check_kernel_weights(self.kernel_weights, len(kernels))
         if given is None:
             reject_batches(datasets, self.approximation)
+            reject_on_device(some, "kernel_weights='learn'", "Give the weights as numbers, or None.")
             given = learn_kernel_weights(kernels, [_all_rows(dataset) for dataset in datasets], weights, rng)
         return SumKernel(kernels, given), given
 
@@ -241,9 +255,9 @@ class KernelTransformer(IncrementalTransformer):
             n_rows = sum(dataset.shape[0] for dataset in datasets)
             check_precomputed([dataset.shape[1] for dataset in datasets], n_rows, approximation)
         if not isinstance(approximation, str):
-            return Coordinates(given_landmarks(kernel, self._landmarks(some.shape[1])), datasets, "landmarks")
+            return Coordinates(given_landmarks(kernel, self._landmarks(some)), datasets, "landmarks")
         if approximation == "fourier":
-            features = fourier_features(kernel, some.shape[1], self.rank or DEFAULT_RANK, rng)
+            features = fourier_features(kernel, some.shape[1], self.rank or DEFAULT_RANK, rng, some)
             return Coordinates(features, datasets, "fourier")
         reject_batches(datasets, approximation)
         n_rows = sum(_n_rows(dataset) for dataset in datasets)
@@ -261,15 +275,16 @@ class KernelTransformer(IncrementalTransformer):
         rank = min(self.rank or DEFAULT_RANK, n_rows)
         return Coordinates(chosen_landmarks(kernel, datasets, rank, tol or BOUNDED_TOL, rng), datasets, "pivoted")
 
-    def _landmarks(self, width: int) -> Rows:
-        """Check the landmarks that are given."""
+    def _landmarks(self, some: Rows) -> Rows:
+        """Check the landmarks that are given, against some rows."""
         landmarks = as_rows(self.approximation, "the landmarks", min_rows=1, finite=True)
+        check_one_place([some, landmarks], ["the target", "the array of landmarks"])
         names = getattr(self, "feature_names_in_", None)
         check_same_columns(
             landmarks.shape[1],
             column_names(self.approximation),
             "the array of landmarks",
-            width,
+            some.shape[1],
             None if names is None else list(names),
             "the target",
         )
@@ -309,9 +324,17 @@ class KernelProjection:
         return in_precision_of(rows, scores_of(self.mapping, rows, self.mean, self.filters))
 
 
+def _check_on_device(kernels: Sequence[Kernel], some: Any) -> None:
+    """Refuse kernels that there are for NumPy arrays only."""
+    for kernel in kernels:
+        if not (isinstance(kernel, NamedKernel) and kernel.metric in BY_INNER_PRODUCTS):
+            name = repr(kernel.metric) if isinstance(kernel, NamedKernel) else "'precomputed'"
+            reject_on_device(some, f"kernel={name}", "Use 'linear', 'rbf', 'gaussian' or a polynomial kernel.")
+
+
 def _first_rows(dataset: Any) -> Rows:
     """Give some rows to look at."""
-    return dataset.first(1000) if isinstance(dataset, Source) else dataset[:1000]
+    return dataset.first(1000) if isinstance(dataset, Source) else row_slice(dataset, 0, 1000)
 
 
 def _n_rows(dataset: Any) -> int:
@@ -319,4 +342,4 @@ def _n_rows(dataset: Any) -> int:
 
 
 def _all_rows(dataset: Any) -> Rows:
-    return stacked([rows.copy() for rows in dataset.parts()]) if isinstance(dataset, Source) else dataset
+    return stacked([copied(rows) for rows in dataset.parts()]) if isinstance(dataset, Source) else dataset

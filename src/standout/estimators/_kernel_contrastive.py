@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from standout import contrast
+from standout._algebra import as_rows_of, piled
+from standout._namespaces import like
 from standout.estimators._contrastive import alphas_to_try
 from standout.estimators._kernel_base import Gathered, KernelTransformer
 from standout.selection._alpha import choose_alpha
@@ -158,7 +160,7 @@ class KernelContrastivePCA(KernelTransformer):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, frame, Dask array or frame, or iterator, of shape (n_samples, n_features)
+        X : array-like, sparse matrix, frame, Dask array or frame, array of another library, or iterator of such
             The target; with `target_label`, the rows of all datasets. Iterators of batches need coordinates that do not
             depend on the rows: ``approximation="fourier"`` or landmarks. Of Dask's blocks a sample comes here for
             landmarks to be chosen from.
@@ -199,10 +201,10 @@ class KernelContrastivePCA(KernelTransformer):
 
         self._keep(choice.solution, target, backgrounds, weights)
         self._keep_coordinates(gathered)
-        self.components_ = np.ascontiguousarray(candidates[choice.chosen].T)
-        self.alphas_ = choice.alphas
+        self.components_ = as_rows_of(candidates[choice.chosen])
+        self.alphas_ = like(choice.alphas, self.components_)
         self.alpha_ = choice.alpha
-        self.candidates_ = np.array([vectors.T for vectors in candidates])
+        self.candidates_ = piled([vectors.T for vectors in candidates])
 
     def _check_incremental(self) -> None:
         super()._check_incremental()

@@ -7,8 +7,16 @@ from typing import Any
 import numpy as np
 
 from standout import contrast
+from standout._algebra import as_rows_of
 from standout._arrays import Float, product
-from standout._validation import check_epsilon, check_weight_rule, reject_rows_needed, require_rows, warn_user
+from standout._validation import (
+    check_epsilon,
+    check_weight_rule,
+    reject_on_device,
+    reject_rows_needed,
+    require_rows,
+    warn_user,
+)
 from standout.estimators._kernel_base import Gathered, KernelTransformer
 from standout.moments import Moments, ScatterMoments
 from standout.pencil import solve
@@ -125,6 +133,9 @@ class KernelDiscriminativePCA(KernelTransformer):
 
     Notes
     -----
+    Arrays of other libraries (PyTorch, CuPy ...) are worked on where they lie, as in `DiscriminativePCA`, with the
+    kernels "linear", "rbf", "gaussian" and the polynomial ones, and sums of these with given weights.
+
     With ``kernel="precomputed"``, ``fit(X, background=[Y1, ...])`` takes kernel values in place of rows: X of shape
     (m, n), each Yₖ of shape (nₖ, n), with ``n = m + n₁ + ...`` columns for all fitted rows, the target's first, then
     each background's. With `target_label`, X of shape (n, n) has rows and columns in the order of y. ``transform``
@@ -187,7 +198,7 @@ class KernelDiscriminativePCA(KernelTransformer):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, frame, Dask array or frame, or iterator, of shape (n_samples, n_features)
+        X : array-like, sparse matrix, frame, Dask array or frame, array of another library, or iterator of such
             The target; with `target_label`, the rows of all datasets. Iterators of batches need coordinates that do not
             depend on the rows: ``approximation="fourier"`` or landmarks. Of Dask's blocks a sample comes here for
             landmarks to be chosen from.
@@ -260,7 +271,7 @@ class KernelDiscriminativePCA(KernelTransformer):
 
         self._keep(solution, target, backgrounds, weights)
         self._keep_coordinates(gathered)
-        self.components_ = np.ascontiguousarray((vectors * gathered.signs(vectors)).T)
+        self.components_ = as_rows_of(vectors * gathered.signs(vectors))
         self.epsilon_ = epsilon
         self.__dict__.pop("group_search_", None)
         if groups is not None:
@@ -271,6 +282,13 @@ class KernelDiscriminativePCA(KernelTransformer):
         check_epsilon(self.epsilon, clusters=True)
         if self._looks_for_groups:
             reject_rows_needed("epsilon", "clusters", "epsilon='scaled' or a number")
+
+    def _check_device(self, array: Any) -> None:
+        if self._looks_for_groups:
+            reject_on_device(array, "epsilon='clusters'", "Use epsilon='scaled', or a number.")
+        if isinstance(self.background_weights, str):
+            what = f"background_weights={self.background_weights!r}"
+            reject_on_device(array, what, "Give the weights as numbers, or None.")
 
     @property
     def _looks_for_groups(self) -> bool:

@@ -6,15 +6,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from standout._arrays import Array, Float, Rows, is_single
-from standout._validation import Source, as_rows, check_n_scores, check_same_columns, dataset_names, warn_user
+from standout._algebra import as_rows_of, largest
+from standout._arrays import Array, Float, Rows, double, is_single
+from standout._namespaces import is_foreign
+from standout._validation import (
+    Source,
+    as_rows,
+    check_fitted_place,
+    check_n_scores,
+    check_one_place,
+    check_same_columns,
+    dataset_names,
+    reject_on_device,
+    specimen,
+    warn_user,
+)
 from standout.estimators._base import in_precision_of
 from standout.estimators._incremental import IncrementalTransformer
-from standout.moments import Kind, Moments, RowMoments, gather, project
-from standout.pencil import Solution, choose_solver
+from standout.moments import CentredRows, Kind, Moments, RowMoments, gather, project
+from standout.pencil import Solution, choose_device_solver, choose_solver
 
 KIND_FOR_SOLVER: dict[str, Kind] = {
     "auto": "auto",
@@ -72,23 +84,25 @@ class LinearTransformer(IncrementalTransformer):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features)
+        array of shape (n_samples, n_features)
+            Of the library and on the device of the fitted data.
         """
         check_is_fitted(self)
         scores = as_rows(X, "the scores", min_rows=1, finite=True)
+        check_fitted_place(scores, self.components_, type(self).__name__, "inverse_transform")
         check_n_scores(scores.shape[1], self.n_components_)
-        rows: Array = scores @ self.patterns_ + self.mean_
+        rows: Array = double(scores) @ self.patterns_ + self.mean_
         return rows
 
     def _keep_linear(self, fit: LinearFit) -> None:
         """Keep what every linear fit has found."""
         self.mean_ = fit.target.mean
-        self.components_ = np.ascontiguousarray(fit.solution.vectors.T)
-        self.patterns_ = np.ascontiguousarray(fit.solution.patterns.T)
+        self.components_ = as_rows_of(fit.solution.vectors)
+        self.patterns_ = as_rows_of(fit.solution.patterns)
         self._keep(fit.solution, fit.target, fit.backgrounds, fit.weights)
         moments = [fit.target, *fit.backgrounds]
         # Rows are not kept beyond a fit: they are the user's.
-        self._keep_sums(None if any(isinstance(part, RowMoments) for part in moments) else moments)
+        self._keep_sums(None if any(isinstance(part, RowMoments | CentredRows) for part in moments) else moments)
 
     def _sum(self, dataset: Any, name: str) -> Moments:
         kind: Kind = "root" if self.solver == "root" else "scatter"
@@ -141,7 +155,10 @@ def fit_linear(
     sizes = [_size(dataset) for dataset in datasets]
     known = [size for size in sizes if size is not None]
     if solver == "auto" and len(known) == len(datasets):
-        chosen = choose_solver(sum(n_rows for n_rows, _ in known), known[0][1], n_components)
+        n_rows, n_features = sum(n_rows for n_rows, _ in known), known[0][1]
+        on_device = specimen(datasets[0]) is not None and is_foreign(specimen(datasets[0]))
+        choose = choose_device_solver if on_device else choose_solver
+        chosen = choose(n_rows, n_features, n_components)
 
     def attempt(solver: str, single: bool) -> Fit:
         kind = KIND_FOR_SOLVER[solver]
@@ -151,6 +168,9 @@ def fit_linear(
         ]
         for name, background in zip(names[1:], moments[1:], strict=True):
             check_same_columns(background.n_features, None, name, moments[0].n_features, None, "the target")
+        check_one_place([part.mean for part in moments], names)
+        if solver in ("lanczos", "lobpcg"):
+            reject_on_device(moments[0].mean, f"solver={solver!r}", "Use solver='auto'.")
         return answer(moments, solver)
 
     # What is read in parts is multiplied in double precision at once: reading it costs more than the products.
@@ -193,7 +213,7 @@ def warn_of_trouble(solution: Solution) -> None:
     elif not solution.accurate:
         text = (
             f"the background covariance is badly conditioned: rounding may have changed a ratio by a share of "
-            f"{np.max(solution.rounding):.0e}. Use shrinkage, or solver='root', which loses fewer digits."
+            f"{largest(solution.rounding):.0e}. Use shrinkage, or solver='root', which loses fewer digits."
         )
     else:
         return

@@ -9,8 +9,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import BLOCK_BYTES, Float, Rows, product, row_blocks, stacked, sum_of_squares
+from standout._algebra import diagonal, largest, lower_triangle, total
+from standout._arrays import (
+    BLOCK_BYTES,
+    Float,
+    Rows,
+    product,
+    row_blocks,
+    row_slice,
+    stacked,
+    sum_of_squares,
+    take_rows,
+)
+from standout._namespaces import is_foreign, like
 from standout._validation import check_kernel_matrix, reject_indefinite
+from standout.features._device import pivot_on_device
 from standout.features._kernels import SHIFT_INVARIANT, Kernel, NamedKernel, PrecomputedKernel, SumKernel
 from standout.features._maps import FeatureMap, IdentityMap, KernelRowMap, LandmarkMap, centre_columns
 from standout.features._pivoted import pivoted_cholesky
@@ -76,19 +89,18 @@ def exact_coordinates(
         tol = BOUNDED_TOL if _is_bounded(kernel) else len(columns) * float(np.finfo(np.float64).eps)
     precomputed = isinstance(kernel, PrecomputedKernel)
     rows: Any = columns if precomputed else stacked(datasets)
-    matrix = np.empty((len(columns), len(columns)))
-    start = 0
-    for dataset in datasets:
-        # Blocks by the size of what they become, not of what they are.
-        for block in row_blocks(dataset, n_bytes=max(BLOCK_BYTES * dataset.shape[1] // len(columns), 1)):
-            matrix[start : start + block.shape[0]] = kernel(block, rows)
-            start += block.shape[0]
+    matrix = _kernel_matrix(kernel, datasets, rows, len(columns))
     check_kernel_matrix(matrix, kernel.symmetric)
     sizes = tuple(dataset.shape[0] for dataset in datasets)
-    few = int(NEARLY_FULL * len(matrix)) if kernel_rows else len(matrix)
-    if kernel_rows and rank is None and kernel.semidefinite and _surely_nearly_full(matrix, few, tol):
+    few = int(NEARLY_FULL * len(columns)) if kernel_rows else len(columns)
+    on_host = not is_foreign(matrix)
+    if on_host and kernel_rows and rank is None and kernel.semidefinite and _surely_nearly_full(matrix, few, tol):
         return KernelRowMap(kernel, rows, sizes), _split(centre_columns(matrix, sizes), sizes), 0.0
-    factor, pivots = pivoted_cholesky(matrix, tol, most=few if rank is None else None)
+    if on_host:
+        factor, pivots = pivoted_cholesky(matrix, tol, most=few if rank is None else None)
+    else:
+        few_enough = kernel_rows and rank is None and kernel.semidefinite
+        factor, pivots = pivot_on_device(matrix, tol, most=few if few_enough else None)
     indefinite = factor is not None and is_indefinite(matrix, factor, tol)
     if not kernel_rows and (factor is None or indefinite):
         reject_indefinite("these rows", kernel_rows=False)
@@ -99,13 +111,13 @@ def exact_coordinates(
             UserWarning,
             stacklevel=4,
         )
-    if factor is None or indefinite or (rank is None and len(pivots) > few):
+    if factor is None or indefinite or (rank is None and pivots.shape[0] > few):
         return KernelRowMap(kernel, rows, sizes), _split(centre_columns(matrix, sizes), sizes), 0.0
     if rank is not None:
         factor, pivots = factor[:, :rank], pivots[:rank]
-    trace = float(np.trace(matrix))
+    trace = total(diagonal(matrix))
     residual = 1.0 - sum_of_squares(factor) / trace if trace > 0.0 else 0.0
-    mapping = LandmarkMap(kernel, rows[pivots], np.tril(factor[pivots]))
+    mapping = LandmarkMap(kernel, take_rows(rows, pivots), lower_triangle(take_rows(factor, pivots)))
     return mapping, _split(factor, sizes), max(residual, 0.0)
 
 
@@ -131,13 +143,28 @@ def _surely_nearly_full(matrix: Float, few: int, tol: float) -> bool:
 
 def is_indefinite(matrix: Float, factor: Float, tol: float) -> bool:
     """Tell whether the factor misses more than a positive semidefinite matrix could hide from it."""
-    probe = np.random.default_rng(0).choice([-1.0, 1.0], size=(len(matrix), 1))
+    size = matrix.shape[0]
+    probe = like(np.random.default_rng(0).choice([-1.0, 1.0], size=(size, 1)), matrix)
     missed = product(matrix, probe) - product(factor, product(factor.T, probe))
     # Entries of the residual of a semidefinite matrix are bounded by its diagonal; a row sums n of them.
-    scale = float(np.max(np.abs(np.diagonal(matrix)), initial=0.0))
-    return bool(np.max(np.abs(missed), initial=0.0) > len(matrix) * (10.0 * tol + 1e-12) * max(scale, 1e-300))
+    scale = largest(abs(diagonal(matrix)))
+    return bool(largest(abs(missed)) > size * (10.0 * tol + 1e-12) * max(scale, 1e-300))
 
 
 def _split(rows: Float, sizes: tuple[int, ...]) -> list[Float]:
     ends = np.cumsum(sizes)
-    return [rows[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+    return [row_slice(rows, end - size, end) for end, size in zip(ends.tolist(), sizes, strict=True)]
+
+
+def _kernel_matrix(kernel: Kernel, datasets: Sequence[Rows], rows: Any, size: int) -> Float:
+    """Give the kernel of all rows with all rows."""
+    if is_foreign(rows):
+        return kernel(rows, rows)
+    matrix = np.empty((size, size))
+    start = 0
+    for dataset in datasets:
+        # Blocks by the size of what they become, not of what they are.
+        for block in row_blocks(dataset, n_bytes=max(BLOCK_BYTES * dataset.shape[1] // size, 1)):
+            matrix[start : start + block.shape[0]] = kernel(block, rows)
+            start += block.shape[0]
+    return matrix

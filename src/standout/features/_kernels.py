@@ -10,9 +10,13 @@ from typing import Any
 import numpy as np
 from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
 
+from standout._algebra import at_least
 from standout._arrays import Float, Rows, dense, double, is_sparse, product, squared_lengths
+from standout._namespaces import is_foreign, like, namespace
 from standout._validation import check_bandwidth, check_kernel_name, check_kernel_params, reject_kernel_of_data
 
+# Kernels that are made of inner products alone: those that there are for arrays of other libraries.
+BY_INNER_PRODUCTS = ("linear", "rbf", "polynomial", "poly")
 # Kernels of the difference of two rows: they do not change when both are shifted, and equal 1 where it is zero.
 SHIFT_INVARIANT = ("rbf", "laplacian")
 
@@ -90,8 +94,8 @@ class NamedKernel(Kernel):
         if self.origin is None or is_sparse(X) or is_sparse(Z):
             X, Z = double(X), double(Z)
         else:
-            X, Z = X - self.origin, Z - self.origin
-        if self.metric in ("linear", "rbf", "polynomial", "poly") and not (is_sparse(X) or is_sparse(Z)):
+            X, Z = double(X) - self.origin, double(Z) - self.origin
+        if self.metric in BY_INNER_PRODUCTS and not (is_sparse(X) or is_sparse(Z)):
             return self._by_inner_products(X, Z)
         filtered = not callable(self.metric)
         try:
@@ -107,16 +111,25 @@ class NamedKernel(Kernel):
         values: Float = product(X, Z.T)
         if self.metric == "linear":
             return values
-        gamma = self.params.get("gamma")
-        gamma = 1.0 / X.shape[1] if gamma is None else gamma
         if self.metric == "rbf":
+            gamma = self._gamma(X.shape[1])
             values *= -2.0
             values += squared_lengths(X)[:, np.newaxis]
             values += squared_lengths(Z)
+            if is_foreign(values):
+                return namespace(values).exp(-gamma * at_least(values, 0.0))
             np.maximum(values, 0.0, out=values)
             values *= -gamma
             return np.exp(values, out=values)
-        values *= gamma
+        return self._of_products(values, X.shape[1])
+
+    def _gamma(self, n_features: int) -> float:
+        gamma = self.params.get("gamma")
+        return 1.0 / n_features if gamma is None else gamma
+
+    def _of_products(self, values: Float, n_features: int) -> Float:
+        """Give the polynomial of inner products, in their place."""
+        values *= self._gamma(n_features)
         values += self.params.get("coef0", 1)
         values **= self.params.get("degree", 3)
         return values
@@ -124,9 +137,11 @@ class NamedKernel(Kernel):
     def diagonal(self, X: Rows) -> Float:
         """Give the kernel of every row of X with itself."""
         if self.metric in SHIFT_INVARIANT:
-            return np.ones(X.shape[0])
+            return like(np.ones(X.shape[0]), X)
         if self.metric == "linear":
             return squared_lengths(double(X))
+        if is_foreign(X):
+            return self._of_products(squared_lengths(double(X)), X.shape[1])
         # A block of rows with itself holds the diagonal, and little else.
         size = 64
         return np.concatenate([np.diagonal(self(X[i : i + size], X[i : i + size])) for i in range(0, X.shape[0], size)])
@@ -163,13 +178,16 @@ class SumKernel(Kernel):
         total: Float | None = None
         for weight, kernel in self._active():
             part = weight * kernel(X, Z)
-            total = part if total is None else np.add(total, part, out=total)
+            if total is None:
+                total = part
+            else:
+                total += part
         assert total is not None
         return total
 
     def diagonal(self, X: Rows) -> Float:
         """Give the kernel of every row of X with itself."""
-        return sum((weight * kernel.diagonal(X) for weight, kernel in self._active()), np.zeros(X.shape[0]))
+        return sum((weight * kernel.diagonal(X) for weight, kernel in self._active()), like(np.zeros(X.shape[0]), X))
 
     def _active(self) -> list[tuple[float, Kernel]]:
         return [

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.kernel_approximation import RBFSampler
 
-from standout._arrays import Float, Rows, stacked
+from standout._algebra import lower_triangle
+from standout._arrays import Rows, copied, stacked, take_rows
+from standout._namespaces import is_foreign, like
 from standout._validation import check_fourier_kernel, check_kernel_matrix, reject_indefinite
+from standout.features._device import pivot_on_device, random_pivots_on_device
 from standout.features._exact import is_indefinite
 from standout.features._kernels import Kernel, NamedKernel
 from standout.features._maps import FourierMap, LandmarkMap
@@ -34,11 +37,11 @@ def given_landmarks(kernel: Kernel, landmarks: Rows) -> LandmarkMap:
     """
     values = kernel(landmarks, landmarks)
     check_kernel_matrix(values, kernel.symmetric)
-    factor, pivots = pivoted_cholesky(values, 1e-12)
+    factor, pivots = (pivot_on_device if is_foreign(values) else pivoted_cholesky)(values, 1e-12)
     assert factor is not None
     if is_indefinite(values, factor, 1e-12):
         reject_indefinite("the landmarks")
-    return LandmarkMap(kernel, landmarks[pivots], np.tril(factor[pivots]))
+    return LandmarkMap(kernel, take_rows(landmarks, pivots), lower_triangle(take_rows(factor, pivots)))
 
 
 def chosen_landmarks(
@@ -58,12 +61,19 @@ def chosen_landmarks(
     counts = [dataset.count_rows() if isinstance(dataset, Source) else dataset.shape[0] for dataset in datasets]
     share = min(1.0, max(CANDIDATES, 4 * rank) / sum(counts))
     rows = stacked([_draw(dataset, count, share, rng) for dataset, count in zip(datasets, counts, strict=True)])
+    if is_foreign(rows):
+        chosen, factor = random_pivots_on_device(kernel, rows, rank, rng, tol)
+        return LandmarkMap(kernel, take_rows(rows, chosen), factor)
     pivots = random_pivots(kernel, rows, rank, rng, tol)
     return LandmarkMap(kernel, rows[pivots.chosen], pivots.factor)
 
 
-def fourier_features(kernel: Kernel, n_features: int, rank: int, rng: np.random.Generator) -> FourierMap:
+def fourier_features(
+    kernel: Kernel, n_features: int, rank: int, rng: np.random.Generator, some: Rows | None = None
+) -> FourierMap:
     """Draw random Fourier features of a Gaussian or Laplacian kernel (Rahimi and Recht, 2007).
+
+    They are for rows of the library and on the device of `some`, or for NumPy's.
 
     Examples
     --------
@@ -79,15 +89,17 @@ def fourier_features(kernel: Kernel, n_features: int, rank: int, rng: np.random.
     seed = int(rng.integers(2**31))
     if kernel.metric == "rbf":
         sampler = RBFSampler(gamma=gamma, n_components=rank, random_state=seed).fit(np.zeros((1, n_features)))
-        return FourierMap(sampler.random_weights_, sampler.random_offset_)
-    frequencies: Float = gamma * rng.standard_cauchy((n_features, rank))
-    return FourierMap(frequencies, rng.uniform(0.0, 2.0 * np.pi, rank))
+        frequencies, phases = sampler.random_weights_, sampler.random_offset_
+    else:
+        frequencies = gamma * rng.standard_cauchy((n_features, rank))
+        phases = rng.uniform(0.0, 2.0 * np.pi, rank)
+    return FourierMap(frequencies, phases) if some is None else FourierMap(like(frequencies, some), like(phases, some))
 
 
 def _draw(dataset: Any, n_rows: int, share: float, rng: np.random.Generator) -> Rows:
     if share == 1.0:
-        return stacked([rows.copy() for rows in dataset.parts()]) if isinstance(dataset, Source) else dataset
+        return stacked([copied(rows) for rows in dataset.parts()]) if isinstance(dataset, Source) else dataset
     size = max(int(share * n_rows), 1)
     if isinstance(dataset, Source):
         return dataset.sample(size, rng)
-    return dataset[np.sort(rng.choice(n_rows, size=size, replace=False))]
+    return take_rows(dataset, np.sort(rng.choice(n_rows, size=size, replace=False)))

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
-from standout._arrays import BLOCK_BYTES, Float, Rows, dense, double
+from standout._algebra import all_true, condition, cosines, identity, row_means, triangular_solve
+from standout._arrays import BLOCK_BYTES, Float, Rows, dense, double, row_slice, stacked
+from standout._namespaces import DEVICE_BLOCK_BYTES, is_foreign, like
 from standout.features._kernels import Kernel
 from standout.moments import ScatterMoments
 
@@ -45,15 +46,16 @@ class FeatureMap(ABC):
     def transform(self, rows: Rows) -> Float:
         """Give the coordinates of the rows."""
 
-    @property
-    def block_rows(self) -> int:
-        """Number of rows whose coordinates make a block."""
-        return max(BLOCK_BYTES // (8 * max(self.n_coordinates, 1)), 1)
+    def block_rows(self, rows: Rows) -> int:
+        """Number of these rows whose coordinates make a block."""
+        n_bytes = DEVICE_BLOCK_BYTES if is_foreign(rows) else BLOCK_BYTES
+        return max(n_bytes // (8 * max(self.n_coordinates, 1)), 1)
 
     def blocks(self, rows: Rows) -> Iterator[Float]:
         """Give the coordinates of one block of rows after the other."""
-        for start in range(0, rows.shape[0], self.block_rows):
-            yield self.transform(rows[start : start + self.block_rows])
+        size = self.block_rows(rows)
+        for start in range(0, rows.shape[0], size):
+            yield self.transform(row_slice(rows, start, start + size))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,23 +88,21 @@ class LandmarkMap(FeatureMap):
     @property
     def n_coordinates(self) -> int:
         """Number of landmarks."""
-        return len(self.factor)
+        return int(self.factor.shape[0])
 
     @property
     def well_conditioned(self) -> bool:
         """Whether moments of kernel values become moments of coordinates without loss: eight digits stay at least."""
-        return len(self.factor) == 0 or bool(np.linalg.cond(self.factor) < 1e3)
+        return self.n_coordinates == 0 or condition(self.factor) < 1e3
 
     def from_kernel_values(self, moments: ScatterMoments) -> ScatterMoments:
         """Turn the moments of ``k(x, landmarks)`` into those of the coordinates."""
-        return moments.mapped(linalg.solve_triangular(self.factor, np.eye(self.n_coordinates), lower=True))
+        return moments.mapped(triangular_solve(self.factor, identity(self.n_coordinates, self.factor)))
 
     def transform(self, rows: Rows) -> Float:
         """Give the coordinates of the rows."""
         values = self.kernel(rows, self.landmarks)
-        solved = linalg.solve_triangular(self.factor, values.T, lower=True, overwrite_b=True, check_finite=False)
-        coordinates: Float = solved.T
-        return coordinates
+        return triangular_solve(self.factor, values.T, overwrite=True).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,12 +196,12 @@ class FourierMap(FeatureMap):
     @property
     def n_coordinates(self) -> int:
         """Number of frequencies."""
-        return len(self.phases)
+        return int(self.phases.shape[0])
 
     def transform(self, rows: Rows) -> Float:
         """Give the coordinates of the rows."""
-        angles = np.asarray(double(rows) @ self.frequencies) + self.phases
-        return np.cos(angles, out=angles) * np.sqrt(2.0 / self.n_coordinates)
+        angles = dense(double(rows) @ self.frequencies) + self.phases
+        return cosines(angles) * float(np.sqrt(2.0 / self.n_coordinates))
 
 
 def give_same_coordinates(first: FeatureMap, second: FeatureMap, n_columns: int) -> bool:
@@ -219,10 +219,14 @@ def give_same_coordinates(first: FeatureMap, second: FeatureMap, n_columns: int)
     if type(first) is not type(second) or first.n_coordinates != second.n_coordinates:
         return False
     some = np.random.default_rng(0).standard_normal((16, n_columns))
+    if isinstance(first, FourierMap):
+        some = like(some, first.frequencies)
     if isinstance(first, LandmarkMap):
         # Far from all landmarks a kernel may be zero, whatever its parameters.
-        some = np.vstack([some, double(dense(first.landmarks[:1000]))])
-    return bool(np.allclose(first.transform(some), second.transform(some), rtol=1e-9, atol=1e-12))
+        landmarks = double(dense(row_slice(first.landmarks, 0, 1000)))
+        some = stacked([like(some, landmarks), landmarks])
+    one, other = first.transform(some), second.transform(some)
+    return all_true(abs(one - other) <= 1e-12 + 1e-9 * abs(other))
 
 
 def centre_columns(values: Float, sizes: tuple[int, ...]) -> Float:
@@ -230,6 +234,6 @@ def centre_columns(values: Float, sizes: tuple[int, ...]) -> Float:
     start = 0
     for size in sizes:
         part = values[:, start : start + size]
-        part -= part.mean(axis=1, keepdims=True)
+        part -= row_means(part)
         start += size
     return values

@@ -9,6 +9,7 @@ alike and such that new rows can be treated the same way.
 from standout.io._formats import EXTENSIONS, READERS
 from standout.io._groups import split_by_group
 from standout.io._match import match_columns
+from standout.io._on_device import on_device
 from standout.io._prepare import MISSING, STANDARDS, Prepared, prepare
 from standout.io._preprocessing import Preprocessing
 from standout.io._read import read_table
@@ -29,6 +30,7 @@ __all__ = [
     "Scan",
     "Table",
     "match_columns",
+    "on_device",
     "prepare",
     "read_table",
     "scan",

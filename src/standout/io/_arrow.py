@@ -6,6 +6,7 @@ at a time, so that no second copy of the data is ever there.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -114,13 +115,14 @@ def in_batches(
     """
     rows: Array | None = None
     filled = 0
+    memory = _Memory((len(features), n_rows), dtype)
     for batch in batches:
         done = min(skip, batch.num_rows)
         skip -= done
         columns = [_numbers(batch.column(position)) for position in features] if done < batch.num_rows else []
         while done < batch.num_rows:
             if rows is None:
-                rows, filled = np.empty((len(features), n_rows), dtype=dtype).T, 0
+                rows, filled = memory.free().T, 0
             n_taken = min(batch.num_rows - done, n_rows - filled)
             for position, column in enumerate(columns):
                 rows[filled : filled + n_taken, position] = column[done : done + n_taken]
@@ -131,6 +133,25 @@ def in_batches(
         del batch, columns
     if rows is not None:
         yield np.asfortranarray(rows[:filled])
+
+
+class _Memory:
+    """Arrays of one shape, given out again once nobody holds them: fresh memory costs as much as a copy."""
+
+    def __init__(self, shape: tuple[int, int], dtype: npt.DTypeLike) -> None:
+        self._shape, self._dtype = shape, dtype
+        self._arrays: list[Array] = []
+
+    def free(self) -> Array:
+        """Give an array that nobody holds; whatever looks into one, such as its transpose, holds it."""
+        for array in self._arrays:
+            # The list, the loop and the question itself.
+            if sys.getrefcount(array) == 3:
+                return array
+        array = np.empty(self._shape, dtype=self._dtype)
+        # Whoever keeps all arrays keeps them without this list.
+        self._arrays = [*self._arrays[-2:], array]
+        return array
 
 
 def words_of_chunks(chunks: Sequence[Any]) -> Words:

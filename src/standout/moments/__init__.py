@@ -1,6 +1,7 @@
 """Mergeable sufficient statistics of a dataset: count, mean, scatter."""
 
 from standout.moments._base import Moments, NormSums
+from standout.moments._centred import CentredRows
 from standout.moments._gather import Kind, gather
 from standout.moments._projection import project
 from standout.moments._root import RootMoments
@@ -10,6 +11,7 @@ from standout.moments._shrinkage import ledoit_wolf
 from standout.moments._span import in_span
 
 __all__ = [
+    "CentredRows",
     "Kind",
     "Moments",
     "NormSums",

@@ -5,9 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-import numpy as np
-
-from standout._arrays import Float, Rows, double, inner, squared_lengths, sum_of_squares, weighted_sum
+from standout._algebra import total
+from standout._arrays import Float, Rows, double, in_type_of, inner, squared_lengths, sum_of_squares, weighted_sum
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +38,7 @@ class NormSums:
     def of(cls, rows: Rows) -> NormSums:
         """Sum over the rows as they are."""
         lengths = double(squared_lengths(rows))
-        return cls(double(weighted_sum(lengths.astype(rows.dtype, copy=False), rows)), sum_of_squares(lengths))
+        return cls(double(weighted_sum(in_type_of(lengths, rows), rows)), sum_of_squares(lengths))
 
     def shifted(self, shift: Float, count: int, trace: float, scatter_shift: Float) -> NormSums:
         """Give the sums over ``z + shift``, where the `count` rows z have mean zero.
@@ -150,7 +149,7 @@ class Moments(ABC):
     @property
     def total_variance(self) -> float:
         """Trace of the covariance."""
-        return float(np.sum(self.variances))
+        return total(self.variances)
 
     def _merged_mean(self, other: Moments) -> tuple[int, Float, Float, float]:
         """Count and mean of the union, the step between the means, and the weight of its square in the scatter."""
@@ -162,7 +161,7 @@ class Moments(ABC):
         if self.norms is None:
             return None
         shift = self.mean - mean
-        moved = self.count * self.apply(shift[:, np.newaxis])[:, 0]
+        moved = self.count * self.apply(shift[:, None])[:, 0]
         return self.norms.shifted(shift, self.count, self.count * self.total_variance, moved)
 
     def _merged_norms(self, other: Moments, mean: Float) -> NormSums | None:

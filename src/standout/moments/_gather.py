@@ -7,9 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from standout._arrays import Rows, dense, double, is_single, stacked
+from standout._arrays import Rows, copied, dense, double, is_single, stacked
+from standout._namespaces import is_foreign
 from standout._validation import Source, check_squares, reject_non_finite
 from standout.moments._base import Moments
+from standout.moments._centred import CentredRows
+from standout.moments._device import gather_on_device
 from standout.moments._root import gather_root
 from standout.moments._rows import RowMoments
 from standout.moments._scatter import gather_scatter
@@ -27,7 +30,8 @@ def gather(
     ----------
     data : array-like, sparse matrix, frame, or iterator of such
         A table of real numbers, one row per sample, of any real dtype, in C or Fortran order, read-only or
-        memory-mapped; or an iterator that gives one batch of rows after the other. Never copied as a whole.
+        memory-mapped; an array of another library (see `standout.DiscriminativePCA`); or an iterator that gives one
+        batch of rows after the other. Never copied as a whole.
     kind : {"auto", "scatter", "root", "rows"}, default="auto"
         How the scatter is kept: as a matrix (`ScatterMoments`), as a QR root (`RootMoments`), or as the rows
         themselves (`RowMoments`). "auto" keeps the rows where there are fewer of them than columns, and a matrix
@@ -68,7 +72,7 @@ def gather(
 
 def _suits_single(rows: Rows) -> bool:
     """Tell, from some of the rows, whether squares of single-precision numbers stay within their range."""
-    if not is_single(rows):
+    if is_foreign(rows) or not is_single(rows):
         return False
     enough = max(8, min(256, 2**19 // rows.shape[1]))
     some = double(dense(rows[:: max(rows.shape[0] // enough, 1)][:enough]))
@@ -96,9 +100,11 @@ class Part:
         """Gather the moments of these rows."""
         kind = self.kind if self.kind != "auto" else "rows" if rows.shape[0] < rows.shape[1] else "scatter"
         if kind == "rows":
-            return RowMoments(rows, single=self.single)
+            return CentredRows(rows) if is_foreign(rows) else RowMoments(rows, single=self.single)
         if kind == "root":
             return gather_root(rows, norms=self.norms)
+        if is_foreign(rows):
+            return gather_on_device(rows, norms=self.norms)
         return gather_scatter(rows, norms=self.norms, single=self.single)
 
 
@@ -107,6 +113,6 @@ def _gather_source(source: Source, kind: Kind, norms: bool, single: bool) -> Mom
     if kind == "auto" and source.n_rows is not None and source.width is not None:
         kind = "rows" if source.n_rows < source.width else "scatter"
     if kind == "rows":
-        return RowMoments(stacked([rows.copy() for rows in source.parts()]), single=single)
+        return Part(kind, norms, single)(stacked([copied(rows) for rows in source.parts()]))
     moments: Moments = source.summed(Part(kind, norms, single))
     return moments

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from standout._arrays import Float, Rows, dense, double, is_sparse, row_blocks
+from standout._arrays import Float, Rows, dense, double, is_sparse, row_blocks, stacked
 
 
 def project(rows: Rows, mean: Float, filters: Float) -> Float:
@@ -34,4 +32,4 @@ def project(rows: Rows, mean: Float, filters: Float) -> Float:
     if is_sparse(rows):
         scores: Float = dense(rows @ filters) - mean @ filters
         return scores
-    return np.concatenate([(double(block) - mean) @ filters for block in row_blocks(rows)])
+    return stacked([(double(block) - mean) @ filters for block in row_blocks(rows)])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from standout._algebra import column_products, orthonormal
 from standout._arrays import (
     Float,
     Rows,
@@ -14,8 +15,10 @@ from standout._arrays import (
     product,
     row_blocks,
     self_product,
+    stacked,
     sum_of_squares,
 )
+from standout._namespaces import is_foreign
 from standout.moments._base import Moments, NormSums
 from standout.moments._scatter import ScatterMoments, centred_block
 
@@ -58,7 +61,7 @@ class RootMoments(Moments):
     @property
     def variances(self) -> Float:
         """Variance of each column."""
-        return np.einsum("ij,ij->j", self.scatter_root, self.scatter_root) / self.count
+        return column_products(self.scatter_root, self.scatter_root) / self.count
 
     @property
     def squared_norm(self) -> float:
@@ -76,7 +79,7 @@ class RootMoments(Moments):
 
     def root(self) -> Float:
         """Give R with ``RᵀR`` the covariance."""
-        return self.scatter_root / np.sqrt(self.count)
+        return self.scatter_root / float(np.sqrt(self.count))
 
     def apply(self, U: Float) -> Float:
         """Multiply the covariance with the columns of U."""
@@ -85,7 +88,7 @@ class RootMoments(Moments):
     def variance(self, U: Float) -> Float:
         """Give the variance of the data along each column of U."""
         projected = product(self.scatter_root, U)
-        return np.einsum("ij,ij->j", projected, projected) / self.count
+        return column_products(projected, projected) / self.count
 
     def __add__(self, other: Moments) -> Moments:
         """Give the moments of both datasets taken as one."""
@@ -94,8 +97,8 @@ class RootMoments(Moments):
         if isinstance(other, ScatterMoments):
             return other + self
         count, mean, step, weight = self._merged_mean(other)
-        theirs = other.scatter_root if isinstance(other, RootMoments) else np.sqrt(other.count) * other.root()
-        root = _compressed([self.scatter_root, theirs, np.sqrt(weight) * step[np.newaxis]])
+        theirs = other.scatter_root if isinstance(other, RootMoments) else float(np.sqrt(other.count)) * other.root()
+        root = _compressed([self.scatter_root, theirs, float(np.sqrt(weight)) * step[np.newaxis, :]])
         return RootMoments(count, mean, root, max(self.precision, other.precision), self._merged_norms(other, mean))
 
 
@@ -105,7 +108,7 @@ def gather_root(rows: Rows, *, norms: bool = False) -> RootMoments:
     for block in row_blocks(rows, at_least=2 * rows.shape[1]):
         centred, mean = centred_block(double(dense(block)))
         sums = NormSums.of(centred) if norms else None
-        part = RootMoments(len(centred), mean, _compressed([centred]), norms=sums)
+        part = RootMoments(centred.shape[0], mean, _compressed([centred]), norms=sums)
         total = part if total is None else total + part
     assert isinstance(total, RootMoments)
     return total
@@ -113,8 +116,10 @@ def gather_root(rows: Rows, *, norms: bool = False) -> RootMoments:
 
 def _compressed(parts: list[Float]) -> Float:
     """Stack roots into one of no more rows than columns."""
-    stack = parts[0] if len(parts) == 1 else np.vstack(parts)
+    stack = stacked(parts)
     if stack.shape[0] <= stack.shape[1]:
         return stack
+    if is_foreign(stack):
+        return orthonormal(stack)[1]
     root: Float = np.asarray(np.linalg.qr(stack, mode="r"))
     return root

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 
+from standout._algebra import at_least, column_products, diagonal, either, outer, root, symmetric_eigen
 from standout._arrays import (
     UNCOPIED_BYTES,
     Array,
@@ -24,6 +24,7 @@ from standout._arrays import (
     sum_of_squares,
     weighted_sum,
 )
+from standout._namespaces import is_foreign, namespace
 from standout.moments._base import Moments, NormSums
 
 # Rows are multiplied as they are while each column's squared mean stays below this many times its variance. The
@@ -69,7 +70,7 @@ class ScatterMoments(Moments):
     @property
     def variances(self) -> Float:
         """Variance of each column."""
-        return np.diagonal(self.scatter) / self.count
+        return diagonal(self.scatter) / self.count
 
     @property
     def squared_norm(self) -> float:
@@ -87,10 +88,10 @@ class ScatterMoments(Moments):
 
     def root(self) -> Float:
         """Give R with ``RᵀR`` the covariance, from the eigenvectors of the correlation matrix."""
-        scale = np.sqrt(self.variances)
-        safe = np.where(scale > 0, scale, 1.0)
-        values, vectors = linalg.eigh(self.covariance() / np.outer(safe, safe))
-        result: Float = np.sqrt(np.maximum(values, 0.0))[:, np.newaxis] * vectors.T * scale
+        scale = root(self.variances)
+        safe = either(scale > 0, scale, 1.0)
+        values, vectors = symmetric_eigen(self.covariance() / outer(safe, safe))
+        result: Float = root(at_least(values, 0.0))[:, np.newaxis] * vectors.T * scale
         return result
 
     def apply(self, U: Float) -> Float:
@@ -99,7 +100,7 @@ class ScatterMoments(Moments):
 
     def variance(self, U: Float) -> Float:
         """Give the variance of the data along each column of U."""
-        return np.einsum("ij,ij->j", U, self.apply(U))
+        return column_products(U, self.apply(U))
 
     def mapped(self, matrix: Float) -> ScatterMoments:
         """Give the moments of the rows after multiplication by a matrix."""
@@ -165,6 +166,11 @@ def centred_block(block: Array, workspace: Array | None = None) -> tuple[Array, 
     The first row goes off before the mean does: then no number is rounded at the size of a large common offset, and
     a constant column becomes exactly zero.
     """
+    if is_foreign(block):
+        xp = namespace(block)
+        moved = block - block[:1, :]
+        middle = xp.mean(moved, axis=0)
+        return moved - middle, block[0, :] + middle
     origin = block[0].copy()
     centred: Array = np.subtract(block, origin, out=None if workspace is None else workspace[: len(block)])
     offset = np.add.reduce(centred, axis=0, dtype=np.float64) / len(block)
@@ -198,6 +204,9 @@ def _scatter_uncentred(block: Rows, norms: bool) -> ScatterMoments | None:
 
 def _rank_one(matrix: Float, weight: float, vector: Float) -> None:
     """Add ``weight * vector vectorᵀ`` to a symmetric matrix in place."""
+    if is_foreign(matrix):
+        matrix += weight * outer(vector, vector)
+        return
     weighted = weight * vector
     for start in range(0, len(vector), 256):
         matrix[start : start + 256] += np.multiply.outer(weighted[start : start + 256], vector)

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import linalg
 
-from standout._arrays import Float, product
+from standout._algebra import count_true, largest, orthonormal, singular
+from standout._arrays import Float, product, row_slice, stacked
+from standout._namespaces import is_foreign
+from standout.moments._centred import CentredRows
 from standout.moments._rows import RowMoments
 
 
-def in_span(datasets: Sequence[RowMoments]) -> tuple[Float, list[Float]]:
+def in_span(datasets: Sequence[RowMoments | CentredRows]) -> tuple[Float, list[Float]]:
     """What do these datasets look like in an orthonormal basis of the space that their rows span?
 
     With more columns than rows nothing happens outside of that space. Whatever is computed from inner products,
@@ -20,7 +23,7 @@ def in_span(datasets: Sequence[RowMoments]) -> tuple[Float, list[Float]]:
 
     Parameters
     ----------
-    datasets : sequence of RowMoments
+    datasets : sequence of RowMoments or CentredRows
 
     Returns
     -------
@@ -40,7 +43,9 @@ def in_span(datasets: Sequence[RowMoments]) -> tuple[Float, list[Float]]:
     """
     # Each dataset counts in units of its own spread: a small one must not pass for rounding beside a large one.
     spreads = [float(np.sqrt(dataset.total_variance)) or 1.0 for dataset in datasets]
-    rows = np.vstack([part.centred_rows() / spread for part, spread in zip(datasets, spreads, strict=True)])
+    rows = stacked([part.centred_rows() / spread for part, spread in zip(datasets, spreads, strict=True)])
+    if is_foreign(rows):
+        return _on_device(rows, spreads, [dataset.count for dataset in datasets])
     wide, triangle = linalg.qr(rows.T, mode="economic", overwrite_a=True, check_finite=False)
     # The centred rows of a dataset depend on each other. What is left of that dependence is rounding, and no direction.
     turn, triangle, order = linalg.qr(triangle, mode="economic", pivoting=True, overwrite_a=True, check_finite=False)
@@ -51,3 +56,17 @@ def in_span(datasets: Sequence[RowMoments]) -> tuple[Float, list[Float]]:
     counts = [dataset.count for dataset in datasets]
     coordinates *= np.repeat(spreads, counts)[:, np.newaxis]
     return product(wide, turn[:, :rank]), np.split(coordinates, np.cumsum(counts)[:-1])
+
+
+def _on_device(rows: Float, spreads: Sequence[float], counts: Sequence[int]) -> tuple[Float, list[Float]]:
+    """Find basis and coordinates by a singular value decomposition: other libraries know no pivoted QR."""
+    wide, triangle = orthonormal(rows.T)
+    turn, sizes, right = singular(triangle)
+    rank = count_true(sizes > max(rows.shape) * float(np.finfo(np.float64).eps) * largest(sizes))
+    coordinates = right[:rank, :].T * sizes[:rank]
+    ends = np.cumsum(counts).tolist()
+    parts = [
+        row_slice(coordinates, end - count, end) * spread
+        for end, count, spread in zip(ends, counts, spreads, strict=True)
+    ]
+    return product(wide, turn[:, :rank]), parts

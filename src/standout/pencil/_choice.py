@@ -51,3 +51,27 @@ def choose_solver(n_rows: int, n_features: int, n_components: int) -> str:
     if n_features <= FORMED_SIZE:
         return "dense" if n_features <= DENSE_FEATURES or 10 * n_components > n_features else "lanczos"
     return "lobpcg"
+
+
+def choose_device_solver(n_rows: int, n_features: int, n_components: int) -> str:
+    """Which solver fits data of this shape on a device?
+
+    ``"reduced"`` where all datasets together have fewer rows than columns, ``"dense"`` elsewhere: a device finds all
+    eigenvectors in less time than iterations take to find a few.
+
+    Parameters
+    ----------
+    n_rows, n_features, n_components : int
+        As in `choose_solver`.
+
+    Returns
+    -------
+    {"reduced", "dense"}
+
+    Examples
+    --------
+    >>> from standout.pencil import choose_device_solver
+    >>> choose_device_solver(n_rows=1_000_000, n_features=4_000, n_components=2)
+    'dense'
+    """
+    return "reduced" if n_rows < n_features else "dense"

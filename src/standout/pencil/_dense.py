@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
+from standout._algebra import all_true, at_least, diagonal, lower_factor, triangular_solve, whiten
 from standout._arrays import Float, leading_eigenvectors, product, self_product
+from standout._namespaces import like
 from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, finish
 
 
@@ -23,14 +25,16 @@ def solve_dense(pencil: Pencil, n_components: int) -> Solution:
         solution = _solve_by_rows(pencil, factor, n_components)
         if solution is not None:
             return solution
-    whitened = pencil.a.matrix().T  # symmetric: the transpose is the same matrix in LAPACK's order
+    whitened = pencil.a.matrix()
     if factor is not None:
-        whitened, _ = linalg.lapack.dsygst(whitened, factor, lower=1, overwrite_a=True)
-    values, vectors = leading_eigenvectors(whitened, n_components)
+        # A B without datasets is the host's.
+        factor = like(factor, whitened)
+        whitened = whiten(whitened, factor)
+    values, vectors = leading_eigenvectors(whitened.T, n_components)  # symmetric, and in LAPACK's order
     if factor is not None:
-        vectors = linalg.solve_triangular(factor, vectors, lower=True, trans="T", check_finite=False)
+        vectors = triangular_solve(factor, vectors, transposed=True)
     # Below zero there is only rounding, unless A is a difference.
-    return finish(pencil, np.maximum(values, 0.0) if pencil.a.is_nonnegative else values, vectors, "dense")
+    return finish(pencil, at_least(values, 0.0) if pencil.a.is_nonnegative else values, vectors, "dense")
 
 
 def _solve_by_rows(pencil: Pencil, factor: Float, n_components: int) -> Solution | None:
@@ -60,11 +64,10 @@ def cholesky_factor(form: Form) -> Float | None:
     """
     if form.is_identity:
         return None
-    factor, info = linalg.lapack.dpotrf(form.matrix().T, lower=1, overwrite_a=True, clean=False)
+    factor = lower_factor(form.matrix())
     # A pivot is what a column has beyond the ones before it. Where that is no more than rounding, a direction may be
     # lost in it without any trace in the solutions that are found.
     noise = 100.0 * form.n_features * form.precision
-    if info != 0 or np.any(np.diagonal(factor) ** 2 < noise * form.diagonal):
+    if factor is None or not all_true(diagonal(factor) ** 2 >= noise * form.diagonal):
         raise NotDefiniteError
-    result: Float = factor
-    return result
+    return factor

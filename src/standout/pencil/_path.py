@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from standout.pencil._choice import choose_solver
+from standout.pencil._device import solve_on_device
 from standout.pencil._record import Pencil, Solution
 from standout.pencil._shifted import solve_shifted
 from standout.pencil._solve import solve_in_range
@@ -46,6 +47,9 @@ def solve_path(
     >>> [int(np.argmax(np.abs(solution.vectors))) for solution in pencil.solve_path(pencils, 1)]
     [0, 2]
     """
+    if pencils[0].on_device:
+        yield from solve_on_device(pencils, n_components, solver)
+        return
     if solver == "auto":
         n_rows = max(pencil.a.n_rows + pencil.b.n_rows for pencil in pencils)
         solver = choose_solver(n_rows, pencils[0].n_features, n_components)

@@ -6,8 +6,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from standout._arrays import Float, weighted_sum
-from standout.moments import Moments, RowMoments
+from standout._algebra import (
+    add_to_diagonal,
+    all_true,
+    at_least,
+    column_lengths,
+    column_products,
+    either,
+    identity,
+    is_infinite,
+    larger,
+    largest,
+    largest_entries,
+    root,
+)
+from standout._arrays import Float, stacked, weighted_sum
+from standout._namespaces import is_foreign
+from standout.moments import CentredRows, Moments, RowMoments
 
 
 class NotDefiniteError(Exception):
@@ -67,7 +82,7 @@ class Form:
     @property
     def keeps_rows(self) -> bool:
         """Whether every dataset is there with its rows."""
-        return all(isinstance(moments, RowMoments) for _, moments in self.terms)
+        return all(isinstance(moments, RowMoments | CentredRows) for _, moments in self.terms)
 
     @property
     def n_rows(self) -> int:
@@ -77,10 +92,10 @@ class Form:
     @property
     def diagonal(self) -> Float:
         """Diagonal of the matrix."""
-        total = np.full(self.n_features, self.ridge)
+        total: Float | float = self.ridge
         for coefficient, moments in self.terms:
-            total += coefficient * moments.variances
-        return total
+            total = total + coefficient * moments.variances
+        return np.full(self.n_features, total) if isinstance(total, float) else total
 
     @property
     def precision(self) -> float:
@@ -99,25 +114,27 @@ class Form:
             part = moments.covariance()
             if coefficient != 1.0:
                 part *= coefficient
-            total = part if total is None else np.add(total, part, out=total)
+            if total is None:
+                total = part
+            else:
+                total += part
         if total is None:
             return self.ridge * np.eye(self.n_features)
-        if self.ridge:
-            total.flat[:: self.n_features + 1] += self.ridge
-        return total
+        return add_to_diagonal(total, self.ridge) if self.ridge else total
 
     def root(self) -> Float:
         """Give R with ``RᵀR`` the matrix, the caller's own to overwrite; all coefficients must be non-negative."""
         parts = [
-            moments.root() if coefficient == 1.0 else np.sqrt(coefficient) * moments.root()
+            moments.root() if coefficient == 1.0 else float(np.sqrt(coefficient)) * moments.root()
             for coefficient, moments in self.terms
             if coefficient > 0
         ]
         if self.ridge > 0:
-            parts.append(np.sqrt(self.ridge) * np.eye(self.n_features))
+            ones = identity(self.n_features, parts[0]) if parts else np.eye(self.n_features)
+            parts.append(float(np.sqrt(self.ridge)) * ones)
         if not parts:
             return np.zeros((0, self.n_features))
-        return parts[0] if len(parts) == 1 else np.vstack(parts)
+        return stacked(parts)
 
     def apply(self, U: Float) -> Float:
         """Multiply the matrix with the columns of U."""
@@ -128,7 +145,7 @@ class Form:
 
     def value(self, U: Float) -> Float:
         """Evaluate the form at each column of U."""
-        total = self.ridge * np.einsum("ij,ij->j", U, U)
+        total = self.ridge * column_products(U, U)
         for coefficient, moments in self.terms:
             total += coefficient * moments.variance(U)
         return total
@@ -166,6 +183,11 @@ class Pencil:
     def keeps_rows(self) -> bool:
         """Whether every dataset is there with its rows."""
         return self.a.keeps_rows and self.b.keeps_rows
+
+    @property
+    def on_device(self) -> bool:
+        """Whether the datasets are arrays of another library, on a device of its own."""
+        return any(is_foreign(moments.mean) for form in (self.a, self.b) for _, moments in form.terms)
 
     @property
     def is_difference(self) -> bool:
@@ -226,7 +248,7 @@ class Solution:
     @property
     def accurate(self) -> bool:
         """Whether rounding has left at least half of the digits."""
-        return bool(np.all(self.rounding <= np.sqrt(self.rounding_unit)))
+        return all_true(self.rounding <= float(np.sqrt(self.rounding_unit)))
 
 
 def finish(
@@ -247,25 +269,24 @@ def finish(
     A solver that knows ``A U`` and ``B U`` already passes them as `images`; one that knows better than the rounding of
     matrices what has happened to its values passes `rounding`.
     """
-    infinite = np.isinf(values)
+    infinite = is_infinite(values)
     a_vectors, b_vectors = images if images is not None else (pencil.a.apply(vectors), pencil.b.apply(vectors))
-    lengths = np.einsum("ij,ij->j", vectors, np.where(infinite, vectors, b_vectors))
-    largest = np.argmax(np.abs(vectors), axis=0)
-    signs = np.where(np.take_along_axis(vectors, largest[np.newaxis], axis=0)[0] < 0, -1.0, 1.0)
+    lengths = column_products(vectors, either(infinite, vectors, b_vectors))
+    signs = either(largest_entries(vectors) < 0, -1.0, 1.0)
     # Where B is singular and its rounding has passed for more than that, a length can come out negative. The NaN it
     # makes counts as no accuracy at all.
     with np.errstate(invalid="ignore"):
-        scale = signs / np.sqrt(lengths)
+        scale = signs / root(lengths)
     vectors, a_vectors, b_vectors = vectors * scale, a_vectors * scale, b_vectors * scale
-    finite_values = np.where(infinite, 0.0, values)
-    difference = np.where(infinite, b_vectors, a_vectors - finite_values * b_vectors)
+    finite_values = either(infinite, 0.0, values)
+    difference = either(infinite, b_vectors, a_vectors - finite_values * b_vectors)
     # Beside the leading value a value of zero is never exact: its residual is judged at the leading value's size.
-    leading = float(np.max(finite_values, initial=0.0)) * np.sqrt(np.finfo(np.float64).eps)
-    size = np.maximum(np.linalg.norm(a_vectors, axis=0), leading * np.linalg.norm(b_vectors, axis=0))
+    leading = largest(finite_values) * float(np.sqrt(np.finfo(np.float64).eps))
+    size = larger(column_lengths(a_vectors), leading * column_lengths(b_vectors))
     if not pencil.a.is_nonnegative:
         # A difference can cancel: the equation is judged at the size of what is subtracted from.
-        size = np.maximum(size, np.linalg.norm(pencil.a.added.apply(vectors), axis=0))
-    residuals = np.linalg.norm(difference, axis=0) / np.where(size > 0, size, 1.0)
+        size = larger(size, column_lengths(pencil.a.added.apply(vectors)))
+    residuals = column_lengths(difference) / either(size > 0, size, 1.0)
     patterns = b_vectors
     if infinite_patterns is not None:
         n_infinite = infinite_patterns.shape[1]
@@ -294,14 +315,14 @@ def _rounding(pencil: Pencil, values: Float, vectors: Float, a_vectors: Float) -
     if not pencil.a.is_nonnegative:
         # A difference has no relative error of its own: what counts is the share of the target's variance.
         sizes = pencil.a.added.diagonal + pencil.a.subtracted.diagonal
-        target = np.maximum(pencil.a.added.value(vectors), np.finfo(np.float64).tiny)
-        if not np.any(pencil.a.added.diagonal):
-            return np.zeros(len(values))  # nothing to be wrong about
+        target = at_least(pencil.a.added.value(vectors), float(np.finfo(np.float64).tiny))
+        if not largest(pencil.a.added.diagonal):
+            return 0.0 * target  # nothing to be wrong about
         with np.errstate(over="ignore"):
             return pencil.a.precision * weighted_sum(sizes, squares) / target
-    target = np.maximum(np.einsum("ij,ij->j", vectors, a_vectors), np.finfo(np.float64).tiny)
+    target = at_least(column_products(vectors, a_vectors), float(np.finfo(np.float64).tiny))
     share_a = pencil.a.precision * weighted_sum(pencil.a.diagonal, squares) / target
     share_b = pencil.b.precision * weighted_sum(pencil.b.diagonal, squares)
     # A value of zero has no relative error, and an infinite one no background to be wrong about.
-    share_a = np.where(values > np.finfo(np.float64).eps * np.max(values, initial=0.0), share_a, 0.0)
-    return np.where(np.isinf(values), 0.0, share_a + share_b)
+    share_a = either(values > float(np.finfo(np.float64).eps) * largest(values), share_a, 0.0)
+    return either(is_infinite(values), 0.0, share_a + share_b)

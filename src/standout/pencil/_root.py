@@ -4,7 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from standout._arrays import Float, weighted_sum
+from standout._algebra import (
+    at_most,
+    column_lengths,
+    count_true,
+    descending,
+    either,
+    is_infinite,
+    joined,
+    mirrored,
+    orthonormal,
+    root,
+    singular,
+    take_columns,
+)
+from standout._arrays import Float, row_slice, stacked, weighted_sum
+from standout._namespaces import like
 from standout._validation import check_n_components
 from standout.pencil._record import Pencil, Solution, finish
 
@@ -19,49 +34,51 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
     λ = ``inf``. These come first, ordered by the variance of A along them at unit length, which is the limit of an
     ever smaller ridge on B. Directions that neither A nor B has are left out.
     """
-    root_a, root_b = pencil.a.root(), pencil.b.root()
-    stack = np.vstack([root_a, root_b])
-    scale = np.linalg.norm(stack, axis=0)
-    scale[scale == 0] = 1.0
-    left, spread, right = np.linalg.svd(stack / scale, full_matrices=False)
+    root_a = pencil.a.root()
+    root_b = like(pencil.b.root(), root_a)
+    stack = stacked([root_a, root_b])
+    scale = column_lengths(stack)
+    scale = either(scale == 0, 1.0, scale)
+    left, spread, right = singular(stack / scale)
     level = max(pencil.a.root_level, pencil.b.root_level)
-    rank = int(np.sum(spread > MARGIN * level * spread[0]))
+    rank = count_true(spread > MARGIN * level * spread[0])
     check_n_components(n_components, pencil.n_features, rank)
-    left, spread, right = left[:, :rank], spread[:rank], right[:rank].T
-    part_a, part_b = left[: len(root_a)], left[len(root_a) :]
+    left, spread, right = left[:, :rank], spread[:rank], right[:rank, :].T
+    part_a, part_b = row_slice(left, 0, root_a.shape[0]), row_slice(left, root_a.shape[0], left.shape[0])
 
     # part_aᵀ part_a + part_bᵀ part_b = I: the cosines of one are the sines of the other.
     cosines, turn = _right_singular(part_b)
-    sines = np.linalg.norm(part_a @ turn, axis=0)
-    blur = level * np.linalg.norm(turn / (spread / spread[0])[:, np.newaxis], axis=0)
+    sines = column_lengths(part_a @ turn)
+    blur = level * column_lengths(turn / (spread / spread[0])[:, np.newaxis])
     # With a ridge B has every direction, however small its part in it.
-    absent = (cosines <= MARGIN * np.minimum(blur, 1.0 / MARGIN**2)) & (pencil.b.ridge == 0.0)
-    n_absent = int(absent.sum())
+    absent = (cosines <= MARGIN * at_most(blur, 1.0 / MARGIN**2)) & (pencil.b.ridge == 0.0)
+    n_absent = count_true(absent)
 
     # Back to the columns of the data, without any part in directions that no dataset has.
-    joint = np.linalg.qr(right * scale[:, np.newaxis])[0]
+    joint = orthonormal(right * scale[:, np.newaxis])[0]
     vectors = joint @ (joint.T @ ((right / spread) @ turn / scale[:, np.newaxis]))
 
     finite_values = (sines[~absent] / cosines[~absent]) ** 2
-    order = np.argsort(-finite_values, kind="stable")
-    finite = (vectors[:, ~absent] / cosines[~absent])[:, order]
-    infinite = np.linalg.qr(vectors[:, absent])[0]
+    order = descending(finite_values)
+    finite = take_columns(take_columns(vectors, ~absent) / cosines[~absent], order)
+    infinite = orthonormal(take_columns(vectors, absent))[0]
     if n_absent:
-        infinite = infinite @ _right_singular(root_a @ infinite)[1][:, ::-1]
+        infinite = infinite @ mirrored(_right_singular(root_a @ infinite)[1])
     # What an infinite component looks like: orthogonal to all finite filters, as in the limit of a ridge.
     looks = infinite - root_b.T @ (root_b @ (finite @ (finite.T @ infinite)))
 
-    values = np.concatenate([np.full(n_absent, np.inf), finite_values[order]])[:n_components]
-    vectors = np.hstack([infinite, finite])[:, :n_components]
+    ordered = take_columns(finite_values[np.newaxis, :], order)[0, :]
+    values = stacked([like(np.full(n_absent, np.inf), ordered), ordered])[:n_components]
+    vectors = joined([infinite, finite])[:, :n_components]
     # A root is rounded relative to its own size, not to the square of it.
-    noise = level * np.sqrt(weighted_sum(pencil.a.diagonal + pencil.b.diagonal, vectors**2))
+    noise = level * root(weighted_sum(pencil.a.diagonal + like(pencil.b.diagonal, vectors), vectors**2))
     return finish(
         pencil,
         values,
         vectors,
         "root",
-        infinite_patterns=looks[:, :n_components],
-        rounding=np.where(np.isinf(values), 0.0, noise),
+        infinite_patterns=looks[:, : min(n_absent, n_components)],
+        rounding=either(is_infinite(values), 0.0, noise),
         n_absent=n_absent,
         singular=n_absent > 0 or rank < pencil.n_features,
         rank=rank if rank < pencil.n_features else None,
@@ -72,8 +89,7 @@ def _right_singular(matrix: Float) -> tuple[Float, Float]:
     """Give all right singular vectors of a matrix as columns, and their singular values, ascending."""
     n_columns = matrix.shape[1]
     if matrix.shape[0] > n_columns:
-        matrix = np.asarray(np.linalg.qr(matrix, mode="r"))
-    _, values, vectors = np.linalg.svd(matrix, full_matrices=True)
-    padded = np.zeros(n_columns)
-    padded[: len(values)] = values
-    return padded[::-1], vectors.T[:, ::-1]
+        matrix = orthonormal(matrix)[1]
+    _, values, vectors = singular(matrix, full=True)
+    padded = stacked([values, like(np.zeros(n_columns - values.shape[0]), values)])
+    return mirrored(padded), mirrored(vectors.T)

@@ -6,6 +6,7 @@ from standout._arrays import Float
 from standout._validation import check_formable
 from standout.pencil._choice import FORMED_SIZE, choose_solver
 from standout.pencil._dense import solve_dense
+from standout.pencil._device import solve_on_device
 from standout.pencil._lanczos import solve_lanczos
 from standout.pencil._lobpcg import solve_lobpcg
 from standout.pencil._record import NotDefiniteError, Pencil, Solution
@@ -25,7 +26,8 @@ def solve(
     n_components : int
         How many solutions.
     solver : {"auto", "dense", "root", "reduced", "lanczos", "lobpcg"}, default="auto"
-        See `choose_solver`. A singular B is always left to the root solver.
+        See `choose_solver`. A singular B is always left to the root solver. Arrays of other libraries than NumPy are
+        solved on their device, without iterations.
     seed : int, default=0
         Start of the iterative solvers; the answer depends on it by rounding only.
     start : ndarray of shape (n_features, d), default=None
@@ -45,6 +47,8 @@ def solve(
     >>> solution.values.round(0), solution.solver
     (array([9., 4.]), 'dense')
     """
+    if pencil.on_device:
+        return next(solve_on_device([pencil], n_components, solver))
     if solver == "auto":
         solver = choose_solver(pencil.a.n_rows + pencil.b.n_rows, pencil.n_features, n_components)
     by_rows = solver == "lobpcg" or (solver == "reduced" and pencil.keeps_rows)

@@ -6,11 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 
+from standout._algebra import (
+    count_true,
+    either,
+    is_infinite,
+    orthonormal,
+    outer,
+    root,
+    symmetric_eigen,
+    take_columns,
+)
 from standout._arrays import Float, product, self_product
+from standout._namespaces import like
 from standout._validation import check_n_components
-from standout.moments import Moments, RootMoments, RowMoments, ScatterMoments, in_span
+from standout.moments import CentredRows, Moments, RootMoments, RowMoments, ScatterMoments, in_span
 from standout.pencil._dense import cholesky_factor
 from standout.pencil._lanczos import solve_lanczos
 from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, finish
@@ -45,11 +55,11 @@ class SpanProblem:
             for pencil in pencils
             for form in (pencil.a, pencil.b)
             for _, moments in form.terms
-            if isinstance(moments, RowMoments)
+            if isinstance(moments, RowMoments | CentredRows)
         }
         basis, coordinates = in_span(list(datasets.values()))
         check_n_components(n_components, pencils[0].n_features, basis.shape[1])
-        nothing = np.zeros(basis.shape[1])
+        nothing = like(np.zeros(basis.shape[1]), basis)
         scatters: dict[int, Moments] = {}
         roots: dict[int, Moments] = {}
         for (key, moments), rows in zip(datasets.items(), coordinates, strict=True):
@@ -78,13 +88,14 @@ class SpanProblem:
                 return None
         except NotDefiniteError:
             pass
-        scale = np.sqrt(total.diagonal)
-        safe = np.where(scale > 0.0, scale, 1.0)
-        values, vectors = linalg.eigh(total.matrix() / np.outer(safe, safe), check_finite=False)
+        check_n_components(n_components, size, size if datasets else 0)
+        scale = root(total.diagonal)
+        safe = either(scale > 0.0, scale, 1.0)
+        values, vectors = symmetric_eigen(total.matrix() / outer(safe, safe))
         occurring = values > 100.0 * size * total.precision * values[-1]
-        check_n_components(n_components, size, int(occurring.sum()) if datasets else 0)
-        basis = linalg.qr(scale[:, np.newaxis] * vectors[:, occurring], mode="economic", check_finite=False)[0]
-        nothing = np.zeros(basis.shape[1])
+        check_n_components(n_components, size, count_true(occurring))
+        basis = orthonormal(scale[:, np.newaxis] * take_columns(vectors, occurring))[0]
+        nothing = like(np.zeros(basis.shape[1]), basis)
         scatters: dict[int, Moments] = {
             key: ScatterMoments(part.count, nothing, part.count * product(basis.T, part.apply(basis)), part.precision)
             for key, part in terms.items()
@@ -112,7 +123,7 @@ class SpanProblem:
         """Map a solution in the span back to the columns of the data."""
         vectors = solution.vectors
         images = product(self.basis, inner.a.apply(vectors)), product(self.basis, inner.b.apply(vectors))
-        n_infinite = int(np.isinf(solution.values).sum())
+        n_infinite = count_true(is_infinite(solution.values))
         return finish(
             pencil,
             solution.values,

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import linalg, optimize, special
+from scipy import optimize, special
 
 from standout import contrast
+from standout._algebra import at_least, column_products, largest_eigenvalue, outer, root
 from standout._arrays import Float, product
+from standout._namespaces import to_host
 from standout._validation import check_background_degrees, check_n_components, reject_singular_background
 from standout.moments import Moments
 from standout.pencil import Form, Solution, solve
@@ -76,7 +78,7 @@ def analytic_test(
     while True:
         solution = solve(problem, wanted)
         reject_singular_background(solution.n_absent > 0)
-        ratios = solution.values if shares is None else _plain_ratios(solution, plain.b)
+        ratios = to_host(solution.values) if shares is None else _plain_ratios(solution, plain.b)
         # Directions that no dataset has, as of equal or constant columns, are no part of the problem.
         n_features = solution.rank or n_features
         limit = min(limit, n_features) if n_components is None else wanted
@@ -99,10 +101,11 @@ def analytic_test(
 
 def _plain_ratios(solution: Solution, plain: Form) -> Float:
     """Give, for each k, the smallest ratio to the plain form in the span of the first k vectors."""
-    target = np.einsum("ij,ij->j", solution.vectors, solution.patterns) * solution.values
-    lengths = np.sqrt(np.maximum(target, np.finfo(np.float64).tiny))
-    gram = product(solution.vectors.T, plain.apply(solution.vectors)) / np.outer(lengths, lengths)
-    largest = [linalg.eigvalsh(gram[:k, :k], check_finite=False)[-1] for k in range(1, len(gram) + 1)]
+    target = column_products(solution.vectors, solution.patterns) * solution.values
+    lengths = root(at_least(target, float(np.finfo(np.float64).tiny)))
+    gram = product(solution.vectors.T, plain.apply(solution.vectors)) / outer(lengths, lengths)
+    largest = [largest_eigenvalue(gram[:k, :k]) for k in range(1, gram.shape[0] + 1)]
+    target = to_host(target)
     with np.errstate(divide="ignore"):
         return np.where(target > 0.0, 1.0 / np.maximum(largest, 0.0), 0.0)
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
-from standout._arrays import Rows
-from standout._validation import as_rows, check_same_columns, column_names, reject_too_few
+from standout._arrays import Rows, row_slice
+from standout._validation import as_rows, check_one_place, check_same_columns, column_names, reject_too_few
 from standout.sources._stream import Stream
 
 
@@ -44,12 +44,13 @@ class Batches(Stream):
         self._batches = chain(seen, self._batches)
         if rows is None or not rows.shape[0]:
             reject_too_few(self.name, 0, self.min_rows)
-        return rows[:count]
+        return row_slice(rows, 0, count)
 
     def parts(self) -> Iterator[Rows]:
         """Give one batch after the other."""
         reference = "the target" if self.width is not None else "the first batch"
         n_rows = 0
+        first: Rows | None = None
         for number, batch in enumerate(self._batches, start=1):
             name = f"batch {number} of {self.name}"
             rows = as_rows(batch, name, min_rows=0, finite=True)
@@ -59,6 +60,8 @@ class Batches(Stream):
             if self.width is None:
                 self.width = rows.shape[1]
             check_same_columns(rows.shape[1], columns, name, self.width, self.columns, reference)
+            first = rows[:1, :] if first is None else first
+            check_one_place([first, rows], [f"batch 1 of {self.name}", name])
             n_rows += rows.shape[0]
             yield rows
         if n_rows < self.min_rows:

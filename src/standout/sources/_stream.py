@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from standout._arrays import BLOCK_BYTES, Array, Rows, stacked
+from standout._arrays import BLOCK_BYTES, Array, Rows, copied, row_slice, stacked, take_rows
 from standout._validation import Source, reject_too_few
 
 
@@ -31,7 +31,7 @@ class Stream(Source):
     def first(self, count: int) -> Rows:
         """Give the first rows, of the first part that has any."""
         found = next((rows for rows in self.parts() if rows.shape[0]), None)
-        return reject_too_few(self.name, 0, self.min_rows) if found is None else found[:count]
+        return reject_too_few(self.name, 0, self.min_rows) if found is None else row_slice(found, 0, count)
 
     def summed(self, part: Callable[[Rows], Any]) -> Any:
         """Add up what a function makes of each part."""
@@ -39,7 +39,7 @@ class Stream(Source):
 
     def mapped(self, function: Callable[[Rows], Array], n_columns: int) -> Any:
         """Give what a function makes of every row, `n_columns` numbers each, in the order of the rows."""
-        return np.concatenate(list(map(function, self.parts())) or [np.zeros((0, n_columns))])
+        return stacked(list(map(function, self.parts())) or [np.zeros((0, n_columns))])
 
     def count_rows(self) -> int:
         """Count the rows, by reading them all where nothing else tells."""
@@ -51,7 +51,7 @@ class Stream(Source):
         keys: list[Array] = []
         for rows in self.parts():
             # The rows with the smallest of random keys are a uniform draw, however the rows are cut into parts.
-            kept, keys = [*kept, rows.copy()], [*keys, rng.random(rows.shape[0])]
+            kept, keys = [*kept, copied(rows)], [*keys, rng.random(rows.shape[0])]
             if sum(map(len, keys)) > 2 * count:
                 kept, keys = _smallest(kept, keys, count)
         return _smallest(kept, keys, count)[0][0]
@@ -73,7 +73,7 @@ def regrouped(parts: Iterator[Rows]) -> Iterator[Rows]:
         n_held += rows.shape[0]
         if n_held < max(rows.shape[1], BLOCK_BYTES // (8 * rows.shape[1])):
             # A producer may fill the same buffer again for the next part.
-            held.append(rows.copy())
+            held.append(copied(rows))
             continue
         yield stacked([*held, rows])
         held, n_held = [], 0
@@ -85,4 +85,4 @@ def _smallest(kept: list[Rows], keys: list[Array], count: int) -> tuple[list[Row
     """Keep the `count` rows with the smallest keys, in the order in which they came."""
     rows, values = stacked(kept), np.concatenate(keys)
     chosen = np.sort(np.argsort(values, kind="stable")[:count])
-    return [rows[chosen]], [values[chosen]]
+    return [take_rows(rows, chosen)], [values[chosen]]

@@ -1,0 +1,336 @@
+"""What a fit costs on a GPU: against the bare products and eigenvectors, and against the transfer from the host.
+
+Run it on an otherwise idle machine with a CUDA device, PyTorch and (for one part) CuPy::
+
+    SCIPY_ARRAY_API=1 python benchmarks/gpu.py
+
+It takes about three minutes, 20 GB of the device's memory and 40 GB of the host's. ``--small`` tries the script on the
+CPU and says nothing of speed; ``--json FILE`` writes all figures (they are also written to the folder in ``OUT``, if
+that is set). Every result is checked against NumPy. A part that fails is reported, and the others go on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import platform
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+# SciPy reads it when it is imported.
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
+import numpy as np
+import sklearn
+import torch
+from scipy import linalg
+
+import standout
+from standout import DiscriminativePCA, KernelDiscriminativePCA
+from standout.io import on_device
+from standout.moments import gather
+from standout.sources._on_device import BATCH_BYTES
+from standout.sources._transfer import overlapped_copies
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much of everything."""
+
+    device: str
+    rows: int
+    columns: int
+    kernel_rows: int
+    kernel_columns: int
+    rank: int
+    repeats: int
+
+
+FULL = Sizes("cuda", 1_000_000, 1_024, 1_000_000, 50, 2_000, 5)
+SMALL = Sizes("cpu", 20_000, 64, 5_000, 10, 100, 2)
+
+
+def main() -> int:
+    options = parse()
+    sklearn.set_config(array_api_dispatch=True)
+    sizes = SMALL if options.small or not torch.cuda.is_available() else FULL
+    about = machine(sizes)
+    print("\n".join(f"{key}: {value}" for key, value in about.items()), flush=True)
+    parts: dict[str, Callable[[Sizes], dict[str, float]]] = {
+        "torch": linear_torch,
+        "cupy": linear_cupy,
+        "host": from_host,
+        "kernel": kernel,
+    }
+    figures: dict[str, Any] = {}
+    for name in options.parts:
+        started = time.perf_counter()
+        try:
+            figures[name] = parts[name](sizes)
+        except Exception as error:
+            traceback.print_exc()
+            figures[name] = {"error": f"{type(error).__name__}: {error}"}
+        figures[name]["seconds in all"] = time.perf_counter() - started
+        print(table(name, figures[name]), flush=True)
+        write(options.json, {"about": about, "figures": figures})
+        empty(sizes)
+    bounds = list(requirements(figures))
+    print("\n".join(["", "| bound | found | met |", "|---|---|---|", *bounds]))
+    return int(any("error" in found for found in figures.values()))
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    names = ["torch", "cupy", "host", "kernel"]
+    parser.add_argument("--parts", nargs="+", choices=names, default=names, help="which parts (all)")
+    parser.add_argument("--small", action="store_true", help="tiny shapes on the CPU: tries the script")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write every figure as JSON")
+    return parser.parse_args()
+
+
+def machine(sizes: Sizes) -> dict[str, str]:
+    cuda = sizes.device == "cuda"
+    return {
+        "device": torch.cuda.get_device_name() if cuda else f"CPU ({platform.machine()}): says nothing of speed",
+        "cores": str(os.cpu_count()),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scikit-learn": sklearn.__version__,
+        "torch": torch.__version__,
+        "standout": standout.__version__,
+        "linear": f"({sizes.rows:,}+{sizes.rows:,}) x {sizes.columns:,} float64",
+        "kernel": f"({sizes.kernel_rows:,}+{sizes.kernel_rows:,}) x {sizes.kernel_columns}, rank {sizes.rank:,}",
+    }
+
+
+def seconds(sizes: Sizes, work: Callable[[], Any], repeats: int | None = None) -> float:
+    """Median of the wall clock, the device waited for on both sides, after one run to warm up."""
+    found = []
+    for number in range((repeats or sizes.repeats) + 1):
+        wait(sizes)
+        started = time.perf_counter()
+        result = work()
+        wait(sizes)
+        if number:
+            found.append(time.perf_counter() - started)
+        del result
+    return median(found)
+
+
+def wait(sizes: Sizes) -> None:
+    if sizes.device == "cuda":
+        torch.cuda.synchronize()
+
+
+def empty(sizes: Sizes) -> None:
+    """Give back the memory of a part, the device's and what the library keeps of it."""
+    gc.collect()
+    if sizes.device == "cuda":
+        torch.cuda.empty_cache()
+
+
+def datasets(sizes: Sizes) -> tuple[Any, Any]:
+    """A target and a background, made on the device: columns of different spread, one of them wider in the target."""
+    generator = torch.Generator(device=sizes.device).manual_seed(0)
+    scale = torch.linspace(1.0, 3.0, sizes.columns, dtype=torch.float64, device=sizes.device)
+
+    def draw() -> Any:
+        rows = torch.randn((sizes.rows, sizes.columns), generator=generator, dtype=torch.float64, device=sizes.device)
+        rows *= scale
+        rows += 0.5
+        return rows
+
+    target, background = draw(), draw()
+    target[:, 3] *= 2.0
+    target[:, 4] += 0.3 * target[:, 3]
+    return target, background
+
+
+def linear_torch(sizes: Sizes) -> dict[str, float]:
+    target, background = datasets(sizes)
+    figures = linear(sizes, target, background, torch.linalg.eigh)
+    fitted = DiscriminativePCA(2).fit(target, background=background)
+    figures["error against NumPy, same moments"] = error_on_moments(fitted, target, background)
+    few = slice(0, min(20_000, sizes.rows))
+    figures["error against NumPy, same rows"] = error_on_rows(target[few], background[few], lambda rows: rows)
+    plain = seconds(sizes, lambda: DiscriminativePCA(2, shrinkage=None).fit(target, background=background))
+    figures["fit without shrinkage"] = plain
+    figures["moments of the target"] = seconds(sizes, lambda: gather(target, kind="scatter"))
+    figures["moments of the background"] = seconds(sizes, lambda: gather(background, kind="scatter", norms=True))
+    figures["transform"] = seconds(sizes, lambda: fitted.transform(target))
+    single = target.to(torch.float32), background.to(torch.float32)
+    figures["fit, float32"] = seconds(sizes, lambda: DiscriminativePCA(2).fit(single[0], background=single[1]))
+    return figures
+
+
+def linear(sizes: Sizes, target: Any, background: Any, eigh: Callable[[Any], Any]) -> dict[str, float]:
+    """The fit against two products and the eigenvectors of one of them."""
+    products = seconds(sizes, lambda: (target.T @ target, background.T @ background))
+    matrix = target.T @ target
+    eigenvectors = seconds(sizes, lambda: eigh(matrix))
+    fit = seconds(sizes, lambda: DiscriminativePCA(2).fit(target, background=background))
+    return {
+        "two products": products,
+        "one eigh": eigenvectors,
+        "fit": fit,
+        "ratio": fit / (products + eigenvectors),
+    }
+
+
+def linear_cupy(sizes: Sizes) -> dict[str, float]:
+    if sizes.device != "cuda":
+        return {}
+    import cupy
+
+    tensors = datasets(sizes)
+    target, background = (cupy.from_dlpack(rows) for rows in tensors)
+    figures = linear(sizes, target, background, cupy.linalg.eigh)
+    fitted = DiscriminativePCA(2).fit(target, background=background)
+    ours = DiscriminativePCA(2).fit(tensors[0], background=tensors[1])
+    figures["difference from torch"] = apart(fitted.components_.get(), ours.components_.cpu().numpy())
+    figures["fit without shrinkage"] = seconds(
+        sizes, lambda: DiscriminativePCA(2, shrinkage=None).fit(target, background=background)
+    )
+    cupy.get_default_memory_pool().free_all_blocks()
+    return figures
+
+
+def from_host(sizes: Sizes) -> dict[str, float]:
+    """A fit from the host's memory against the transfer alone, by whichever way is faster."""
+    on_the_device = datasets(sizes)
+    expected = DiscriminativePCA(2).fit(on_the_device[0], background=on_the_device[1])
+    # Plain memory of the host, as NumPy gives it.
+    host = [np.empty((sizes.rows, sizes.columns)) for _ in on_the_device]
+    for array, rows in zip(host, on_the_device, strict=True):
+        torch.from_numpy(array).copy_(rows)
+    del on_the_device, rows
+    empty(sizes)
+
+    def fit() -> Any:
+        target, background = (on_device(array, sizes.device) for array in host)
+        return DiscriminativePCA(2).fit(target, background=background)
+
+    def overlapped() -> None:
+        for array in host:
+            if sizes.device == "cuda":
+                for _ in overlapped_copies(batches(array), sizes.device):
+                    pass
+
+    def plain() -> None:
+        for array in host:
+            for batch in batches(array):
+                torch.from_numpy(batch).to(sizes.device)
+
+    figures = {"fit from host": seconds(sizes, fit, 3), "transfer, batch by batch": seconds(sizes, plain, 3)}
+    if sizes.device == "cuda":
+        figures["transfer, overlapped with staging"] = seconds(sizes, overlapped, 3)
+    transfer = min(value for name, value in figures.items() if name.startswith("transfer"))
+    n_bytes = sum(array.nbytes for array in host)
+    figures["GB/s of the fastest transfer"] = n_bytes / transfer / 1e9
+    figures["ratio"] = figures["fit from host"] / transfer
+    figures["difference from the fit on the device"] = apart(
+        fit().components_.cpu().numpy(), expected.components_.cpu().numpy()
+    )
+    return figures
+
+
+def batches(array: np.ndarray) -> Iterator[np.ndarray]:
+    size = max(BATCH_BYTES // (array.itemsize * array.shape[1]), 1)
+    return (array[start : start + size] for start in range(0, len(array), size))
+
+
+def kernel(sizes: Sizes) -> dict[str, float]:
+    generator = torch.Generator(device=sizes.device).manual_seed(1)
+    shape = (sizes.kernel_rows, sizes.kernel_columns)
+    target, background = (
+        torch.randn(shape, generator=generator, dtype=torch.float64, device=sizes.device) for _ in range(2)
+    )
+    target[: sizes.kernel_rows // 2] *= 0.5
+
+    def model(rank: int) -> KernelDiscriminativePCA:
+        return KernelDiscriminativePCA(2, approximation="pivoted", rank=rank, epsilon="scaled", random_state=0)
+
+    few = target[-3_000:], background[-3_000:]
+    rank = min(200, sizes.rank)
+    ours = model(rank).fit(few[0], background=few[1])
+    theirs = model(rank).fit(few[0].cpu().numpy(), background=few[1].cpu().numpy())
+    figures = {"error against NumPy, same rows": apart(ours.eigenvalues_.cpu().numpy(), theirs.eigenvalues_)}
+    figures["fit"] = seconds(sizes, lambda: model(sizes.rank).fit(target, background=background), 2)
+    fitted = model(sizes.rank).fit(target, background=background)
+    figures["residual"] = float(fitted.residual_)
+    figures["transform"] = seconds(sizes, lambda: fitted.transform(target), 1)
+    return figures
+
+
+def error_on_moments(fitted: DiscriminativePCA, target: Any, background: Any) -> float:
+    """Error of the eigenvalues against SciPy on covariances that are centred first."""
+    a, b = (torch.cov(rows.T, correction=0).cpu().numpy() for rows in (target, background))
+    share = float(fitted.shrinkage_[0])
+    shrunken = (1.0 - share) * b + share * np.trace(b) / len(b) * np.eye(len(b))
+    size = len(a)
+    values = linalg.eigh(a, shrunken, subset_by_index=[size - 2, size - 1], eigvals_only=True)[::-1]
+    return apart(fitted.eigenvalues_.cpu().numpy(), values)
+
+
+def error_on_rows(target: Any, background: Any, convert: Callable[[Any], Any]) -> float:
+    """Error of the components against a fit of the same rows by NumPy."""
+    ours = DiscriminativePCA(2).fit(convert(target), background=convert(background))
+    theirs = DiscriminativePCA(2).fit(target.cpu().numpy(), background=background.cpu().numpy())
+    return apart(ours.components_.cpu().numpy(), theirs.components_)
+
+
+def apart(one: np.ndarray, other: np.ndarray) -> float:
+    return float(np.max(np.abs(one - other)) / np.max(np.abs(other)))
+
+
+def table(name: str, figures: dict[str, Any]) -> str:
+    lines = ["", f"| {name} | |", "|---|---|"]
+    for key, value in figures.items():
+        small = isinstance(value, float) and (key.startswith(("error", "difference")))
+        lines.append(
+            f"| {key} | {value:.1e} |"
+            if small
+            else f"| {key} | {value:.4g} |"
+            if isinstance(value, float)
+            else f"| {key} | {value} |"
+        )
+    return "\n".join(lines)
+
+
+def requirements(figures: dict[str, Any]) -> Iterator[str]:
+    """What the figures are held to."""
+    bounds = [
+        ("torch", "ratio", 1.6, "fit / (two products + one eigh), torch"),
+        ("cupy", "ratio", 1.6, "fit / (two products + one eigh), CuPy"),
+        ("host", "ratio", 1.3, "fit from host memory / transfer"),
+        ("kernel", "fit", 10.0, "kernel fit in seconds"),
+        ("torch", "error against NumPy, same rows", 1e-10, "components, torch against NumPy"),
+        ("torch", "error against NumPy, same moments", 1e-8, "eigenvalues, torch against SciPy"),
+        ("cupy", "difference from torch", 1e-8, "components, CuPy against torch"),
+        ("host", "difference from the fit on the device", 1e-10, "components, batches against the device"),
+        ("kernel", "error against NumPy, same rows", 1e-8, "eigenvalues, kernel against NumPy"),
+    ]
+    for part, key, bound, meaning in bounds:
+        value = figures.get(part, {}).get(key)
+        if value is not None:
+            yield f"| {meaning} <= {bound:g} | {value:.3g} | {'yes' if value <= bound else 'NO'} |"
+
+
+def write(path: Path | None, figures: dict[str, Any]) -> None:
+    """Write the figures so far: a later part may take the machine down."""
+    folder = os.environ.get("OUT")
+    for place in [path, Path(folder) / "gpu.json" if folder else None]:
+        if place is not None:
+            place.write_text(json.dumps(figures, indent=1))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

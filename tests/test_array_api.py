@@ -1,0 +1,533 @@
+"""Arrays of other libraries: the same answers as NumPy's, found where the arrays lie."""
+
+import warnings
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.utils.estimator_checks import check_array_api_input
+
+import standout
+from standout import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
+from standout.io import on_device
+from standout.sources._transfer import overlapped_copies
+
+# Numbers that may come to the host in a fit: those of a component or two, and never rows or matrices of columns.
+HANDFUL = 64
+
+
+class Torch:
+    """PyTorch on the CPU."""
+
+    name = "torch"
+
+    def __init__(self):
+        self.torch = pytest.importorskip("torch", reason="torch is not installed")
+        self.device = "cpu"
+
+    def there(self, array):
+        return self.torch.asarray(np.array(array))
+
+    def back(self, array):
+        assert isinstance(array, self.torch.Tensor)
+        return array.numpy()
+
+    def forbid_copies(self, monkeypatch):
+        """Let every way from a tensor to the host fail for more than a handful of numbers."""
+        for way in ("cpu", "numpy", "tolist", "__array__"):
+            monkeypatch.setattr(self.torch.Tensor, way, only_a_handful(getattr(self.torch.Tensor, way)))
+
+
+class Strict:
+    """array-api-strict, on a device of it that NumPy cannot read: it knows the standard and nothing else."""
+
+    name = "array_api_strict"
+
+    def __init__(self):
+        self.xp = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
+        self.device = self.xp.Device("device1")
+
+    def there(self, array):
+        return self.xp.asarray(np.array(array), device=self.device)
+
+    def back(self, array):
+        assert array.device == self.device
+        return np.asarray(array.to_device(self.xp.Device("CPU_DEVICE")))
+
+    def forbid_copies(self, monkeypatch):
+        kind = type(self.there([1.0]))
+        monkeypatch.setattr(kind, "to_device", only_a_handful(kind.to_device))
+
+
+def only_a_handful(way):
+    def guarded(array, *args, **kwargs):
+        assert np.prod(array.shape) <= HANDFUL, f"{array.shape} numbers were copied to the host"
+        return way(array, *args, **kwargs)
+
+    return guarded
+
+
+@pytest.fixture(params=[Torch, Strict], ids=lambda library: library.name)
+def library(request):
+    return request.param()
+
+
+@pytest.fixture(autouse=True)
+def dispatch(monkeypatch):
+    # SciPy itself is given no array of these, so it does not matter that it has been imported already.
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    with sklearn.config_context(array_api_dispatch=True):
+        yield
+
+
+@pytest.fixture
+def linear_data(rng):
+    mix = np.eye(12) + 0.1 * rng.normal(size=(12, 12))
+    target = rng.normal(size=(300, 12)) * np.linspace(1, 3, 12)
+    target[:, 3] *= 4
+    return target, [rng.normal(size=(250, 12)) @ mix, rng.normal(size=(200, 12)) * np.linspace(2, 1, 12) + 0.3]
+
+
+@pytest.fixture
+def kernel_data(rng):
+    target = rng.normal(size=(90, 4))
+    target[:40] *= 0.3
+    return target, [rng.normal(size=(70, 4)) * [1, 1, 2, 1], rng.normal(size=(50, 4)) * [2, 1, 1, 1]]
+
+
+def assert_same(model, library, target, backgrounds, tol=1e-10):
+    """The fit of the other library has the attributes, scores and rows of NumPy's."""
+    ours = sklearn.clone(model).fit(target, background=backgrounds)
+    moved = [library.there(background) for background in backgrounds] if backgrounds else None
+    theirs = sklearn.clone(model).fit(library.there(target), background=moved)
+    for name, expected in vars(ours).items():
+        if isinstance(expected, np.ndarray):
+            found = library.back(getattr(theirs, name))
+            assert found.dtype == expected.dtype, name
+            close(found, expected, tol, name)
+    scores = ours.transform(target)
+    found = library.back(theirs.transform(library.there(target)))
+    assert found.dtype == scores.dtype
+    close(found, scores, tol, "transform")
+    if hasattr(ours, "inverse_transform"):
+        back = library.back(theirs.inverse_transform(library.there(scores)))
+        close(back, ours.inverse_transform(scores), tol, "inverse_transform")
+    return ours, theirs
+
+
+def close(found, expected, tol, name):
+    finite = np.isfinite(expected)
+    np.testing.assert_array_equal(np.isfinite(found), finite, err_msg=name)
+    scale = max(np.max(np.abs(expected[finite]), initial=0.0), 1e-12)
+    np.testing.assert_allclose(found[finite], expected[finite], rtol=0, atol=tol * scale, err_msg=name)
+
+
+LINEAR = {
+    "one background": (DiscriminativePCA(3), 1),
+    "several backgrounds": (DiscriminativePCA(3, background_weights=[0.3, 0.7]), 2),
+    "no background": (DiscriminativePCA(3), 0),
+    "no shrinkage": (DiscriminativePCA(3, shrinkage=None), 1),
+    "roots": (DiscriminativePCA(3, shrinkage=None, solver="root"), 2),
+    "roots, no background": (DiscriminativePCA(3, solver="root"), 0),
+    "tested": (DiscriminativePCA("auto", test="analytic"), 1),
+    "tested, no shrinkage": (DiscriminativePCA(3, test="analytic", shrinkage=None), 1),
+    "one alpha": (ContrastivePCA(2, alpha=2.0), 2),
+    # The path of NumPy's is found by iterations, which end at about 1e-11.
+    "alphas": (ContrastivePCA(2), 2),
+    "alpha, no background": (ContrastivePCA(2), 0),
+}
+
+
+@pytest.mark.parametrize("case", LINEAR)
+def test_linear_fits_equal_numpys(case, library, linear_data):
+    model, n_backgrounds = LINEAR[case]
+    target, backgrounds = linear_data
+    ours, theirs = assert_same(model, library, target, backgrounds[:n_backgrounds] or None)
+    moved = [library.there(background) for background in backgrounds[:n_backgrounds]] or None
+    found = theirs.score(library.there(target), background=moved)
+    assert found == pytest.approx(ours.score(target, background=backgrounds[:n_backgrounds] or None), rel=1e-10)
+
+
+@pytest.mark.parametrize("case", [case for case in LINEAR if not case.startswith(("tested", "roots"))])
+def test_wide_data_equal_numpys(case, library, rng):
+    model, n_backgrounds = LINEAR[case]
+    target = rng.normal(size=(20, 90)) * np.linspace(1, 3, 90)
+    backgrounds = [rng.normal(size=(25, 90)), 2 * rng.normal(size=(15, 90))][:n_backgrounds] or None
+    if model.get_params().get("shrinkage", "auto") is None:
+        with pytest.warns(UserWarning, match="singular"):
+            assert_same(model, library, target, backgrounds)
+    else:
+        assert_same(model, library, target, backgrounds)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_single_precision_is_worked_on_in_double(offset, library, linear_data):
+    target, backgrounds = linear_data
+    # NumPy's own single precision is the less accurate side: it multiplies in it.
+    rows = [(data + offset).astype(np.float32) for data in (target, *backgrounds)]
+    assert_same(DiscriminativePCA(2), library, rows[0], rows[1:], tol=1e-3)
+    exact = DiscriminativePCA(2).fit(rows[0].astype(float), background=[data.astype(float) for data in rows[1:]])
+    found = DiscriminativePCA(2).fit(library.there(rows[0]), background=[library.there(data) for data in rows[1:]])
+    close(library.back(found.components_), exact.components_, 1e-9, "components_")
+
+
+def test_large_means_and_integers_cost_nothing(library, linear_data):
+    target, backgrounds = linear_data
+    assert_same(DiscriminativePCA(2), library, target + 1e6, backgrounds, tol=1e-9)
+    assert_same(DiscriminativePCA(2), library, (10 * target).astype(np.int32), [(9 * backgrounds[0]).astype(np.int64)])
+
+
+@pytest.mark.parametrize("hole", ["absent", "dependent", "constant"])
+def test_singular_backgrounds_are_solved_on_the_device(hole, library, linear_data):
+    target, (background, _) = linear_data
+    if hole == "absent":
+        background[:, 3:5] = 0.0
+    else:
+        for data in (target, background):
+            data[:, 7] = data[:, 6] if hole == "dependent" else 3e5
+    with pytest.warns(UserWarning, match="singular"):
+        ours, theirs = assert_same(DiscriminativePCA(3, shrinkage=None), library, target, [background])
+    assert theirs.solver_ == "root"
+
+
+KERNEL = {
+    "rbf": (KernelDiscriminativePCA(3), 1),
+    "rbf, nearly full rank": (KernelDiscriminativePCA(3, gamma=5.0), 2),
+    "rbf, low rank": (KernelDiscriminativePCA(3, gamma=0.05), 2),
+    "rbf, no background": (KernelDiscriminativePCA(3, epsilon="scaled"), 0),
+    "rank": (KernelDiscriminativePCA(3, rank=20), 1),
+    "polynomial": (KernelDiscriminativePCA(3, kernel="homogeneous_polynomial", degree=2), 2),
+    "linear": (KernelDiscriminativePCA(3, kernel="linear"), 2),
+    "sum": (KernelDiscriminativePCA(3, kernel=["rbf", "linear"], kernel_weights=[1.0, 0.2]), 2),
+    "fourier": (KernelDiscriminativePCA(3, approximation="fourier", rank=40), 1),
+    "pivoted": (KernelDiscriminativePCA(3, approximation="pivoted", rank=40), 2),
+    "contrastive": (KernelContrastivePCA(2, alpha=2.0), 2),
+    "contrastive, alphas": (KernelContrastivePCA(2), 1),
+    "contrastive, pivoted": (KernelContrastivePCA(2, alpha=1.0, approximation="pivoted", rank=40), 1),
+}
+
+
+@pytest.mark.parametrize("case", KERNEL)
+def test_kernel_fits_equal_numpys(case, library, kernel_data):
+    model, n_backgrounds = KERNEL[case]
+    target, backgrounds = kernel_data
+    # Coordinates are known up to the tolerance of the factor, 1e-9, at most.
+    ours, theirs = assert_same(model, library, target, backgrounds[:n_backgrounds] or None, tol=1e-9)
+    assert theirs.residual_ == pytest.approx(ours.residual_, abs=1e-9, nan_ok=True)
+
+
+def test_landmarks_of_ones_own_equal_numpys(library, kernel_data):
+    target, backgrounds = kernel_data
+    landmarks = np.vstack([target[:20], target[:5]])
+    ours = KernelDiscriminativePCA(2, approximation=landmarks).fit(target, background=backgrounds)
+    moved = [library.there(data) for data in (target, *backgrounds)]
+    theirs = KernelDiscriminativePCA(2, approximation=library.there(landmarks)).fit(moved[0], background=moved[1:])
+    close(library.back(theirs.transform(moved[0])), ours.transform(target), 1e-9, "transform")
+    with pytest.raises(TypeError, match="the array of landmarks is of numpy"):
+        KernelDiscriminativePCA(2, approximation=landmarks).fit(moved[0], background=moved[1:])
+
+
+def test_labels_tell_the_datasets_apart(library, linear_data):
+    target, backgrounds = linear_data
+    rows = np.vstack([target, *backgrounds])
+    y = np.repeat([2, 0, 1], [300, 250, 200])
+    ours = DiscriminativePCA(2, target_label=2).fit(rows, y)
+    weights = np.random.default_rng(1).random(750)
+    for labels in (y, library.there(y)):
+        theirs = DiscriminativePCA(2, target_label=2).fit(library.there(rows), labels)
+        close(library.back(theirs.components_), ours.components_, 1e-10, "components_")
+        found = theirs.score(library.there(rows), labels, sample_weight=library.there(weights))
+        assert found == pytest.approx(ours.score(rows, y, sample_weight=weights), rel=1e-10)
+    assert theirs.background_labels_ == [0, 1]
+
+
+def test_batches_of_arrays_equal_one_array(library, linear_data):
+    target, (background, _) = linear_data
+    ours = DiscriminativePCA(2).fit(target, background=background)
+    batches = (library.there(target[start : start + 40]) for start in range(0, 300, 40))
+    theirs = DiscriminativePCA(2).fit(batches, background=library.there(background))
+    close(library.back(theirs.components_), ours.components_, 1e-10, "components_")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DiscriminativePCA(2),
+        DiscriminativePCA(2, solver="root"),
+        ContrastivePCA(2, alpha=2.0),
+        KernelDiscriminativePCA(2, kernel="linear", approximation="fourier"),
+    ],
+)
+def test_partial_fits_and_merges_equal_numpys(model, library, linear_data):
+    target, backgrounds = linear_data
+    model = sklearn.clone(model)
+    if isinstance(model, KernelDiscriminativePCA):
+        model.set_params(kernel="rbf", gamma=0.02, rank=30, random_state=0)
+    ours = sklearn.clone(model).fit(target, background=backgrounds)
+    moved = [library.there(data) for data in (target, *backgrounds)]
+    theirs = sklearn.clone(model)
+    for start in range(0, 300, 100):
+        # Past the end of the backgrounds there is nothing left of them.
+        parts = [data[start : min(start + 100, data.shape[0]), :] if start < data.shape[0] else None for data in moved]
+        theirs.partial_fit(parts[0], background=parts[1:])
+    close(library.back(theirs.components_), ours.components_, 1e-9, "components_")
+    first = sklearn.clone(model).fit(moved[0][:150, :], background=[data[:90, :] for data in moved[1:]])
+    second = sklearn.clone(model).fit(moved[0][150:, :], background=[data[90:, :] for data in moved[1:]])
+    close(library.back(first.merge(second).components_), ours.components_, 1e-9, "components_")
+    numpys = first.to_numpy().partial_fit(target, background=backgrounds)
+    assert isinstance(numpys.components_, np.ndarray)
+    with pytest.raises(TypeError, match="the new rows is of numpy"):
+        first.partial_fit(target, background=backgrounds)
+    with pytest.raises(TypeError, match="the other estimator is of numpy"):
+        first.merge(ours)
+
+
+@pytest.mark.parametrize("case", [*LINEAR, *KERNEL])
+def test_nothing_but_a_handful_of_numbers_comes_to_the_host(case, library, linear_data, kernel_data, monkeypatch):
+    model, n_backgrounds = {**LINEAR, **KERNEL}[case]
+    if "alphas" in case:
+        # The inner products of all vectors, two per α: their number does not depend on the data.
+        model = sklearn.clone(model).set_params(alpha=[0.0, 1.0, 2.0, 4.0])
+    target, backgrounds = linear_data if case in LINEAR else kernel_data
+    moved = [library.there(data) for data in (target, *backgrounds[:n_backgrounds])]
+    library.forbid_copies(monkeypatch)
+    fitted = sklearn.clone(model).fit(moved[0], background=moved[1:] or None)
+    scores = fitted.transform(moved[0])
+    fitted.score(moved[0], background=moved[1:] or None)
+    if hasattr(fitted, "inverse_transform"):
+        fitted.inverse_transform(scores)
+    with pytest.raises(AssertionError, match="copied to the host"):
+        library.back(scores)
+
+
+@pytest.mark.parametrize("source", ["array", "memory map", "iterator", "big-endian", "sparse"])
+def test_batches_from_the_host_equal_one_array(source, library, linear_data, tmp_path):
+    target, (background, _) = linear_data
+    ours = DiscriminativePCA(2).fit(target, background=background)
+    data = target
+    if source == "memory map":
+        np.save(tmp_path / "target.npy", target)
+        data = np.load(tmp_path / "target.npy", mmap_mode="r")
+    elif source == "iterator":
+        data = (target[start : start + 70] for start in range(0, 300, 70))
+    elif source == "big-endian":
+        data = target.astype(">f8")
+    elif source == "sparse":
+        scipy_sparse = pytest.importorskip("scipy.sparse")
+        data = scipy_sparse.csr_matrix(target)
+
+    def there(rows):
+        return on_device(rows, library.device, library=library.name, batch_rows=64)
+
+    theirs = DiscriminativePCA(2).fit(there(data), background=there(background))
+    close(library.back(theirs.components_), ours.components_, 1e-10, "components_")
+    if source != "iterator":
+        close(library.back(theirs.transform(there(data))), ours.transform(target), 1e-10, "transform")
+
+
+def test_kernel_fits_read_batches_from_the_host(library, kernel_data):
+    target, (background, _) = kernel_data
+
+    def there(rows):
+        return on_device(rows, library.device, library=library.name, batch_rows=32)
+
+    for options in ({}, {"approximation": "fourier", "rank": 30}):
+        model = KernelDiscriminativePCA(2, **options)
+        ours = sklearn.clone(model).fit(target, background=background)
+        theirs = sklearn.clone(model).fit(there(target), background=there(background))
+        close(library.back(theirs.eigenvalues_), ours.eigenvalues_, 1e-9, "eigenvalues_")
+    chosen = KernelDiscriminativePCA(2, approximation="pivoted", rank=40).fit(
+        there(target), background=there(background)
+    )
+    assert 0.0 < chosen.residual_ < 0.5
+
+
+def test_overlapped_copies_bring_every_batch_in_order(monkeypatch):
+    # Streams and events of the CPU have nothing to wait for; threads, memory and the order of batches are real.
+    torch = Torch().torch
+    waited = []
+
+    class Nothing:
+        def __init__(self, *args):
+            self.number = len(waited)
+
+        def record(self, *args):
+            waited.append("recorded")
+
+        def synchronize(self):
+            waited.append("waited")
+
+        def wait_event(self, event):
+            assert isinstance(event, Nothing)
+
+    make = torch.empty
+    monkeypatch.setattr(torch, "empty", lambda *args, pin_memory=False, **options: make(*args, **options))
+    monkeypatch.setattr(torch.cuda, "Stream", Nothing)
+    monkeypatch.setattr(torch.cuda, "Event", Nothing)
+    monkeypatch.setattr(torch.cuda, "stream", lambda stream: nullcontext())
+    monkeypatch.setattr(torch.cuda, "current_stream", Nothing)
+    monkeypatch.setattr(torch.Tensor, "record_stream", lambda tensor, stream: None)
+    monkeypatch.setattr(torch.Tensor, "is_pinned", lambda tensor: False)
+    batches = [np.full((size, 3), size, dtype=dtype) for size, dtype in ((5, "f8"), (9, "f4"), (2, "i4"), (1, "u1"))]
+    batches.append(np.asfortranarray(np.arange(12.0).reshape(4, 3)))
+    arrived = [rows.numpy().copy() for rows in overlapped_copies(iter(batches), "cpu")]
+    for found, expected in zip(arrived, batches, strict=True):
+        np.testing.assert_array_equal(found, expected)
+        assert found.dtype == expected.dtype
+    assert waited.count("recorded") == len(batches)
+    assert waited[-2:] == ["waited", "waited"]
+
+    def failing():
+        yield batches[0]
+        raise ValueError("the disk is gone")
+
+    with pytest.raises(ValueError, match="the disk is gone"):
+        list(overlapped_copies(failing(), "cpu"))
+    halfway = overlapped_copies(iter(batches), "cpu")
+    next(halfway)
+    halfway.close()
+    monkeypatch.setattr(torch.Tensor, "is_pinned", lambda tensor: True)
+    assert [rows.shape[0] for rows in overlapped_copies(iter(batches), "cpu")] == [5, 9, 2, 1, 4]
+
+
+def test_a_source_on_a_device_says_what_is_wrong(library, linear_data):
+    target, (background, _) = linear_data
+    holed = target.copy()
+    holed[100, 5] = np.nan
+
+    def there(rows, **options):
+        return on_device(rows, library.device, library=library.name, **options)
+
+    with pytest.raises(ValueError, match="batch 2 of the target: the first is NaN in row 36, column 5"):
+        DiscriminativePCA(2).fit(there(holed, batch_rows=64), background=there(background))
+    with pytest.raises(TypeError, match="background 1 is of numpy"):
+        DiscriminativePCA(2).fit(there(target), background=background)
+    with pytest.raises(ValueError, match="batch_rows='0' is not a whole number"):
+        there(target, batch_rows=0)
+    with pytest.raises(ValueError, match="batch_rows=.many. is not a whole number"):
+        there(target, batch_rows="many")
+    with pytest.raises(ValueError, match=f"device='nowhere' cannot be used by {library.name}"):
+        on_device(target, "nowhere", library=library.name)
+    with pytest.raises(ImportError, match="library='nolibrary' cannot be imported"):
+        on_device(target, "cpu", library="nolibrary")
+    with pytest.raises(TypeError, match="library=3 is not a name"):
+        on_device(target, "cpu", library=3)
+
+
+def test_mixed_libraries_are_refused(library, linear_data):
+    target, (background, _) = linear_data
+    there = library.there
+    with pytest.raises(TypeError, match="background 1 is of numpy on cpu. Give all datasets as arrays of one library"):
+        DiscriminativePCA(2).fit(there(target), background=background)
+    with pytest.raises(TypeError, match="background 2 is of numpy"):
+        DiscriminativePCA(2).fit(there(target), background=[there(background), background])
+    with pytest.raises(TypeError, match="batch 2 of the target is of numpy"):
+        DiscriminativePCA(2).fit(iter([there(target), target]), background=there(background))
+    with pytest.raises(TypeError, match="background 1 is of numpy"):
+        DiscriminativePCA(2).fit(iter([there(target)]), background=background)
+    for fitted, other in (
+        (DiscriminativePCA(2).fit(there(target), background=there(background)), target),
+        (DiscriminativePCA(2).fit(target, background=background), there(target)),
+    ):
+        for method in ("transform", "score"):
+            with pytest.raises(TypeError, match=f"{method}.* must use the same namespace"):
+                getattr(fitted, method)(other)
+        with pytest.raises(TypeError, match="must use the same namespace"):
+            fitted.inverse_transform(other[:, :2])
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (DiscriminativePCA(shrinkage="clusters"), "shrinkage='clusters' is for NumPy"),
+        (DiscriminativePCA(test="permutation"), "test='permutation' is for NumPy"),
+        (DiscriminativePCA(background_weights="worst-case"), "background_weights='worst-case' is for NumPy"),
+        (DiscriminativePCA(solver="lobpcg"), "solver='lobpcg' is for NumPy"),
+        (ContrastivePCA(solver="lanczos", alpha=1.0), "solver='lanczos' is for NumPy"),
+        (KernelDiscriminativePCA(epsilon="clusters"), "epsilon='clusters' is for NumPy"),
+        (KernelDiscriminativePCA(background_weights="best"), "background_weights='best' is for NumPy"),
+        (KernelDiscriminativePCA(kernel="laplacian"), "kernel='laplacian' is for NumPy"),
+        (KernelDiscriminativePCA(kernel="precomputed"), "kernel='precomputed' is for NumPy"),
+        (KernelContrastivePCA(kernel=["rbf", "linear"], kernel_weights="learn"), "kernel_weights='learn' is for NumPy"),
+    ],
+)
+def test_what_there_is_for_numpy_only_is_refused(model, message, library, linear_data):
+    target, (background, _) = linear_data
+    with pytest.raises(TypeError, match=message):
+        model.fit(library.there(target), background=library.there(background))
+
+
+def test_bad_arrays_are_told_so(library, linear_data):
+    target, (background, _) = linear_data
+    there = library.there
+    for wrong, message in (
+        (np.ones(3), "Expected 2D array, got 1D"),
+        (np.ones((3, 2)) * 1j, "Complex data not supported"),
+        (np.ones((3, 0)), "0 feature"),
+        (np.ones((1, 12)), "too few rows in the target: 1 sample"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            DiscriminativePCA(2).fit(there(wrong), background=there(background))
+    with pytest.raises(ValueError, match="background 1 has 11 features, but the target has 12"):
+        DiscriminativePCA(2).fit(there(target), background=there(background[:, :-1]))
+    for value, shown in ((np.nan, "NaN"), (np.inf, "infinity")):
+        holed = background.copy()
+        holed[123, 4] = value
+        for model in (DiscriminativePCA(2), KernelDiscriminativePCA(2)):
+            with pytest.raises(ValueError, match=f"background 1: the first is {shown} in row 123, column 4"):
+                model.fit(there(target), background=there(holed))
+    fitted = DiscriminativePCA(2).fit(there(target), background=there(background))
+    with pytest.raises(ValueError, match="NaN"):
+        fitted.transform(there(holed * np.nan))
+    with pytest.raises(ValueError, match="3 row|sample_weight has shape"):
+        fitted.score(there(target), sample_weight=there(np.ones(3)))
+
+
+def test_without_dispatch_an_array_on_a_device_is_refused_and_one_on_the_host_is_converted(linear_data):
+    target, (background, _) = linear_data
+    with sklearn.config_context(array_api_dispatch=False):
+        with pytest.raises(TypeError, match=r"Switch on sklearn.set_config\(array_api_dispatch=True\)"):
+            DiscriminativePCA(2).fit(Strict().there(target))
+        tensors = [Torch().there(data) for data in (target, background)]
+        fitted = DiscriminativePCA(2).fit(tensors[0], background=tensors[1])
+        assert isinstance(fitted.components_, np.ndarray)
+        assert isinstance(fitted.transform(tensors[0]), np.ndarray)
+
+
+def test_gradients_are_left_behind(linear_data):
+    target, (background, _) = linear_data
+    tensor = Torch().there(target).requires_grad_()
+    fitted = DiscriminativePCA(2).fit(tensor, background=Torch().there(background))
+    assert not fitted.components_.requires_grad
+    assert not fitted.transform(tensor).requires_grad
+
+
+@pytest.mark.parametrize("kernel", [False, True])
+def test_models_are_saved_as_numpys(kernel, library, linear_data, tmp_path):
+    target, (background, _) = linear_data
+    model = KernelDiscriminativePCA(2, approximation="pivoted", rank=20) if kernel else DiscriminativePCA(2)
+    fitted = model.fit(library.there(target), background=library.there(background))
+    with pytest.raises(TypeError, match=r"cannot be saved: attributes .* Save model.to_numpy\(\)"):
+        standout.save(fitted, tmp_path / "model.skops")
+    standout.save(fitted.to_numpy(), tmp_path / "model.skops")
+    scores = standout.load(tmp_path / "model.skops").transform(target)
+    close(scores, library.back(fitted.transform(library.there(target))), 1e-10, "transform")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "model",
+    [DiscriminativePCA(), ContrastivePCA(alpha=1.0), KernelDiscriminativePCA(), KernelContrastivePCA(alpha=1.0)],
+)
+def test_scikit_learns_own_check_of_array_libraries(model, dtype, library):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_array_api_input(
+            type(model).__name__,
+            model,
+            array_namespace=library.name,
+            device_name="cpu" if library.name == "torch" else "CPU_DEVICE",
+            dtype_name=dtype,
+            check_values=dtype == "float64",
+        )
