@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench reproduce clean
+.PHONY: demo test lint docs bench reproduce clean
 
 # A stamp per set of extras, so that `make demo` does not wait for the test tools.
 $(VENV)/installed-%: pyproject.toml
@@ -24,6 +24,14 @@ lint: $(VENV)/installed-lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The pages: built from scratch, so that every example runs and nothing old stays; then every link is followed, and every
+# page opened in Chromium where there is one.
+docs: $(VENV)/installed-docs
+	rm -rf docs/_build docs/auto_examples docs/api/generated
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	STANDOUT_SITE=docs/_build/html $(BIN)/python -m pytest -q tests/test_docs_site.py
+	@echo "Pages: docs/_build/html/index.html"
+
 bench: $(VENV)/installed-cli
 	$(BIN)/python benchmarks/linear.py
 	$(BIN)/python benchmarks/kernel.py
@@ -35,4 +43,5 @@ reproduce: $(VENV)/installed-plots,progress
 	STANDOUT_DATA="$${STANDOUT_DATA:-../shared/data}" $(BIN)/python -m experiments all -o reproduction
 
 clean:
+	rm -rf docs/_build docs/auto_examples docs/api/generated
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench-venv

@@ -53,11 +53,13 @@ def test_make_demo_goes_through_the_command():
     assert "standout demo" in goal
 
 
-def test_the_commands_of_the_readme_are_commands(tmp_path):
-    shown = re.findall(r"^standout (\w+)(.*)", (ROOT / "README.md").read_text(), flags=re.MULTILINE)
-    commands = {command for command, _ in shown}
-    assert commands >= {"fit", "transform", "compare", "report", "demo"}
-    said = {command: run("-m", "standout.cli", command, "--help", cwd=tmp_path).stdout for command in commands}
+def test_the_commands_of_the_documents_are_commands(tmp_path):
+    """Those of the README and of Start here are run, too: see test_docs_pages."""
+    text = "\n".join(page.read_text() for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))])
+    # A line that ends in a backslash goes on in the next.
+    shown = re.findall(r"^standout (\w+)(.*)", text.replace("\\\n", " "), flags=re.MULTILINE)
+    assert {command for command, _ in shown} >= {"fit", "transform", "compare", "report", "demo", "info"}
+    said = {command: run("-m", "standout.cli", command, "--help", cwd=tmp_path).stdout for command in dict(shown)}
     for command, rest in shown:
         for option in re.findall(r"(?<= )--?[a-z][a-z0-9-]*", rest):
             assert option in said[command], (command, option)

@@ -1,11 +1,13 @@
 """The house: imports point one way, names are public on purpose, importing is light."""
 
 import ast
+import doctest
 import importlib
 import inspect
 import pkgutil
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -81,16 +83,36 @@ def public_modules():
     return ["standout", *(name for name in names if not any(part.startswith("_") for part in name.split(".")))]
 
 
+def public_things(module):
+    """Functions and classes that a module offers: those it lists, or, where it lists none, its own."""
+    listed = getattr(module, "__all__", None)
+    if listed is None:
+        listed = [name for name, thing in vars(module).items() if getattr(thing, "__module__", "") == module.__name__]
+    things = {name: getattr(module, name) for name in listed if not name.startswith("_")}
+    return {name: thing for name, thing in things.items() if inspect.isfunction(thing) or inspect.isclass(thing)}
+
+
 @pytest.mark.parametrize("name", public_modules())
-def test_every_exported_name_exists_and_says_what_it_is_with_an_example(name):
+def test_every_public_name_says_what_it_is_with_an_example_that_runs(name):
+    """That the examples run, and print what they say, is tested by pytest itself (``--doctest-modules``)."""
     module = importlib.import_module(name)
     assert module.__doc__
-    for exported in getattr(module, "__all__", []):
-        thing = getattr(module, exported)
-        if inspect.isfunction(thing) or (inspect.isclass(thing) and name == "standout"):
-            assert "Examples" in (thing.__doc__ or ""), f"{name}.{exported} has no example"
-        elif inspect.isclass(thing):
-            assert thing.__doc__, f"{name}.{exported} has no docstring"
+    for public, thing in public_things(module).items():
+        examples = doctest.DocTestParser().get_examples(thing.__doc__ or "")
+        assert any(example.want for example in examples), f"{name}.{public} has no example with a printed result"
+        source = Path(inspect.getsourcefile(thing))
+        assert source.is_relative_to(SOURCE), f"{name}.{public} is not ours: its examples are not run"
+
+
+def test_the_rule_of_examples_can_fail():
+    class Silent:
+        """Says nothing."""
+
+    assert doctest.DocTestParser().get_examples(Silent.__doc__) == []
+    module = types.ModuleType("some.module", "A module that lists nothing.")
+    Silent.__module__ = "some.module"
+    module.Silent, module.path = Silent, Path
+    assert list(public_things(module)) == ["Silent"]
 
 
 def test_importing_needs_the_core_dependencies_only():

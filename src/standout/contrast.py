@@ -41,7 +41,7 @@ def discriminative(
     weights: Sequence[float] | Float,
     shrinkage: Sequence[float] | Float,
 ) -> Pencil:
-    """Pose dPCA and MdPCA: the variance of the target against that of the backgrounds (eqs. 6 and 15).
+    """Pose dPCA and MdPCA: the variance of the target against that of the backgrounds (eqs. 6 and 20).
 
     ``A = Cxx`` and ``B = Σ ωₖ [(1 - sₖ) Cₖ + sₖ (tr Cₖ / D) I]``. With all shrinkages sₖ zero this is the paper's
     formula.
@@ -126,7 +126,7 @@ def contrastive(
 def kernel_discriminative(
     target: Moments, backgrounds: Sequence[Moments], weights: Sequence[float] | Float, epsilon: float
 ) -> Pencil:
-    """Pose KdPCA and KMdPCA in coordinates: ``A = Cxx``, ``B = Σ ωₖ Cₖ + ε I`` (eqs. 12 and 17).
+    """Pose KdPCA and KMdPCA in coordinates: ``A = Cxx``, ``B = Σ ωₖ Cₖ + ε I`` (eqs. 19 and 23).
 
     The paper adds ``ε I`` in dual coordinates. Here the moments are those of coordinates in which it is ``ε I``, too:
     the centred kernel rows, or features g mapped by R with ``RᵀR = T``, the total scatter of the centred features

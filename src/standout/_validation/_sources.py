@@ -34,6 +34,13 @@ class Source(ABC):
         Fewer rows than this in all are refused.
     specimen : array or None
         An array of the library and on the device of the parts, where these are known before anything is read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.sources import Source, open_dataset
+    >>> isinstance(open_dataset(iter([np.ones((4, 2))]), "the target"), Source)
+    True
     """
 
     name: str = "the data"

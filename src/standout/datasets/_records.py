@@ -30,6 +30,15 @@ class MiceProtein:
         The class, which joins the last three: ``t-SC-m`` is Ts65Dn, S/C, Memantine.
     description : str
         One line on what the data are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.datasets import MiceProtein
+    >>> words = np.array(["309_1", "Control", "Memantine", "C/S", "c-CS-m"]).reshape(5, 1)
+    >>> mice = MiceProtein(np.ones((1, 77)), np.arange(77).astype(str), *words, description="one mouse")
+    >>> mice, mice.labels
+    (MiceProtein(description='one mouse'), array(['c-CS-m'], dtype='<U9'))
     """
 
     X: Floats = field(repr=False)
@@ -62,6 +71,15 @@ class MHealth:
         Row in the person's log, from 0: tells time order and gaps.
     description : str
         One line on what the data are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.datasets import MHealth
+    >>> number, exact = np.array([1]), np.ones(23, dtype=bool)
+    >>> log = MHealth(np.zeros((1, 23)), np.arange(23).astype(str), exact, number, number, number, "one moment")
+    >>> log.X[:, log.full_precision].shape
+    (1, 23)
     """
 
     X: Floats = field(repr=False)
@@ -87,6 +105,15 @@ class Faces:
         Direction of the light in degrees.
     description : str
         One line on what the data are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.datasets import Faces
+    >>> number = np.array([1, 2])
+    >>> faces = Faces(np.zeros((2, 192, 168), dtype=np.uint8), number, number, number, "two dark faces")
+    >>> faces.images[faces.person == 2].shape
+    (1, 192, 168)
     """
 
     images: Pixels = field(repr=False)
@@ -108,6 +135,13 @@ class Digits:
         The digit.
     description : str
         One line on what the data are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.datasets import Digits
+    >>> Digits(np.zeros((1, 28, 28), dtype=np.uint8), np.array([0]), "an empty sheet")
+    Digits(description='an empty sheet')
     """
 
     images: Pixels = field(repr=False)
@@ -129,6 +163,14 @@ class Photographs:
         Names of the images in the release, where the file has them.
     description : str
         One line on what the data are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.datasets import Photographs
+    >>> night = Photographs(np.zeros((1, 32, 32), dtype=np.uint8), np.array([False]), description="at night")
+    >>> night, night.filenames is None
+    (Photographs(description='at night'), True)
     """
 
     images: Pixels = field(repr=False)

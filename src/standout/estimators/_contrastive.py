@@ -104,7 +104,7 @@ class ContrastivePCA(LinearTransformer):
     solver_ : str
         The solver that was used.
     n_components_, n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features seen during fit; only if all are strings.
 
     See Also

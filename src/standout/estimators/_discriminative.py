@@ -139,7 +139,7 @@ class DiscriminativePCA(LinearTransformer):
         Number of components.
     n_features_in_ : int
         Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features seen during fit; only if all are strings.
 
     See Also

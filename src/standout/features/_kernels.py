@@ -30,6 +30,14 @@ class Kernel(ABC):
         Whether it is known to be symmetric; otherwise its matrix must be looked at.
     semidefinite : bool
         Whether it is known to be positive semidefinite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.features import Kernel, resolve_kernel
+    >>> kernel = resolve_kernel("rbf", gamma=1.0)
+    >>> isinstance(kernel, Kernel), kernel.semidefinite, kernel.diagonal(np.zeros((2, 3)))
+    (True, True, array([1., 1.]))
     """
 
     symmetric: bool = False
@@ -55,6 +63,14 @@ class NamedKernel(Kernel):
     origin : ndarray or None
         Taken off all rows first where the kernel is of their difference: far from the origin, distances between rows
         would drown in the rounding of their lengths. Not where one side is sparse, which it would make dense.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.features import NamedKernel
+    >>> kernel = NamedKernel("polynomial", {"gamma": 1.0, "coef0": 0.0, "degree": 2})
+    >>> kernel(np.array([[1.0, 1.0]]), np.array([[1.0, 2.0]]))
+    array([[9.]])
     """
 
     metric: str | Callable[..., Any]
@@ -133,7 +149,16 @@ class NamedKernel(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class SumKernel(Kernel):
-    """A sum of kernels with non-negative weights (Remark 5)."""
+    """A sum of kernels with non-negative weights (Remark 5).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.features import SumKernel, resolve_kernel
+    >>> kernel = SumKernel((resolve_kernel("linear"), resolve_kernel("rbf")), np.array([0.5, 0.5]))
+    >>> kernel(np.array([[2.0]]), np.array([[2.0]]))
+    array([[2.5]])
+    """
 
     kernels: tuple[Kernel, ...]
     weights: Float
@@ -171,7 +196,17 @@ class SumKernel(Kernel):
 
 
 class PrecomputedKernel(Kernel):
-    """Rows that hold kernel values already: with all fitted rows, in the order in which these were given."""
+    """Rows that hold kernel values already: with all fitted rows, in the order in which these were given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.features import PrecomputedKernel
+    >>> values = np.array([[4.0, 2.0, 1.0], [2.0, 5.0, 3.0]])
+    >>> PrecomputedKernel()(values, [0, 2])
+    array([[4., 1.],
+           [2., 3.]])
+    """
 
     def __call__(self, X: Rows, Z: Any) -> Float:
         """Give the columns Z of the rows X."""

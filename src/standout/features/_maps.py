@@ -24,6 +24,15 @@ class FeatureMap(ABC):
     n_coordinates : int
     plain_ridge : bool
         Whether the paper's ``ε I`` is ``ε I`` in these coordinates, too; otherwise it is ``ε T⁻¹``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.features import FeatureMap, IdentityMap
+    >>> rows = np.arange(6.0).reshape(3, 2)
+    >>> feature_map = IdentityMap(2)
+    >>> isinstance(feature_map, FeatureMap), [block.shape for block in feature_map.blocks(rows)]
+    (True, [(3, 2)])
     """
 
     plain_ridge: bool = False
@@ -59,6 +68,17 @@ class LandmarkMap(FeatureMap):
     landmarks : rows of shape (r, n_features), or column numbers of a precomputed kernel
     factor : ndarray of shape (r, r)
         L, lower triangular.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.features import LandmarkMap, resolve_kernel
+    >>> kernel = resolve_kernel("rbf", gamma=0.5)
+    >>> landmarks = np.array([[0.0], [1.0]])
+    >>> feature_map = LandmarkMap(kernel, landmarks, np.linalg.cholesky(kernel(landmarks, landmarks)))
+    >>> coordinates = feature_map.transform(landmarks)
+    >>> np.allclose(coordinates @ coordinates.T, kernel(landmarks, landmarks))
+    True
     """
 
     kernel: Kernel
@@ -96,6 +116,15 @@ class KernelRowMap(FeatureMap):
         The fitted rows of all datasets, one dataset after the other.
     sizes : tuple of int
         Number of rows of each dataset.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.features import KernelRowMap, resolve_kernel
+    >>> rows = np.array([[0.0], [1.0], [5.0], [7.0]])
+    >>> feature_map = KernelRowMap(resolve_kernel("linear"), rows, sizes=(2, 2))
+    >>> feature_map.transform(np.array([[2.0]]))
+    array([[-1.,  1., -2.,  2.]])
     """
 
     kernel: Kernel
@@ -120,6 +149,13 @@ class IdentityMap(FeatureMap):
     Attributes
     ----------
     n_columns : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.features import IdentityMap
+    >>> IdentityMap(2).transform(np.array([[1, 2]]))
+    array([[1., 2.]])
     """
 
     n_columns: int
@@ -142,6 +178,16 @@ class FourierMap(FeatureMap):
     ----------
     frequencies : ndarray of shape (n_features, r)
     phases : ndarray of shape (r,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.features import FourierMap
+    >>> rng = np.random.default_rng(0)
+    >>> feature_map = FourierMap(rng.normal(size=(1, 2000)), rng.uniform(0.0, 2.0 * np.pi, size=2000))
+    >>> here, there = feature_map.transform(np.array([[0.0], [1.0]]))
+    >>> (here @ there).round(1), np.exp(-0.5).round(1)
+    (np.float64(0.6), np.float64(0.6))
     """
 
     frequencies: Float

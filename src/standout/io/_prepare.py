@@ -44,6 +44,15 @@ class Prepared:
         One sentence for each thing that was changed or that looks odd, with its count.
     preprocessing : Preprocessing
         The same for new rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.io import Table, prepare
+    >>> target = Table(np.array([[1.0, 2.0], [np.nan, 4.0], [5.0, 7.0]]), ["a", "b"], source="target.csv")
+    >>> prepared = prepare(target, [target], missing="drop-rows")
+    >>> prepared.target.values.shape
+    (2, 2)
     """
 
     target: Table

@@ -22,6 +22,13 @@ class NormSums:
         Sum of ``|z|² z``.
     quartic : float
         Sum of ``|z|⁴``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.moments import NormSums
+    >>> NormSums.of(np.array([[3.0, 4.0], [-3.0, -4.0]])).quartic
+    1250.0
     """
 
     cubic: Float
@@ -78,6 +85,15 @@ class Moments(ABC):
         Relative rounding error of the numbers the scatter was computed with.
     norms : NormSums or None
         What Ledoit-Wolf shrinkage needs beside the scatter, if it was gathered.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.moments import Moments, gather
+    >>> X = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 8.0]])
+    >>> both = gather(X[:1]) + gather(X[1:])
+    >>> isinstance(both, Moments), both.count, np.allclose(both.covariance(), np.cov(X.T, bias=True))
+    (True, 3, True)
     """
 
     count: int

@@ -27,6 +27,14 @@ class CentredRows(Moments):
         As given, uncentred.
     precision : float
         Relative rounding error of the products.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.moments import CentredRows
+    >>> moments = CentredRows(np.array([[1.0, 5.0, 0.0], [3.0, 5.0, 4.0]]))
+    >>> moments.mean, moments.variances
+    (array([2., 5., 2.]), array([1., 0., 4.]))
     """
 
     precision = float(np.finfo(np.float64).eps)

@@ -43,6 +43,16 @@ class Form:
         The coefficients and the datasets.
     ridge : float
         Multiple of the identity that is added.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.moments import gather
+    >>> from standout.pencil import Form
+    >>> X = np.array([[1.0, 0.0], [-1.0, 0.0]])
+    >>> Form(2, ((1.0, gather(X)),), ridge=0.5).matrix()
+    array([[1.5, 0. ],
+           [0. , 0.5]])
     """
 
     n_features: int
@@ -149,6 +159,16 @@ class Pencil:
     ----------
     a, b : Form
         What is to be large, and what it is measured by.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.moments import gather
+    >>> from standout.pencil import Form, Pencil, solve
+    >>> X = np.array([[2.0, 0.0], [-2.0, 0.0]])
+    >>> pencil = Pencil(Form(2, ((1.0, gather(X)),)), Form(2, (), ridge=1.0))
+    >>> solve(pencil, 1).values
+    array([4.])
     """
 
     a: Form
@@ -202,6 +222,16 @@ class Solution:
         Number of directions that occur in the data, where fewer than there are columns; None where all do.
     rounding_unit : float
         Relative rounding error of the numbers in A and B.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout import contrast, moments
+    >>> from standout.pencil import solve
+    >>> rng = np.random.default_rng(0)
+    >>> solution = solve(contrast.principal(moments.gather(rng.normal(size=(500, 3)) * [3, 1, 1])), 2)
+    >>> solution.values.round(1), solution.solver, solution.accurate
+    (array([8.6, 1. ]), 'dense', True)
     """
 
     values: Float

@@ -42,6 +42,17 @@ class Points:
         Number of each shown row's group in `Findings.label_names`; None without labels, or with labels on a scale.
     values : ndarray of shape (n_shown,) or None
         Labels that are numbers on a scale, such as an age.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout import DiscriminativePCA
+    >>> from standout.report import examine
+    >>> rng = np.random.default_rng(0)
+    >>> target, background = rng.normal(size=(60, 3)) * [1, 1, 3], rng.normal(size=(90, 3))
+    >>> points = examine(DiscriminativePCA(2).fit(target, background=background), target, background).target
+    >>> points.name, points.scores.shape, points.sampled
+    ('target', (60, 2), False)
     """
 
     name: str
@@ -76,6 +87,17 @@ class ViewPath:
         Scores along the first components at each value: of the target's shown rows, then of each background's.
     eigenvalues : ndarray of shape (g,)
         The leading eigenvalue at each value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout import DiscriminativePCA
+    >>> from standout.report import examine
+    >>> rng = np.random.default_rng(0)
+    >>> target, background = rng.normal(size=(60, 3)) * [1, 1, 3], rng.normal(size=(90, 3))
+    >>> path = examine(DiscriminativePCA(2).fit(target, background=background), target, background).path
+    >>> path.parameter, len(path.values) == len(path.scores)
+    ('shrinkage', True)
     """
 
     parameter: str

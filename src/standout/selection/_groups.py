@@ -46,6 +46,17 @@ class GroupSearch:
         Chance of a share as large for one Gaussian group, for each view by itself.
     chosen : int or None
         The view with the largest share; None where that is no sign of groups, nor of anything flatter than a Gaussian.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout import DiscriminativePCA
+    >>> rng = np.random.default_rng(0)
+    >>> background = rng.normal(size=(300, 3)) * [10, 1, 1]
+    >>> target = rng.normal(size=(300, 3)) * [10, 1, 1] + np.repeat([[0, 0, -4], [0, 0, 4]], 150, axis=0)
+    >>> search = DiscriminativePCA(1, shrinkage="clusters").fit(target, background=background).group_search_
+    >>> search.chosen is None, search.split_shares.max().round(1)
+    (False, np.float64(0.9))
     """
 
     parameters: Float

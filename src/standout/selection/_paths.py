@@ -42,6 +42,16 @@ class ComponentPath:
         Share of the target's variance that lies in the span of the filters.
     background_share : ndarray of shape (g, n_backgrounds)
         The same of each background.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.selection import shrinkage_path
+    >>> rng = np.random.default_rng(0)
+    >>> target, background = rng.normal(size=(200, 3)) * [1, 1, 3], rng.normal(size=(200, 3))
+    >>> path = shrinkage_path(target, background, shrinkage=[0.0, 0.5, 1.0])
+    >>> path.components.shape, path.background_share.shape
+    ((3, 2, 3), (3, 1))
     """
 
     parameters: Float

@@ -28,6 +28,15 @@ class Representatives:
         Positions of the representatives among the subspaces, ascending.
     labels : ndarray of shape (g,)
         Cluster of each subspace: ``labels[i] == j`` says that ``indices[j]`` stands for subspace i.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.selection import representatives
+    >>> x, y = np.eye(3)[:1], np.eye(3)[1:2]
+    >>> found = representatives([x, x, y], 2)
+    >>> found.indices, found.labels, found.sizes
+    (array([0, 2]), array([0, 0, 1]), array([2, 1]))
     """
 
     indices: Indices

@@ -70,6 +70,16 @@ class Stability:
         The same for the ratios.
     level : float
         Share of the draws inside each interval.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.selection import stability
+    >>> rng = np.random.default_rng(0)
+    >>> target, background = rng.normal(size=(300, 3)) * [1, 1, 3], rng.normal(size=(300, 3))
+    >>> found = stability(target, background, n_components=1, n_bootstrap=50)
+    >>> found.angles.shape, bool(found.mean_angle[0] < 0.1), found.components_interval.shape
+    ((50, 1), True, (2, 1, 3))
     """
 
     angles: Float

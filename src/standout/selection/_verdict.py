@@ -27,6 +27,15 @@ class ComponentTest:
         Number of leading components with a p-value of at most `level`.
     method : {"analytic", "permutation"}
     level : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.selection import component_test
+    >>> rng = np.random.default_rng(0)
+    >>> test = component_test(rng.normal(size=(200, 5)) * [3, 1, 1, 1, 1], rng.normal(size=(400, 5)))
+    >>> test.n_significant, test.method, bool(test.ratios[0] > test.edges[0])
+    (1, 'analytic', True)
     """
 
     ratios: Float

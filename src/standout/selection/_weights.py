@@ -37,6 +37,18 @@ class BestCase:
         Sum of the leading ratios against it.
     values : ndarray of shape (n_backgrounds,)
         Sum of the leading ratios against each background alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout import contrast, moments
+    >>> from standout.selection import best_weights
+    >>> rng = np.random.default_rng(0)
+    >>> target = moments.gather(rng.normal(size=(2000, 3)) * [3, 1, 1])
+    >>> backgrounds = [moments.gather(rng.normal(size=(2000, 3)) * scale) for scale in (3, 1)]
+    >>> best = best_weights(lambda w: contrast.discriminative(target, backgrounds, w, [0.0, 0.0]), 2)
+    >>> best.values.round(1)
+    array([1. , 9.7])
     """
 
     weights: Float
@@ -60,6 +72,18 @@ class WeightCandidates:
         All weights that were looked at.
     labels : ndarray of shape (g,)
         The candidate that stands for each of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout import contrast, moments
+    >>> from standout.selection import spectral_weights
+    >>> rng = np.random.default_rng(0)
+    >>> target = moments.gather(rng.normal(size=(2000, 3)) * [3, 1, 1])
+    >>> backgrounds = [moments.gather(rng.normal(size=(2000, 3))) for _ in range(2)]
+    >>> found = spectral_weights(lambda w: contrast.discriminative(target, backgrounds, w, [0.0, 0.0]), 2, 1)
+    >>> found.weights[found.chosen].sum(), len(found.labels) == len(found.grid)
+    (np.float64(1.0), True)
     """
 
     weights: Float

@@ -59,6 +59,18 @@ class WorstCase:
         never less than `bound`.
     n_solves : int
         Number of eigenproblems that were solved on the way.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout import contrast, moments
+    >>> from standout.selection import worst_case_weights
+    >>> rng = np.random.default_rng(0)
+    >>> target = moments.gather(rng.normal(size=(2000, 3)) * [3, 1, 1])
+    >>> backgrounds = [moments.gather(rng.normal(size=(2000, 3)) * scale) for scale in (3, 1)]
+    >>> worst = worst_case_weights(lambda w: contrast.discriminative(target, backgrounds, w, [0.0, 0.0]), 2)
+    >>> worst.weights.round(2), bool(worst.gap < 1e-6)
+    (array([1., 0.]), True)
     """
 
     weights: Float

@@ -15,6 +15,14 @@ class Batches(Stream):
     """One dataset that arrives as an iterator of batches, each checked as it passes.
 
     `width` may be set before the first batch is read: then every batch must have so many columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.sources import Batches
+    >>> batches = Batches(iter([np.ones((2, 3)), np.ones((4, 3))]), "the target", min_rows=2)
+    >>> sum(rows.shape[0] for rows in batches.parts()), batches.width
+    (6, 3)
     """
 
     again = False

@@ -32,6 +32,14 @@ class DaskBlocks(Source):
     Attributes
     ----------
     data : dask.array.Array or dask.dataframe.DataFrame
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from standout.sources import DaskBlocks
+    >>> blocks = DaskBlocks(da.ones((6, 2), chunks=(3, 2)), "the target", min_rows=2)
+    >>> blocks.count_rows(), [rows.shape for rows in blocks.parts()]
+    (6, [(3, 2), (3, 2)])
     """
 
     def __init__(self, data: Any, name: str, min_rows: int) -> None:

@@ -32,6 +32,14 @@ class OnDevice(Stream):
         The device, as the library names it.
     batch_rows : int or None
         Rows of a batch; None for as many as make `BATCH_BYTES`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.io import on_device
+    >>> rows = on_device(np.ones((5, 2)), "cpu", library="numpy", batch_rows=2)
+    >>> type(rows).__name__, [batch.shape for batch in rows.parts()]
+    ('OnDevice', [(2, 2), (2, 2), (1, 2)])
     """
 
     def __init__(self, host: Rows | Source, xp: Any, device: Any, specimen: Any, batch_rows: int | None) -> None:

@@ -14,7 +14,19 @@ from standout._validation import Source, reject_too_few
 
 
 class Stream(Source):
-    """A dataset whose parts come one after the other; a subclass gives the parts."""
+    """A dataset whose parts come one after the other; a subclass gives the parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.sources import Stream
+    >>> class Halves(Stream):
+    ...     name, min_rows = "the target", 2
+    ...     def parts(self):
+    ...         return iter(np.array_split(np.arange(12.0).reshape(6, 2), 2))
+    >>> Halves().count_rows(), Halves().summed(lambda rows: rows.sum(axis=0))
+    (6, array([30., 36.]))
+    """
 
     def first(self, count: int) -> Rows:
         """Give the first rows, of the first part that has any."""

@@ -1,0 +1,56 @@
+"""
+A large ratio of something small
+================================
+
+The ratio of variances does not ask how large they are. A column that hardly varies, but varies ten times as much in
+the target, beats one that varies much and twice as much. That is often what one wants: weak signals are found. But it
+can also be a sensor whose last digit flickers.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from standout import ContrastivePCA, DiscriminativePCA
+
+rng = np.random.default_rng(0)
+spreads = {
+    "large in both": (10.0, 10.0),
+    "larger by half": (4.0, 6.0),
+    "tiny, but ten times": (0.01, 0.1),
+    "noise": (1.0, 1.0),
+}
+background = rng.normal(size=(2000, 4)) * [ours for ours, _ in spreads.values()]
+target = rng.normal(size=(2000, 4)) * [theirs for _, theirs in spreads.values()]
+
+# %%
+# Three methods, three answers to three questions: which direction varies most (PCA), where is the *difference* of
+# variances largest (contrastive PCA, α = 1), where is the *ratio* largest (discriminative PCA without shrinkage)?
+# With shrinkage, a variance must be worth something beside the mean variance of the background: the tiny column no
+# longer counts.
+
+models = {
+    "PCA": DiscriminativePCA(1).fit(target),
+    "contrastive PCA, α = 1": ContrastivePCA(1, alpha=1.0).fit(target, background=background),
+    "discriminative PCA,\nno shrinkage": DiscriminativePCA(1, shrinkage=None).fit(target, background=background),
+    "discriminative PCA,\nshrinkage 0.1": DiscriminativePCA(1, shrinkage=0.1).fit(target, background=background),
+}
+fig, axes = plt.subplots(1, 5, figsize=(12, 3), sharey=True, layout="constrained", width_ratios=[1.4, 1, 1, 1, 1])
+places = np.arange(4)
+axes[0].barh(places - 0.2, target.std(axis=0), 0.4, color="#D55E00", label="target")
+axes[0].barh(places + 0.2, background.std(axis=0), 0.4, color="#BBBBBB", label="background")
+axes[0].set(xscale="log", title="spread of each column", yticks=places, yticklabels=list(spreads))
+axes[0].legend(frameon=False, fontsize=8, loc="lower right")
+axes[0].invert_yaxis()
+for ax, (name, model) in zip(axes[1:], models.items(), strict=True):
+    # The share that each column has in the score's variance.
+    share = model.components_[0] ** 2 * target.var(axis=0)
+    ax.barh(places, share / share.sum(), color="black")
+    ax.set(title=name, xlim=(0, 1.05), xlabel="share of the score")
+
+# %%
+# If columns have different units, put them on one scale first, *the same for all datasets*: see the example on
+# unequal preprocessing. And look at ``background_variance_`` and ``patterns_`` beside the ratio: they say how large
+# what was found is.
+
+for name, model in models.items():
+    print(name.replace("\n", " "), "-> target variance", model.target_variance_.round(4))
