@@ -74,6 +74,14 @@ def reject_too_few(name: str, n_rows: int, least: int) -> NoReturn:
     raise ValueError(f"too few rows in {name}: {n_rows} sample(s), but the least is {least}. Give more rows.")
 
 
+def reject_spent(name: str, n_rows: int, least: int) -> NoReturn:
+    """Refuse an iterator that had too few rows, perhaps because it has been read before."""
+    raise ValueError(
+        f"{name} gave {n_rows} sample(s) in batches, but the least is {least}. "
+        "An iterator can be read only once: pass a fresh one."
+    )
+
+
 def check_dask_array(data: Any, name: str) -> None:
     """Refuse a Dask array that is no table of real numbers."""
     if data.ndim != 2:

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 from standout._arrays import Rows, row_slice
-from standout._validation import as_rows, check_one_place, check_same_columns, column_names, reject_too_few
+from standout._validation import as_rows, check_one_place, check_same_columns, column_names, reject_spent
 from standout.sources._stream import Stream
 
 
@@ -43,7 +43,7 @@ class Batches(Stream):
                 break
         self._batches = chain(seen, self._batches)
         if rows is None or not rows.shape[0]:
-            reject_too_few(self.name, 0, self.min_rows)
+            reject_spent(self.name, 0, self.min_rows)
         return row_slice(rows, 0, count)
 
     def parts(self) -> Iterator[Rows]:
@@ -65,7 +65,4 @@ class Batches(Stream):
             n_rows += rows.shape[0]
             yield rows
         if n_rows < self.min_rows:
-            raise ValueError(
-                f"{self.name} gave {n_rows} sample(s) in batches, but the least is {self.min_rows}. "
-                "An iterator can be read only once: pass a fresh one."
-            )
+            reject_spent(self.name, n_rows, self.min_rows)
