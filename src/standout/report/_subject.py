@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from standout._arrays import Float, Rows
+from standout._arrays import Float, Rows, is_sparse
 from standout._validation import as_backgrounds, as_rows, check_enough, check_same_columns, column_names
 from standout.estimators import ContrastivePCA, KernelContrastivePCA, KernelDiscriminativePCA
-from standout.moments import Moments, gather
+from standout.moments import Moments, ScatterMoments, gather
 from standout.pencil import choose_solver
 
 
@@ -111,7 +111,23 @@ def open_subject(whole: Any, target: Any, backgrounds: Any) -> Subject:
     if columns is None and hasattr(model, "feature_names_in_"):
         columns = [str(name) for name in model.feature_names_in_]
     precomputed = getattr(model, "kernel", None) == "precomputed"
-    return Subject(whole, model, rows, [] if precomputed else _gathered(rows), columns)
+    moments = [] if precomputed else _kept(model, rows) or _gathered(rows)
+    return Subject(whole, model, rows, moments, columns)
+
+
+def _kept(model: Any, rows: Sequence[Rows]) -> list[Moments]:
+    """Give the moments that the model has kept, if they are of these rows and nothing but a matrix; else none."""
+    kept = model.__dict__.get("_sums", [])
+    matrices = [part for part in kept if isinstance(part, ScatterMoments) and part.precision == np.finfo(float).eps]
+    if len(matrices) < len(rows) or any(is_sparse(part) for part in rows):
+        return []
+    for part, moments in zip(rows, matrices, strict=True):
+        # A pass for the mean is a fraction of one for all products, and no other rows have this one.
+        mean = np.mean(part, axis=0, dtype=np.float64)
+        tolerance = 1e-10 * (np.sqrt(moments.variances) + np.abs(moments.mean))
+        if part.shape[0] != moments.count or np.any(np.abs(mean - moments.mean) > tolerance):
+            return []
+    return list(matrices)
 
 
 def _gathered(rows: Sequence[Rows]) -> list[Moments]:
