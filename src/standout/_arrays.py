@@ -20,6 +20,7 @@ from scipy import linalg, sparse
 
 from standout import _namespaces
 from standout._namespaces import DEVICE_BLOCK_BYTES, is_foreign, namespace
+from standout._threads import are_side_by_side
 
 Array: TypeAlias = npt.NDArray[Any]
 Float: TypeAlias = npt.NDArray[np.float64]
@@ -116,6 +117,9 @@ def self_product(rows: Rows) -> Float:
     n_features = rows.shape[1]
     if is_sparse(rows) or is_foreign(rows):
         return dense(rows.T @ rows)
+    if n_features <= SAFE_SYMMETRIC and are_side_by_side():
+        # The same product as below, but of NumPy, which lets other threads go on meanwhile; SciPy does not.
+        return rows.T @ rows
     if n_features <= SAFE_SYMMETRIC:
         syrk = linalg.get_blas_funcs("syrk", (rows,))
         matrix, is_transpose = _layout(rows)
@@ -133,6 +137,8 @@ def product(first: Rows, second: Array) -> Array:
     """Multiply two matrices."""
     if is_sparse(first) or is_sparse(second) or is_foreign(first):
         return dense(first @ second)
+    if are_side_by_side():
+        return first @ second
     if second.shape[1] == 1 and first.size:
         matrix, is_transpose = _layout(first)
         gemv = linalg.get_blas_funcs("gemv", (first, second))

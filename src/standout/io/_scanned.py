@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from standout._arrays import Rows, is_sparse
+from standout._threads import in_order
 from standout._validation import (
     check_all_read,
     check_rows_of_scan,
@@ -138,13 +139,12 @@ class Scan(Stream):
         if place.file < len(self._scanned):
             # A part that is held back until there are enough rows counts as read only once it is in the sum.
             passed = _Counted(self._read(place), place)
-            with closing(passed.batches):
-                for rows in regrouped(iter(passed)):
-                    made = part(rows)
+            with closing(passed.batches), closing(in_order(_Made(part), passed.regrouped())) as results:
+                for made, after, count in results:
                     total = made if total is None else total + made
-                    n_rows += rows.shape[0]
+                    n_rows += count
                     if kept is not None:
-                        kept.offer(Reached(total, passed.place, n_rows))
+                        kept.offer(Reached(total, after, n_rows))
             if kept is not None:
                 kept.write(Reached(total, (len(self._scanned), 0), n_rows))
         check_rows_of_scan(n_rows, max(self.min_rows, 1), self.name, len(self._scanned))
@@ -225,7 +225,23 @@ class _Counted:
         self.batches: Any = batches
         self.place = place
 
-    def __iter__(self) -> Iterator[Rows]:
+    def regrouped(self) -> Iterator[tuple[Rows, Place]]:
+        """Give parts with enough rows, each with the place after it."""
+        for rows in regrouped(self._rows()):
+            yield rows, self.place
+
+    def _rows(self) -> Iterator[Rows]:
         for place, rows in self.batches:
             self.place = place
             yield rows
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """What is made of a part, with the place after it and the number of its rows."""
+
+    part: Callable[[Rows], Any]
+
+    def __call__(self, item: tuple[Rows, Place]) -> tuple[Any, Place, int]:
+        rows, place = item
+        return self.part(rows), place, rows.shape[0]

@@ -98,6 +98,11 @@ class Part:
 
     def __call__(self, rows: Rows) -> Moments:
         """Gather the moments of these rows."""
+        # An infinity makes NaN on its way through; it is looked for at the end, where looking is cheap.
+        with np.errstate(invalid="ignore", over="ignore"):
+            return self._gathered(rows)
+
+    def _gathered(self, rows: Rows) -> Moments:
         kind = self.kind if self.kind != "auto" else "rows" if rows.shape[0] < rows.shape[1] else "scatter"
         if kind == "rows":
             return CentredRows(rows) if is_foreign(rows) else RowMoments(rows, single=self.single)
