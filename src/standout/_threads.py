@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from threading import Lock
+from threading import local
 from typing import TypeVar
 
 from threadpoolctl import threadpool_limits
@@ -18,13 +17,16 @@ Result = TypeVar("Result")
 # Parts that are worked on at a time are all in memory.
 MOST_WORKERS = 4
 
-_lock = Lock()
-_n_running = 0
+_here = local()
 
 
 def are_side_by_side() -> bool:
-    """Tell whether parts are being worked on in several threads: then a product must let the others go on."""
-    return _n_running > 0
+    """Tell whether this thread is one of several that work on parts: then a product must let the others go on."""
+    return getattr(_here, "is_one_of_several", False)
+
+
+def _join() -> None:
+    _here.is_one_of_several = True
 
 
 def in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result]:
@@ -39,7 +41,10 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> Gener
         yield from map(function, items)
         return
     waiting: deque[Future[Result]] = deque()
-    with _without_blas_threads(), ThreadPoolExecutor(n_workers, thread_name_prefix="standout-parts") as pool:
+    with (
+        threadpool_limits(1, user_api="blas"),
+        ThreadPoolExecutor(n_workers, thread_name_prefix="standout-parts", initializer=_join) as pool,
+    ):
         try:
             for item in items:
                 waiting.append(pool.submit(function, item))
@@ -52,19 +57,6 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> Gener
         finally:
             for future in waiting:
                 future.cancel()
-
-
-@contextmanager
-def _without_blas_threads() -> Iterator[None]:
-    global _n_running
-    with threadpool_limits(1, user_api="blas"):
-        with _lock:
-            _n_running += 1
-        try:
-            yield
-        finally:
-            with _lock:
-                _n_running -= 1
 
 
 def _n_cores() -> int:
