@@ -238,8 +238,11 @@ def test_two_at_once_do_not_disturb_each_other(folder):
         thread.join()
     expected = fitted(folder, None)
     assert len(found) == 3
-    for model in [*found, fitted(folder, folder / "kept")]:
-        assert_equal_bits(model, expected)
+    assert_equal_bits(fitted(folder, folder / "kept"), expected)
+    for model in found:
+        # BLAS has more threads or fewer for one fit while another one is at its sums: the last digit may differ.
+        np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-13)
+        np.testing.assert_allclose(model.components_, expected.components_, atol=1e-12)
 
 
 def test_an_interruption_from_the_keyboard_passes_through_and_loses_nothing(folder, monkeypatch):
