@@ -245,6 +245,8 @@ def test_two_at_once_do_not_disturb_each_other(folder):
         np.testing.assert_allclose(model.components_, expected.components_, atol=1e-12)
 
 
+# It may come between the opening of a file and the block that closes it: Python then closes it late, and says so.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interruption_from_the_keyboard_passes_through_and_loses_nothing(folder, monkeypatch):
     expected = fitted(folder, None)
     calls = itertools.count()
