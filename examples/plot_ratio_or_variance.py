@@ -3,8 +3,8 @@ A large ratio of something small
 ================================
 
 The ratio of variances does not ask how large they are. A column that hardly varies, but varies ten times as much in
-the target, beats one that varies much and twice as much. That is often what one wants: weak signals are found. But it
-can also be a sensor whose last digit flickers.
+the target, beats one that varies much, and half as much again. That is often what one wants: weak signals are found. But
+it can also be a sensor whose last digit flickers.
 """
 
 import matplotlib.pyplot as plt
@@ -39,7 +39,7 @@ places = np.arange(4)
 axes[0].barh(places - 0.2, target.std(axis=0), 0.4, color="#D55E00", label="target")
 axes[0].barh(places + 0.2, background.std(axis=0), 0.4, color="#BBBBBB", label="background")
 axes[0].set(xscale="log", title="spread of each column", yticks=places, yticklabels=list(spreads))
-axes[0].legend(frameon=False, fontsize=8, loc="lower right")
+axes[0].legend(frameon=False, fontsize=8, loc="center right", bbox_to_anchor=(1.0, 0.38))
 axes[0].invert_yaxis()
 for ax, (name, model) in zip(axes[1:], models.items(), strict=True):
     # The share that each column has in the score's variance.
