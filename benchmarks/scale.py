@@ -2,7 +2,7 @@
 
 Each measurement is a fresh process. Run it on an idle machine: ``python benchmarks/scale.py``; ``--help`` lists the
 options. It writes 6.4 GB to a folder, and removes them again. Needs ``standout[files]``, and with ``--dask`` also
-``dask[dataframe,distributed]``.
+``standout[dask]``.
 """
 
 from __future__ import annotations
