@@ -20,17 +20,22 @@ SOURCE = Path(standout.__file__).parent
 # it comes before it in the flow.
 ORDER = [
     "_namespaces",
+    "_threads",
     "_arrays",
     "_algebra",
     "_validation",
     "sources",
+    "io",
     "moments",
     "features",
     "pencil",
     "contrast",
     "selection",
     "estimators",
+    "persistence",
+    "tl",
     "report",
+    "cli",
 ]
 
 
