@@ -77,7 +77,9 @@ def _members(thing: type) -> dict[str, list[str]]:
         value = inspect.getattr_static(thing, member)
         if isinstance(value, property) or type(value).__name__ == "cached_property":
             found["properties"].append(member)
-        elif callable(value) or isinstance(value, classmethod | staticmethod):
+        # As asked of the class: some methods, such as `partial_fit`, are there only where they are possible; and
+        # scikit-learn puts some of its own (`set_fit_request`) into our classes.
+        elif callable(method := getattr(thing, member)) and method.__module__.startswith("standout"):
             found["methods"].append(member)
     return found
 

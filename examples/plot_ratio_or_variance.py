@@ -3,8 +3,8 @@ A large ratio of something small
 ================================
 
 The ratio of variances does not ask how large they are. A column that hardly varies, but varies ten times as much in
-the target, beats one that varies much, and half as much again. That is often what one wants: weak signals are found. But
-it can also be a sensor whose last digit flickers.
+the target, beats one that varies much, and half as much again. That is often what one wants: weak signals are found.
+But it can also be a sensor whose last digit flickers.
 """
 
 import matplotlib.pyplot as plt

@@ -16,6 +16,8 @@ from urllib.parse import unquote, urldefrag, urlsplit
 
 import pytest
 
+import standout
+
 CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
 # Pages that a reader meets at both widths; the many pages of the reference are alike.
 DESKTOP, PHONE = (1280, 900), (390, 844)
@@ -115,6 +117,14 @@ def test_formulas_are_drawn_by_the_browser_itself(site):
     text = (site / "how-it-works.html").read_text("utf-8")
     assert text.count("<math") > 10
     assert not list(site.rglob("*mathjax*"))
+
+
+@pytest.mark.parametrize("name", [name for name in standout.__all__ if name.endswith("PCA")])
+def test_the_reference_has_every_method_of_an_estimator(site, name):
+    """Also `partial_fit`, which is there only where it is possible."""
+    anchors = parsed(site / "api" / "generated" / f"standout.{name}.html").anchors
+    methods = {"fit", "fit_transform", "transform", "score", "partial_fit", "merge", "to_numpy"}
+    assert {f"standout.{name}.{method}" for method in methods} <= anchors
 
 
 def test_pages_of_the_issue_are_there(site):

@@ -132,14 +132,15 @@ def save(model: Any, path: str | os.PathLike[str], *, moments: bool = False) -> 
     model : DiscriminativePCA, ContrastivePCA, KernelDiscriminativePCA, KernelContrastivePCA or BackgroundPipeline
         Fitted or not. A pipeline (see `standout.make_pipeline`) may have any of scikit-learn's own steps that skops
         trusts. Refused is what could be brought back only by running code: functions, such as a kernel of your own
-        (`kernel` a callable), objects of other types, and pipelines with `memory`. A model that was fitted on arrays
-        of another library than NumPy is saved as its ``to_numpy()``.
+        (`kernel` a callable), objects of other types, and pipelines with `memory`. Of a model that was fitted on
+        arrays of another library than NumPy, save its ``to_numpy()``.
     path : str or path-like
         The file. By custom its name ends with ``.skops``, but any will do. A file that is there is replaced.
     moments : bool, default=False
         Keep the moments as well: counts, means and sums of products of the columns, of the target and of every
         background. With them, a model that is loaded can go on with ``partial_fit`` and ``merge``; without them the
-        file is small, and tells no more of the data than the components do.
+        file is small, and tells no more of the data than the components do. A model that keeps none (fitted by ``fit``
+        to fewer rows than columns, or with exact kernel coordinates) is saved without.
 
     See Also
     --------
