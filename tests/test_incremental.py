@@ -195,10 +195,13 @@ def test_a_model_is_saved_without_its_moments_unless_asked(tmp_path):
         model.merge(loaded)
 
 
-def test_no_rows_are_kept():
+def test_no_rows_are_kept(tmp_path):
     wide = np.random.default_rng(0).normal(size=(20, 100))
     model = DiscriminativePCA().fit(wide, background=wide + 1.0)
     assert "_sums" not in vars(model)
+    with pytest.raises(ValueError, match="the model keeps no sums over its rows"):
+        standout.save(model, tmp_path / "model.skops", moments=True)
+    assert not list(tmp_path.iterdir())
     with pytest.raises(ValueError, match="fewer rows than columns"):
         model.merge(model)
 

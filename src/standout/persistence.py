@@ -43,6 +43,7 @@ from standout._validation import (
     check_unpacked_size,
     check_versions,
     check_ways,
+    reject_kept_nothing,
     reject_no_model,
     reject_unreadable_model,
     reject_unsaved,
@@ -172,6 +173,8 @@ def save(model: Any, path: str | os.PathLike[str], *, moments: bool = False) -> 
     check_model(model, MODELS)
     if not moments:
         model = _without_moments(model)
+    elif _keeps_nothing(model):
+        reject_kept_nothing("the model")
     check_no_functions(_functions(model))
     check_no_memory(_memories(model), "the model cannot be saved")
     check_on_host(list(foreign_attributes(model)))
@@ -258,6 +261,13 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 # --- writing --------------------------------------------------------------------------------------------------------
+
+
+def _keeps_nothing(model: Any) -> bool:
+    """Tell whether a model, or the last step of a pipeline, is fitted and has no moments."""
+    if isinstance(model, BackgroundPipeline):
+        return bool(model.steps) and _keeps_nothing(model.steps[-1][1])
+    return hasattr(model, "components_") and "_sums" not in vars(model)
 
 
 def _without_moments(model: Any) -> Any:
