@@ -61,13 +61,16 @@ from standout._validation._files import (
 )
 from standout._validation._incremental import (
     check_fixed_coordinates,
+    check_label_of_sums,
     check_mergeable,
     check_merged_backgrounds,
+    check_n_backgrounds_of_batch,
     check_no_learning,
     check_same_coordinates,
     reject_kept_nothing,
     reject_no_batch,
     reject_rows_needed,
+    sorted_labels,
 )
 from standout._validation._kernels import (
     check_approximation,
@@ -283,6 +286,7 @@ __all__ = [
     "check_kinds",
     "check_known_labels",
     "check_label_form",
+    "check_label_of_sums",
     "check_layer",
     "check_learnable",
     "check_lengths",
@@ -299,6 +303,7 @@ __all__ = [
     "check_model_file",
     "check_model_place",
     "check_n_backgrounds",
+    "check_n_backgrounds_of_batch",
     "check_n_bootstrap",
     "check_n_cells",
     "check_n_components",
@@ -403,6 +408,7 @@ __all__ = [
     "require_some_background",
     "short",
     "shown",
+    "sorted_labels",
     "specimen",
     "warn_of_damaged_checkpoint",
     "warn_of_no_checkpoint",

@@ -60,6 +60,11 @@ class OnDevice(Stream):
             named.host = named.host.called(name, min_rows)
         return named
 
+    def expect(self, width: int, reference: str) -> None:
+        """Hold the parts to a number of columns, that of a reference, where theirs is known only when they come."""
+        if isinstance(self.host, Source):
+            self.host.expect(width, reference)
+
     def first(self, count: int) -> Any:
         """Give the first rows, on the device; they stay to be read."""
         rows = self.host.first(count) if isinstance(self.host, Source) else row_slice(self.host, 0, count)
