@@ -204,6 +204,11 @@ def with_nan(rows):
         (lambda X: da.from_array(X[0]), ValueError, r"a Dask array of 1 dimension\(s\), but a table has 2"),
         (lambda X: da.from_array(X.astype(complex)), TypeError, "a Dask array of complex128"),
         (lambda X: da.from_array(X[:1]), ValueError, "too few rows in the target: 1 sample"),
+        (
+            lambda X: da.from_array(X, chunks=9)[:, da.arange(5) < 3],
+            ValueError,
+            "an unknown number of columns. Call its",
+        ),
         (lambda X: da.from_array(X[:, :3]), ValueError, "background 1 has 5 features, but the target has 3"),
         (
             lambda X: dd.from_pandas(pd.DataFrame({"a": ["x", "y"] * 5, "b": range(10)}), npartitions=2),

@@ -88,6 +88,11 @@ def check_dask_array(data: Any, name: str) -> None:
         raise ValueError(f"{name} is a Dask array of {data.ndim} dimension(s), but a table has 2. Reshape it.")
     if data.dtype.kind not in "biuf":
         raise TypeError(f"{name} is a Dask array of {data.dtype}, but real numbers are needed. Convert it.")
+    if np.isnan(data.shape[1]):
+        raise ValueError(
+            f"{name} is a Dask array with an unknown number of columns. Call its compute_chunk_sizes() first; an "
+            "unknown number of rows does no harm."
+        )
 
 
 def reject_source(data: Any, name: str) -> None:
