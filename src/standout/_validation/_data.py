@@ -104,6 +104,15 @@ def reject_source(data: Any, name: str) -> None:
         )
 
 
+def reject_source_in_pipeline(data: Any) -> None:
+    """Refuse what is read in parts where transformers of scikit-learn come first."""
+    if isinstance(data, Source):
+        raise TypeError(
+            f"a pipeline cannot take a {type(data).__name__}, which is read in parts: the steps need whole datasets. "
+            "Prepare the columns beforehand, and fit the last step without a pipeline."
+        )
+
+
 def require_finite(datasets: Sequence[Any]) -> None:
     """Refuse NaN and infinity in datasets that are there as arrays; batches are checked as they pass."""
     for number, dataset in enumerate(datasets):
