@@ -451,12 +451,11 @@ def test_names_of_columns_travel_to_a_device(library, linear_data):
             call(there(background, columns[::-1]))
 
 
-@pytest.mark.parametrize("dispatch", [True, False])
-def test_sparse_tensors_are_told_so(linear_data, dispatch, monkeypatch):
+@pytest.mark.parametrize("switched_on", [True, False])
+def test_sparse_tensors_are_told_so(linear_data, switched_on):
     target, (background, _) = linear_data
     rows = Torch().there(target).to_sparse()
-    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
-    with sklearn.config_context(array_api_dispatch=dispatch), pytest.raises(TypeError, match="Make it dense"):
+    with sklearn.config_context(array_api_dispatch=switched_on), pytest.raises(TypeError, match="Make it dense"):
         DiscriminativePCA(2).fit(rows, background=Torch().there(background))
 
 

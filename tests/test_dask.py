@@ -207,7 +207,7 @@ def with_nan(rows):
         (
             lambda X: da.from_array(X, chunks=9)[:, da.arange(5) < 3],
             ValueError,
-            "an unknown number of columns. Call its",
+            "an unknown number of columns",
         ),
         (lambda X: da.from_array(X[:, :3]), ValueError, "background 1 has 5 features, but the target has 3"),
         (

@@ -339,3 +339,8 @@ def test_a_first_batch_that_was_refused_leaves_nothing_behind():
     model.partial_fit(iter([target]), background=background)
     assert not hasattr(model, "feature_names_in_")
     assert_same(DiscriminativePCA().fit(target, background=background), model, target)
+
+
+def test_backgrounds_of_batches_are_asked_for_as_those_of_a_fit_are():
+    asked = DiscriminativePCA().get_metadata_routing()
+    assert asked.partial_fit.requests["background"] is asked.fit.requests["background"] is True
