@@ -344,3 +344,15 @@ def test_a_first_batch_that_was_refused_leaves_nothing_behind():
 def test_backgrounds_of_batches_are_asked_for_as_those_of_a_fit_are():
     asked = DiscriminativePCA().get_metadata_routing()
     assert asked.partial_fit.requests["background"] is asked.fit.requests["background"] is True
+
+
+def test_a_fit_that_was_refused_leaves_no_sums_under_other_labels():
+    X, y = labelled()
+    model = DiscriminativePCA(target_label="stim").fit(X, y)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(X * np.nan, np.where(y == "ctrl", "blank", y))
+    with pytest.raises(AttributeError, match="keeps no sums over its rows.*its last fit was refused"):
+        model.partial_fit(X, y)
+    other = DiscriminativePCA(target_label="stim").fit(X, y)
+    with pytest.raises(ValueError, match="the other estimator keeps no sums"):
+        other.merge(model)

@@ -89,7 +89,8 @@ def reject_kept_nothing(name: str) -> NoReturn:
     """Say why an estimator has nothing that can be added to."""
     raise ValueError(
         f"{name} keeps no sums over its rows: it was fitted with fewer rows than columns, with exact kernel "
-        "coordinates, or was saved without its moments. Fit it with partial_fit, and save it with moments=True."
+        "coordinates, was saved without its moments, or its last fit was refused. Fit it with partial_fit, and save it "
+        "with moments=True."
     )
 
 

@@ -224,6 +224,11 @@ class IncrementalTransformer(BackgroundTransformer):
         if labels is not None:
             self.background_labels_ = labels
 
+    def _datasets(self, X: Any, y: Any, background: Any) -> tuple[list[Any], list[list[str] | None]]:
+        # A fit that is refused must not leave sums of one fit beside columns and labels of another.
+        self._keep_sums(None)
+        return super()._datasets(X, y, background)
+
     def _keep_sums(self, sums: Sequence[Any] | None) -> None:
         """Keep the sums of a fit for batches to come; None where it has none."""
         self.__dict__.pop("_sums", None)
