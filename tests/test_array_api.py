@@ -4,6 +4,7 @@ import warnings
 from contextlib import nullcontext
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from sklearn.utils.estimator_checks import check_array_api_input
@@ -420,11 +421,42 @@ def test_a_source_on_a_device_says_what_is_wrong(library, linear_data):
         on_device(target, "cpu", library="nolibrary")
     with pytest.raises(TypeError, match="library=3 is not a name"):
         on_device(target, "cpu", library=3)
+    with pytest.raises(ValueError, match="too few rows in the target: 1 sample"):
+        DiscriminativePCA(2).fit(there(target[:1]), background=there(background))
+    for model in (DiscriminativePCA(2), KernelDiscriminativePCA(2, approximation="fourier", rank=20)):
+        with pytest.raises(ValueError, match="background 1 has 11 features, but the target has 12"):
+            model.fit(there(target), background=there(iter([background[:, :-1]])))
     if library.name == "array_api_strict":
         with pytest.raises(TypeError, match="on array_api_strict.* already"):
             there(library.there(target))
     else:
         assert next(there(library.there(target)).parts()).shape == target.shape
+
+
+def test_names_of_columns_travel_to_a_device(library, linear_data):
+    target, (background, _) = linear_data
+    columns = [f"column {number}" for number in range(12)]
+
+    def there(rows, columns):
+        return on_device(pd.DataFrame(rows, columns=columns), library.device, library=library.name)
+
+    model = DiscriminativePCA(2).fit(there(target, columns), background=there(background, columns))
+    assert list(model.feature_names_in_) == columns
+    for call in (
+        lambda other: DiscriminativePCA(2).fit(there(target, columns), background=other),
+        lambda other: DiscriminativePCA(2).partial_fit(there(target, columns), background=other),
+        model.transform,
+    ):
+        with pytest.raises(ValueError, match="in another order"):
+            call(there(background, columns[::-1]))
+
+
+@pytest.mark.parametrize("switched_on", [True, False])
+def test_sparse_tensors_are_told_so(linear_data, switched_on):
+    target, (background, _) = linear_data
+    rows = Torch().there(target).to_sparse()
+    with sklearn.config_context(array_api_dispatch=switched_on), pytest.raises(TypeError, match="Make it dense"):
+        DiscriminativePCA(2).fit(rows, background=Torch().there(background))
 
 
 def test_mixed_libraries_are_refused(library, linear_data):

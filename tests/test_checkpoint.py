@@ -222,6 +222,15 @@ def test_files_that_have_changed_are_read_anew(folder):
     assert len(list((folder / "kept").iterdir())) == 4
 
 
+def test_a_finished_sum_is_not_taken_for_files_that_have_changed_since_the_scan(folder):
+    target = scan(folder / "target", checkpoint=folder / "kept")
+    DiscriminativePCA().fit(target)
+    place = folder / "target" / "1.parquet"
+    parquet.write_table(parquet.read_table(place).slice(0, 400), place)
+    with pytest.raises(ValueError, match="has changed since scan looked at it. Call scan again"):
+        DiscriminativePCA().fit(target)
+
+
 def test_another_choice_of_columns_batches_or_method_is_another_pass(folder):
     fitted(folder, folder / "kept")
     chosen = fitted(folder, folder / "kept", columns=["3", "1", "2", "0"])

@@ -16,6 +16,7 @@ from standout import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, Ke
 from standout.moments import ScatterMoments
 from standout.sources import DaskBlocks
 
+dask = pytest.importorskip("dask", reason="Dask is not installed")
 da = pytest.importorskip("dask.array", reason="Dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="Dask's frames are not installed")
 distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
@@ -191,6 +192,10 @@ def test_single_precision_stays():
     assert scores.compute().dtype == np.float32
 
 
+def of_parts(*frames):
+    return dd.from_delayed([dask.delayed(frame) for frame in frames], verify_meta=False)
+
+
 def with_nan(rows):
     bad = rows.copy()
     bad[7, 2] = np.nan
@@ -200,10 +205,20 @@ def with_nan(rows):
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda X: da.from_array(with_nan(X), chunks=100), ValueError, "NaN or infinity in a block of the target"),
+        (lambda X: da.from_array(with_nan(X), chunks=100), ValueError, "NaN or infinity in block 1 of the target"),
+        (
+            lambda X: of_parts(pd.DataFrame(X, columns=COLUMNS), pd.DataFrame(X, columns=COLUMNS[::-1])),
+            ValueError,
+            "block 2 of the target has the columns of the whole in another order",
+        ),
         (lambda X: da.from_array(X[0]), ValueError, r"a Dask array of 1 dimension\(s\), but a table has 2"),
         (lambda X: da.from_array(X.astype(complex)), TypeError, "a Dask array of complex128"),
         (lambda X: da.from_array(X[:1]), ValueError, "too few rows in the target: 1 sample"),
+        (
+            lambda X: da.from_array(X, chunks=9)[:, da.arange(5) < 3],
+            ValueError,
+            "an unknown number of columns",
+        ),
         (lambda X: da.from_array(X[:, :3]), ValueError, "background 1 has 5 features, but the target has 3"),
         (
             lambda X: dd.from_pandas(pd.DataFrame({"a": ["x", "y"] * 5, "b": range(10)}), npartitions=2),

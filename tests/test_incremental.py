@@ -272,3 +272,90 @@ def test_sums_of_other_coordinates_are_not_merged(other):
     model = KernelDiscriminativePCA(gamma=0.05, approximation=LANDMARKS).fit(target, background=backgrounds)
     with pytest.raises(ValueError, match="different kernel coordinates"):
         model.merge(other.fit(target, background=backgrounds))
+
+
+def labelled(labels=("stim", "ctrl")):
+    target, (background,) = datasets(n_backgrounds=1)
+    return np.vstack([target, background]), np.repeat(labels, [len(target), len(background)])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("stim", "ctrl", "was a background's in the rows before"),
+        ("stim", None, "target_label is None now, but the rows before had labels"),
+        (None, "stim", "target_label is 'stim' now, but the rows before had no labels"),
+    ],
+)
+def test_rows_are_told_apart_in_every_batch_as_in_the_first(before, after, message):
+    X, y = labelled()
+    model = DiscriminativePCA(target_label=before).partial_fit(X, None if before is None else y)
+    with pytest.raises(ValueError, match=message):
+        model.set_params(target_label=after).partial_fit(X, y)
+    assert sum(part.count for part in model._sums) == len(X)
+
+
+def test_places_with_different_targets_are_not_merged():
+    X, y = labelled()
+    model = DiscriminativePCA(target_label="stim").fit(X, y)
+    with pytest.raises(ValueError, match="target_label='stim', the other 'ctrl'"):
+        model.merge(DiscriminativePCA(target_label="ctrl").fit(X, y))
+
+
+def test_labels_of_several_batches_must_be_of_one_sort():
+    X, y = labelled((1, 0))
+    model = DiscriminativePCA(target_label=1).fit(X, y)
+    with pytest.raises(TypeError, match=r"cannot be sorted together: \[0, 'b'\]"):
+        model.partial_fit(X[:4], ["b"] * 4)
+    assert model.background_labels_ == [0]
+
+
+@pytest.mark.parametrize("given", [1, 3])
+def test_a_batch_has_all_backgrounds_or_none(given):
+    target, backgrounds = datasets()
+    model = DiscriminativePCA().fit(target, background=backgrounds)
+    with pytest.raises(ValueError, match=rf"{given} background\(s\), but the rows before had 2"):
+        model.partial_fit(target, background=[backgrounds[0]] * given)
+    assert model._sums[0].count == len(target)
+
+
+@pytest.mark.parametrize("name", ["dPCA", "KdPCA, landmarks", "KdPCA, Fourier", "KdPCA, two kernels"])
+def test_batches_of_another_width_are_told_whatever_they_come_as(name, tmp_path):
+    target, (background,) = datasets(n_backgrounds=1)
+    np.save(tmp_path / "narrow.npy", target[:, :3])
+    fresh, known = clone(ESTIMATORS[name]), clone(ESTIMATORS[name]).fit(target, background=background)
+    for narrow in (iter([target[:, :3]]), standout.scan(tmp_path / "narrow.npy")):
+        with pytest.raises(ValueError, match="the target has 3 features, but what came before has 5"):
+            known.partial_fit(narrow)
+    for narrow in (iter([background[:, :3]]), standout.scan(tmp_path / "narrow.npy")):
+        with pytest.raises(ValueError, match="background 1 has 3 features, but .* has 5"):
+            fresh.partial_fit(target, background=narrow)
+        with pytest.raises(ValueError, match="background 1 has 3 features, but .* has 5"):
+            fresh.partial_fit(iter([target]), background=iter([background[:, :3]]))
+
+
+def test_a_first_batch_that_was_refused_leaves_nothing_behind():
+    target, (background,) = datasets(n_backgrounds=1)
+    model = DiscriminativePCA()
+    with pytest.raises(ValueError, match="5 features"):
+        model.partial_fit(pd.DataFrame(target[:, :3], columns=list("abc")), background=background)
+    model.partial_fit(iter([target]), background=background)
+    assert not hasattr(model, "feature_names_in_")
+    assert_same(DiscriminativePCA().fit(target, background=background), model, target)
+
+
+def test_backgrounds_of_batches_are_asked_for_as_those_of_a_fit_are():
+    asked = DiscriminativePCA().get_metadata_routing()
+    assert asked.partial_fit.requests["background"] is asked.fit.requests["background"] is True
+
+
+def test_a_fit_that_was_refused_leaves_no_sums_under_other_labels():
+    X, y = labelled()
+    model = DiscriminativePCA(target_label="stim").fit(X, y)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(X * np.nan, np.where(y == "ctrl", "blank", y))
+    with pytest.raises(AttributeError, match="keeps no sums over its rows.*its last fit was refused"):
+        model.partial_fit(X, y)
+    other = DiscriminativePCA(target_label="stim").fit(X, y)
+    with pytest.raises(ValueError, match="the other estimator keeps no sums"):
+        other.merge(model)

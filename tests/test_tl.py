@@ -222,3 +222,18 @@ def test_importing_is_light():
     script = "import sys, standout; standout.tl; print('anndata' in sys.modules, 'h5py' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_a_view_of_a_file_is_refused_before_anything_is_read(adata, tmp_path, monkeypatch):
+    cells = backed(adata, tmp_path)
+    monkeypatch.setattr(BackedRows, "parts", None)
+    with pytest.raises(ValueError, match=r"a view of an AnnData that is backed by a file.*adata.to_memory\(\)"):
+        standout.tl.dpca(cells[:200], "condition", "stim")
+
+
+@pytest.mark.parametrize(("values", "target"), [([0.0, 1.0], 1.0), ([0, 1], np.int64(1)), ([False, True], True)])
+def test_groups_are_named_by_their_values(adata, values, target):
+    adata.obs["group"] = np.repeat(values, N // 2)
+    standout.tl.dpca(adata, "group", target, [values[0]])
+    expected = DiscriminativePCA().fit(adata.X[N // 2 :], background=adata.X[: N // 2])
+    np.testing.assert_allclose(adata.obsm["X_dpca"], expected.transform(adata.X))

@@ -78,6 +78,11 @@ def library_named(name: str) -> Any:
     return import_module(f"{compat}.{name}" if name in ("torch", "cupy") else name)
 
 
+def is_sparse_tensor(array: Any) -> bool:
+    """Tell whether an array is one of PyTorch's that stores some of its numbers only."""
+    return str(getattr(array, "layout", "torch.strided")) != "torch.strided"
+
+
 def detached(array: Any) -> Any:
     """Give the array without the record that PyTorch keeps for gradients."""
     return array.detach() if getattr(array, "requires_grad", False) else array

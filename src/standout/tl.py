@@ -20,12 +20,13 @@ from standout._validation import (
     check_layer,
     check_matrix_present,
     check_n_cells,
+    check_no_backed_view,
     check_no_copy_of_backed,
     require_extra,
 )
 from standout.estimators import DiscriminativePCA
 from standout.io._backed import BackedRows
-from standout.io._words import words_of_array
+from standout.io._words import word, words_of_array
 
 __all__ = ["dpca"]
 
@@ -108,9 +109,10 @@ def dpca(
     require_extra("anndata", "h5ad", "standout.tl")
     check_annotated(adata)
     check_no_copy_of_backed(copy, bool(adata.isbacked))
+    check_no_backed_view(bool(adata.is_view and adata.isbacked))
     check_groupby(groupby, [str(name) for name in adata.obs.columns])
     groups = words_of_array(adata.obs[groupby].astype(object))
-    targets, backgrounds = check_cell_groups(target, background, groups, groupby)
+    targets, backgrounds = check_cell_groups(_said(target), _said(background), groups, groupby)
     genes, mask = _genes(adata, mask_var)
     matrix = _matrix(adata, layer)
     chosen = {
@@ -124,6 +126,17 @@ def dpca(
     about = {"groupby": groupby, "target": targets, "background": backgrounds, "layer": layer, "mask_var": mask}
     _store(result, model, model.transform(_rows(matrix, None, genes)), genes, {**about, **params}, key_added)
     return result if copy else None
+
+
+def _said(names: Any) -> Any:
+    """Say the names of groups as the groups themselves are said: 1.0 is the group 1."""
+    return (
+        [word(name) for name in names]
+        if isinstance(names, list | tuple | set | np.ndarray)
+        else names
+        if names is None
+        else word(names)
+    )
 
 
 def _genes(adata: Any, mask_var: Any) -> tuple[npt.NDArray[np.bool_] | None, Any]:

@@ -29,6 +29,16 @@ def check_no_copy_of_backed(copy: bool, backed: bool) -> None:
         )
 
 
+def check_no_backed_view(backed_view: bool) -> None:
+    """Refuse some rows of a file, into which nothing can be written."""
+    if backed_view:
+        raise ValueError(
+            "adata is a view of an AnnData that is backed by a file, and no result can be written into it. Give the "
+            "whole AnnData, with the groups that are meant in target and background, or load the view with "
+            "adata.to_memory()."
+        )
+
+
 def check_groupby(groupby: Any, known: Sequence[str]) -> str:
     """Check the name of the column of obs that holds the groups."""
     return _check_known(groupby, known, "groupby", "a column of adata.obs, which has", "columns")

@@ -88,6 +88,11 @@ def check_dask_array(data: Any, name: str) -> None:
         raise ValueError(f"{name} is a Dask array of {data.ndim} dimension(s), but a table has 2. Reshape it.")
     if data.dtype.kind not in "biuf":
         raise TypeError(f"{name} is a Dask array of {data.dtype}, but real numbers are needed. Convert it.")
+    if np.isnan(data.shape[1]):
+        raise ValueError(
+            f"{name} is a Dask array with an unknown number of columns. Call its compute_chunk_sizes() first; an "
+            "unknown number of rows does no harm."
+        )
 
 
 def reject_source(data: Any, name: str) -> None:
@@ -96,6 +101,15 @@ def reject_source(data: Any, name: str) -> None:
         raise TypeError(
             f"{name} is a {type(data).__name__}, which is read in parts, but its rows are needed as a whole here. "
             "Give an array, a frame or a sparse matrix; fit (without target_label) and transform take parts."
+        )
+
+
+def reject_source_in_pipeline(data: Any) -> None:
+    """Refuse what is read in parts where transformers of scikit-learn come first."""
+    if isinstance(data, Source):
+        raise TypeError(
+            f"a pipeline cannot take a {type(data).__name__}, which is read in parts: the steps need whole datasets. "
+            "Prepare the columns beforehand, and fit the last step without a pipeline."
         )
 
 

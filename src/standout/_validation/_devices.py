@@ -13,6 +13,7 @@ from standout._namespaces import (
     detached,
     device,
     is_on_host,
+    is_sparse_tensor,
     library_named,
     looks_foreign,
     namespace,
@@ -32,6 +33,11 @@ def dispatches(data: Any) -> bool:
     """
     if not looks_foreign(data):
         return False
+    if is_sparse_tensor(data):
+        raise TypeError(
+            f"a sparse tensor was given ({data.layout}), which has no products here. Make it dense with to_dense(), or "
+            "give a sparse matrix of SciPy."
+        )
     if get_config()["array_api_dispatch"]:
         return True
     if not is_on_host(data):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 
@@ -25,10 +26,44 @@ def check_mergeable(first: Any, second: Any) -> None:
             f"a {type(first).__name__} cannot be merged with an object of type {type(second).__name__}. "
             "Give an estimator of the same class."
         )
-    if (first.target_label is None) != (second.target_label is None):
+    if first.target_label != second.target_label:
         raise ValueError(
-            f"one estimator has target_label={first.target_label!r}, the other {second.target_label!r}. "
-            "Fit both with labels, or both with backgrounds."
+            f"one estimator has target_label={first.target_label!r}, the other {second.target_label!r}, so that their "
+            "targets are not the same. Fit both with the same label, or both with backgrounds."
+        )
+
+
+def check_label_of_sums(target_label: Any, labels: list[Any] | None) -> None:
+    """Check that new rows are told apart as those were that have been summed up: `labels` are the backgrounds' so far.
+
+    None stands for rows that came without labels.
+    """
+    remedy = "Set target_label as it was, or start with a new estimator."
+    if (target_label is None) != (labels is None):
+        had = "no labels" if labels is None else f"labels, {labels} among them"
+        raise ValueError(f"target_label is {target_label!r} now, but the rows before had {had}. {remedy}")
+    if labels is not None and target_label in labels:
+        raise ValueError(f"target_label is {target_label!r} now, but was a background's in the rows before. {remedy}")
+
+
+def sorted_labels(labels: Iterable[Any]) -> list[Any]:
+    """Sort the labels of several batches, and refuse such as cannot be sorted."""
+    labels = list(labels)
+    try:
+        return sorted(labels)
+    except TypeError:
+        raise TypeError(
+            f"the background labels of the rows before and of the new ones cannot be sorted together: {labels}. "
+            "Give all strings or all integers."
+        ) from None
+
+
+def check_n_backgrounds_of_batch(given: int, known: int) -> None:
+    """Check that a batch has all backgrounds or none, so that it is clear which rows belong to which."""
+    if given and known and given != known:
+        raise ValueError(
+            f"the batch has {given} background(s), but the rows before had {known}. Give a list of {known}, with None "
+            "for a background without new rows."
         )
 
 
@@ -54,7 +89,8 @@ def reject_kept_nothing(name: str) -> NoReturn:
     """Say why an estimator has nothing that can be added to."""
     raise ValueError(
         f"{name} keeps no sums over its rows: it was fitted with fewer rows than columns, with exact kernel "
-        "coordinates, or was saved without its moments. Fit it with partial_fit, and save it with moments=True."
+        "coordinates, was saved without its moments, or its last fit was refused. Fit it with partial_fit, and save it "
+        "with moments=True."
     )
 
 

@@ -58,6 +58,9 @@ class Source(ABC):
         named.name, named.min_rows = name, max(min_rows, self.min_rows)
         return named
 
+    def expect(self, width: int, reference: str) -> None:  # noqa: B027
+        """Hold the parts to a number of columns, that of a reference, where theirs is known only when they come."""
+
     @abstractmethod
     def parts(self) -> Iterator[Rows]:
         """Give one part after the other, each checked: finite numbers in the same columns."""

@@ -18,7 +18,8 @@ _LONGEST_PATH = 200
 _LONGEST_REASON = 240
 
 _COLUMN_ADVICE = (
-    "Drop what is not data (drop, --drop), or name it as ids, labels or groups (id_column, label_column, group_column)."
+    "Drop what is not data (drop, --drop; for a scan, name what is in columns), or name it as ids, labels "
+    "or groups (id_column, label_column, group_column)."
 )
 
 

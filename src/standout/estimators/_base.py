@@ -49,6 +49,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     """
 
     __metadata_request__fit = {"background": True}  # noqa: RUF012
+    __metadata_request__partial_fit = {"background": True}  # noqa: RUF012
     __metadata_request__score = {"background": True}  # noqa: RUF012
 
     components_: Float

@@ -15,14 +15,17 @@ from standout._validation import (
     as_backgrounds,
     as_rows_at_hand,
     check_batch_labels,
+    check_label_of_sums,
     check_mergeable,
     check_merged_backgrounds,
+    check_n_backgrounds_of_batch,
     check_one_place,
     check_same_columns,
     dataset_names,
     reject_kept_nothing,
     reject_no_batch,
     require_finite_rows,
+    sorted_labels,
     specimen,
 )
 from standout.estimators._base import BackgroundTransformer, beside, columns_of
@@ -96,7 +99,8 @@ class IncrementalTransformer(BackgroundTransformer):
         y : array-like of shape (n_samples,), default=None
             Label of each row, with `target_label`; a batch need not have all labels.
         background : dataset, or list or tuple of datasets, default=None
-            More rows of each background. In a list, None stands for a background without new rows.
+            More rows of each background, in the same order in every batch. In a list, None stands for a background
+            without new rows.
 
         Returns
         -------
@@ -104,12 +108,20 @@ class IncrementalTransformer(BackgroundTransformer):
             The estimator itself.
         """
         known = self.__dict__.get("_sums", [])
+        if known:
+            check_label_of_sums(self.target_label, getattr(self, "background_labels_", None))
+        else:
+            self._forget_datasets()
         if self.target_label is not None:
             datasets, labels = self._labelled_batch(X, y, background)
         else:
             datasets, labels = self._batch(X, background), None
         _check_places(known, [specimen(dataset) for dataset in datasets], "the new rows")
-        if not known:
+        if known:
+            for dataset in datasets:
+                if isinstance(dataset, Source):
+                    dataset.expect(self.n_features_in_, "what came before")
+        else:
             self._begin(datasets)
         names = dataset_names(len(datasets))
         new = [
@@ -129,8 +141,9 @@ class IncrementalTransformer(BackgroundTransformer):
         Parameters
         ----------
         other : estimator
-            Of the same class, fitted by ``fit``, ``partial_fit`` or ``merge`` to the same features and as many
-            backgrounds. The parameters of this estimator count, not those of the other.
+            Of the same class and with the same `target_label`, fitted by ``fit``, ``partial_fit`` or ``merge`` to the
+            same features and as many backgrounds. All other parameters of this estimator count, not those of the
+            other.
 
         Returns
         -------
@@ -200,7 +213,7 @@ class IncrementalTransformer(BackgroundTransformer):
             # Labels stay sorted, as in a fit on all rows.
             parts = dict(zip(self.background_labels_, known[1:], strict=True)) if known else {}
             parts |= {label: _sum_of(parts.get(label), part) for label, part in zip(labels, new[1:], strict=True)}
-            labels = sorted(parts)
+            labels = sorted_labels(parts)
             sums = [_sum_of(known[0] if known else None, new[0]), *(parts[label] for label in labels)]
         enough = all(part is not None and part.count >= 2 for part in sums)
         if enough and sum(part.count - 1 for part in sums) >= self._n_wanted():
@@ -211,11 +224,21 @@ class IncrementalTransformer(BackgroundTransformer):
         if labels is not None:
             self.background_labels_ = labels
 
+    def _datasets(self, X: Any, y: Any, background: Any) -> tuple[list[Any], list[list[str] | None]]:
+        # A fit that is refused must not leave sums of one fit beside columns and labels of another.
+        self._keep_sums(None)
+        return super()._datasets(X, y, background)
+
     def _keep_sums(self, sums: Sequence[Any] | None) -> None:
         """Keep the sums of a fit for batches to come; None where it has none."""
         self.__dict__.pop("_sums", None)
         if sums is not None:
             self._sums = list(sums)
+
+    def _forget_datasets(self) -> None:
+        """Forget what a call that was refused has left behind."""
+        for name in ("n_features_in_", "feature_names_in_", "background_labels_"):
+            self.__dict__.pop(name, None)
 
     def _batch(self, X: Any, background: Any) -> list[Any]:
         """Check the datasets of a batch, the target first."""
@@ -224,12 +247,21 @@ class IncrementalTransformer(BackgroundTransformer):
         parts = [X, *(given if several else as_backgrounds(background, X))]
         if all(part is None for part in parts):
             reject_no_batch()
+        check_n_backgrounds_of_batch(len(parts) - 1, len(self.__dict__.get("_sums", [None])) - 1)
         fresh = not self.__dict__.get("_sums")
         datasets: list[Any] = []
         for name, part in zip(dataset_names(len(parts)), parts, strict=True):
             dataset = None if part is None else open_dataset(part, name, min_rows=1)
             datasets.append(dataset)
-            if dataset is None or isinstance(dataset, Source):
+            if dataset is None:
+                continue
+            if isinstance(dataset, Source):
+                # What comes in batches tells its columns later; all else is not read for nothing.
+                if dataset.width is not None and fresh:
+                    self._keep_columns(dataset.width, dataset.columns)
+                    fresh = False
+                else:
+                    self._check_columns(dataset.width, dataset.columns, name)
                 continue
             require_finite_rows(dataset, name)
             if fresh or name == "the target":
@@ -252,7 +284,7 @@ class IncrementalTransformer(BackgroundTransformer):
         names = getattr(self, "feature_names_in_", None)
         if width is not None:
             of = None if names is None else list(names)
-            check_same_columns(width, columns, name, self.n_features_in_, of, "the rows before")
+            check_same_columns(width, columns, name, self.n_features_in_, of, "what came before")
 
     def _check_widths(self, datasets: list[Any], sums: list[Any], names: list[str]) -> None:
         """Check what is known of sources only after they have been read, and keep it where it is the first."""

@@ -64,7 +64,7 @@ from standout.features._exact import BOUNDED_TOL
 from standout.features._kernels import BY_INNER_PRODUCTS
 from standout.moments import Moments
 from standout.selection._kernel_weights import learn_kernel_weights
-from standout.sources import Batches, Source
+from standout.sources import Source
 
 DEFAULT_RANK = 500
 
@@ -147,8 +147,8 @@ class KernelTransformer(IncrementalTransformer):
         some = _first_rows(datasets[0])
         self._check_device(some)
         for background in datasets[1:]:
-            if isinstance(background, Batches):
-                background.width = some.shape[1]
+            if isinstance(background, Source):
+                background.expect(some.shape[1], "the target")
         kernel, kernel_weights = self._resolve(datasets, some, weights, rng)
         found = self._coordinates(kernel, datasets, some, y, tol, rng, kernel_rows)
         check_n_components(self.n_components, self.n_components, n_directions(found.mapping, datasets))
@@ -176,6 +176,9 @@ class KernelTransformer(IncrementalTransformer):
     def _begin(self, datasets: list[Any]) -> None:
         """Fix the coordinates with the first rows; every later batch is mapped in the same way."""
         some = _first_rows(next(dataset for dataset in datasets if dataset is not None))
+        for dataset in datasets:
+            if isinstance(dataset, Source):
+                dataset.expect(some.shape[1], "the first rows")
         rng = np.random.default_rng(self._seed())
         kernel, self.kernel_weights_ = self._resolve([], some, np.zeros(0), rng)
         found = self._coordinates(kernel, [], some, None, None, rng, kernel_rows=False)

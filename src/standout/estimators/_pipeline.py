@@ -9,7 +9,7 @@ from sklearn.base import TransformerMixin
 from sklearn.pipeline import Pipeline
 from sklearn.pipeline import make_pipeline as make_plain_pipeline
 
-from standout._validation import as_backgrounds, reject_iterator
+from standout._validation import as_backgrounds, reject_iterator, reject_source_in_pipeline
 
 
 class BackgroundPipeline(Pipeline):
@@ -33,19 +33,19 @@ class BackgroundPipeline(Pipeline):
     def fit(self, X: Any, y: Any = None, *, background: Any = None, **params: Any) -> BackgroundPipeline:
         """Fit the steps on the target X, and the last one against the backgrounds as the steps before leave them."""
         with config_context(enable_metadata_routing=True):
-            super().fit(X, y, **_given(X, background), **params)
+            super().fit(X, y, **_given(self.steps, X, background), **params)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, *, background: Any = None, **params: Any) -> Any:
         """Fit, and give the scores of X."""
         with config_context(enable_metadata_routing=True):
-            return super().fit_transform(X, y, **_given(X, background), **params)
+            return super().fit_transform(X, y, **_given(self.steps, X, background), **params)
 
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, background: Any = None, **params: Any
     ) -> float:
         """Score the last step on X and the backgrounds, all taken through the steps before it."""
-        given = _given(X, background)
+        given = _given(self.steps, X, background)
         if given and len(self.steps) > 1:
             given = {"background": tuple(self[:-1].transform(data) for data in given["background"])}
         with config_context(enable_metadata_routing=True):
@@ -71,6 +71,11 @@ def make_pipeline(*steps: TransformerMixin, memory: Any = None, verbose: bool = 
     -------
     BackgroundPipeline
 
+    Notes
+    -----
+    The steps see whole datasets: what is read in parts (`standout.scan`) is refused, and scikit-learn's own
+    transformers load a Dask array into memory.
+
     Examples
     --------
     >>> import numpy as np
@@ -86,9 +91,11 @@ def make_pipeline(*steps: TransformerMixin, memory: Any = None, verbose: bool = 
     return BackgroundPipeline(plain.steps, transform_input=["background"], memory=memory, verbose=verbose)
 
 
-def _given(X: Any, background: Any) -> dict[str, Any]:
+def _given(steps: list[Any], X: Any, background: Any) -> dict[str, Any]:
     """Give the backgrounds as a tuple, whose elements scikit-learn transforms one by one; nothing if there are none."""
     backgrounds = tuple(as_backgrounds(background, X))
     for data in (X, *backgrounds):
         reject_iterator(data, "a pipeline")
+        if len(steps) > 1:
+            reject_source_in_pipeline(data)
     return {"background": backgrounds} if backgrounds else {}

@@ -140,17 +140,19 @@ class _Memory:
 
     def __init__(self, shape: tuple[int, int], dtype: npt.DTypeLike) -> None:
         self._shape, self._dtype = shape, dtype
-        self._arrays: list[Array] = []
+        # How often an array is counted that only a list holds depends on the interpreter: the first one, which nobody
+        # ever gets, tells.
+        self._arrays: list[Array] = [np.empty(0)]
 
     def free(self) -> Array:
         """Give an array that nobody holds; whatever looks into one, such as its transpose, holds it."""
-        for array in self._arrays:
-            # The list, the loop and the question itself.
-            if sys.getrefcount(array) == 3:
+        unheld, *counts = [sys.getrefcount(array) for array in self._arrays]
+        for array, count in zip(self._arrays[1:], counts, strict=True):
+            if count == unheld:
                 return array
         array = np.empty(self._shape, dtype=self._dtype)
         # Whoever keeps all arrays keeps them without this list.
-        self._arrays = [*self._arrays[-2:], array]
+        self._arrays = [self._arrays[0], *self._arrays[1:][-2:], array]
         return array
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from standout._namespaces import looks_foreign, to_host
-from standout._validation import check_batch_rows, check_device, check_host_array
+from standout._validation import check_batch_rows, check_device, check_host_array, column_names
 from standout.sources import OnDevice, open_dataset
 
 
@@ -48,4 +48,5 @@ def on_device(X: Any, device: Any, *, library: str = "torch", batch_rows: int | 
     if looks_foreign(X):
         check_host_array(X)
         X = to_host(X)
-    return OnDevice(open_dataset(X, "the data", min_rows=1), xp, device, specimen, check_batch_rows(batch_rows))
+    host = open_dataset(X, "the data", min_rows=1)
+    return OnDevice(host, xp, device, specimen, check_batch_rows(batch_rows), column_names(X))

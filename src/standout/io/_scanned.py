@@ -136,6 +136,9 @@ class Scan(Stream):
         kept = None if self._checkpoint is None else Checkpoint.of(self._checkpoint, self._identity(), part)
         reached = Reached(None, (0, 0), 0) if kept is None else kept.load()
         total, place, n_rows = reached.total, Place(*reached.place), reached.n_rows
+        # What is in the sum already is not read, and could have changed without being noticed.
+        for file in self._scanned[: place.file]:
+            check_unchanged(_stamp(file), file.stamp, file.pieces.source)
         if place.file < len(self._scanned):
             # A part that is held back until there are enough rows counts as read only once it is in the sum.
             passed = _Counted(self._read(place), place)

@@ -14,8 +14,6 @@ from standout.sources._stream import Stream
 class Batches(Stream):
     """One dataset that arrives as an iterator of batches, each checked as it passes.
 
-    `width` may be set before the first batch is read: then every batch must have so many columns.
-
     Examples
     --------
     >>> import numpy as np
@@ -31,6 +29,11 @@ class Batches(Stream):
         self._batches = batches
         self.min_rows = min_rows
         self.name = name
+        self._reference = "the first batch"
+
+    def expect(self, width: int, reference: str) -> None:
+        """Hold every batch to a number of columns, that of a reference."""
+        self.width, self._reference = width, reference
 
     def first(self, count: int) -> Rows:
         """Give the first rows; the batch that they are in stays to be read."""
@@ -48,7 +51,6 @@ class Batches(Stream):
 
     def parts(self) -> Iterator[Rows]:
         """Give one batch after the other."""
-        reference = "the target" if self.width is not None else "the first batch"
         n_rows = 0
         first: Rows | None = None
         for number, batch in enumerate(self._batches, start=1):
@@ -59,7 +61,7 @@ class Batches(Stream):
                 self.columns = columns
             if self.width is None:
                 self.width = rows.shape[1]
-            check_same_columns(rows.shape[1], columns, name, self.width, self.columns, reference)
+            check_same_columns(rows.shape[1], columns, name, self.width, self.columns, self._reference)
             first = rows[:1, :] if first is None else first
             check_one_place([first, rows], [f"batch 1 of {self.name}", name])
             n_rows += rows.shape[0]

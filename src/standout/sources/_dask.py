@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -62,16 +62,23 @@ class DaskBlocks(Source):
 
     @property
     def _check(self) -> _Check:
-        return _Check(self.name, self.columns, self.width or 0)
+        return _Check(f"a block of {self.name}", self.columns, self.width or 0)
+
+    @property
+    def _checks(self) -> Iterator[_Check]:
+        """What each block is held to, by its number."""
+        for number in range(1, len(self._blocks) + 1):
+            yield replace(self._check, name=f"block {number} of {self.name}")
 
     def parts(self) -> Iterator[Rows]:
         """Bring one block after the other here."""
-        for block in self._blocks:
-            yield self._check(block.compute())
+        for block, check in zip(self._blocks, self._checks, strict=True):
+            yield check(block.compute())
 
     def first(self, count: int) -> Rows:
         """Give the first rows, of the first block that has any."""
-        heads = (_computed([_delayed(_head)(block, self._check, count)])[0] for block in self._blocks)
+        blocks = zip(self._blocks, self._checks, strict=True)
+        heads = (_computed([_delayed(_head)(block, check, count)])[0] for block, check in blocks)
         found = next((rows for rows in heads if rows.shape[0]), None)
         return reject_too_few(self.name, 0, self.min_rows) if found is None else found
 
@@ -79,7 +86,8 @@ class DaskBlocks(Source):
         """Add up what a function makes of each block, two and two: the order never depends on who is done first."""
         # As a promise of its own, a large function (one with landmarks) is sent once, not with every block.
         shared = _delayed(part, pure=False, traverse=False)
-        sums = [_delayed(_sum_of_part)(block, self._check, shared) for block in self._blocks]
+        blocks = zip(self._blocks, self._checks, strict=True)
+        sums = [_delayed(_sum_of_part)(block, check, shared) for block, check in blocks]
         while len(sums) > 1:
             pairs = [sums[start : start + 2] for start in range(0, len(sums), 2)]
             sums = [_delayed(_added)(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
@@ -95,6 +103,7 @@ class DaskBlocks(Source):
         dtype = np.float32 if array.dtype == np.float32 else np.float64
         return array.map_blocks(
             _Mapped(self._check, function, n_columns),
+            token="scores",
             dtype=dtype,
             chunks=(array.chunks[0], (n_columns,)),
             meta=np.empty((0, 0), dtype=dtype),
@@ -118,8 +127,10 @@ class DaskBlocks(Source):
         ends = np.cumsum(self._counts)
         drawn = np.split(chosen, np.searchsorted(chosen, ends[:-1]))
         taken = [
-            _delayed(_taken)(block, self._check, numbers - (end - size))
-            for block, numbers, end, size in zip(self._blocks, drawn, ends, self._counts, strict=True)
+            _delayed(_taken)(block, check, numbers - (end - size))
+            for block, check, numbers, end, size in zip(
+                self._blocks, self._checks, drawn, ends, self._counts, strict=True
+            )
             if len(numbers)
         ]
         return stacked(_computed(taken))
@@ -134,9 +145,8 @@ class _Check:
     width: int
 
     def __call__(self, block: Any) -> Rows:
-        name = f"a block of {self.name}"
-        rows = as_rows(block, name, min_rows=0, finite=True)
-        check_same_columns(rows.shape[1], column_names(block), name, self.width, self.columns, "the whole")
+        rows = as_rows(block, self.name, min_rows=0, finite=True)
+        check_same_columns(rows.shape[1], column_names(block), self.name, self.width, self.columns, "the whole")
         return rows
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from standout._arrays import Array, Rows, dense, row_slice
 from standout._namespaces import to_host
-from standout._validation import Source, require_finite_rows
+from standout._validation import Source, reject_too_few, require_finite_rows
 from standout.sources._stream import Stream
 from standout.sources._transfer import copies, overlapped_copies
 
@@ -32,6 +32,8 @@ class OnDevice(Stream):
         The device, as the library names it.
     batch_rows : int or None
         Rows of a batch; None for as many as make `BATCH_BYTES`.
+    columns : list of str or None
+        Names of the columns of rows; a source has names of its own.
 
     Examples
     --------
@@ -42,7 +44,15 @@ class OnDevice(Stream):
     ('OnDevice', [(2, 2), (2, 2), (1, 2)])
     """
 
-    def __init__(self, host: Rows | Source, xp: Any, device: Any, specimen: Any, batch_rows: int | None) -> None:
+    def __init__(
+        self,
+        host: Rows | Source,
+        xp: Any,
+        device: Any,
+        specimen: Any,
+        batch_rows: int | None,
+        columns: list[str] | None = None,
+    ) -> None:
         self.host = host
         self.xp = xp
         self.device = device
@@ -51,14 +61,21 @@ class OnDevice(Stream):
         if isinstance(host, Source):
             self.columns, self.width, self.n_rows, self.again = host.columns, host.width, host.n_rows, host.again
         else:
-            self.n_rows, self.width = host.shape
+            self.columns, (self.n_rows, self.width) = columns, host.shape
 
     def called(self, name: str, min_rows: int) -> Self:
         """Give the same dataset under the name that messages are to use."""
         named = super().called(name, min_rows)
         if isinstance(named.host, Source):
             named.host = named.host.called(name, min_rows)
+        elif named.host.shape[0] < named.min_rows:
+            reject_too_few(name, named.host.shape[0], named.min_rows)
         return named
+
+    def expect(self, width: int, reference: str) -> None:
+        """Hold the parts to a number of columns, that of a reference, where theirs is known only when they come."""
+        if isinstance(self.host, Source):
+            self.host.expect(width, reference)
 
     def first(self, count: int) -> Any:
         """Give the first rows, on the device; they stay to be read."""
