@@ -48,6 +48,7 @@ def test_scores_loadings_and_ratios_are_written_by_the_conventions_of_scanpy(ada
     model = expected_fit(adata, ["ctrl"])
     np.testing.assert_allclose(adata.obsm["X_dpca"], model.transform(adata.X))
     np.testing.assert_allclose(adata.varm["dPCs"], model.components_.T)
+    np.testing.assert_allclose(adata.varm["dPCs_patterns"], model.patterns_.T)
     np.testing.assert_allclose(adata.uns["dpca"]["eigenvalues"], model.eigenvalues_)
     assert adata.uns["dpca"]["params"] == {"groupby": "condition", "target": ["stim"], "background": ["ctrl"]}
     assert int(np.argmax(np.abs(adata.varm["dPCs"][:, 0]))) == 5
@@ -103,6 +104,7 @@ def test_genes_are_chosen_as_scanpy_chooses_them(adata):
         np.testing.assert_allclose(found.obsm["X_dpca"], model.transform(adata.X[:, genes]))
         np.testing.assert_array_equal(found.varm["dPCs"][~genes], 0.0)
         np.testing.assert_allclose(found.varm["dPCs"][genes], model.components_.T)
+        np.testing.assert_allclose(found.varm["dPCs_patterns"][genes], model.patterns_.T)
     everything = standout.tl.dpca(adata, "condition", "stim", "ctrl", copy=True, mask_var=None)
     assert np.all(everything.varm["dPCs"] != 0.0)
 

@@ -69,7 +69,7 @@ def dpca(
         Genes to use: a column of ``adata.var``, or a truth value for each gene; None takes all. If nothing is said,
         ``"highly_variable"`` is used where ``adata.var`` has it, as in ``scanpy.pp.pca``.
     key_added : str, optional
-        Name under which everything is written, in the place of the three names below.
+        Name under which everything is written, in the place of the names below.
     copy : bool, default=False
         Write into a copy, and return it.
     **params
@@ -84,6 +84,8 @@ def dpca(
             Scores of all cells, of whichever group, centred by the mean of the target.
         ``.varm["dPCs"]`` : ndarray of shape (n_vars, n_components)
             The filters (`components_`); zero for genes that were not used.
+        ``.varm["dPCs_patterns"]`` : ndarray of shape (n_vars, n_components)
+            The patterns (`patterns_`): what each component looks like in the data. Look at these for genes.
         ``.uns["dpca"]`` : dict
             ``params``; ``eigenvalues``, the ratio of the target's to the background's variance along each component;
             ``target_variance``, ``background_variance`` (a row for each background), ``weights``, ``shrinkage``, and
@@ -174,10 +176,12 @@ def _store(
 ) -> None:
     """Write what was found, under the names that scanpy would use."""
     of_cells, of_genes, of_fit = ("X_dpca", "dPCs", "dpca") if key is None else (key, key, key)
-    loadings = np.zeros((adata.n_vars, model.n_components_))
-    loadings[slice(None) if genes is None else genes] = model.components_.T
+    used = slice(None) if genes is None else genes
+    filters, patterns = np.zeros((2, adata.n_vars, model.n_components_))
+    filters[used], patterns[used] = model.components_.T, model.patterns_.T
     adata.obsm[of_cells] = scores
-    adata.varm[of_genes] = loadings
+    adata.varm[of_genes] = filters
+    adata.varm[f"{of_genes}_patterns"] = patterns
     found = {
         "eigenvalues": model.eigenvalues_,
         "target_variance": model.target_variance_,
