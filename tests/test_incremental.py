@@ -181,6 +181,16 @@ def test_saved_moments_can_be_merged(name, tmp_path):
     assert_same(clone(ESTIMATORS[name]).fit(target, background=backgrounds), first.merge(second), target)
 
 
+def test_sums_alone_are_not_saved_without_them(tmp_path):
+    target, (background,) = datasets(n_backgrounds=1)
+    model = DiscriminativePCA().partial_fit(background=background)
+    with pytest.raises(ValueError, match=r"no components yet, only sums .* moments=True"):
+        standout.save(model, tmp_path / "model.skops")
+    standout.save(model, tmp_path / "model.skops", moments=True)
+    merged = standout.load(tmp_path / "model.skops").partial_fit(target)
+    assert_same(DiscriminativePCA().fit(target, background=background), merged, target)
+
+
 def test_a_model_is_saved_without_its_moments_unless_asked(tmp_path):
     wide = np.random.default_rng(0).normal(size=(400, 100))
     model = DiscriminativePCA().fit(wide, background=wide[:300])

@@ -45,6 +45,7 @@ from standout._validation import (
     check_ways,
     reject_kept_nothing,
     reject_no_model,
+    reject_sums_alone,
     reject_unreadable_model,
     reject_unsaved,
     reject_unwritten_model,
@@ -172,6 +173,8 @@ def save(model: Any, path: str | os.PathLike[str], *, moments: bool = False) -> 
     check_model_place(place)
     check_model(model, MODELS)
     if not moments:
+        if "_sums" in vars(model) and not hasattr(model, "components_"):
+            reject_sums_alone()
         model = _without_moments(model)
     elif _keeps_nothing(model):
         reject_kept_nothing("the model")

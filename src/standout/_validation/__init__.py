@@ -72,6 +72,7 @@ from standout._validation._incremental import (
     reject_kept_nothing,
     reject_no_batch,
     reject_rows_needed,
+    reject_sums_alone,
     sorted_labels,
 )
 from standout._validation._kernels import (
@@ -395,6 +396,7 @@ __all__ = [
     "reject_source",
     "reject_source_in_pipeline",
     "reject_spent",
+    "reject_sums_alone",
     "reject_table",
     "reject_text",
     "reject_too_few",

@@ -94,6 +94,14 @@ def reject_kept_nothing(name: str) -> NoReturn:
     )
 
 
+def reject_sums_alone() -> NoReturn:
+    """Refuse to save a model without the only thing that it has so far."""
+    raise ValueError(
+        "the model has no components yet, only sums over the rows that came so far. Save it with moments=True, or give "
+        "it more rows first."
+    )
+
+
 def check_no_learning(kernel_weights: Any) -> None:
     """Refuse to learn weights of kernels from a batch."""
     if isinstance(kernel_weights, str) and kernel_weights == "learn":
