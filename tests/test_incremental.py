@@ -84,8 +84,6 @@ def test_any_cut_gives_the_same_moments(seed, n_batches):
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("way", ["fit", "partial_fit"])
 def test_estimators_of_several_places_merge_into_the_fit_on_all_rows(name, way):
-    if name == "dPCA, roots" and way == "fit":
-        pytest.skip("covered by partial_fit")
     target, backgrounds = datasets()
     places = []
     for place in range(3):

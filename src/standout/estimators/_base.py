@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from standout._algebra import piled, total
-from standout._arrays import Array, Float, Rows, double, in_type_of, rows_where
+from standout._arrays import Array, Float, Rows, double, rows_where
 from standout._namespaces import like, looks_foreign, place, to_host
 from standout._validation import (
     as_backgrounds,
@@ -193,6 +193,12 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
 
+    @property
+    def _known_names(self) -> list[str] | None:
+        """Names of the columns, where they have any."""
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else list(names)
+
     def _datasets(self, X: Any, y: Any, background: Any) -> tuple[list[Any], list[list[str] | None]]:
         """Check the datasets, the target first, and give their column names as far as they are known."""
         if self.target_label is not None:
@@ -260,9 +266,9 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             require_finite_rows(dataset, name)
             validate_data(self, X, reset=False, skip_check_array=True)
         elif dataset.width is not None:
-            names = getattr(self, "feature_names_in_", None)
-            of = None if names is None else list(names)
-            check_same_columns(dataset.width, dataset.columns, name, self.n_features_in_, of, "the fitted target")
+            check_same_columns(
+                dataset.width, dataset.columns, name, self.n_features_in_, self._known_names, "the fitted target"
+            )
         return dataset
 
     def _scores(self, dataset: Any) -> Any:
@@ -304,11 +310,6 @@ def columns_of(dataset: Any, data: Any) -> tuple[int | None, list[str] | None]:
     if isinstance(dataset, Source):
         return dataset.width, dataset.columns
     return dataset.shape[1], column_names(data)
-
-
-def in_precision_of(rows: Rows, scores: Float) -> Array:
-    """Give scores in the precision of the rows."""
-    return in_type_of(scores, rows)
 
 
 def _variance_on_device(scores: Array, sample_weight: Any) -> Float:

@@ -29,7 +29,7 @@ from standout._validation import (
     specimen,
 )
 from standout.estimators._base import BackgroundTransformer, beside, columns_of
-from standout.sources import Source, open_dataset
+from standout.sources import Source, added, open_dataset
 
 
 class Sums(Protocol):
@@ -156,13 +156,12 @@ class IncrementalTransformer(BackgroundTransformer):
         for estimator, name in ((self, "this estimator"), (other, "the other estimator")):
             if not estimator.__dict__.get("_sums"):
                 reject_kept_nothing(name)
-        mine, theirs = getattr(self, "feature_names_in_", None), getattr(other, "feature_names_in_", None)
         check_same_columns(
             other.n_features_in_,
-            None if theirs is None else list(theirs),
+            other._known_names,
             "the other estimator's target",
             self.n_features_in_,
-            None if mine is None else list(mine),
+            self._known_names,
             "this one's",
         )
         self._check_incremental()
@@ -208,13 +207,13 @@ class IncrementalTransformer(BackgroundTransformer):
         known = self.__dict__.get("_sums", [])
         _check_places(known, _means(new), "the new rows")
         if labels is None:
-            sums = [_sum_of(first, second) for first, second in zip_longest(known, new)]
+            sums = [added(first, second) for first, second in zip_longest(known, new)]
         else:
             # Labels stay sorted, as in a fit on all rows.
             parts = dict(zip(self.background_labels_, known[1:], strict=True)) if known else {}
-            parts |= {label: _sum_of(parts.get(label), part) for label, part in zip(labels, new[1:], strict=True)}
+            parts |= {label: added(parts.get(label), part) for label, part in zip(labels, new[1:], strict=True)}
             labels = sorted_labels(parts)
-            sums = [_sum_of(known[0] if known else None, new[0]), *(parts[label] for label in labels)]
+            sums = [added(known[0] if known else None, new[0]), *(parts[label] for label in labels)]
         enough = all(part is not None and part.count >= 2 for part in sums)
         if enough and sum(part.count - 1 for part in sums) >= self._n_wanted():
             self._solve(sums)
@@ -281,10 +280,8 @@ class IncrementalTransformer(BackgroundTransformer):
         return [part if part.shape[0] else None for part in parts], others
 
     def _check_columns(self, width: int | None, columns: list[str] | None, name: str) -> None:
-        names = getattr(self, "feature_names_in_", None)
         if width is not None:
-            of = None if names is None else list(names)
-            check_same_columns(width, columns, name, self.n_features_in_, of, "what came before")
+            check_same_columns(width, columns, name, self.n_features_in_, self._known_names, "what came before")
 
     def _check_widths(self, datasets: list[Any], sums: list[Any], names: list[str]) -> None:
         """Check what is known of sources only after they have been read, and keep it where it is the first."""
@@ -296,10 +293,6 @@ class IncrementalTransformer(BackgroundTransformer):
                 self._check_columns(width, dataset.columns, name)
             else:
                 self._keep_columns(width, dataset.columns)
-
-
-def _sum_of(first: Any, second: Any) -> Any:
-    return second if first is None else first if second is None else first + second
 
 
 def _means(sums: Sequence[Any]) -> list[Any]:

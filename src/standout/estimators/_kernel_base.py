@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._algebra import column_means, either
-from standout._arrays import Array, Float, Rows, copied, double, is_sparse, row_slice, stacked, weighted_sum
+from standout._arrays import Array, Float, Rows, double, in_type_of, is_sparse, row_slice, weighted_sum
 from standout._namespaces import like
 from standout._validation import (
     as_rows,
@@ -35,7 +35,6 @@ from standout._validation import (
     reject_on_device,
     require_finite,
 )
-from standout.estimators._base import in_precision_of
 from standout.estimators._coordinates import (
     Coordinates,
     CoordinateSums,
@@ -64,7 +63,7 @@ from standout.features._exact import BOUNDED_TOL
 from standout.features._kernels import BY_INNER_PRODUCTS
 from standout.moments import Moments
 from standout.selection._kernel_weights import learn_kernel_weights
-from standout.sources import Source
+from standout.sources import Source, all_rows, count_rows
 
 DEFAULT_RANK = 500
 
@@ -236,7 +235,7 @@ class KernelTransformer(IncrementalTransformer):
         if given is None:
             reject_batches(datasets, self.approximation)
             reject_on_device(some, "kernel_weights='learn'", "Give the weights as numbers, or None.")
-            given = learn_kernel_weights(kernels, [_all_rows(dataset) for dataset in datasets], weights, rng)
+            given = learn_kernel_weights(kernels, [all_rows(dataset) for dataset in datasets], weights, rng)
         return SumKernel(kernels, given), given
 
     def _coordinates(
@@ -254,7 +253,7 @@ class KernelTransformer(IncrementalTransformer):
         precomputed = isinstance(kernel, PrecomputedKernel)
         if precomputed:
             reject_batches(datasets, approximation)
-            datasets = [_all_rows(dataset) for dataset in datasets]
+            datasets = [all_rows(dataset) for dataset in datasets]
             n_rows = sum(dataset.shape[0] for dataset in datasets)
             check_precomputed([dataset.shape[1] for dataset in datasets], n_rows, approximation)
         if not isinstance(approximation, str):
@@ -263,13 +262,13 @@ class KernelTransformer(IncrementalTransformer):
             features = fourier_features(kernel, some.shape[1], self.rank or DEFAULT_RANK, rng, some)
             return Coordinates(features, datasets, "fourier")
         reject_batches(datasets, approximation)
-        n_rows = sum(_n_rows(dataset) for dataset in datasets)
+        n_rows = sum(count_rows(dataset) for dataset in datasets)
         check_rank(self.rank, n_rows)
         if approximation == "auto":
             approximation = "exact" if precomputed else choose_approximation(n_rows)
         if approximation == "exact":
             # Exact coordinates need a matrix of n_rows x n_rows: the rows themselves are nothing beside it.
-            datasets = [_all_rows(dataset) for dataset in datasets]
+            datasets = [all_rows(dataset) for dataset in datasets]
             order = self._column_order(y, n_rows)
             mapping, parts, residual = exact_coordinates(
                 kernel, datasets, order, tol, self.rank, kernel_rows=kernel_rows
@@ -282,13 +281,12 @@ class KernelTransformer(IncrementalTransformer):
         """Check the landmarks that are given, against some rows."""
         landmarks = as_rows(self.approximation, "the landmarks", min_rows=1, finite=True)
         check_one_place([some, landmarks], ["the target", "the array of landmarks"])
-        names = getattr(self, "feature_names_in_", None)
         check_same_columns(
             landmarks.shape[1],
             column_names(self.approximation),
             "the array of landmarks",
             some.shape[1],
-            None if names is None else list(names),
+            self._known_names,
             "the target",
         )
         return landmarks
@@ -324,7 +322,7 @@ class KernelProjection:
 
     def __call__(self, rows: Rows) -> Array:
         """Give the scores of these rows."""
-        return in_precision_of(rows, scores_of(self.mapping, rows, self.mean, self.filters))
+        return in_type_of(scores_of(self.mapping, rows, self.mean, self.filters), rows)
 
 
 def _check_on_device(kernels: Sequence[Kernel], some: Any) -> None:
@@ -338,11 +336,3 @@ def _check_on_device(kernels: Sequence[Kernel], some: Any) -> None:
 def _first_rows(dataset: Any) -> Rows:
     """Give some rows to look at."""
     return dataset.first(1000) if isinstance(dataset, Source) else row_slice(dataset, 0, 1000)
-
-
-def _n_rows(dataset: Any) -> int:
-    return dataset.count_rows() if isinstance(dataset, Source) else int(dataset.shape[0])
-
-
-def _all_rows(dataset: Any) -> Rows:
-    return stacked([copied(rows) for rows in dataset.parts()]) if isinstance(dataset, Source) else dataset

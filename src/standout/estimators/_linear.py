@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from sklearn.utils.validation import check_is_fitted
 
 from standout._algebra import as_rows_of, largest
-from standout._arrays import Array, Float, Rows, double, is_single
+from standout._arrays import Array, Float, Rows, double, in_type_of, is_single
 from standout._namespaces import is_foreign
 from standout._validation import (
     Source,
@@ -23,7 +23,6 @@ from standout._validation import (
     specimen,
     warn_user,
 )
-from standout.estimators._base import in_precision_of
 from standout.estimators._incremental import IncrementalTransformer
 from standout.moments import CentredRows, Kind, Moments, RowMoments, gather, project
 from standout.pencil import Solution, choose_device_solver, choose_solver
@@ -131,7 +130,7 @@ class LinearProjection:
 
     def __call__(self, rows: Rows) -> Array:
         """Give the scores of these rows."""
-        return in_precision_of(rows, project(rows, self.mean, self.filters))
+        return in_type_of(project(rows, self.mean, self.filters), rows)
 
 
 def fit_linear(

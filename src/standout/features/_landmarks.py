@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.kernel_approximation import RBFSampler
 
 from standout._algebra import lower_triangle
-from standout._arrays import Rows, copied, stacked, take_rows
+from standout._arrays import Rows, stacked, take_rows
 from standout._namespaces import is_foreign, like
 from standout._validation import check_fourier_kernel, check_kernel_matrix, reject_indefinite
 from standout.features._device import pivot_on_device, random_pivots_on_device
@@ -17,7 +17,7 @@ from standout.features._exact import is_indefinite
 from standout.features._kernels import Kernel, NamedKernel
 from standout.features._maps import FourierMap, LandmarkMap
 from standout.features._pivoted import pivoted_cholesky, random_pivots
-from standout.sources import Source
+from standout.sources import Source, all_rows, count_rows
 
 # Landmarks are chosen among this many rows at most, drawn from all datasets alike: so many rows show the kernel's
 # leading directions, and the choice stays cheap beside the pass over all rows.
@@ -58,7 +58,7 @@ def chosen_landmarks(
     >>> chosen_landmarks(resolve_kernel("rbf"), [rows], 20, 1e-10, rng).landmarks.shape
     (20, 2)
     """
-    counts = [dataset.count_rows() if isinstance(dataset, Source) else dataset.shape[0] for dataset in datasets]
+    counts = [count_rows(dataset) for dataset in datasets]
     share = min(1.0, max(CANDIDATES, 4 * rank) / sum(counts))
     rows = stacked([_draw(dataset, count, share, rng) for dataset, count in zip(datasets, counts, strict=True)])
     if is_foreign(rows):
@@ -98,7 +98,7 @@ def fourier_features(
 
 def _draw(dataset: Any, n_rows: int, share: float, rng: np.random.Generator) -> Rows:
     if share == 1.0:
-        return stacked([copied(rows) for rows in dataset.parts()]) if isinstance(dataset, Source) else dataset
+        return all_rows(dataset)
     size = max(int(share * n_rows), 1)
     if isinstance(dataset, Source):
         return dataset.sample(size, rng)

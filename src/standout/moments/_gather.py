@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from standout._arrays import Rows, copied, dense, double, is_single, stacked
+from standout._arrays import Rows, dense, double, is_single
 from standout._namespaces import is_foreign
 from standout._validation import Source, check_squares, reject_non_finite
 from standout.moments._base import Moments
@@ -16,7 +16,7 @@ from standout.moments._device import gather_on_device
 from standout.moments._root import gather_root
 from standout.moments._rows import RowMoments
 from standout.moments._scatter import gather_scatter
-from standout.sources import open_dataset
+from standout.sources import all_rows, open_dataset
 
 Kind = Literal["auto", "scatter", "root", "rows"]
 
@@ -98,7 +98,7 @@ class Part:
 
     def __call__(self, rows: Rows) -> Moments:
         """Gather the moments of these rows."""
-        # An infinity makes NaN on its way through; it is looked for at the end, where looking is cheap.
+        # As in `gather`; parts may be worked on in threads, which do not share what is ignored.
         with np.errstate(invalid="ignore", over="ignore"):
             return self._gathered(rows)
 
@@ -118,6 +118,6 @@ def _gather_source(source: Source, kind: Kind, norms: bool, single: bool) -> Mom
     if kind == "auto" and source.n_rows is not None and source.width is not None:
         kind = "rows" if source.n_rows < source.width else "scatter"
     if kind == "rows":
-        return Part(kind, norms, single)(stacked([copied(rows) for rows in source.parts()]))
+        return Part(kind, norms, single)(all_rows(source))
     moments: Moments = source.summed(Part(kind, norms, single))
     return moments

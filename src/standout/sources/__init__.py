@@ -6,5 +6,18 @@ from standout.sources._dask import DaskBlocks, is_dask
 from standout.sources._on_device import OnDevice
 from standout.sources._open import open_dataset
 from standout.sources._stream import Stream, regrouped
+from standout.sources._whole import added, all_rows, count_rows
 
-__all__ = ["Batches", "DaskBlocks", "OnDevice", "Source", "Stream", "is_dask", "open_dataset", "regrouped"]
+__all__ = [
+    "Batches",
+    "DaskBlocks",
+    "OnDevice",
+    "Source",
+    "Stream",
+    "added",
+    "all_rows",
+    "count_rows",
+    "is_dask",
+    "open_dataset",
+    "regrouped",
+]

@@ -11,6 +11,7 @@ import numpy as np
 
 from standout._arrays import Array, Rows, stacked
 from standout._validation import Source, as_rows, check_dask_array, check_same_columns, column_names, reject_too_few
+from standout.sources._whole import added
 
 
 def is_dask(data: Any) -> bool:
@@ -90,7 +91,7 @@ class DaskBlocks(Source):
         sums = [_delayed(_sum_of_part)(block, check, shared) for block, check in blocks]
         while len(sums) > 1:
             pairs = [sums[start : start + 2] for start in range(0, len(sums), 2)]
-            sums = [_delayed(_added)(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+            sums = [_delayed(added)(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
         (total,) = _computed(sums)
         count = 0 if total is None else total.count
         if count < self.min_rows:
@@ -99,7 +100,7 @@ class DaskBlocks(Source):
 
     def mapped(self, function: Callable[[Rows], Array], n_columns: int) -> Any:
         """Promise what a function makes of every row, as a Dask array."""
-        array = self.data if self.columns is None and hasattr(self.data, "rechunk") else self.data.to_dask_array()
+        array = self.data if hasattr(self.data, "rechunk") else self.data.to_dask_array()
         dtype = np.float32 if array.dtype == np.float32 else np.float64
         return array.map_blocks(
             _Mapped(self._check, function, n_columns),
@@ -178,10 +179,6 @@ def _computed(promises: list[Any]) -> list[Any]:
 def _sum_of_part(block: Any, check: _Check, part: Callable[[Rows], Any]) -> Any:
     rows = check(block)
     return part(rows) if rows.shape[0] else None
-
-
-def _added(first: Any, second: Any) -> Any:
-    return second if first is None else first if second is None else first + second
 
 
 def _head(block: Any, check: _Check, count: int) -> Rows:
