@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from experiments._claims import Claim, Improves, Lowest, Mixes, Separates
+from experiments._digits import draw_digits
 from experiments._figure import Panel, score_panel, some_images
 from experiments._record import (
     Choice,
@@ -95,19 +96,8 @@ def load(folder: Any) -> Any:
 
 
 def draw(loaded: Any, setting: Setting, seed: int) -> Sample:
-    """Lay digits over girls; of fewer images, the same shares."""
-    mnist, girls = loaded
-    share = min(
-        1.0,
-        len(girls.images) / (2 * N_PER_DIGIT + N_BACKGROUND),
-        *(int((mnist.labels == digit).sum()) / N_PER_DIGIT for digit in (6, 9)),
-    )
-    n_per_digit, n_background = int(N_PER_DIGIT * share), int(N_BACKGROUND * share)
-    contrast = make_digits_over_girls(
-        mnist, girls, n_per_digit=n_per_digit, n_background=n_background, random_state=seed, **setting.values
-    )
-    smaller = f"2 x {n_per_digit} and {n_background} images in place of 2 x {N_PER_DIGIT} and {N_BACKGROUND}"
-    return Sample(contrast, smaller if share < 1 else "")
+    """Lay digits over girls."""
+    return draw_digits(make_digits_over_girls, loaded, setting, seed, N_PER_DIGIT, N_BACKGROUND)
 
 
 def figure(results: Results) -> list[list[Panel]]:

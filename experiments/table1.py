@@ -15,6 +15,7 @@ from experiments._claims import (
     PrintedScatter,
     Separates,
 )
+from experiments._digits import draw_digits
 from experiments._figure import Panel, score_panel, some_images
 from experiments._record import (
     CLUSTER_SCATTER,
@@ -79,19 +80,8 @@ def load(folder: Any) -> Any:
 
 
 def draw(loaded: Any, setting: Setting, seed: int) -> Sample:
-    """Lay digits over frogs; of fewer images, the same shares."""
-    mnist, frogs = loaded
-    share = min(
-        1.0,
-        len(frogs.images) / (2 * N_PER_DIGIT + N_BACKGROUND),
-        *(int((mnist.labels == digit).sum()) / N_PER_DIGIT for digit in (6, 9)),
-    )
-    n_per_digit, n_background = int(N_PER_DIGIT * share), int(N_BACKGROUND * share)
-    contrast = make_digits_over_frogs(
-        mnist, frogs, n_per_digit=n_per_digit, n_background=n_background, random_state=seed, **setting.values
-    )
-    smaller = f"2 x {n_per_digit} and {n_background} images in place of 2 x {N_PER_DIGIT} and {N_BACKGROUND}"
-    return Sample(contrast, smaller if share < 1 else "")
+    """Lay digits over frogs."""
+    return draw_digits(make_digits_over_frogs, loaded, setting, seed, N_PER_DIGIT, N_BACKGROUND)
 
 
 def claims() -> tuple[Claim, ...]:
