@@ -63,10 +63,15 @@ def write_tsv(rows, path):
     csv.write_csv(table(rows), path, csv.WriteOptions(delimiter="\t"))
 
 
-def write_zarr(rows, path, version=3):
+def write_zarr(rows, path, version=3, **how):
     zarr = pytest.importorskip("zarr", reason="zarr is not installed")
-    array = zarr.create_array(str(path), shape=rows.shape, chunks=(50, 3), dtype=rows.dtype, zarr_format=version)
+    array = zarr.create_array(str(path), shape=rows.shape, chunks=(50, 3), dtype=rows.dtype, zarr_format=version, **how)
     array[:] = rows
+
+
+def write_zarr_by_blosc(rows, path):
+    zarr = pytest.importorskip("zarr", reason="zarr is not installed")
+    write_zarr(rows, path, compressors=zarr.codecs.BloscCodec())
 
 
 def annotated(rows):
@@ -104,10 +109,12 @@ KINDS = {
     "npy in Fortran order": (".npy", lambda rows, path: np.save(path, np.asfortranarray(rows))),
     "zarr 3": (".zarr", write_zarr),
     "zarr 2": (".zarr", lambda rows, path: write_zarr(rows, path, version=2)),
+    "zarr by Blosc": (".zarr", write_zarr_by_blosc),
     "zarr of anndata": (".zarr", write_zarr_annotated),
     "h5ad": (".h5ad", write_h5ad),
     "h5ad sparse": (".h5ad", write_sparse_h5ad),
 }
+WITHOUT_NAMES = ("npy", "npy in Fortran order", "zarr 2", "zarr 3", "zarr by Blosc")
 
 
 def write(datasets, folder, kind, n_files=3, seed=0):
@@ -201,7 +208,7 @@ def test_what_is_known_before_a_row_is_read(datasets, tmp_path):
         assert isinstance(found, Scan)
         assert found.width == D
         assert found.n_rows == (None if "csv" in kind or "tsv" in kind else 530)
-        assert found.columns == (None if kind in ("npy", "npy in Fortran order", "zarr 2", "zarr 3") else NAMES)
+        assert found.columns == (None if kind in WITHOUT_NAMES else NAMES)
         assert found.count_rows() == 530
         assert f"x {D} columns" in repr(found)
 
@@ -442,6 +449,18 @@ class TestBadInput:
         with pytest.raises(ValueError, match=r"part-0.* cannot be used"):
             DiscriminativePCA(1).fit(scan(folder), background=datasets[1])
 
+    @pytest.mark.parametrize("array", ["X/data", "X/indices", "X/indptr", "var/_index"])
+    @pytest.mark.parametrize("share", [0.02, 0.5, 0.999])
+    def test_a_chunk_that_ends_too_early(self, datasets, tmp_path, array, share):
+        # The decoder of Blosc does not look where a chunk ends: cut chunks gave wrong rows, or by chance right ones.
+        folder = write(datasets[:1], tmp_path, "zarr of anndata", n_files=1)[0]
+        (chunk,) = (file for file in (folder / "part-0.zarr" / array).rglob("*") if file.name.isdigit())
+        content = chunk.read_bytes()
+        left = int(share * len(content))
+        chunk.write_bytes(content[:left])
+        with pytest.raises(ValueError, match=rf"'{array}/.*' ends after {left:,} of "):
+            DiscriminativePCA(1).fit(scan(folder), background=datasets[1])
+
     def test_a_page_that_is_damaged(self, datasets, tmp_path):
         parquet.write_table(table(datasets[0]), tmp_path / "0.parquet", use_dictionary=False, compression="gzip")
         content = bytearray((tmp_path / "0.parquet").read_bytes())
@@ -535,7 +554,7 @@ def test_memory_does_not_depend_on_the_number_of_rows(tmp_path, rng):
     pytest.importorskip("resource", reason="this system does not tell how much memory a process has held")
     rows = table(rng.normal(size=(30_000, 100)), [str(number) for number in range(100)])
     peaks = []
-    for times in (5, 15):
+    for times in (6, 24):
         folder = tmp_path / str(times)
         folder.mkdir()
         for name in ("target", "background"):
@@ -544,8 +563,9 @@ def test_memory_does_not_depend_on_the_number_of_rows(tmp_path, rng):
                     out.write_table(rows)
         done = subprocess.run([sys.executable, "-c", MEMORY, str(folder)], capture_output=True, text=True, check=True)
         peaks.append(int(done.stdout))
-    # Three times the rows are 240 MB more in each dataset; a tenth of the smaller peak is far less.
-    assert peaks[1] < 1.1 * peaks[0]
+    # Rows that are kept would be 864 MB more. How many batches (of 24 MB) are there at the worst moment is chance:
+    # some 50 MB more were seen, in kilobytes here.
+    assert peaks[1] < peaks[0] + 150_000
 
 
 def test_scan_is_a_public_name():

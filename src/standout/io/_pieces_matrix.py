@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from standout.io._h5ad import check_anndata, form_of, index_of, matrices_of
 from standout.io._pieces import Form, Head, Pieces
 from standout.io._reading import attempt, attempted
 from standout.io._words import words_of_array
+from standout.io._zarr_chunks import rows_of_zarr
 
 
 class MatrixPieces(Pieces):
@@ -56,12 +58,20 @@ class MatrixPieces(Pieces):
         """Give batches of rows, sparse ones of a sparse matrix."""
         with self._matrix() as (node, _):
             (end, width), _ = self._shape(node)
-            read = _dense_rows if hasattr(node, "shape") else _sparse_rows
+            read = self._read if hasattr(node, "shape") else partial(self._read_sparse, width)
             found = (
-                as_values(read(node, first, min(first + n_rows, end), width), features)
-                for first in range(start, end, n_rows)
+                as_values(read(node, first, min(first + n_rows, end)), features) for first in range(start, end, n_rows)
             )
             yield from attempted(found, self.source, self.kind)
+
+    def _read(self, array: Any, start: int, stop: int) -> Array:
+        return np.asarray(array[start:stop])
+
+    def _read_sparse(self, width: int, node: Any, start: int, stop: int) -> Rows:
+        ends = self._read(node["indptr"], start, stop + 1)
+        first, last = int(ends[0]), int(ends[-1])
+        parts = (self._read(node["data"], first, last), self._read(node["indices"], first, last), ends - first)
+        return as_csr(sparse.csr_array(parts, shape=(stop - start, width)))
 
     def _shape(self, node: Any) -> tuple[tuple[int, int], Any]:
         shape, dtype = attempt(lambda: form_of(node), self.source, self.kind)
@@ -111,7 +121,14 @@ class ZarrPieces(MatrixPieces):
         matrices = attempt(lambda: _matrices_of_group(node), self.source, self.kind)
         candidates = ["X"] if "X" in matrices else list(matrices)
         found, var = matrices[check_variable(self.variable, candidates, list(matrices), self.source)]
-        yield found, None if var is None else attempt(lambda: _names(var), self.source, self.kind)
+        yield found, None if var is None else attempt(lambda: self._names(var), self.source, self.kind)
+
+    def _read(self, array: Any, start: int, stop: int) -> Array:
+        return rows_of_zarr(array, self.path, start, stop)
+
+    def _names(self, var: Any) -> list[str]:
+        index = var[var.attrs["_index"]]
+        return [str(name) for name in self._read(index, 0, index.shape[0]).tolist()]
 
 
 def _matrices_of_group(group: Any) -> dict[str, tuple[Any, Any]]:
@@ -119,18 +136,3 @@ def _matrices_of_group(group: Any) -> dict[str, tuple[Any, Any]]:
     if "obs" in group and "var" in group:
         return matrices_of(group)
     return {name: (array, None) for name, array in sorted(group.arrays()) if len(array.shape) == 2}
-
-
-def _names(var: Any) -> list[str]:
-    return [str(name) for name in np.asarray(var[var.attrs["_index"]][:]).tolist()]
-
-
-def _dense_rows(node: Any, start: int, stop: int, width: int) -> Array:
-    return np.asarray(node[start:stop])
-
-
-def _sparse_rows(node: Any, start: int, stop: int, width: int) -> Rows:
-    ends = np.asarray(node["indptr"][start : stop + 1])
-    first, last = int(ends[0]), int(ends[-1])
-    parts = (np.asarray(node["data"][first:last]), np.asarray(node["indices"][first:last]), ends - first)
-    return as_csr(sparse.csr_array(parts, shape=(stop - start, width)))
