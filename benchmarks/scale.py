@@ -35,9 +35,12 @@ NAMES = {
     "dask": "Dask arrays",
     "frames": "Dask frames",
 }
+DASK = ("dask", "frames")
 
 ALLOWED_RATIO, ALLOWED_MEGABYTES, ALLOWED_GROWTH = 1.5, 1000.0, 1.1
-N_FILES, GROUP_ROWS, FEATURES = 4, 100_000, 100
+N_FILES, GROUP_ROWS, FEATURES = 40, 100_000, 100
+# The smaller case has this part of the files.
+FEWER = 4
 
 
 @dataclass(frozen=True)
@@ -90,9 +93,9 @@ def measure_all(folder: Path, rows: int, repeats: int, dask: bool) -> list[Row]:
     """Write the files, and measure all sides turn by turn."""
     progress(f"writing {2 * rows * FEATURES * 8 / 1e9:.1f} GB")
     write_files(folder, rows)
-    large, small = ScaleCase(rows, N_FILES), ScaleCase(rows // N_FILES, 1)
+    large, small = ScaleCase(rows, N_FILES), ScaleCase(rows // FEWER, N_FILES // FEWER)
     wanted = [(large, side) for side in ("bare", "scan", "checkpointed")] + [(small, "scan")]
-    wanted += [(large, "dask"), (small, "dask"), (large, "frames")] if dask else []
+    wanted += [(case, side) for side in DASK for case in (large, small)] if dask else []
     found = [Row(case, NAMES[side]) for case, side in wanted]
     for turn in range(repeats):
         for (case, side), row in zip(wanted, found, strict=True):
@@ -103,10 +106,10 @@ def measure_all(folder: Path, rows: int, repeats: int, dask: bool) -> list[Row]:
 
 def requirements(rows: list[Row], n_rows: int, dask: bool) -> list[Requirement]:
     """Return the bounds that a fit on files has to keep."""
-    large, small = ScaleCase(n_rows, N_FILES), ScaleCase(n_rows // N_FILES, 1)
+    large, small = ScaleCase(n_rows, N_FILES), ScaleCase(n_rows // FEWER, N_FILES // FEWER)
     bare = find(rows, large, BARE).median_seconds
     found = []
-    for side in ("scan", *(["dask"] if dask else [])):
+    for side in ("scan", *(DASK if dask else ())):
         ours, fewer = (find(rows, case, NAMES[side]) for case in (large, small))
         text = f"{large.shape} {NAMES[side]}"
         found.append(Requirement(f"{text} / {BARE}", ours.median_seconds / bare, ALLOWED_RATIO, "x"))
