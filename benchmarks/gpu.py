@@ -115,16 +115,22 @@ def machine(sizes: Sizes) -> dict[str, str]:
 
 def seconds(sizes: Sizes, work: Callable[[], Any], repeats: int | None = None) -> float:
     """Median of the wall clock, the device waited for on both sides, after one run to warm up."""
-    found = []
-    for number in range((repeats or sizes.repeats) + 1):
-        wait(sizes)
-        started = time.perf_counter()
-        result = work()
-        wait(sizes)
-        if number:
-            found.append(time.perf_counter() - started)
-        del result
-    return median(found)
+    return seconds_in_turns(sizes, {"": work}, repeats or sizes.repeats)[""]
+
+
+def seconds_in_turns(sizes: Sizes, works: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
+    """Medians of several works that take turns, so that a slow minute is one for all of them."""
+    found: dict[str, list[float]] = {name: [] for name in works}
+    for turn in range(repeats + 1):
+        for name, work in works.items():
+            wait(sizes)
+            started = time.perf_counter()
+            result = work()
+            wait(sizes)
+            if turn:
+                found[name].append(time.perf_counter() - started)
+            del result
+    return {name: median(times) for name, times in found.items()}
 
 
 def wait(sizes: Sizes) -> None:
@@ -222,18 +228,18 @@ def from_host(sizes: Sizes) -> dict[str, float]:
 
     def overlapped() -> None:
         for array in host:
-            if sizes.device == "cuda":
-                for _ in overlapped_copies(batches(array), sizes.device):
-                    pass
+            for _ in overlapped_copies(batches(array), sizes.device):
+                pass
 
     def plain() -> None:
         for array in host:
             for batch in batches(array):
                 torch.from_numpy(batch).to(sizes.device)
 
-    figures = {"fit from host": seconds(sizes, fit, 3), "transfer, batch by batch": seconds(sizes, plain, 3)}
+    works: dict[str, Callable[[], Any]] = {"fit from host": fit, "transfer, batch by batch": plain}
     if sizes.device == "cuda":
-        figures["transfer, overlapped with staging"] = seconds(sizes, overlapped, 3)
+        works["transfer, overlapped with staging"] = overlapped
+    figures = seconds_in_turns(sizes, works, sizes.repeats)
     transfer = min(value for name, value in figures.items() if name.startswith("transfer"))
     n_bytes = sum(array.nbytes for array in host)
     figures["GB/s of the fastest transfer"] = n_bytes / transfer / 1e9

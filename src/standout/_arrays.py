@@ -96,15 +96,9 @@ def squared_lengths(rows: Rows) -> Float:
 def weighted_sum(weights: Float, rows: Rows) -> Float:
     """Sum the rows with weights."""
     if is_foreign(rows):
-        # A matrix-vector product of a tall matrix leaves most of a device idle; a sum over columns does not.
-        xp = namespace(rows)
-        columns = _namespaces.like(weights, rows)[:, None]
-        step = _block_size(rows)
-        parts = [
-            xp.sum(row_slice(columns, start, start + step) * row_slice(rows, start, start + step), axis=0)
-            for start in range(0, rows.shape[0], step)
-        ]
-        return sum(parts[1:], start=parts[0])
+        # By matrices: a product with a vector leaves most of a device idle, and so do CuPy's sums over rows.
+        row = _namespaces.like(weights, rows)[None, :]
+        return product(row, rows)[0, :]
     if not is_sparse(rows) and rows.flags.f_contiguous and not rows.flags.c_contiguous:
         return product(rows.T, weights[:, np.newaxis])[:, 0]
     # For a tall array by rows NumPy's own loop is twice as fast as BLAS's matrix-vector product.

@@ -7,7 +7,7 @@ from functools import reduce
 from operator import add
 
 from standout._algebra import all_true, diagonal, outer, total
-from standout._arrays import Float, Rows, double, is_plain, product, row_blocks, row_slice, self_product
+from standout._arrays import Float, Rows, double, is_plain, product, row_blocks, row_slice, self_product, weighted_sum
 from standout._namespaces import namespace
 from standout.moments._base import NormSums
 from standout.moments._scatter import UNCENTRED_LIMIT, ScatterMoments
@@ -22,7 +22,8 @@ def gather_on_device(rows: Rows, *, norms: bool = False) -> ScatterMoments:
     """
     count = rows.shape[0]
     xp = namespace(rows)
-    mean = xp.sum(rows, axis=0, dtype=xp.float64) / count
+    ones = xp.ones_like(rows[:, 0], dtype=xp.float64)
+    mean = (weighted_sum(ones, rows) if is_plain(rows) else xp.sum(rows, axis=0, dtype=xp.float64)) / count
     scatter: Float = reduce(add, map(self_product, _blocks(rows)))
     # The one question that the device is waited for.
     if all_true(mean**2 <= UNCENTRED_LIMIT / (1.0 + UNCENTRED_LIMIT) / count * diagonal(scatter)):

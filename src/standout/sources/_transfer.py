@@ -15,7 +15,7 @@ import numpy as np
 from standout._arrays import Array
 
 # Threads that copy a batch into memory that the device can read by itself: one alone is slower than the device.
-COPIERS = min(8, os.cpu_count() or 1)
+COPIERS = min(14, os.cpu_count() or 1)
 # Batches on their way at a time, each in memory of its own.
 LANES = 2
 
