@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
@@ -117,6 +119,9 @@ _WAYS = (
     "TupleNode",
     "TypeNode",
 )
+
+# Packages of scikit-learn that load other libraries and have no estimators.
+_WITHOUT_ESTIMATORS = tuple(f"sklearn.externals.array_api_compat.{library}" for library in ("cupy", "dask", "torch"))
 
 # The entries of the archive that are not arrays: skops' own, and ours beside it.
 _SCHEMA = "schema.json"
@@ -287,17 +292,33 @@ def _without_moments(model: Any) -> Any:
 
 def _packed(model: Any) -> BytesIO:
     """Give the content of a model's file."""
-    from skops.io import dump
-
+    skops_io = _skops_io()
     content = BytesIO()
     try:
-        dump(model, content)
+        skops_io.dump(model, content)
     # Whatever the objects in a model may raise when they are asked for their state.
     except Exception as error:
         reject_unsaved(error)
     with ZipFile(content, "a") as archive:
         archive.writestr(_VERSIONS, json.dumps(_versions_here()))
     return content
+
+
+def _skops_io() -> Any:
+    """Load skops, without what else is installed.
+
+    It looks for every estimator in scikit-learn when it is imported, and on the way loads PyTorch, CuPy and Dask where
+    they are there, by scikit-learn's packages for them: some seconds and 200 MB, for no estimator at all. A package
+    that is None among the modules cannot be imported, and the search passes it over.
+    """
+    unneeded = [name for name in _WITHOUT_ESTIMATORS if name not in sys.modules]
+    modules: dict[str, Any] = sys.modules
+    modules.update(dict.fromkeys(unneeded))
+    try:
+        return import_module("skops.io")
+    finally:
+        for name in unneeded:
+            modules.pop(name, None)
 
 
 def _versions_here() -> dict[str, str]:
@@ -333,8 +354,7 @@ def _write(content: BytesIO, place: Path) -> None:
 
 def _read(file: BinaryIO, place: Path) -> tuple[Any, list[str]]:
     """Make a model from the content of a file, and tell which packages had another version when it was saved."""
-    from skops.io import load
-
+    skops_io = _skops_io()
     with _damage_told(place):
         entries = _entries(file)
     check_stored([entry.filename for entry in entries if entry.compress_type != ZIP_STORED], place)
@@ -348,7 +368,7 @@ def _read(file: BinaryIO, place: Path) -> tuple[Any, list[str]]:
     check_ways(sorted(found.ways - set(_WAYS)), place)
     differing = check_versions(found.versions, here, place)
     with _damage_told(place):
-        model = load(file, trusted=list(TRUSTED_TYPES))
+        model = skops_io.load(file, trusted=list(TRUSTED_TYPES))
     check_loaded(model, MODELS, place)
     check_no_memory(_memories(model), f"{place} cannot be loaded")
     return model, differing
@@ -419,9 +439,7 @@ def _unpacked_size(archive: ZipFile, name: str) -> int:
 
 def _untrusted(file: BinaryIO) -> list[str]:
     """Name the types in a file that are not trusted; none is made, or even imported."""
-    from skops.io import get_untrusted_types
-
-    return sorted(set(get_untrusted_types(file=file)) - set(TRUSTED_TYPES))
+    return sorted(set(_skops_io().get_untrusted_types(file=file)) - set(TRUSTED_TYPES))
 
 
 # --- what a model holds ---------------------------------------------------------------------------------------------
