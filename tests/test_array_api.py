@@ -411,9 +411,9 @@ def test_a_source_on_a_device_says_what_is_wrong(library, linear_data):
         DiscriminativePCA(2).fit(there(holed, batch_rows=64), background=there(background))
     with pytest.raises(TypeError, match="background 1 is of numpy"):
         DiscriminativePCA(2).fit(there(target), background=background)
-    with pytest.raises(ValueError, match="batch_rows='0' is not a whole number"):
+    with pytest.raises(ValueError, match="batch_rows=0 is less than 1. Give"):
         there(target, batch_rows=0)
-    with pytest.raises(ValueError, match="batch_rows=.many. is not a whole number"):
+    with pytest.raises(TypeError, match="batch_rows='many' is not a whole number. Give"):
         there(target, batch_rows="many")
     with pytest.raises(ValueError, match=f"device='nowhere' cannot be used by {library.name}"):
         on_device(target, "nowhere", library=library.name)

@@ -123,6 +123,7 @@ from standout._validation._models import (
     reject_unsaved,
     reject_unwritten_model,
 )
+from standout._validation._numbers import check_whole
 from standout._validation._parameters import (
     as_seed,
     check_different,
@@ -182,7 +183,6 @@ from standout._validation._sources import Source, specimen
 from standout._validation._subsets import (
     as_choice,
     check_apart,
-    check_count,
     check_fill,
     check_filled_columns,
 )
@@ -256,7 +256,6 @@ __all__ = [
     "check_columns_left",
     "check_columns_of_batches",
     "check_columns_of_file",
-    "check_count",
     "check_dask_array",
     "check_device",
     "check_different",
@@ -366,6 +365,7 @@ __all__ = [
     "check_ways",
     "check_weight_rule",
     "check_weights",
+    "check_whole",
     "check_width_of_file",
     "check_words",
     "column_names",

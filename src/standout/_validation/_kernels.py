@@ -10,7 +10,8 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from standout._arrays import Float
 from standout._validation._data import all_finite
-from standout._validation._words import is_number, listed
+from standout._validation._numbers import check_whole, is_number
+from standout._validation._words import listed
 
 PAPER_KERNELS = ("gaussian", "homogeneous_polynomial", "inhomogeneous_polynomial")
 
@@ -106,13 +107,10 @@ def check_rank(rank: Any, n_rows: int | None = None) -> int | None:
     """Check the number of coordinates against the number of rows, where that is known."""
     if rank is None:
         return None
-    if isinstance(rank, bool) or not isinstance(rank, int | np.integer):
-        raise TypeError(f"rank={rank!r} is not a whole number. Give a number of at least 1, or None.")
-    if rank < 1:
-        raise ValueError(f"rank={rank} is less than 1. Give a number of at least 1, or None.")
+    rank = check_whole(rank, "rank", remedy="Give a number of at least 1, or None.")
     if n_rows is not None and rank > n_rows:
         raise ValueError(f"rank={rank} is larger than {n_rows}, the number of rows. Choose at most {n_rows}, or None.")
-    return int(rank)
+    return rank
 
 
 def check_approximation(approximation: Any) -> None:

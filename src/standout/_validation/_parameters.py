@@ -9,17 +9,14 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from standout._arrays import Float
-from standout._validation._words import is_number
+from standout._validation._numbers import check_whole, is_number
 
 SOLVERS = ("auto", "dense", "root", "reduced", "lanczos", "lobpcg")
 
 
 def check_n_components(n_components: Any, n_features: int, n_directions: int) -> int:
     """Check the number of components against what the data can give."""
-    if isinstance(n_components, bool) or not isinstance(n_components, int | np.integer):
-        raise TypeError(f"n_components={n_components!r} is not a whole number. Give a number of at least 1.")
-    if n_components < 1:
-        raise ValueError(f"n_components={n_components} is less than 1. Give a number of at least 1.")
+    n_components = check_whole(n_components, "n_components")
     if n_components > n_features:
         raise ValueError(
             f"n_components={n_components} is larger than n_features={n_features}. Choose at most {n_features}."
@@ -164,16 +161,13 @@ def check_spanning(smallest: Float) -> None:
 
 def check_n_representatives(n_representatives: Any, n_candidates: int | None = None) -> int:
     """Check how many are to stand for all candidates, if these are known."""
-    if isinstance(n_representatives, bool) or not isinstance(n_representatives, int | np.integer):
-        raise TypeError(f"n_representatives={n_representatives!r} is not a whole number. Give a number of at least 1.")
-    if n_representatives < 1:
-        raise ValueError(f"n_representatives={n_representatives} is less than 1. Give a number of at least 1.")
+    n_representatives = check_whole(n_representatives, "n_representatives")
     if n_candidates is not None and n_representatives > n_candidates:
         raise ValueError(
             f"there are fewer candidates than representatives: {n_candidates} < n_representatives="
             f"{n_representatives}. Ask for at most {n_candidates}, or give more candidates."
         )
-    return int(n_representatives)
+    return n_representatives
 
 
 def check_mixture_present(leading: float) -> None:

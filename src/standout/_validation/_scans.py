@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-import numpy as np
-
+from standout._validation._numbers import check_whole
 from standout._validation._tables import in_short, short, shown
 from standout._validation._warnings import warn_user
 
@@ -95,9 +94,7 @@ def check_batch_rows(batch_rows: Any) -> int | None:
     """Check the number of rows of a batch."""
     if batch_rows is None:
         return None
-    if isinstance(batch_rows, bool) or not isinstance(batch_rows, int | np.integer) or batch_rows < 1:
-        raise ValueError(f"batch_rows={short(batch_rows)!r} is not a whole number of 1 or more. Give one, or None.")
-    return int(batch_rows)
+    return check_whole(batch_rows, "batch_rows", remedy="Give a number of at least 1, or None.")
 
 
 def check_unchanged(now: Any, then: Any, path: Any) -> None:

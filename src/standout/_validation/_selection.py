@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from standout._arrays import Float
+from standout._validation._numbers import check_whole, is_number
 from standout._validation._parameters import check_n_components
 from standout._validation._sources import Source
-from standout._validation._words import is_number
 
 WEIGHT_RULES = ("worst-case", "best", "spectral")
 TESTS = ("analytic", "permutation")
@@ -96,11 +96,7 @@ def check_level(level: Any, meaning: str, example: float) -> float:
 
 def check_n_bootstrap(n_bootstrap: Any) -> int:
     """Check how many times the rows are drawn again."""
-    if isinstance(n_bootstrap, bool) or not isinstance(n_bootstrap, int | np.integer):
-        raise TypeError(f"n_bootstrap={n_bootstrap!r} is not a whole number. Give a number of at least 2.")
-    if n_bootstrap < 2:
-        raise ValueError(f"n_bootstrap={n_bootstrap} is less than 2. Give at least 2; 100 or more for an interval.")
-    return int(n_bootstrap)
+    return check_whole(n_bootstrap, "n_bootstrap", least=2, remedy="Give at least 2; 100 or more for an interval.")
 
 
 def _increasing(values: Any, name: str, remedy: str, least: float, most: float) -> Float:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from standout._arrays import Float
+from standout._validation._numbers import check_whole, is_number
 from standout._validation._parameters import check_shrinkage
 from standout._validation._selection import TESTS
-from standout._validation._words import is_number
 
 
 def check_test_method(method: Any) -> str:
@@ -21,16 +21,15 @@ def check_test_method(method: Any) -> str:
 
 def check_n_permutations(n_permutations: Any, level: float) -> int:
     """Check that there are enough permutations for a p-value to reach the level."""
-    if isinstance(n_permutations, bool) or not isinstance(n_permutations, int | np.integer):
-        raise TypeError(f"n_permutations={n_permutations!r} is not a whole number. Give a number such as 199.")
+    n_permutations = check_whole(n_permutations, "n_permutations", least=0, remedy="Give a number such as 199.")
     # The quotient is compared, as p-values are: a product with the level would be rounded differently.
-    if n_permutations < 1 or 1.0 / (int(n_permutations) + 1) > level:
+    if 1.0 / (n_permutations + 1) > level:
         least = max(int(np.ceil(1.0 / level)) - 1, 1)
         raise ValueError(
             f"n_permutations={n_permutations} is too few for level={level}: the smallest p-value is one by the number "
             f"of permutations plus one. Give at least {least}, and better ten times as many."
         )
-    return int(n_permutations)
+    return n_permutations
 
 
 def check_shares(shrinkage: Any, n_backgrounds: int) -> Float | None:

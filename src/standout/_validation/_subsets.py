@@ -7,17 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from standout._validation._numbers import is_number
 from standout._validation._parameters import check_different
-from standout._validation._words import is_number, listed
-
-
-def check_count(value: Any, name: str) -> int:
-    """Check a number of rows: whole, and at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name}={value!r} is not a whole number. Give a number of at least 1.")
-    if value < 1:
-        raise ValueError(f"{name}={value} is less than 1. Give a number of at least 1.")
-    return int(value)
+from standout._validation._words import listed
 
 
 def as_choice(choice: Any, known: Sequence[Any], name: str) -> tuple[Any, ...]:

@@ -9,7 +9,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, NoReturn
 
-from standout._validation._words import is_number, listed
+from standout._validation._numbers import is_number
+from standout._validation._words import listed
 
 MISSING_CHOICES = ("error", "drop-rows", "drop-columns", "mean")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
 
 def listed(noun: str, names: Sequence[Any] | Iterable[Any], most: int = 5) -> str:
     """Name a few things, and count the rest."""
@@ -19,7 +17,3 @@ def listed(noun: str, names: Sequence[Any] | Iterable[Any], most: int = 5) -> st
 def dataset_names(n_datasets: int) -> list[str]:
     """Give what messages call the datasets of a fit, the target first."""
     return ["the target", *(f"background {number}" for number in range(1, n_datasets))]
-
-
-def is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

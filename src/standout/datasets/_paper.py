@@ -9,11 +9,11 @@ import numpy.typing as npt
 from standout._validation import (
     as_choice,
     check_apart,
-    check_count,
     check_different,
     check_enough,
     check_fill,
     check_filled_columns,
+    check_whole,
 )
 from standout.datasets._contrast import Contrast, ImageContrast
 from standout.datasets._records import Digits, Faces, MHealth, MiceProtein, Photographs
@@ -81,7 +81,7 @@ def make_digits_over_frogs(
     """
     rng = np.random.default_rng(random_state)
     labels = _digit_labels(digits, n_per_digit)
-    over, apart = _two_sets(len(frogs.images), len(labels), check_count(n_background, "n_background"), rng)
+    over, apart = _two_sets(len(frogs.images), len(labels), check_whole(n_background, "n_background"), rng)
     handwriting = _handwriting(mnist, labels, rng)
     return ImageContrast(
         target=_flat(_cropped(frogs.images[over], rng)) + intensity * handwriting,
@@ -149,7 +149,7 @@ def make_digits_over_girls(
     """
     rng = np.random.default_rng(random_state)
     labels = _digit_labels(digits, n_per_digit)
-    over, apart = _two_sets(len(girls.images), len(labels), check_count(n_background, "n_background"), rng)
+    over, apart = _two_sets(len(girls.images), len(labels), check_whole(n_background, "n_background"), rng)
     handwriting = _handwriting(mnist, labels, rng)
     photographs = _flat(_cropped(girls.images[apart], rng))
     upper, lower = photographs.copy(), photographs
@@ -283,7 +283,7 @@ def mhealth_contrast(
            [2., 3.]]),))
     """
     rng = np.random.default_rng(random_state)
-    check_count(n_per_label, "n_per_label")
+    check_whole(n_per_label, "n_per_label")
     (person,) = as_choice(subject, np.unique(mhealth.subjects).tolist(), "subject")
     own = mhealth.subjects == person
     activities = np.unique(mhealth.labels[own]).tolist()
@@ -340,7 +340,7 @@ def faces_contrast(
     >>> data.target[:, 0], data.labels, data.backgrounds[0].shape, data.image_shape
     (array([0. , 0.2]), array([1, 2]), (1, 6), (3, 2))
     """
-    check_count(n_images, "n_images")
+    check_whole(n_images, "n_images")
     people = np.unique(faces.person).tolist()
     targets = as_choice(target, people, "target")
     backgrounds = as_choice(background, people, "background")
@@ -362,7 +362,7 @@ def faces_contrast(
 
 def _digit_labels(digits: tuple[int, int], n_per_digit: int) -> npt.NDArray[np.int64]:
     check_different(digits, "digits")
-    return np.repeat(np.array(digits, dtype=np.int64), check_count(n_per_digit, "n_per_digit"))
+    return np.repeat(np.array(digits, dtype=np.int64), check_whole(n_per_digit, "n_per_digit"))
 
 
 def _two_sets(available: int, n_first: int, n_second: int, rng: np.random.Generator) -> tuple[Places, Places]:
