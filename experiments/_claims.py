@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from experiments._record import ERROR, Results, Verdict
 
@@ -225,34 +226,32 @@ class Separates(Rule):
 
     method: str
     limit: float = SEPARATE
+    sign: ClassVar[str] = "≤"
 
     @property
     def words(self) -> str:
         """When the claim holds."""
-        return f"error ≤ {self.limit}"
+        return f"error {self.sign} {self.limit}"
+
+    def met_by(self, error: float) -> bool:
+        """Tell whether an error is on the right side of the limit."""
+        return error <= self.limit
 
     def judge(self, results: Results, setting: str) -> Judgement:
         """Judge by what was measured in a setting."""
         run = results.run(self.method, setting)
-        return Judgement(_holds(run.mean() <= self.limit), run.in_words(), {self.method: run.mean()})
+        return Judgement(_holds(self.met_by(run.mean())), run.in_words(), {self.method: run.mean()})
 
 
 @dataclass(frozen=True)
-class Mixes(Rule):
+class Mixes(Separates):
     """A figure is said not to show the groups."""
 
-    method: str
-    limit: float = SEPARATE
+    sign: ClassVar[str] = "≥"
 
-    @property
-    def words(self) -> str:
-        """When the claim holds."""
-        return f"error ≥ {self.limit}"
-
-    def judge(self, results: Results, setting: str) -> Judgement:
-        """Judge by what was measured in a setting."""
-        run = results.run(self.method, setting)
-        return Judgement(_holds(run.mean() >= self.limit), run.in_words(), {self.method: run.mean()})
+    def met_by(self, error: float) -> bool:
+        """Tell whether an error is on the right side of the limit."""
+        return error >= self.limit
 
 
 @dataclass(frozen=True)
