@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from sklearn.preprocessing import MinMaxScaler, Normalizer
 from sklearn.utils.estimator_checks import check_array_api_input
 
 import standout
@@ -349,6 +350,19 @@ def test_kernel_fits_read_batches_from_the_host(library, kernel_data):
         there(target), background=there(background)
     )
     assert 0.0 < chosen.residual_ < 0.5
+
+
+def test_steps_of_a_pipeline_work_on_batches_where_they_are(library, linear_data):
+    target, backgrounds = linear_data
+
+    def there(rows):
+        return on_device(rows, library.device, library=library.name, batch_rows=64)
+
+    ours, theirs = (standout.make_pipeline(MinMaxScaler(), Normalizer(), DiscriminativePCA(2)) for _ in range(2))
+    ours.fit(target, background=backgrounds)
+    theirs.fit(there(target), background=[there(rows) for rows in backgrounds])
+    close(library.back(theirs[-1].components_), ours[-1].components_, 1e-10, "components_")
+    close(library.back(theirs.transform(there(target))), ours.transform(target), 1e-10, "transform")
 
 
 def test_overlapped_copies_bring_every_batch_in_order(monkeypatch):

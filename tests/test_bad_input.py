@@ -5,9 +5,8 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
-from sklearn.preprocessing import StandardScaler
 
-from standout import DiscriminativePCA, make_pipeline, scan
+from standout import DiscriminativePCA, make_pipeline
 
 GOOD = np.random.default_rng(0).normal(size=(20, 4))
 OTHER = np.random.default_rng(1).normal(size=(15, 4))
@@ -222,16 +221,6 @@ def test_constant_columns_have_a_meaning():
     np.testing.assert_allclose(fitted.components_[:, 1], 0.0, atol=1e-12)
     constant = DiscriminativePCA(2).fit(np.ones((5, 4)), background=background)
     np.testing.assert_array_equal(constant.eigenvalues_, 0.0)
-
-
-def test_pipelines_refuse_what_is_read_in_parts_and_say_what_to_do(tmp_path):
-    np.save(tmp_path / "rows.npy", GOOD)
-    rows = scan(tmp_path / "rows.npy")
-    model = make_pipeline(StandardScaler(), DiscriminativePCA(1))
-    for target, background in ((rows, GOOD), (GOOD, rows)):
-        with pytest.raises(TypeError, match=r"a pipeline cannot take a Scan.*fit the last step without"):
-            model.fit(target, background=background)
-    make_pipeline(DiscriminativePCA(1)).fit(rows, background=rows)  # nothing comes before the last step
 
 
 def test_pipelines_pass_the_errors_on():

@@ -19,7 +19,6 @@ from standout._validation._cells import (
 from standout._validation._data import (
     as_backgrounds,
     as_rows,
-    as_rows_at_hand,
     check_columns_of_batches,
     check_dask_array,
     check_fourth_powers,
@@ -31,8 +30,6 @@ from standout._validation._data import (
     reject_batches,
     reject_iterator,
     reject_non_finite,
-    reject_source,
-    reject_source_in_pipeline,
     reject_spent,
     reject_too_few,
     require_finite,
@@ -179,7 +176,14 @@ from standout._validation._significance import (
     reject_shrinkage,
     reject_singular_background,
 )
-from standout._validation._sources import Source, specimen
+from standout._validation._sources import Source, as_rows_at_hand, specimen
+from standout._validation._steps import (
+    check_last_step,
+    check_learns_from_parts,
+    check_nothing_more,
+    check_read_again,
+    check_rows_kept,
+)
 from standout._validation._subsets import (
     as_choice,
     check_apart,
@@ -289,8 +293,10 @@ __all__ = [
     "check_known_labels",
     "check_label_form",
     "check_label_of_sums",
+    "check_last_step",
     "check_layer",
     "check_learnable",
+    "check_learns_from_parts",
     "check_lengths",
     "check_level",
     "check_loaded",
@@ -322,6 +328,7 @@ __all__ = [
     "check_no_variable",
     "check_nonzero",
     "check_not_selected",
+    "check_nothing_more",
     "check_on_host",
     "check_one_kind",
     "check_one_place",
@@ -331,7 +338,9 @@ __all__ = [
     "check_precomputed",
     "check_preprocessing",
     "check_rank",
+    "check_read_again",
     "check_role",
+    "check_rows_kept",
     "check_rows_left",
     "check_rows_of_file",
     "check_rows_of_scan",
@@ -393,8 +402,6 @@ __all__ = [
     "reject_rows_needed",
     "reject_shrinkage",
     "reject_singular_background",
-    "reject_source",
-    "reject_source_in_pipeline",
     "reject_spent",
     "reject_sums_alone",
     "reject_table",

@@ -13,7 +13,7 @@ from sklearn.utils import check_array
 from standout._arrays import Float, Rows, is_sparse, row_blocks
 from standout._namespaces import is_foreign, namespace
 from standout._validation._devices import as_foreign_rows, dispatches, reject_on_device
-from standout._validation._sources import Source
+from standout._validation._sources import Source, reject_source
 from standout._validation._words import listed
 
 
@@ -23,7 +23,12 @@ def as_rows(data: Any, name: str, *, min_rows: int = 2, finite: bool = False, ho
     Finiteness is looked at only if asked for: a NaN shows in the moments as well, where it costs no extra pass. With
     `host`, arrays of other libraries are refused.
     """
-    reject_source(data, name)
+    reject_source(
+        data,
+        name,
+        "rows are needed as a whole here",
+        "Give an array, a frame or a sparse matrix; fit (without target_label) and transform take parts.",
+    )
     if dispatches(data):
         if host:
             reject_on_device(data, f"this use of {name}", "Copy the array to the host first.")
@@ -95,39 +100,11 @@ def check_dask_array(data: Any, name: str) -> None:
         )
 
 
-def reject_source(data: Any, name: str) -> None:
-    """Refuse what is read in parts where all rows are needed at once."""
-    if isinstance(data, Source):
-        raise TypeError(
-            f"{name} is a {type(data).__name__}, which is read in parts, but its rows are needed as a whole here. "
-            "Give an array, a frame or a sparse matrix; fit (without target_label) and transform take parts."
-        )
-
-
-def reject_source_in_pipeline(data: Any) -> None:
-    """Refuse what is read in parts where transformers of scikit-learn come first."""
-    if isinstance(data, Source):
-        raise TypeError(
-            f"a pipeline cannot take a {type(data).__name__}, which is read in parts: the steps need whole datasets. "
-            "Prepare the columns beforehand, and fit the last step without a pipeline."
-        )
-
-
 def require_finite(datasets: Sequence[Any]) -> None:
     """Refuse NaN and infinity in datasets that are there as arrays; batches are checked as they pass."""
     for number, dataset in enumerate(datasets):
         if not isinstance(dataset, Source):
             require_finite_rows(dataset, f"background {number}" if number else "the target")
-
-
-def as_rows_at_hand(dataset: Any, method: str) -> Rows:
-    """Refuse a dataset that is read in parts where its rows are told apart by labels."""
-    if isinstance(dataset, Source):
-        raise TypeError(
-            f"{method} tells rows apart by their labels, but {dataset.name} is read in parts. Give the target and the "
-            "backgrounds as datasets of their own, with target_label=None."
-        )
-    return dataset
 
 
 def require_finite_rows(rows: Rows, name: str) -> None:

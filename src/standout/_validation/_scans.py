@@ -156,5 +156,6 @@ def warn_of_no_checkpoint(what: str) -> None:
     """Say that a pass cannot be kept at all."""
     warn_user(
         f"this pass cannot be kept in a checkpoint: {what}. It goes on without. "
-        "Give a kernel by its name, or as a function of a module."
+        "Give a kernel by its name, or as a function of a module, and to a pipeline steps of scikit-learn without "
+        "functions of your own."
     )

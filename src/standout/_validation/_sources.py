@@ -74,6 +74,10 @@ class Source(ABC):
         """Add up what a function makes of each part."""
 
     @abstractmethod
+    def folded(self, function: Callable[[Any, Rows], Any], state: Any) -> Any:
+        """Take a state through the parts, one after the other: the function gives the next state for each."""
+
+    @abstractmethod
     def mapped(self, function: Callable[[Rows], Array], n_columns: int) -> Any:
         """Give what a function makes of every row, `n_columns` numbers each, in the order of the rows."""
 
@@ -89,3 +93,20 @@ class Source(ABC):
 def specimen(dataset: Any) -> Any:
     """Give an array of the library and on the device of a dataset; None where these are not known before reading."""
     return dataset.specimen if isinstance(dataset, Source) else dataset
+
+
+def reject_source(data: Any, name: str, need: str, remedy: str) -> None:
+    """Refuse what is read in parts where something, which is said, needs more than that."""
+    if isinstance(data, Source):
+        raise TypeError(f"{need}, but {name} is read in parts. {remedy}")
+
+
+def as_rows_at_hand(dataset: Any, method: str) -> Rows:
+    """Refuse a dataset that is read in parts where its rows are told apart by labels."""
+    reject_source(
+        dataset,
+        getattr(dataset, "name", ""),
+        f"{method} tells rows apart by their labels",
+        "Give the target and the backgrounds as datasets of their own, with target_label=None.",
+    )
+    return dataset

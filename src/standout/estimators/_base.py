@@ -52,6 +52,9 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     __metadata_request__partial_fit = {"background": True}  # noqa: RUF012
     __metadata_request__score = {"background": True}  # noqa: RUF012
 
+    # For pipelines: its methods take data that are read in parts.
+    _takes_parts = True
+
     components_: Float
     weights_: Float
     background_variance_: Float

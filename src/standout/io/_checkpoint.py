@@ -86,7 +86,8 @@ class Checkpoint:
         except (PicklingError, TypeError, AttributeError) as error:
             warn_of_no_checkpoint(" ".join(str(error).split()))
             return None
-        versions = [FORMAT, BLOCK_BYTES, *(_version(name) for name in ("standout", "numpy", "scipy", "pyarrow"))]
+        packages = ("standout", "numpy", "scipy", "scikit-learn", "pyarrow")
+        versions = [FORMAT, BLOCK_BYTES, *map(_version, packages)]
         text = json.dumps([versions, identity, made])
         return cls(folder, hashlib.sha256(text.encode()).hexdigest()[:32])
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import pickle
+import sys
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from importlib import import_module
+from types import FunctionType
 from typing import Any
 
 import joblib
@@ -21,6 +25,9 @@ _HOMES = {
     "RowMoments": "standout.moments",
     "CoordinateSums": "standout.estimators._coordinates",
 }
+
+# Packages whose code changes with their version, which is part of a key.
+_VERSIONED = ("standout", "numpy", "scipy", "sklearn")
 
 
 def flattened(thing: Any, arrays: dict[str, Array]) -> Any:
@@ -70,11 +77,33 @@ def restored(tree: Any, arrays: Mapping[str, Array]) -> Any:
 def key_of(thing: Any) -> str:
     """Give a word that is the same for equal functions of rows, in whichever process.
 
-    Records are taken by their fields, so that what they have worked out meanwhile does not count.
+    Records are taken by their fields, so that what they have worked out meanwhile does not count, nor does a field
+    that is not compared. A step of a pipeline is taken by all that it holds.
+
+    Raises
+    ------
+    TypeError
+        If there is code in a step that may change without a change of its name.
     """
     if is_dataclass(thing) and not isinstance(thing, type):
-        of = {one.name: key_of(getattr(thing, one.name)) for one in fields(thing)}
+        of = {one.name: key_of(getattr(thing, one.name)) for one in fields(thing) if one.compare}
         return joblib.hash([type(thing).__module__, type(thing).__qualname__, of])
     if isinstance(thing, tuple | list):
         return joblib.hash([type(thing).__name__, *map(key_of, thing)])
+    if hasattr(thing, "transform"):
+        _Names(io.BytesIO(), buffer_callback=lambda _: None).dump(thing)
     return joblib.hash(thing)
+
+
+class _Names(pickle.Pickler):
+    """Looks at the names of classes and functions in a thing: a name must stand for the same code tomorrow."""
+
+    def __init__(self, file: io.BytesIO, **options: Any) -> None:
+        super().__init__(file, protocol=5, **options)
+
+    def reducer_override(self, thing: Any) -> Any:
+        if isinstance(thing, type | FunctionType):
+            package = thing.__module__.partition(".")[0]
+            if package not in _VERSIONED and package not in sys.stdlib_module_names:
+                raise TypeError(f"{thing.__qualname__} of {thing.__module__} is code that may change under its name")
+        return NotImplemented

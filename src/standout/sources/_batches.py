@@ -42,6 +42,8 @@ class Batches(Stream):
         for batch in self._batches:
             seen.append(batch)
             rows = as_rows(batch, f"batch {len(seen)} of {self.name}", min_rows=0, finite=True)
+            if len(seen) == 1:
+                self.columns = column_names(batch)
             if rows.shape[0]:
                 break
         self._batches = chain(seen, self._batches)

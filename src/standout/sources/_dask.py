@@ -98,10 +98,16 @@ class DaskBlocks(Source):
             reject_too_few(self.name, count, self.min_rows)
         return total
 
+    def folded(self, function: Callable[[Any, Rows], Any], state: Any) -> Any:
+        """Take a state through the blocks, one after the other; the state travels, and the blocks stay."""
+        for block, check in zip(self._blocks, self._checks, strict=True):
+            (state,) = _computed([_delayed(_next_state)(_delayed(state, traverse=False), block, check, function)])
+        return state
+
     def mapped(self, function: Callable[[Rows], Array], n_columns: int) -> Any:
         """Promise what a function makes of every row, as a Dask array."""
         array = self.data if hasattr(self.data, "rechunk") else self.data.to_dask_array()
-        dtype = np.float32 if array.dtype == np.float32 else np.float64
+        dtype = _type_made(function, as_rows(np.ones((1, self.width or 0), dtype=array.dtype), self.name, min_rows=1))
         return array.map_blocks(
             _Mapped(self._check, function, n_columns),
             token="scores",
@@ -179,6 +185,21 @@ def _computed(promises: list[Any]) -> list[Any]:
 def _sum_of_part(block: Any, check: _Check, part: Callable[[Rows], Any]) -> Any:
     rows = check(block)
     return part(rows) if rows.shape[0] else None
+
+
+def _next_state(state: Any, block: Any, check: _Check, function: Callable[[Any, Rows], Any]) -> Any:
+    rows = check(block)
+    return function(state, rows) if rows.shape[0] else state
+
+
+def _type_made(function: Callable[[Rows], Array], row: Array) -> Any:
+    """Give the type of the numbers that a function makes of rows, from a row that is made up."""
+    try:
+        with np.errstate(all="ignore"):
+            return function(row).dtype
+    # Whatever a step of a pipeline has against the row, it need not have it against the data.
+    except Exception:
+        return np.dtype(np.float32 if row.dtype == np.float32 else np.float64)
 
 
 def _head(block: Any, check: _Check, count: int) -> Rows:

@@ -11,6 +11,19 @@ from standout.sources._batches import Batches
 from standout.sources._dask import DaskBlocks, is_dask
 
 
+def is_read_in_parts(data: Any) -> bool:
+    """Tell whether a dataset is one that `open_dataset` gives as a source.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.sources import is_read_in_parts
+    >>> is_read_in_parts(np.ones((2, 3))), is_read_in_parts(iter([np.ones((2, 3))]))
+    (False, True)
+    """
+    return isinstance(data, Source | Iterator) or is_dask(data)
+
+
 def open_dataset(data: Any, name: str, *, min_rows: int = 2) -> Rows | Source:
     """Check one dataset: an array, a frame or a sparse matrix as rows, what is read in parts as a source.
 

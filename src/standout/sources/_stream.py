@@ -37,6 +37,10 @@ class Stream(Source):
         """Add up what a function makes of each part."""
         return reduce(add, map(part, regrouped(self.parts())))
 
+    def folded(self, function: Callable[[Any, Rows], Any], state: Any) -> Any:
+        """Take a state through the parts, one after the other."""
+        return reduce(function, _without_small_end(regrouped(self.parts())), state)
+
     def mapped(self, function: Callable[[Rows], Array], n_columns: int) -> Any:
         """Give what a function makes of every row, `n_columns` numbers each, in the order of the rows."""
         return stacked(list(map(function, self.parts())) or [np.zeros((0, n_columns))])
@@ -70,6 +74,8 @@ def regrouped(parts: Iterator[Rows]) -> Iterator[Rows]:
     held: list[Rows] = []
     n_held = 0
     for rows in parts:
+        if not rows.shape[0]:
+            continue
         n_held += rows.shape[0]
         if n_held < max(rows.shape[1], BLOCK_BYTES // (8 * rows.shape[1])):
             # A producer may fill the same buffer again for the next part.
@@ -79,6 +85,21 @@ def regrouped(parts: Iterator[Rows]) -> Iterator[Rows]:
         held, n_held = [], 0
     if held:
         yield stacked(held)
+
+
+def _without_small_end(parts: Iterator[Rows]) -> Iterator[Rows]:
+    """Join a last part that has fewer rows than columns to the one before it: `IncrementalPCA` refuses so few."""
+    held: Rows | None = None
+    for rows in parts:
+        if held is None:
+            held = copied(rows)
+        elif rows.shape[0] < rows.shape[1]:
+            held = stacked([held, rows])
+        else:
+            yield held
+            held = copied(rows)
+    if held is not None:
+        yield held
 
 
 def _smallest(kept: list[Rows], keys: list[Array], count: int) -> tuple[list[Rows], list[Array]]:

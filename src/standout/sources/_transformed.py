@@ -1,0 +1,188 @@
+"""A dataset that is read in parts, as the fitted steps of a pipeline leave it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import Any, Self
+
+import numpy as np
+from sklearn import config_context, get_config
+
+from standout._arrays import Array, Rows, copied, is_sparse
+from standout._namespaces import is_foreign
+from standout._validation import Source, as_rows, check_rows_kept, check_same_columns, column_names
+
+
+class Transformed(Source):
+    """A source whose parts go through fitted transformers, one after the other, wherever the parts are.
+
+    Each part is transformed when its turn comes, and by whoever works on it: in the threads of a scan, on the workers
+    of Dask. The transformers must work row by row, which nothing here can tell.
+
+    Attributes
+    ----------
+    host : Source
+        The dataset as it is.
+    steps : tuple of transformers
+        Fitted, in their order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from standout.sources import Transformed, open_dataset
+    >>> scaler = StandardScaler().fit([[0.0, 0.0], [2.0, 4.0]])
+    >>> rows = open_dataset(iter([np.ones((1, 2)), np.zeros((1, 2))]), "the target")
+    >>> [part.tolist() for part in Transformed(rows, (scaler,)).parts()]
+    [[[0.0, -0.5]], [[-1.0, -1.0]]]
+    """
+
+    def __init__(self, host: Source, steps: tuple[Any, ...]) -> None:
+        self.host = host
+        self.steps = steps
+        self._transform = _Transform(steps, host.columns, host.name)
+        self.name, self.min_rows, self.n_rows = host.name, host.min_rows, host.n_rows
+        self.again, self.specimen = host.again, host.specimen
+        self._row: Rows | None = None
+
+    def then(self, step: Any) -> Transformed:
+        """Give the same dataset after one more step."""
+        further = Transformed(self.host, (*self.steps, step))
+        further._row = self._row
+        return further
+
+    def looked_at(self) -> Transformed:
+        """Give the same dataset with its columns known, from what the steps make of its first row."""
+        row = copied(self.host.first(1)) if self._row is None else self._row
+        # An iterator tells its names with its first batch.
+        seen = Transformed(self.host, self.steps)
+        seen._row = row
+        made = seen._transform.made(row)
+        seen.columns, seen.width = column_names(made), made.shape[1]
+        if seen.specimen is not None:
+            seen.specimen = as_rows(made, self.name, min_rows=1)
+        seen.expect(seen.width, "its first row")
+        return seen
+
+    def called(self, name: str, min_rows: int) -> Self:
+        """Give the same dataset under the name that messages are to use."""
+        named = super().called(name, min_rows)
+        named.host = self.host.called(name, min_rows)
+        named._transform = replace(self._transform, name=name)
+        return named
+
+    def expect(self, width: int, reference: str) -> None:
+        """Hold what the steps make of each part to a number of columns, that of a reference."""
+        self._transform = replace(self._transform, width=width, reference=reference)
+
+    def first(self, count: int) -> Rows:
+        """Give the first rows, transformed."""
+        return self._transform(self.host.first(count))
+
+    def parts(self) -> Iterator[Rows]:
+        """Give one part after the other, transformed."""
+        for rows in self.host.parts():
+            if rows.shape[0]:
+                yield self._transform(rows)
+
+    def summed(self, part: Callable[[Rows], Any]) -> Any:
+        """Add up what a function makes of each part, once this is transformed."""
+        return self.host.summed(_Then(self._transform, part))
+
+    def folded(self, function: Callable[[Any, Rows], Any], state: Any) -> Any:
+        """Take a state through the transformed parts, one after the other."""
+        return self.host.folded(_TakenThrough(self._transform, function), state)
+
+    def mapped(self, function: Callable[[Rows], Array], n_columns: int) -> Any:
+        """Give what a function makes of every transformed row, in the way of the host."""
+        return self.host.mapped(_Then(self._transform, function), n_columns)
+
+    def count_rows(self) -> int:
+        """Count the rows: the steps keep them all."""
+        return self.host.count_rows()
+
+    def sample(self, count: int, rng: np.random.Generator) -> Rows:
+        """Draw `count` rows, or all where there are fewer, and transform these alone."""
+        return self._transform(self.host.sample(count, rng))
+
+
+def as_input(steps: tuple[Any, ...], rows: Rows, columns: list[str] | None) -> Any:
+    """Give rows to transformers as the first would get them in memory: as a frame, where the columns have names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from standout.sources import as_input
+    >>> list(as_input((StandardScaler(),), np.ones((3, 2)), ["length", "width"]).columns)
+    ['length', 'width']
+    """
+    if any(getattr(step, "copy", None) is False for step in steps):
+        # They may write into their input, and a source may give the same rows again.
+        rows = copied(rows)
+    without_names = hasattr(steps[0], "n_features_in_") and not hasattr(steps[0], "feature_names_in_")
+    if columns is None or without_names or is_sparse(rows) or is_foreign(rows):
+        return rows
+    try:
+        pandas = import_module("pandas")
+    except ImportError:
+        return rows
+    return pandas.DataFrame(rows, columns=columns, copy=False)
+
+
+@dataclass(frozen=True, eq=False)
+class _Transform:
+    """From rows to what fitted steps make of them; the sums of a checkpoint are known by the fields that compare."""
+
+    steps: tuple[Any, ...]
+    columns: list[str] | None
+    name: str = field(compare=False)
+    width: int | None = field(default=None, compare=False)
+    reference: str = field(default="", compare=False)
+    # What steps give, arrays or frames, may be a setting of scikit-learn's, and these are those of a thread.
+    settings: dict[str, Any] = field(default_factory=get_config, compare=False)
+
+    def __call__(self, rows: Rows) -> Rows:
+        if not rows.shape[0]:
+            # Transformers refuse to transform nothing.
+            return np.zeros((0, self.width or rows.shape[1]))
+        name = f"{self.name} after the steps before the last"
+        made = as_rows(self.made(rows), name, min_rows=0, finite=True)
+        check_rows_kept(made.shape[0], rows.shape[0], name)
+        if self.width is not None:
+            check_same_columns(
+                made.shape[1], None, name, self.width, None, self.reference, "Use steps that work row by row."
+            )
+        return made
+
+    def made(self, rows: Rows) -> Any:
+        """Give what the steps make of rows, as the last of them leaves it."""
+        made = as_input(self.steps, rows, self.columns)
+        with config_context(**self.settings):
+            for step in self.steps:
+                made = step.transform(made)
+        return made
+
+
+@dataclass(frozen=True, eq=False)
+class _Then:
+    """A function of transformed rows as one of rows as they are."""
+
+    transform: _Transform
+    function: Callable[[Rows], Any]
+
+    def __call__(self, rows: Rows) -> Any:
+        return self.function(self.transform(rows))
+
+
+@dataclass(frozen=True, eq=False)
+class _TakenThrough:
+    """A function of a state and transformed rows as one of a state and rows as they are."""
+
+    transform: _Transform
+    function: Callable[[Any, Rows], Any]
+
+    def __call__(self, state: Any, rows: Rows) -> Any:
+        return self.function(state, self.transform(rows))
