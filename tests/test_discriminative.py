@@ -382,7 +382,7 @@ def test_sample_weights_count_rows_as_often_as_they_say(pair):
 def test_a_component_without_background_variance_scores_infinity(pair, value, dtype):
     target, background = (rows.astype(dtype) for rows in pair)
     fitted = DiscriminativePCA(1).fit(target, background=background)
-    # BLAS takes some rows at a time and the last ones by themselves: equal rows get scores that differ in the last digit.
+    # BLAS takes some rows at a time and the last ones alone: equal rows get scores that differ in the last digit.
     for n_rows in (5, 7, 16, 31):
         assert fitted.score(target, background=np.full((n_rows, 8), value, dtype=dtype)) == np.inf
 

@@ -158,6 +158,7 @@ def _is_surely_definite(form: Form) -> bool:
         factor = cholesky_factor(form)
     except NotDefiniteError:
         return False
+    assert factor is not None  # datasets are no identity
     scale = root(form.diagonal)[:, np.newaxis]
     vector = like(np.random.default_rng(0).standard_normal((form.n_features, 1)), scale)
     growth = largest(column_lengths(vector))
