@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 
 STANDOUT = Path(sys.executable).with_name("standout")
+# Seconds after which a command is taken to hang. A busy machine may take a hundred times as long as an idle one.
+PATIENCE = 600
 COLUMNS = ["size", "age", "iron", "zinc"]
 
 
-def run(*arguments, cwd, timeout=180, **options):
+def run(*arguments, cwd, timeout=PATIENCE, **options):
     """Run the installed command in a process of its own."""
     return subprocess.run(
         [STANDOUT, *map(str, arguments)],

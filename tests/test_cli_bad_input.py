@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from cli_runs import COLUMNS, STANDOUT, content, csv_text, run, two_datasets, write_pair
+from cli_runs import COLUMNS, PATIENCE, STANDOUT, content, csv_text, run, two_datasets, write_pair
 from standout.cli import main
 from standout.cli._display import Display
 from standout.cli._folder import folder_as_a_whole
@@ -414,15 +414,15 @@ def test_whoever_stops_listening_does_not_stop_the_work(folder):
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE) == 0
     assert (folder / "out" / "report.html").is_file()
 
 
 def test_standard_streams_may_be_closed(folder):
     closed = ["sh", "-c", '"$0" "$@" <&- >&- 2>&-', STANDOUT]
-    assert subprocess.run([*closed, *FIT], cwd=folder, check=False, timeout=60).returncode == 0
+    assert subprocess.run([*closed, *FIT], cwd=folder, check=False, timeout=PATIENCE).returncode == 0
     assert (folder / "out" / "report.html").is_file()
-    assert subprocess.run([*closed, *FIT], cwd=folder, check=False, timeout=60).returncode == 2
+    assert subprocess.run([*closed, *FIT], cwd=folder, check=False, timeout=PATIENCE).returncode == 2
 
 
 SLOW = ["--test", "permutation", "--components", "4", "--shrinkage", "0.01"]
@@ -430,10 +430,10 @@ SLOW = ["--test", "permutation", "--components", "4", "--shrinkage", "0.01"]
 
 @pytest.fixture
 def slow_folder(folder):
-    """A folder whose data keep a fit busy for a while."""
+    """A folder whose data keep a fit busy for so long that nobody is too late to interrupt it."""
     rng = np.random.default_rng(0)
     for name in ("target", "background"):
-        np.save(folder / f"{name}.npy", rng.normal(size=(3000, 120)))
+        np.save(folder / f"{name}.npy", rng.normal(size=(12_000, 120)))
     return folder
 
 
@@ -448,6 +448,7 @@ def started(folder, *options):
     return process
 
 
+@pytest.mark.usefixtures("heeded_signals")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_an_interruption_leaves_nothing_behind(number, code, slow_folder):
     before = content(slow_folder)
@@ -462,6 +463,7 @@ def test_an_interruption_leaves_nothing_behind(number, code, slow_folder):
     assert content(slow_folder) == before
 
 
+@pytest.mark.usefixtures("heeded_signals")
 # Loaded one after the other, from a twentieth of a second after the start on, before there is a word on the screen.
 @pytest.mark.parametrize("module", ["click", "standout.cli._app", "numpy", "scipy.linalg", "sklearn.base"])
 def test_an_interruption_while_packages_are_loaded_is_told_in_one_line(module, folder):
@@ -476,6 +478,7 @@ def test_an_interruption_while_packages_are_loaded_is_told_in_one_line(module, f
     assert content(folder) == before
 
 
+@pytest.mark.usefixtures("heeded_signals")
 def test_an_interruption_that_got_lost_is_heeded_at_the_next_stage(monkeypatch):
     class Careless:
         def __del__(self):
@@ -490,10 +493,12 @@ def test_an_interruption_that_got_lost_is_heeded_at_the_next_stage(monkeypatch):
             display.stage("the next one")
 
 
-def test_an_interruption_while_writing_leaves_nothing_behind(folder, result):
+@pytest.mark.usefixtures("heeded_signals")
+def test_an_interruption_while_writing_leaves_nothing_behind(slow_folder, result):
+    folder = slow_folder
     shutil.copytree(result, folder / "out")
     before = content(folder)
-    command = [STANDOUT, "fit", *PAIR, "-o", "out", "--overwrite"]
+    command = [STANDOUT, "fit", "target.npy", "-b", "background.npy", "-o", "out", "--overwrite"]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         next(line for line in process.stdout if line.startswith("writing the report"))
         process.send_signal(signal.SIGINT)
@@ -502,6 +507,7 @@ def test_an_interruption_while_writing_leaves_nothing_behind(folder, result):
     assert content(folder) == before
 
 
+@pytest.mark.usefixtures("heeded_signals")
 @pytest.mark.parametrize("at", range(1, 12))
 @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
 def test_a_result_is_replaced_as_a_whole_whenever_it_is_interrupted(at, late, tmp_path, monkeypatch):
