@@ -5,14 +5,12 @@ import io
 import json
 import os
 import pickle
-import resource
 import shutil
 import signal
 import subprocess
 import sys
 import time
 import zipfile
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +18,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from cli_runs import COLUMNS, PATIENCE, STANDOUT, content, csv_text, run, two_datasets, write_pair
+from cli_runs import COLUMNS, PATIENCE, STANDOUT, content, csv_text, no_file_larger_than, run, two_datasets, write_pair
 from standout.cli import main
 from standout.cli._display import Display
 from standout.cli._folder import folder_as_a_whole
@@ -379,17 +377,6 @@ def test_a_failure_in_the_shell_is_one_line(folder, result):
         check_failure(done.returncode, done.stderr, [], before, folder)
 
 
-@contextmanager
-def no_file_larger_than(size):
-    """Have every file end as on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 # The larger files may be, the later it stops: at the scores, the model, what is kept for the report, the page.
 @pytest.mark.parametrize("size", [1_000, 6_000, 20_000, 300_000])
 def test_a_full_disk_leaves_nothing_behind(size, folder, result, capsys):
@@ -416,6 +403,17 @@ def test_whoever_stops_listening_does_not_stop_the_work(folder):
         assert process.stderr.read() == b""
         assert process.wait(PATIENCE) == 0
     assert (folder / "out" / "report.html").is_file()
+
+
+def test_what_libraries_log_is_not_among_our_words():
+    script = """
+import logging, sys
+from standout import cli
+cli._run = lambda words: logging.getLogger("matplotlib.font_manager").warning("building the font cache") or 0
+sys.exit(cli.main(["fit"]))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_standard_streams_may_be_closed(folder):

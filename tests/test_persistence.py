@@ -29,6 +29,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, StandardScaler
 
 import standout
+from cli_runs import no_file_larger_than
 from standout import (
     ContrastivePCA,
     DiscriminativePCA,
@@ -478,14 +479,8 @@ def test_a_failing_disk_leaves_what_was_there(step, kept, monkeypatch):
 @pytest.mark.skipif(resource is None, reason="limits of file sizes are those of POSIX")
 def test_a_full_disk_leaves_what_was_there(kept):
     model = CASES["kernel rows"]()
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    try:
-        # Writing fails half-way, as on a full disk.
-        resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, before[1]))
-        with pytest.raises(OSError, match="could not be written to .*model.skops"):
-            standout.save(model, kept)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with no_file_larger_than(5_000), pytest.raises(OSError, match="could not be written to .*model.skops"):
+        standout.save(model, kept)
     assert_kept(kept)
 
 
