@@ -494,12 +494,21 @@ def test_an_interruption_leaves_what_was_there(kept, monkeypatch):
     assert_kept(kept)
 
 
-def test_a_folder_that_cannot_be_written_to_is_told(tmp_path, monkeypatch):
-    def refuse(self, *arguments, **options):
-        raise PermissionError(errno.EACCES, "Permission denied")
+def refuse_to_open(folder, monkeypatch):
+    """Let no file of a folder be opened; packages that are loaded meanwhile read files of their own."""
+    opened = Path.open
 
+    def guarded(path, *arguments, **options):
+        if path.is_relative_to(folder):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return opened(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", guarded)
+
+
+def test_a_folder_that_cannot_be_written_to_is_told(tmp_path, monkeypatch):
     # The superuser, as whom tests may run, may write to any folder.
-    monkeypatch.setattr(Path, "open", refuse)
+    refuse_to_open(tmp_path, monkeypatch)
     with pytest.raises(
         OSError, match=r"could not be written to .* .Permission denied.* in a folder that can be written to"
     ):
@@ -563,10 +572,7 @@ def test_a_link_stays_a_link_and_the_file_has_the_usual_mode(tmp_path):
 
 
 def test_a_file_that_cannot_be_read_is_told(kept, monkeypatch):
-    def refuse(self, *arguments, **options):
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr(Path, "open", refuse)
+    refuse_to_open(kept.parent, monkeypatch)
     with pytest.raises(OSError, match=r"could not be read .Permission denied.\. Check its permissions"):
         standout.load(kept)
 
