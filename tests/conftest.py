@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # The same examples every time, so that no run fails by bad luck, and no limits of time, which a busy machine exceeds.
-# Others are tried with: pytest --hypothesis-profile default
-settings.register_profile(
-    "standout", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+# Others are drawn with: pytest --hypothesis-profile explore
+PATIENCE = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("standout", derandomize=True, database=None, **PATIENCE)
+settings.register_profile("explore", **PATIENCE)
 settings.load_profile("standout")
 
 # What a terminal or a notebook in which the tests are started says of itself is not for the programs that they start.
