@@ -2,15 +2,18 @@
 
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 STANDOUT = Path(sys.executable).with_name("standout")
+# Seconds after which a command is taken to hang. A busy machine may take a hundred times as long as an idle one.
+PATIENCE = 600
 COLUMNS = ["size", "age", "iron", "zinc"]
 
 
-def run(*arguments, cwd, timeout=180, **options):
+def run(*arguments, cwd, timeout=PATIENCE, **options):
     """Run the installed command in a process of its own."""
     return subprocess.run(
         [STANDOUT, *map(str, arguments)],
@@ -45,6 +48,22 @@ def write_pair(folder):
     target, background, _ = two_datasets()
     (folder / "target.csv").write_text(csv_text(target))
     (folder / "background.csv").write_text(csv_text(background))
+
+
+@contextmanager
+def no_file_larger_than(size):
+    """Have every file end as on a full disk."""
+    import resource
+
+    before, was_off = resource.getrlimit(resource.RLIMIT_FSIZE), sys.dont_write_bytecode
+    # Python does not notice that the code of a module, loaded meanwhile, was written in part: others could not read it.
+    sys.dont_write_bytecode = True
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        sys.dont_write_bytecode = was_off
 
 
 def content(folder):

@@ -5,14 +5,12 @@ import io
 import json
 import os
 import pickle
-import resource
 import shutil
 import signal
 import subprocess
 import sys
 import time
 import zipfile
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +18,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from cli_runs import COLUMNS, STANDOUT, content, csv_text, run, two_datasets, write_pair
+from cli_runs import COLUMNS, PATIENCE, STANDOUT, content, csv_text, no_file_larger_than, run, two_datasets, write_pair
 from standout.cli import main
 from standout.cli._display import Display
 from standout.cli._folder import folder_as_a_whole
@@ -379,17 +377,6 @@ def test_a_failure_in_the_shell_is_one_line(folder, result):
         check_failure(done.returncode, done.stderr, [], before, folder)
 
 
-@contextmanager
-def no_file_larger_than(size):
-    """Have every file end as on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 # The larger files may be, the later it stops: at the scores, the model, what is kept for the report, the page.
 @pytest.mark.parametrize("size", [1_000, 6_000, 20_000, 300_000])
 def test_a_full_disk_leaves_nothing_behind(size, folder, result, capsys):
@@ -414,15 +401,26 @@ def test_whoever_stops_listening_does_not_stop_the_work(folder):
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE) == 0
     assert (folder / "out" / "report.html").is_file()
+
+
+def test_what_libraries_log_is_not_among_our_words():
+    script = """
+import logging, sys
+from standout import cli
+cli._run = lambda words: logging.getLogger("matplotlib.font_manager").warning("building the font cache") or 0
+sys.exit(cli.main(["fit"]))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_standard_streams_may_be_closed(folder):
     closed = ["sh", "-c", '"$0" "$@" <&- >&- 2>&-', STANDOUT]
-    assert subprocess.run([*closed, *FIT], cwd=folder, check=False, timeout=60).returncode == 0
+    assert subprocess.run([*closed, *FIT], cwd=folder, check=False, timeout=PATIENCE).returncode == 0
     assert (folder / "out" / "report.html").is_file()
-    assert subprocess.run([*closed, *FIT], cwd=folder, check=False, timeout=60).returncode == 2
+    assert subprocess.run([*closed, *FIT], cwd=folder, check=False, timeout=PATIENCE).returncode == 2
 
 
 SLOW = ["--test", "permutation", "--components", "4", "--shrinkage", "0.01"]
@@ -430,10 +428,10 @@ SLOW = ["--test", "permutation", "--components", "4", "--shrinkage", "0.01"]
 
 @pytest.fixture
 def slow_folder(folder):
-    """A folder whose data keep a fit busy for a while."""
+    """A folder whose data keep a fit busy for so long that nobody is too late to interrupt it."""
     rng = np.random.default_rng(0)
     for name in ("target", "background"):
-        np.save(folder / f"{name}.npy", rng.normal(size=(3000, 120)))
+        np.save(folder / f"{name}.npy", rng.normal(size=(12_000, 120)))
     return folder
 
 
@@ -448,6 +446,7 @@ def started(folder, *options):
     return process
 
 
+@pytest.mark.usefixtures("heeded_signals")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_an_interruption_leaves_nothing_behind(number, code, slow_folder):
     before = content(slow_folder)
@@ -462,6 +461,7 @@ def test_an_interruption_leaves_nothing_behind(number, code, slow_folder):
     assert content(slow_folder) == before
 
 
+@pytest.mark.usefixtures("heeded_signals")
 # Loaded one after the other, from a twentieth of a second after the start on, before there is a word on the screen.
 @pytest.mark.parametrize("module", ["click", "standout.cli._app", "numpy", "scipy.linalg", "sklearn.base"])
 def test_an_interruption_while_packages_are_loaded_is_told_in_one_line(module, folder):
@@ -476,6 +476,7 @@ def test_an_interruption_while_packages_are_loaded_is_told_in_one_line(module, f
     assert content(folder) == before
 
 
+@pytest.mark.usefixtures("heeded_signals")
 def test_an_interruption_that_got_lost_is_heeded_at_the_next_stage(monkeypatch):
     class Careless:
         def __del__(self):
@@ -490,10 +491,12 @@ def test_an_interruption_that_got_lost_is_heeded_at_the_next_stage(monkeypatch):
             display.stage("the next one")
 
 
-def test_an_interruption_while_writing_leaves_nothing_behind(folder, result):
+@pytest.mark.usefixtures("heeded_signals")
+def test_an_interruption_while_writing_leaves_nothing_behind(slow_folder, result):
+    folder = slow_folder
     shutil.copytree(result, folder / "out")
     before = content(folder)
-    command = [STANDOUT, "fit", *PAIR, "-o", "out", "--overwrite"]
+    command = [STANDOUT, "fit", "target.npy", "-b", "background.npy", "-o", "out", "--overwrite"]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         next(line for line in process.stdout if line.startswith("writing the report"))
         process.send_signal(signal.SIGINT)
@@ -502,6 +505,7 @@ def test_an_interruption_while_writing_leaves_nothing_behind(folder, result):
     assert content(folder) == before
 
 
+@pytest.mark.usefixtures("heeded_signals")
 @pytest.mark.parametrize("at", range(1, 12))
 @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
 def test_a_result_is_replaced_as_a_whole_whenever_it_is_interrupted(at, late, tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 from scipy import linalg, sparse
 
 from standout import contrast
-from standout.moments import gather
+from standout.moments import ScatterMoments, gather
 from standout.pencil import solve, solve_path
 from test_pencil import KINDS, SHAPES, covariance, mixed
 
@@ -114,3 +114,20 @@ def test_directions_that_no_dataset_has_are_left_out(solver, n_rows, rng):
         values = linalg.eigvalsh(basis.T @ (covariance(target) - alpha * covariance(background)) @ basis)[::-1]
         for solution in (along, solve(pencil, 2, solver=solver)):
             np.testing.assert_allclose(solution.values, values[:2], rtol=1e-8)
+
+
+def test_a_direction_that_is_lost_in_rounding_is_none_although_no_pivot_shows_it(rng):
+    # Its entry in the last column is small, which makes the last pivot 2,500 times its variance: more than rounding.
+    lost = np.r_[rng.normal(size=8), 0.0]
+    lost = np.r_[0.9998 * lost[:8] / np.linalg.norm(lost), 0.02]
+    basis = np.linalg.qr(np.c_[lost, rng.normal(size=(9, 8))])[0]
+    target, background = (
+        ScatterMoments(1, np.zeros(9), (basis * np.r_[1e-14, spread]) @ basis.T)
+        for spread in (np.linspace(1, 2, 8), np.linspace(2, 1, 8))
+    )
+    # Along all directions that the data have, the difference is negative.
+    pencil = contrast.contrastive(target, [background], [1.0], 10.0)
+    for solution in (solve(pencil, 2), *solve_path([pencil] * 2, 2)):
+        assert solution.rank == 8
+        assert solution.values.max() < -2.0
+        np.testing.assert_allclose(basis[:, 0] @ solution.vectors, 0.0, atol=1e-9)

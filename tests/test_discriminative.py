@@ -377,10 +377,24 @@ def test_sample_weights_count_rows_as_often_as_they_say(pair):
     assert fitted.score(target, background=background, sample_weight=weights) == pytest.approx(expected)
 
 
-def test_a_component_without_background_variance_scores_infinity(pair):
+@pytest.mark.parametrize("value", [0.1, 1.0, 3.3, 1e6])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_component_without_background_variance_scores_infinity(pair, value, dtype):
+    target, background = (rows.astype(dtype) for rows in pair)
+    fitted = DiscriminativePCA(1).fit(target, background=background)
+    # BLAS takes some rows at a time and the last ones alone: equal rows get scores that differ in the last digit.
+    for n_rows in (5, 7, 16, 31):
+        assert fitted.score(target, background=np.full((n_rows, 8), value, dtype=dtype)) == np.inf
+
+
+def test_a_variance_that_is_small_beside_the_mean_is_no_rounding(pair, rng):
     target, background = pair
     fitted = DiscriminativePCA(1).fit(target, background=background)
-    assert fitted.score(target, background=np.ones((5, 8))) == np.inf
+    small = 1e3 + 1e-9 * rng.normal(size=(500, 8))
+    centred = (small - small.mean(axis=0)) @ fitted.components_.T
+    expected = np.var(target @ fitted.components_.T) / np.mean(centred**2)
+    # Of nine digits, at a size of 1e3, some four are left of the spread.
+    assert fitted.score(target, background=small) == pytest.approx(expected, rel=1e-2)
 
 
 # --- pipelines ------------------------------------------------------------------------------------------------------

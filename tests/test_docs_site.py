@@ -6,7 +6,6 @@
 import contextlib
 import os
 import re
-import shutil
 import threading
 from functools import cache, partial
 from html.parser import HTMLParser
@@ -17,8 +16,8 @@ from urllib.parse import unquote, urldefrag, urlsplit
 import pytest
 
 import standout
+from browsing import chromium, new_context
 
-CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
 # Pages that a reader meets at both widths; the many pages of the reference are alike.
 DESKTOP, PHONE = (1280, 900), (390, 844)
 
@@ -156,14 +155,8 @@ def address(site):
 
 @pytest.fixture(scope="module")
 def browser(site):
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium here; install it, for example with apt-get install chromium")
-    with playwright.sync_playwright() as driver:
-        root = hasattr(os, "geteuid") and os.geteuid() == 0
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"] if root else [])
+    with chromium() as started:
         yield started
-        started.close()
 
 
 def _left(request):
@@ -174,7 +167,7 @@ def _left(request):
 @contextlib.contextmanager
 def opened(browser, size, **options):
     """A tab that writes down what pages complain of and ask of others."""
-    context = browser.new_context(viewport={"width": size[0], "height": size[1]}, **options)
+    context = new_context(browser, viewport={"width": size[0], "height": size[1]}, **options)
     tab = context.new_page()
     tab.complaints, tab.asked = [], []
     tab.on("console", lambda said: tab.complaints.append(said.text) if said.type in ("error", "warning") else None)
@@ -236,5 +229,5 @@ def test_the_dark_pages_are_readable(site, address, browser):
 def test_searching_the_pages_finds_something(site, address, browser):
     with opened(browser, DESKTOP) as tab:
         tab.goto(f"{address}/search.html?q=shrinkage", wait_until="load")
-        tab.wait_for_selector("#search-results li a", timeout=10_000)
+        tab.wait_for_selector("#search-results li a")
         assert tab.complaints == []

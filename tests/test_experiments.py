@@ -81,6 +81,9 @@ def run(capsys, monkeypatch, tmp_path):
 @pytest.fixture(scope="session")
 def everything(small_data, tmp_path_factory):
     """One run of all experiments, as a person would start it."""
+    # matplotlib makes a list of fonts the first time ever that it draws, and says so where that takes long.
+    import matplotlib.font_manager  # noqa: F401
+
     output = tmp_path_factory.mktemp("out")
     command = [sys.executable, "-W", "error", "-m", "experiments", "all", "--data", small_data, "-o", output]
     result = subprocess.run([*command, "--seeds", "1"], cwd=ROOT, capture_output=True, text=True, check=False)

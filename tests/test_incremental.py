@@ -68,7 +68,7 @@ def test_batches_in_any_order_give_the_fit_on_all_rows(name, n_backgrounds):
     assert_same(whole, model, target)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(0, 2**31), st.integers(1, 6))
 def test_any_cut_gives_the_same_moments(seed, n_batches):
     rng = np.random.default_rng(seed)

@@ -143,8 +143,12 @@ def test_files_that_are_not_there_or_cannot_be_opened(tmp_path, monkeypatch):
         refused(OSError, "is no regular file but a device or a pipe. Save", read_table, tmp_path / "pipe.csv")
     (tmp_path / "a.csv").write_text("a\n1\n")
 
+    opened = Path.open
+
     def closed(path, *arguments, **options):
-        raise PermissionError(13, "Permission denied")
+        if path.name == "a.csv":
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *arguments, **options)
 
     # Permissions do not bind an administrator, who may be running this test.
     monkeypatch.setattr(Path, "open", closed)

@@ -49,7 +49,7 @@ def assert_same(first, second, size):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(first=tables, second=tables, third=tables)
 def test_merging_is_one_pass_over_all_rows_in_any_order_and_grouping(kind, first, second, third):
     one, two, three = (gather(X, kind=kind, norms=True) for X in (first, second, third))

@@ -29,6 +29,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, StandardScaler
 
 import standout
+from cli_runs import no_file_larger_than
 from standout import (
     ContrastivePCA,
     DiscriminativePCA,
@@ -478,14 +479,8 @@ def test_a_failing_disk_leaves_what_was_there(step, kept, monkeypatch):
 @pytest.mark.skipif(resource is None, reason="limits of file sizes are those of POSIX")
 def test_a_full_disk_leaves_what_was_there(kept):
     model = CASES["kernel rows"]()
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    try:
-        # Writing fails half-way, as on a full disk.
-        resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, before[1]))
-        with pytest.raises(OSError, match="could not be written to .*model.skops"):
-            standout.save(model, kept)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with no_file_larger_than(5_000), pytest.raises(OSError, match="could not be written to .*model.skops"):
+        standout.save(model, kept)
     assert_kept(kept)
 
 
@@ -499,12 +494,21 @@ def test_an_interruption_leaves_what_was_there(kept, monkeypatch):
     assert_kept(kept)
 
 
-def test_a_folder_that_cannot_be_written_to_is_told(tmp_path, monkeypatch):
-    def refuse(self, *arguments, **options):
-        raise PermissionError(errno.EACCES, "Permission denied")
+def refuse_to_open(folder, monkeypatch):
+    """Let no file of a folder be opened; packages that are loaded meanwhile read files of their own."""
+    opened = Path.open
 
+    def guarded(path, *arguments, **options):
+        if path.is_relative_to(folder):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return opened(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", guarded)
+
+
+def test_a_folder_that_cannot_be_written_to_is_told(tmp_path, monkeypatch):
     # The superuser, as whom tests may run, may write to any folder.
-    monkeypatch.setattr(Path, "open", refuse)
+    refuse_to_open(tmp_path, monkeypatch)
     with pytest.raises(
         OSError, match=r"could not be written to .* .Permission denied.* in a folder that can be written to"
     ):
@@ -568,10 +572,7 @@ def test_a_link_stays_a_link_and_the_file_has_the_usual_mode(tmp_path):
 
 
 def test_a_file_that_cannot_be_read_is_told(kept, monkeypatch):
-    def refuse(self, *arguments, **options):
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr(Path, "open", refuse)
+    refuse_to_open(kept.parent, monkeypatch)
     with pytest.raises(OSError, match=r"could not be read .Permission denied.\. Check its permissions"):
         standout.load(kept)
 

@@ -1,13 +1,13 @@
 """The page of the report: its text, its size, and what it does in a browser (Chromium, without any network)."""
 
-import os
+import contextlib
 import re
-import shutil
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
+from browsing import PATIENCE, chromium, new_context
 from standout import (
     ContrastivePCA,
     DiscriminativePCA,
@@ -194,21 +194,11 @@ def hostile_findings(n_rows=140):
 
 # In a browser
 
-CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
-
 
 @pytest.fixture(scope="module")
 def browser():
-    """Debian's Chromium; tests that need it are skipped where it is absent."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium here; install it, for example with apt-get install chromium")
-    with playwright.sync_playwright() as driver:
-        # Chromium's sandbox does not run as root, as in a container.
-        root = hasattr(os, "geteuid") and os.geteuid() == 0
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"] if root else [])
+    with chromium() as started:
         yield started
-        started.close()
 
 
 class Visit:
@@ -216,13 +206,14 @@ class Visit:
 
     def __init__(self, context, file):
         self.page = context.new_page()
-        self.page.set_default_timeout(10_000)
         self.complaints, self.requests = [], []
         self.page.on("console", lambda said: self.complaints.append(said.text) if said.type != "info" else None)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.goto(file.as_uri())
         self.page.wait_for_selector("body[data-ready]")
+        # The plots are there, but they are laid out and drawn in their own time.
+        self.wait_until("Bokeh.documents[0].is_idle")
         self.file = file
 
     def points(self, column="x", index=0):
@@ -232,27 +223,68 @@ class Visit:
         return self.ask("[...Bokeh.documents[0].get_model_by_name('points-0').selected.indices]")
 
     def place_of(self, row, plot="view", columns=("x", "y")):
-        """Where on the screen a row is drawn."""
+        """Where on the screen a row is drawn, once the page has come to rest."""
         self.page.locator(f"#plot-{plot}").scroll_into_view_if_needed()
         x, y = columns
-        return self.ask(
-            f"""(() => {{
-                const doc = Bokeh.documents[0];
-                const plot = doc.get_model_by_name("{plot}");
-                const view = Bokeh.index.get_by_id ? Bokeh.index.get_by_id(plot.id) : Bokeh.index[plot.id];
-                const data = doc.get_model_by_name("points-0").data;
-                const box = view.el.getBoundingClientRect();
-                return [box.left + view.frame.x_scale.compute(data.{x}[{row}]),
-                        box.top + view.frame.y_scale.compute(data.{y}[{row}])];
-            }})()"""
+        return self.settled(
+            lambda: self.ask(
+                f"""new Promise((give) => requestAnimationFrame(() => {{
+                    const doc = Bokeh.documents[0];
+                    const plot = doc.get_model_by_name("{plot}");
+                    const view = Bokeh.index.get_by_id ? Bokeh.index.get_by_id(plot.id) : Bokeh.index[plot.id];
+                    const data = doc.get_model_by_name("points-0").data;
+                    const box = view.el.getBoundingClientRect();
+                    give([box.left + view.frame.x_scale.compute(data.{x}[{row}]),
+                          box.top + view.frame.y_scale.compute(data.{y}[{row}])]);
+                }}))"""
+            )
         )
+
+    def point_at(self, row, words):
+        """Point at a row until its words are shown: a move that comes while the page is drawn may find nothing."""
+        from playwright.sync_api import TimeoutError as NotShownError
+
+        shown = self.page.locator("#point").get_by_text(words, exact=True).first
+        for _ in range(30):
+            self.page.mouse.move(5, 5)
+            self.page.mouse.move(*self.place_of(row))
+            with contextlib.suppress(NotShownError):
+                shown.wait_for(timeout=PATIENCE / 30)
+                return
+        pytest.fail(f"{words!r} is not shown where row {row} is drawn")
 
     def ask(self, script):
         return self.page.evaluate(script)
 
+    def wait_until(self, script):
+        """Ask until the answer is yes; Playwright's own way is forbidden by the page, which lets no text be run."""
+        for _ in range(PATIENCE // 100):
+            if self.ask(script):
+                return
+            self.page.wait_for_timeout(100)
+        pytest.fail(f"it does not come true: {script}")
+
+    def settled(self, look):
+        """Give what is seen once it is seen twice in a row."""
+        seen = None
+        for _ in range(PATIENCE // 100):
+            before, seen = seen, look()
+            if seen == before:
+                return seen
+            self.page.wait_for_timeout(100)
+        pytest.fail("the page does not come to rest")
+
     def picture(self, plot):
         self.page.wait_for_timeout(250)
-        return self.page.locator(f"#plot-{plot}").screenshot()
+        return self.settled(self.page.locator(f"#plot-{plot}").screenshot)
+
+    def wait_for_another_picture(self, plot, before):
+        """Wait until a plot does not look as it did before."""
+        for _ in range(PATIENCE // 250):
+            if self.page.locator(f"#plot-{plot}").screenshot() != before:
+                return
+            self.page.wait_for_timeout(250)
+        pytest.fail(f"the plot {plot!r} looks as before")
 
     def check(self):
         assert self.complaints == []
@@ -270,7 +302,7 @@ def visit(browser, tmp_path):
         if phone:
             options |= {"has_touch": True, "is_mobile": True}
             width, height = 390, 844
-        context = browser.new_context(viewport={"width": width, "height": height}, offline=True, **options)
+        context = new_context(browser, viewport={"width": width, "height": height}, offline=True, **options)
         contexts.append(context)
         visits.append(Visit(context, file))
         return visits[-1]
@@ -339,13 +371,12 @@ def test_hovering_shows_a_name_and_lights_up_the_other_view(visit, findings):
     opened = visit(findings)
     row = int(np.argmax(findings.target.scores[:, 0]))
     other = opened.picture("pca")
-    opened.page.mouse.move(*opened.place_of(row))
-    opened.page.get_by_text(f"mouse {row}", exact=True).wait_for()
+    opened.point_at(row, f"mouse {row}")
     tooltip = opened.page.locator("#point").inner_text()
     assert f"treated mice, row {row}" in tooltip
     assert f"label: {findings.target.labels[row]}" in tooltip
     assert "component 1:" in tooltip
-    assert opened.picture("pca") != other
+    opened.wait_for_another_picture("pca", other)
 
 
 def test_selecting_in_one_view_selects_in_the_other(visit, findings):
@@ -361,7 +392,7 @@ def test_selecting_in_one_view_selects_in_the_other(visit, findings):
     opened.page.locator("#selected").wait_for()
     assert row in opened.selected()
     assert f"mouse {row}" in opened.page.locator("#selected span").inner_text()
-    assert opened.picture("pca") != other
+    opened.wait_for_another_picture("pca", other)
     opened.page.get_by_role("button", name="Clear").click()
     assert opened.selected() == []
     assert opened.page.locator("#selected").is_hidden()
@@ -384,23 +415,24 @@ def test_a_background_can_be_hidden(visit, findings):
     before = opened.picture("view")
     opened.page.get_by_role("button", name="untreated mice").click()
     opened.page.mouse.move(5, 5)
-    assert opened.picture("view") != before
+    opened.wait_for_another_picture("view", before)
 
 
 def test_numbers_explain_themselves_on_hover_by_keyboard_and_on_touch(visit, findings):
     opened = visit(findings)
     bubble = opened.page.locator("#bubble")
     opened.page.locator(".numbers .tip").first.hover()
-    assert "times that of the background" in bubble.inner_text()
+    bubble.filter(has_text="times that of the background").wait_for()
     opened.page.mouse.move(5, 5)
-    assert bubble.is_hidden()
+    bubble.wait_for(state="hidden")
     opened.page.locator(".numbers .tip").nth(1).focus()
-    assert "Chance of so large a ratio" in bubble.inner_text()
+    bubble.filter(has_text="Chance of so large a ratio").wait_for()
     opened.page.keyboard.press("Escape")
-    assert bubble.is_hidden()
+    bubble.wait_for(state="hidden")
     touched = visit(findings, phone=True)
     for index in (0, 1):
         touched.page.locator(".numbers .tip").nth(index).tap()
+        touched.page.locator(".numbers .tip").nth(index).and_(touched.page.locator("[aria-describedby]")).wait_for()
         box = touched.page.locator("#bubble").bounding_box()
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= 390
@@ -425,9 +457,18 @@ def test_the_table_sorts_by_any_heading(visit, findings):
 
 def test_code_and_names_can_be_copied(visit, findings):
     opened = visit(findings)
+    # Its words are written down as they change: "Copied" is there for a moment, in which we may be asleep.
+    before = opened.ask(
+        """(() => {
+          const button = document.getElementById("copy-code");
+          window.said = [];
+          new MutationObserver(() => window.said.push(button.textContent)).observe(button, { childList: true });
+          return button.textContent;
+        })()"""
+    )
     opened.page.locator("#copy-code").click()
-    opened.page.locator("#copy-code", has_text="Copied").wait_for()
-    opened.page.locator("#copy-code", has_text="Copy").wait_for()
+    opened.wait_until("window.said.length >= 2")
+    assert opened.ask("window.said") == ["Copied", before]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -435,7 +476,7 @@ def test_the_page_prints_its_plots_on_white(visit, findings, scheme):
     opened = visit(findings, color_scheme=scheme)
     assert opened.page.pdf(format="A4").startswith(b"%PDF")
     for plot in ("view", "pca"):
-        assert opened.ask(f"document.querySelector('#plot-{plot} img').naturalWidth") > 300
+        opened.wait_until(f"document.querySelector('#plot-{plot} img').naturalWidth > 300")
     assert opened.ask("document.documentElement.dataset.theme || 'as the system'") == "as the system"
 
 
@@ -462,8 +503,7 @@ def test_hostile_ids_are_shown_as_text_on_hover(visit):
     opened = visit(findings)
     rows = [row for row, name in enumerate(findings.target.ids) if name == HOSTILE[1]]
     row = max(rows, key=lambda row: abs(findings.target.scores[row, 0]))
-    opened.page.mouse.move(*opened.place_of(row))
-    opened.page.get_by_text(HOSTILE[1], exact=True).first.wait_for()
+    opened.point_at(row, HOSTILE[1])
     assert opened.ask("typeof window.hacked") == "undefined"
 
 
@@ -501,7 +541,7 @@ def test_100000_points_are_still_usable(visit):
     assert "random sample" in opened.page.locator("#sampled").inner_text()
     opened.page.locator("#path").focus()
     opened.page.keyboard.press("Home")
-    opened.page.wait_for_selector("#plot-view[data-step='0']", timeout=5000)
+    opened.page.wait_for_selector("#plot-view[data-step='0']")
     assert len(opened.points()) == 5000
 
 
@@ -530,5 +570,4 @@ def test_the_page_of_every_method_is_quiet(visit, kind):
         opened.page.keyboard.press("End")
         opened.page.wait_for_selector(f"#plot-view[data-step='{len(findings.path.values) - 1}']")
         assert not np.array_equal(opened.points(), before)
-    opened.page.mouse.move(*opened.place_of(0))
-    opened.page.get_by_text("target, row 0", exact=True).first.wait_for()
+    opened.point_at(0, "target, row 0")

@@ -26,7 +26,7 @@ def test_results_come_in_the_order_of_the_items():
 
 
 def test_several_items_are_worked_on_at_a_time_and_no_more_are_taken():
-    taken, together = [], threading.Barrier(3, timeout=10)
+    taken, together = [], threading.Barrier(3, timeout=300)
 
     def items():
         for number in range(6):

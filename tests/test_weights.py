@@ -107,7 +107,7 @@ def test_no_weights_on_a_fine_grid_are_worse(n_backgrounds, n_steps, rng):
     assert np.abs(grid[np.argmin(values)] - worst.weights).max() < 3 / n_steps
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10_000),
     size=st.integers(1, 7),

@@ -7,6 +7,7 @@ is one line on standard error and exit code 2, never a traceback, and leaves not
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -114,10 +115,14 @@ def _only_our_words() -> Iterator[None]:
     before = sys.unraisablehook
     # Files that cannot be closed because the disk is full complain once more when they are thrown away.
     sys.unraisablehook = lambda _: None
+    # Libraries log, and where nobody listens Python prints it: matplotlib, when its list of fonts takes long to make.
+    nobody = logging.NullHandler()
+    logging.getLogger().addHandler(nobody)
     take_any_character()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
+        logging.getLogger().removeHandler(nobody)
         sys.unraisablehook = before

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from standout._algebra import piled, total
+from standout._algebra import largest_entries, piled, total
 from standout._arrays import Array, Float, Rows, double, rows_where
-from standout._namespaces import like, looks_foreign, place, to_host
+from standout._namespaces import like, looks_foreign, namespace, place, to_host
 from standout._validation import (
     as_backgrounds,
     as_rows,
@@ -39,6 +39,9 @@ from standout.estimators._moving import moved
 from standout.moments import Moments
 from standout.pencil import Solution
 from standout.sources import Source, open_dataset
+
+# How many units in the last place of the largest score rounding may be: sums of terms that partly cancel lose a few.
+SCORE_ROUNDING = 16.0
 
 
 class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
@@ -283,13 +286,15 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def _variance(self, dataset: Any, sample_weight: Any) -> Float:
         """Variance of the scores along each component."""
         scores = self._scores(dataset)
-        if looks_foreign(scores):
-            return _variance_on_device(double(scores), sample_weight)
-        scores = double(np.asarray(scores))
-        row_weights = check_sample_weight(beside(sample_weight, scores), len(scores))
-        centred = scores - np.average(scores, axis=0, weights=row_weights)
-        variance: Float = np.average(centred**2, axis=0, weights=row_weights)
-        return variance
+        on_device = looks_foreign(scores)
+        if not on_device:
+            scores = np.asarray(scores)
+        unit = float((namespace(scores) if on_device else np).finfo(scores.dtype).eps)
+        scores = double(scores)
+        variance = (_variance_on_device if on_device else _variance_at_hand)(scores, sample_weight)
+        # Equal rows have scores that differ by rounding: what is no more than that is no variance.
+        rounding = SCORE_ROUNDING * unit * to_host(largest_entries(scores))
+        return np.where(variance > rounding**2, variance, 0.0)
 
     def _seed(self) -> int:
         """Give a number to start random generators with: a fixed one unless `random_state` is set."""
@@ -313,6 +318,14 @@ def columns_of(dataset: Any, data: Any) -> tuple[int | None, list[str] | None]:
     if isinstance(dataset, Source):
         return dataset.width, dataset.columns
     return dataset.shape[1], column_names(data)
+
+
+def _variance_at_hand(scores: Float, sample_weight: Any) -> Float:
+    """Variance of each column of scores."""
+    row_weights = check_sample_weight(beside(sample_weight, scores), len(scores))
+    centred = scores - np.average(scores, axis=0, weights=row_weights)
+    variance: Float = np.average(centred**2, axis=0, weights=row_weights)
+    return variance
 
 
 def _variance_on_device(scores: Array, sample_weight: Any) -> Float:

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from standout._algebra import (
+    column_lengths,
     count_true,
     either,
     is_infinite,
+    largest,
     orthonormal,
     outer,
     root,
     symmetric_eigen,
     take_columns,
+    triangular_solve,
 )
 from standout._arrays import Float, product, self_product
 from standout._namespaces import like
@@ -28,6 +31,9 @@ from standout.pencil._root import solve_root
 
 # Rounding of what has been computed in double precision.
 DOUBLE = 1e-12
+
+# A direction that is lost in rounding is far below all others: the first step finds it, the second is for bad luck.
+INVERSE_STEPS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,18 +88,17 @@ class SpanProblem:
         if total.precision > DOUBLE:
             # Single precision cannot tell a small direction from none. Its solution shows that, and is not kept.
             return None
-        try:
-            if datasets:
-                cholesky_factor(total)
-                return None
-        except NotDefiniteError:
-            pass
+        if datasets and _is_surely_definite(total):
+            return None
         check_n_components(n_components, size, size if datasets else 0)
         scale = root(total.diagonal)
         safe = either(scale > 0.0, scale, 1.0)
         values, vectors = symmetric_eigen(total.matrix() / outer(safe, safe))
-        occurring = values > 100.0 * size * total.precision * values[-1]
-        check_n_components(n_components, size, count_true(occurring))
+        occurring = values > _noise(total) * values[-1]
+        n_occurring = count_true(occurring)
+        if n_occurring == size:
+            return None
+        check_n_components(n_components, size, n_occurring)
         basis = orthonormal(scale[:, np.newaxis] * take_columns(vectors, occurring))[0]
         nothing = like(np.zeros(basis.shape[1]), basis)
         scatters: dict[int, Moments] = {
@@ -136,3 +141,30 @@ class SpanProblem:
             singular=solution.singular,
             rank=solution.rank or inner.n_features,
         )
+
+
+def _noise(form: Form) -> float:
+    """Give the share of the largest eigenvalue that rounding may make up."""
+    return 100.0 * form.n_features * form.precision
+
+
+def _is_surely_definite(form: Form) -> bool:
+    """Tell whether the least eigenvalue is far above rounding, in units of the diagonal; False where that is open.
+
+    Pivots alone do not tell: that of a column in which the missing direction has a small entry is many times the least
+    eigenvalue. Inverse iterations, which cost little once there is a factor, come close to that eigenvalue, from above.
+    """
+    try:
+        factor = cholesky_factor(form)
+    except NotDefiniteError:
+        return False
+    assert factor is not None  # datasets are no identity
+    scale = root(form.diagonal)[:, np.newaxis]
+    vector = like(np.random.default_rng(0).standard_normal((form.n_features, 1)), scale)
+    growth = largest(column_lengths(vector))
+    for _ in range(INVERSE_STEPS):
+        solved = triangular_solve(factor, scale * vector / growth)
+        vector = scale * triangular_solve(factor, solved, transposed=True)
+        growth = largest(column_lengths(vector))
+    # The largest eigenvalue is at most the trace, which is the number of columns.
+    return growth * form.n_features * _noise(form) < 1.0
