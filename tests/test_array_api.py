@@ -18,6 +18,7 @@ from standout import (
     metrics,
     selection,
 )
+from standout.features import resolve_kernel
 from standout.io import on_device
 from standout.sources._transfer import overlapped_copies
 
@@ -131,6 +132,11 @@ def close(found, expected, tol, name):
     np.testing.assert_allclose(found[finite], expected[finite], rtol=0, atol=tol * scale, err_msg=name)
 
 
+def minkowski(x, z):
+    """A kernel of one's own."""
+    return float(np.exp(-np.sum(np.abs(x - z) ** 1.5)))
+
+
 LINEAR = {
     "one background": (DiscriminativePCA(3), 1),
     "several backgrounds": (DiscriminativePCA(3, background_weights=[0.3, 0.7]), 2),
@@ -207,10 +213,16 @@ KERNEL = {
     "rank": (KernelDiscriminativePCA(3, rank=20), 1),
     "polynomial": (KernelDiscriminativePCA(3, kernel="homogeneous_polynomial", degree=2), 2),
     "linear": (KernelDiscriminativePCA(3, kernel="linear"), 2),
+    "laplacian": (KernelDiscriminativePCA(3, kernel="laplacian"), 2),
+    "laplacian, pivoted": (KernelDiscriminativePCA(3, kernel="laplacian", approximation="pivoted", rank=40), 1),
+    "laplacian, fourier": (KernelDiscriminativePCA(3, kernel="laplacian", approximation="fourier", rank=40), 1),
+    "cosine": (KernelDiscriminativePCA(3, kernel="cosine"), 2),
+    "cosine, pivoted": (KernelDiscriminativePCA(3, kernel="cosine", approximation="pivoted", rank=40), 1),
     "sum": (KernelDiscriminativePCA(3, kernel=["rbf", "linear"], kernel_weights=[1.0, 0.2]), 2),
     "fourier": (KernelDiscriminativePCA(3, approximation="fourier", rank=40), 1),
     "pivoted": (KernelDiscriminativePCA(3, approximation="pivoted", rank=40), 2),
     "contrastive": (KernelContrastivePCA(2, alpha=2.0), 2),
+    "contrastive, laplacian": (KernelContrastivePCA(2, alpha=2.0, kernel="laplacian"), 2),
     "contrastive, alphas": (KernelContrastivePCA(2), 1),
     "contrastive, pivoted": (KernelContrastivePCA(2, alpha=1.0, approximation="pivoted", rank=40), 1),
 }
@@ -223,6 +235,38 @@ def test_kernel_fits_equal_numpys(case, library, kernel_data):
     # Coordinates are known up to the tolerance of the factor, 1e-9, at most.
     ours, theirs = assert_same(model, library, target, backgrounds[:n_backgrounds] or None, tol=1e-9)
     assert theirs.residual_ == pytest.approx(ours.residual_, abs=1e-9, nan_ok=True)
+
+
+@pytest.mark.parametrize("approximation", ["exact", "pivoted"])
+def test_kernels_of_counts_equal_numpys(approximation, library, kernel_data):
+    target, backgrounds = (np.abs(kernel_data[0]), [np.abs(data) for data in kernel_data[1]])
+    # Where two rows share a zero, the term of that column is nought by nought.
+    target[3], backgrounds[0][5, 1] = 0.0, 0.0
+    model = KernelDiscriminativePCA(2, kernel="chi2", approximation=approximation, rank=None)
+    ours, theirs = assert_same(model, library, target, backgrounds, tol=1e-9)
+    assert theirs.residual_ == pytest.approx(ours.residual_, abs=1e-9)
+    with pytest.raises(ValueError, match=r"the kernel 'chi2' cannot be taken of these data: X contains negative"):
+        sklearn.clone(model).fit(library.there(-target), background=[library.there(data) for data in backgrounds])
+    with pytest.raises(ValueError, match=r"the kernel 'chi2' cannot be taken of these data: X contains negative"):
+        theirs.transform(library.there(-target))
+
+
+@pytest.mark.parametrize("options", [{"kernel": "sigmoid", "gamma": 0.5, "coef0": -1.0}, {"kernel": "additive_chi2"}])
+def test_kernels_that_are_no_inner_products_equal_numpys(options, library, kernel_data):
+    target, backgrounds = (np.abs(kernel_data[0]), [np.abs(data) for data in kernel_data[1]])
+    with pytest.warns(UserWarning, match="not positive semidefinite"):
+        # The kernel rows themselves are the coordinates: there is no tolerance but rounding, squared in the moments.
+        assert_same(KernelDiscriminativePCA(2, **options), library, target, backgrounds, tol=1e-10)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly", "laplacian", "sigmoid", "cosine", "chi2", "additive_chi2"])
+def test_kernels_of_a_row_with_itself_are_the_diagonal(kernel, library):
+    rows = np.abs(np.random.default_rng(0).normal(size=(20, 3)))
+    rows[4] = 0.0
+    resolved = resolve_kernel(kernel)
+    found = library.back(resolved.diagonal(library.there(rows)))
+    # Both are sums of three squares, whichever way these are added and scaled.
+    np.testing.assert_allclose(found, np.diagonal(resolved(rows, rows)), rtol=0, atol=1e-13)
 
 
 def test_landmarks_of_ones_own_equal_numpys(library, kernel_data):
@@ -491,7 +535,7 @@ def test_mixed_libraries_are_refused(library, linear_data):
         (ContrastivePCA(solver="lanczos", alpha=1.0), "solver='lanczos' is for NumPy"),
         (KernelDiscriminativePCA(epsilon="clusters"), "epsilon='clusters' is for NumPy"),
         (KernelDiscriminativePCA(background_weights="best"), "background_weights='best' is for NumPy"),
-        (KernelDiscriminativePCA(kernel="laplacian"), "kernel='laplacian' is for NumPy"),
+        (KernelDiscriminativePCA(kernel=minkowski), "kernel=<function minkowski.* is for NumPy"),
         (KernelDiscriminativePCA(kernel="precomputed"), "kernel='precomputed' is for NumPy"),
         (KernelContrastivePCA(kernel=["rbf", "linear"], kernel_weights="learn"), "kernel_weights='learn' is for NumPy"),
     ],

@@ -60,7 +60,6 @@ from standout.features import (
     resolve_kernel,
 )
 from standout.features._exact import BOUNDED_TOL
-from standout.features._kernels import BY_INNER_PRODUCTS
 from standout.moments import Moments
 from standout.selection._kernel_weights import learn_kernel_weights
 from standout.sources import Source, all_rows, count_rows
@@ -328,9 +327,9 @@ class KernelProjection:
 def _check_on_device(kernels: Sequence[Kernel], some: Any) -> None:
     """Refuse kernels that there are for NumPy arrays only."""
     for kernel in kernels:
-        if not (isinstance(kernel, NamedKernel) and kernel.metric in BY_INNER_PRODUCTS):
+        if not (isinstance(kernel, NamedKernel) and isinstance(kernel.metric, str)):
             name = repr(kernel.metric) if isinstance(kernel, NamedKernel) else "'precomputed'"
-            reject_on_device(some, f"kernel={name}", "Use 'linear', 'rbf', 'gaussian' or a polynomial kernel.")
+            reject_on_device(some, f"kernel={name}", "Use a kernel that scikit-learn has a name for, such as 'rbf'.")
 
 
 def _first_rows(dataset: Any) -> Rows:

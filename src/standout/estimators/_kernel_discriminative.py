@@ -133,8 +133,8 @@ class KernelDiscriminativePCA(KernelTransformer):
 
     Notes
     -----
-    Arrays of other libraries (PyTorch, CuPy ...) are worked on where they lie, as in `DiscriminativePCA`, with the
-    kernels "linear", "rbf", "gaussian" and the polynomial ones, and sums of these with given weights.
+    Arrays of other libraries (PyTorch, CuPy ...) are worked on where they lie, as in `DiscriminativePCA`, with all
+    kernels that have a name but "precomputed", and sums of these with given weights.
 
     With ``kernel="precomputed"``, ``fit(X, background=[Y1, ...])`` takes kernel values in place of rows: X of shape
     (m, n), each Yₖ of shape (nₖ, n), with ``n = m + n₁ + ...`` columns for all fitted rows, the target's first, then
