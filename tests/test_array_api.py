@@ -353,6 +353,58 @@ def test_nothing_but_a_handful_of_numbers_comes_to_the_host(case, library, linea
         library.back(scores)
 
 
+GROUPS = {
+    "linear": DiscriminativePCA(2, shrinkage="clusters"),
+    "kernel": KernelDiscriminativePCA(2, kernel="homogeneous_polynomial", degree=2, epsilon="clusters"),
+    "pivoted": KernelDiscriminativePCA(2, gamma=0.05, approximation="pivoted", rank=20, epsilon="clusters"),
+}
+
+
+@pytest.fixture
+def grouped_data(rng):
+    target, background = rng.normal(size=(200, 4)) * [5, 1, 1, 1], rng.normal(size=(150, 4)) * [5, 1, 1, 1]
+    target[:100, 2] += 6.0
+    return target, background
+
+
+@pytest.mark.parametrize("most_rows", [50_000, 150])
+@pytest.mark.parametrize("case", GROUPS)
+def test_groups_are_looked_for_where_the_scores_lie(case, most_rows, library, grouped_data, monkeypatch):
+    monkeypatch.setattr("standout.selection._groups.MOST_ROWS", most_rows)
+    target, background = grouped_data
+    # As in other kernel fits, coordinates are known up to the tolerance of the factor at most.
+    ours, theirs = assert_same(GROUPS[case], library, target, [background], tol=1e-9)
+    assert ours.group_search_.chosen == theirs.group_search_.chosen is not None
+    for name in ("parameters", "split_shares", "standard_errors", "p_values"):
+        # Sums over 200 rows: nothing but rounding, seen at 1e-13.
+        close(getattr(theirs.group_search_, name), getattr(ours.group_search_, name), 1e-10, name)
+    moved = library.there(target), library.there(background)
+    library.forbid_copies(monkeypatch)
+    sklearn.clone(GROUPS[case]).fit(moved[0], background=moved[1])
+
+
+def test_no_groups_are_told_as_numpys(library, linear_data):
+    target, (background, _) = linear_data
+    with pytest.warns(UserWarning, match="no shrinkage shows more than one group.*shrinkage='auto' is used"):
+        ours, theirs = assert_same(DiscriminativePCA(2, shrinkage="clusters"), library, target, [background])
+    assert theirs.group_search_.chosen is None
+    close(theirs.group_search_.split_shares, ours.group_search_.split_shares, 1e-10, "split_shares")
+
+
+def test_groups_are_looked_for_in_batches_from_the_host(library, grouped_data, monkeypatch):
+    monkeypatch.setattr("standout.selection._groups.MOST_ROWS", 150)
+    target, background = grouped_data
+
+    def there(rows):
+        return on_device(rows, library.device, library=library.name, batch_rows=64)
+
+    fitted = DiscriminativePCA(1, shrinkage="clusters").fit(there(target), background=there(background))
+    # The rows of a sample of batches are others than those of a sample of an array.
+    assert fitted.group_search_.chosen is not None
+    scores = fitted.to_numpy().transform(target)[:, 0]
+    assert max(scores[:100].min(), scores[100:].min()) > min(scores[:100].max(), scores[100:].max())
+
+
 @pytest.mark.parametrize("source", ["array", "memory map", "iterator", "big-endian", "sparse"])
 def test_batches_from_the_host_equal_one_array(source, library, linear_data, tmp_path):
     target, (background, _) = linear_data
@@ -528,12 +580,10 @@ def test_mixed_libraries_are_refused(library, linear_data):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (DiscriminativePCA(shrinkage="clusters"), "shrinkage='clusters' is for NumPy"),
         (DiscriminativePCA(test="permutation"), "test='permutation' is for NumPy"),
         (DiscriminativePCA(background_weights="worst-case"), "background_weights='worst-case' is for NumPy"),
         (DiscriminativePCA(solver="lobpcg"), "solver='lobpcg' is for NumPy"),
         (ContrastivePCA(solver="lanczos", alpha=1.0), "solver='lanczos' is for NumPy"),
-        (KernelDiscriminativePCA(epsilon="clusters"), "epsilon='clusters' is for NumPy"),
         (KernelDiscriminativePCA(background_weights="best"), "background_weights='best' is for NumPy"),
         (KernelDiscriminativePCA(kernel=minkowski), "kernel=<function minkowski.* is for NumPy"),
         (KernelDiscriminativePCA(kernel="precomputed"), "kernel='precomputed' is for NumPy"),

@@ -103,15 +103,23 @@ def column_lengths(matrix: Array) -> Array:
     return lengths
 
 
-def largest_entries(matrix: Array) -> Array:
-    """Give the entry of largest size of each column, with its sign; of equal ones the first."""
+def entries(matrix: Array, rows: Array) -> Array:
+    """Give one entry of each column, in the row of its number."""
     if not is_foreign(matrix):
-        rows = np.argmax(np.abs(matrix), axis=0)
         return np.take_along_axis(matrix, rows[np.newaxis], axis=0)[0]
     xp = namespace(matrix)
     numbers = xp.arange(matrix.shape[0], device=_namespaces.device(matrix))
-    chosen = numbers[:, None] == xp.argmax(xp.abs(matrix), axis=0)[None, :]
-    return xp.sum(either(chosen, matrix, 0.0), axis=0)
+    return xp.sum(either(numbers[:, None] == rows[None, :], matrix, 0.0), axis=0)
+
+
+def largest_rows(matrix: Array) -> Array:
+    """Give the row in which each column has its largest entry; of equal ones the first."""
+    return namespace(matrix).argmax(matrix, axis=0) if is_foreign(matrix) else np.argmax(matrix, axis=0)
+
+
+def largest_entries(matrix: Array) -> Array:
+    """Give the entry of largest size of each column, with its sign; of equal ones the first."""
+    return entries(matrix, largest_rows(abs(matrix)))
 
 
 def root(numbers: Array) -> Array:
@@ -136,6 +144,24 @@ def column_means(matrix: Array) -> Array:
     """Give the mean of each column."""
     means: Array = namespace(matrix).mean(matrix, axis=0) if is_foreign(matrix) else np.mean(matrix, axis=0)
     return means
+
+
+def column_deviations(matrix: Array) -> Array:
+    """Give the standard deviation of each column."""
+    deviations: Array = namespace(matrix).std(matrix, axis=0) if is_foreign(matrix) else np.std(matrix, axis=0)
+    return deviations
+
+
+def ascending_columns(matrix: Array) -> Array:
+    """Give each column in ascending order."""
+    return namespace(matrix).sort(matrix, axis=0) if is_foreign(matrix) else np.sort(matrix, axis=0)
+
+
+def running_sums(matrix: Array) -> Array:
+    """Give the sum of each column up to every row."""
+    if is_foreign(matrix):
+        return namespace(matrix).cumulative_sum(matrix, axis=0)
+    return np.cumsum(matrix, axis=0)
 
 
 def outer(first: Array, second: Array) -> Array:

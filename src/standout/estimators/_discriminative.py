@@ -157,9 +157,9 @@ class DiscriminativePCA(LinearTransformer):
     Arrays of other libraries (PyTorch, CuPy ...) are worked on where they lie if scikit-learn's dispatch is on:
     ``sklearn.set_config(array_api_dispatch=True)``, with ``SCIPY_ARRAY_API=1`` in the environment. All datasets must
     then be of one library and on one device, and what is fitted is so, too (`to_numpy` brings a model to the host).
-    Everything is computed in double precision. For NumPy arrays only are: ``shrinkage="clusters"``, rules for
-    `background_weights`, ``test="permutation"`` (``n_components="auto"`` uses the analytic test), and the solvers
-    "lanczos" and "lobpcg". `standout.io.on_device` is for data that are larger than the device.
+    Everything is computed in double precision. For NumPy arrays only are: rules for `background_weights`,
+    ``test="permutation"`` (``n_components="auto"`` uses the analytic test), and the solvers "lanczos" and "lobpcg".
+    `standout.io.on_device` is for data that are larger than the device.
 
     Where the background covariance is singular (without shrinkage, or where Ledoit and Wolf's estimate of it is zero)
     nothing fails: directions in which the target varies and the background does not come first with an eigenvalue of
@@ -291,8 +291,6 @@ class DiscriminativePCA(LinearTransformer):
 
     def _check_device(self, array: Any) -> None:
         """Refuse what is not done where arrays of other libraries lie."""
-        if self._looks_for_groups:
-            reject_on_device(array, "shrinkage='clusters'", "Use shrinkage='auto', or a number.")
         if self.test == "permutation":
             reject_on_device(array, "test='permutation'", "Use test='analytic'.")
         if isinstance(self.background_weights, str):

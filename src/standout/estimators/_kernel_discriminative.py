@@ -284,8 +284,6 @@ class KernelDiscriminativePCA(KernelTransformer):
             reject_rows_needed("epsilon", "clusters", "epsilon='scaled' or a number")
 
     def _check_device(self, array: Any) -> None:
-        if self._looks_for_groups:
-            reject_on_device(array, "epsilon='clusters'", "Use epsilon='scaled', or a number.")
         if isinstance(self.background_weights, str):
             what = f"background_weights={self.background_weights!r}"
             reject_on_device(array, what, "Give the weights as numbers, or None.")
