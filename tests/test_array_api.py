@@ -15,11 +15,13 @@ from standout import (
     DiscriminativePCA,
     KernelContrastivePCA,
     KernelDiscriminativePCA,
+    contrast,
     metrics,
     selection,
 )
 from standout.features import resolve_kernel
 from standout.io import on_device
+from standout.moments import gather
 from standout.sources._transfer import overlapped_copies
 
 # Numbers that may come to the host in a fit: those of a component or two, and never rows or matrices of columns.
@@ -42,10 +44,10 @@ class Torch:
         assert isinstance(array, self.torch.Tensor)
         return array.numpy()
 
-    def forbid_copies(self, monkeypatch):
+    def forbid_copies(self, monkeypatch, most=HANDFUL):
         """Let every way from a tensor to the host fail for more than a handful of numbers."""
         for way in ("cpu", "numpy", "tolist", "__array__"):
-            monkeypatch.setattr(self.torch.Tensor, way, only_a_handful(getattr(self.torch.Tensor, way)))
+            monkeypatch.setattr(self.torch.Tensor, way, only_a_few(getattr(self.torch.Tensor, way), most))
 
 
 class Strict:
@@ -64,14 +66,14 @@ class Strict:
         assert array.device == self.device
         return np.asarray(array.to_device(self.xp.Device("CPU_DEVICE")))
 
-    def forbid_copies(self, monkeypatch):
+    def forbid_copies(self, monkeypatch, most=HANDFUL):
         kind = type(self.there([1.0]))
-        monkeypatch.setattr(kind, "to_device", only_a_handful(kind.to_device))
+        monkeypatch.setattr(kind, "to_device", only_a_few(kind.to_device, most))
 
 
-def only_a_handful(way):
+def only_a_few(way, most):
     def guarded(array, *args, **kwargs):
-        assert np.prod(array.shape) <= HANDFUL, f"{array.shape} numbers were copied to the host"
+        assert np.prod(array.shape) <= most, f"{array.shape} numbers were copied to the host"
         return way(array, *args, **kwargs)
 
     return guarded
@@ -353,6 +355,59 @@ def test_nothing_but_a_handful_of_numbers_comes_to_the_host(case, library, linea
         library.back(scores)
 
 
+RULES = ["worst-case", "best", "spectral"]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("shape", ["tall", "wide", "kernel"])
+def test_rules_for_weights_choose_as_numpys(shape, rule, library, linear_data, kernel_data, rng):
+    model, (target, backgrounds) = DiscriminativePCA(2, background_weights=rule), linear_data
+    # Each background hides one of the target's two strong columns.
+    target[:, 7] *= 4
+    backgrounds[0][:, 3], backgrounds[1][:, 7] = 5 * target[:250, 3], 5 * target[:200, 7]
+    if shape == "kernel":
+        model, (target, backgrounds) = KernelDiscriminativePCA(2, background_weights=rule), kernel_data
+    elif shape == "wide":
+        target, backgrounds = rng.normal(size=(15, 60)), [rng.normal(size=(12, 60)) * scale for scale in (1, 2, 3)]
+        backgrounds[1][:, :20] *= 3.0
+    # Both sides search until their certificates meet at 1e-8; they go the same way, and were seen to part at 1e-11.
+    ours, _ = assert_same(model, library, target, backgrounds, tol=1e-9)
+    if rule == "worst-case" and shape != "wide":
+        assert ours.weights_.min() > 0.0, "a mixture: one background alone would need no search"
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_rules_for_weights_bring_only_numbers_of_small_problems_to_the_host(rule, library, rng, monkeypatch):
+    # Fewer numbers at a time than one direction of the data has: neither rows nor directions travel.
+    monkeypatch.setattr("standout.selection._weights.GRID_STEPS", 4)
+    rows = [rng.normal(size=(200, 150)) * rng.uniform(1, 2, size=150) for _ in range(3)]
+    target, *backgrounds = map(library.there, rows)
+    library.forbid_copies(monkeypatch, most=149)
+    fitted = DiscriminativePCA(2, background_weights=rule).fit(target, background=backgrounds)
+    with pytest.raises(AssertionError, match="copied to the host"):
+        library.back(fitted.components_)
+
+
+def test_the_proof_of_the_worst_case_stays_on_the_device(library, linear_data):
+    target, backgrounds = linear_data
+
+    def pose_of(there):
+        parts = [gather(there(data)) for data in (target, *backgrounds)]
+        return lambda weights: contrast.discriminative(parts[0], parts[1:], weights, [0.1, 0.1])
+
+    ours = selection.worst_case_weights(pose_of(np.asarray), 2)
+    theirs = selection.worst_case_weights(pose_of(library.there), 2)
+    assert theirs.gap < 1e-8
+    close(theirs.weights, ours.weights, 1e-10, "weights")
+    close(theirs.ratios, ours.ratios, 1e-10, "ratios")
+    # Directions are known up to their signs, the proof is made of their products.
+    proofs = [found @ found.T for found in (library.back(theirs.directions), ours.directions)]
+    close(*proofs, 1e-9, "directions")
+    views = [selection.spectral_weights(pose_of(there), 2, 1) for there in (library.there, np.asarray)]
+    np.testing.assert_array_equal(views[0].labels, views[1].labels)
+    close(library.back(views[0].components), views[1].components, 1e-10, "components")
+
+
 GROUPS = {
     "linear": DiscriminativePCA(2, shrinkage="clusters"),
     "kernel": KernelDiscriminativePCA(2, kernel="homogeneous_polynomial", degree=2, epsilon="clusters"),
@@ -581,10 +636,8 @@ def test_mixed_libraries_are_refused(library, linear_data):
     ("model", "message"),
     [
         (DiscriminativePCA(test="permutation"), "test='permutation' is for NumPy"),
-        (DiscriminativePCA(background_weights="worst-case"), "background_weights='worst-case' is for NumPy"),
         (DiscriminativePCA(solver="lobpcg"), "solver='lobpcg' is for NumPy"),
         (ContrastivePCA(solver="lanczos", alpha=1.0), "solver='lanczos' is for NumPy"),
-        (KernelDiscriminativePCA(background_weights="best"), "background_weights='best' is for NumPy"),
         (KernelDiscriminativePCA(kernel=minkowski), "kernel=<function minkowski.* is for NumPy"),
         (KernelDiscriminativePCA(kernel="precomputed"), "kernel='precomputed' is for NumPy"),
         (KernelContrastivePCA(kernel=["rbf", "linear"], kernel_weights="learn"), "kernel_weights='learn' is for NumPy"),

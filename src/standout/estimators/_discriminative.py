@@ -157,8 +157,8 @@ class DiscriminativePCA(LinearTransformer):
     Arrays of other libraries (PyTorch, CuPy ...) are worked on where they lie if scikit-learn's dispatch is on:
     ``sklearn.set_config(array_api_dispatch=True)``, with ``SCIPY_ARRAY_API=1`` in the environment. All datasets must
     then be of one library and on one device, and what is fitted is so, too (`to_numpy` brings a model to the host).
-    Everything is computed in double precision. For NumPy arrays only are: rules for `background_weights`,
-    ``test="permutation"`` (``n_components="auto"`` uses the analytic test), and the solvers "lanczos" and "lobpcg".
+    Everything is computed in double precision. For NumPy arrays only are: ``test="permutation"``
+    (``n_components="auto"`` uses the analytic test), and the solvers "lanczos" and "lobpcg".
     `standout.io.on_device` is for data that are larger than the device.
 
     Where the background covariance is singular (without shrinkage, or where Ledoit and Wolf's estimate of it is zero)
@@ -293,9 +293,6 @@ class DiscriminativePCA(LinearTransformer):
         """Refuse what is not done where arrays of other libraries lie."""
         if self.test == "permutation":
             reject_on_device(array, "test='permutation'", "Use test='analytic'.")
-        if isinstance(self.background_weights, str):
-            what = f"background_weights={self.background_weights!r}"
-            reject_on_device(array, what, "Give the weights as numbers, or None.")
 
     @property
     def _looks_for_groups(self) -> bool:

@@ -143,7 +143,6 @@ class KernelTransformer(IncrementalTransformer):
         require_finite(datasets)
         weights = check_weights(weights, len(datasets) - 1)
         some = _first_rows(datasets[0])
-        self._check_device(some)
         for background in datasets[1:]:
             if isinstance(background, Source):
                 background.expect(some.shape[1], "the target")
@@ -199,9 +198,6 @@ class KernelTransformer(IncrementalTransformer):
 
     def _n_wanted(self) -> int:
         return self.n_components
-
-    def _check_device(self, array: Any) -> None:
-        """Refuse, for arrays of other libraries, what a subclass does for NumPy's only."""
 
     def _keep_coordinates(self, gathered: Gathered) -> None:
         """Keep how rows become coordinates."""

@@ -12,7 +12,6 @@ from standout._arrays import Float, product
 from standout._validation import (
     check_epsilon,
     check_weight_rule,
-    reject_on_device,
     reject_rows_needed,
     require_rows,
     warn_user,
@@ -282,11 +281,6 @@ class KernelDiscriminativePCA(KernelTransformer):
         check_epsilon(self.epsilon, clusters=True)
         if self._looks_for_groups:
             reject_rows_needed("epsilon", "clusters", "epsilon='scaled' or a number")
-
-    def _check_device(self, array: Any) -> None:
-        if isinstance(self.background_weights, str):
-            what = f"background_weights={self.background_weights!r}"
-            reject_on_device(array, what, "Give the weights as numbers, or None.")
 
     @property
     def _looks_for_groups(self) -> bool:
