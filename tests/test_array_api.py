@@ -408,6 +408,65 @@ def test_the_proof_of_the_worst_case_stays_on_the_device(library, linear_data):
     close(library.back(views[0].components), views[1].components, 1e-10, "components")
 
 
+@pytest.fixture
+def planted_data(rng):
+    """Two directions of the target's own, one of them clear, and backgrounds of different sizes."""
+    target = rng.normal(size=(40, 6)) * [6, 1, 1, 1, 1, 2]
+    return target, [rng.normal(size=(50, 6)) + 1.0, rng.standard_t(5, size=(30, 6))]
+
+
+@pytest.mark.parametrize("options", [{}, {"shrinkage": 0.3}, {"shrinkage": "auto"}, {"shrinkage": [0.2, 1.0]}])
+@pytest.mark.parametrize("shape", ["tall", "wide"])
+def test_rows_are_reshuffled_on_the_device_as_on_the_host(shape, options, library, planted_data, monkeypatch):
+    datasets = [planted_data[0], *planted_data[1]]
+    if shape == "wide":
+        # The same in 130 dimensions, more than rows, with a little of everything in the new ones.
+        options = options or {"shrinkage": 0.1}
+        noise = np.random.default_rng(1)
+        datasets = [np.hstack([data, 0.3 * noise.normal(size=(len(data), 124))]) for data in datasets]
+    options = {**options, "method": "permutation", "n_components": 3, "background_weights": [0.6, 0.4]}
+    ours = selection.component_test(datasets[0], datasets[1:], **options)
+    target, *backgrounds = map(library.there, datasets)
+    library.forbid_copies(monkeypatch)
+    theirs = selection.component_test(target, backgrounds, **options)
+    # The random numbers are the same, so the counts behind the p-values are; ratios differ by rounding.
+    np.testing.assert_array_equal(theirs.p_values, ours.p_values)
+    np.testing.assert_allclose(theirs.ratios, ours.ratios, rtol=1e-10)
+    np.testing.assert_allclose(theirs.edges, ours.edges, rtol=1e-10)
+    assert ours.n_significant >= 1
+
+
+@pytest.mark.parametrize("shape", ["tall", "wide"])
+def test_the_number_of_components_is_found_as_numpys(shape, library, planted_data):
+    target, backgrounds = planted_data
+    if shape == "wide":
+        target, *backgrounds = (data[:20] @ np.eye(6, 70) + 0.01 * data[:20, :1] for data in (target, *backgrounds))
+        noise = np.random.default_rng(1)
+        target, *backgrounds = (data + 0.3 * noise.normal(size=data.shape) for data in (target, *backgrounds))
+    ours, theirs = assert_same(DiscriminativePCA("auto"), library, target, backgrounds)
+    assert theirs.component_test_.method == ours.component_test_.method == "permutation"
+    asked = [DiscriminativePCA(2, test="permutation", random_state=4) for _ in range(2)]
+    asked[0].fit(target, background=backgrounds)
+    asked[1].fit(library.there(target), background=[library.there(data) for data in backgrounds])
+    np.testing.assert_array_equal(library.back(asked[1].p_values_), asked[0].p_values_)
+
+
+def test_tests_of_components_on_a_device_say_what_is_wrong(library, planted_data):
+    target, (background, _) = planted_data
+    there = library.there
+    with pytest.raises(TypeError, match="background 1 is of numpy on cpu. Give all datasets as arrays of one library"):
+        selection.component_test(there(target), background)
+    with pytest.raises(ValueError, match="singular"):
+        selection.component_test(there(target), there(background[:5]), method="permutation")
+    batches = on_device(background, library.device, library=library.name)
+    with pytest.raises(TypeError, match="the permutation test needs its rows"):
+        selection.component_test(there(target), batches, method="permutation")
+    ours = selection.component_test(target, background)
+    for given in (there(background), batches, gather(there(background))):
+        theirs = selection.component_test(there(target), given)
+        np.testing.assert_allclose(theirs.p_values, ours.p_values, rtol=1e-8, atol=1e-300)
+
+
 GROUPS = {
     "linear": DiscriminativePCA(2, shrinkage="clusters"),
     "kernel": KernelDiscriminativePCA(2, kernel="homogeneous_polynomial", degree=2, epsilon="clusters"),
@@ -635,7 +694,6 @@ def test_mixed_libraries_are_refused(library, linear_data):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (DiscriminativePCA(test="permutation"), "test='permutation' is for NumPy"),
         (DiscriminativePCA(solver="lobpcg"), "solver='lobpcg' is for NumPy"),
         (ContrastivePCA(solver="lanczos", alpha=1.0), "solver='lanczos' is for NumPy"),
         (KernelDiscriminativePCA(kernel=minkowski), "kernel=<function minkowski.* is for NumPy"),
@@ -653,8 +711,9 @@ def test_what_looks_at_scores_wants_them_on_the_host(library, linear_data):
     target, (background, _) = (library.there(linear_data[0]), map(library.there, linear_data[1]))
     with pytest.raises(TypeError, match="is for NumPy arrays only.* Copy the array to the host first"):
         metrics.principal_angles(target, target)
-    with pytest.raises(TypeError, match="is for NumPy arrays only.* or use the estimators"):
-        selection.alpha_path(target, background)
+    for look in (selection.alpha_path, selection.shrinkage_path, selection.stability):
+        with pytest.raises(TypeError, match="is for NumPy arrays only.* or use the estimators"):
+            look(target, background)
 
 
 def test_bad_arrays_are_told_so(library, linear_data):

@@ -95,6 +95,11 @@ def column_products(first: Array, second: Array) -> Array:
     return products
 
 
+def length(vector: Array) -> float:
+    """Give the length of a vector."""
+    return float(namespace(vector).linalg.vector_norm(vector) if is_foreign(vector) else np.linalg.norm(vector))
+
+
 def column_lengths(matrix: Array) -> Array:
     """Give the length of each column."""
     if is_foreign(matrix):
@@ -144,6 +149,12 @@ def column_means(matrix: Array) -> Array:
     """Give the mean of each column."""
     means: Array = namespace(matrix).mean(matrix, axis=0) if is_foreign(matrix) else np.mean(matrix, axis=0)
     return means
+
+
+def column_sums(matrix: Array) -> Array:
+    """Give the sum of each column."""
+    sums: Array = namespace(matrix).sum(matrix, axis=0) if is_foreign(matrix) else matrix.sum(axis=0)
+    return sums
 
 
 def column_deviations(matrix: Array) -> Array:
@@ -235,6 +246,22 @@ def largest_eigenvalue(matrix: Array) -> float:
     if is_foreign(matrix):
         return float(namespace(matrix).linalg.eigvalsh(matrix)[-1])
     return float(linalg.eigvalsh(matrix, check_finite=False)[-1])
+
+
+def largest_ratio(matrix: Array, factor: Array) -> float:
+    """Give the largest eigenvalue of ``L⁻¹ A L⁻ᵀ`` for a symmetric A, which is overwritten, and a lower triangular L.
+
+    For NumPy by LAPACK at once: this is for inner loops. What LAPACK cannot find counts as infinite.
+    """
+    if is_foreign(matrix):
+        return largest_eigenvalue(whiten(matrix, factor))
+    size = len(matrix)
+    # Symmetric: the transpose is the same matrix in LAPACK's order, and needs no copy.
+    whitened, _ = linalg.lapack.dsygst(matrix.T, factor, lower=1, overwrite_a=True)
+    values, _, _, _, info = linalg.lapack.dsyevr(
+        whitened, compute_v=0, range="I", lower=1, il=size, iu=size, overwrite_a=True
+    )
+    return float(values[0]) if info == 0 else float("inf")
 
 
 def triangular_solve(factor: Array, right: Array, *, transposed: bool = False, overwrite: bool = False) -> Array:
