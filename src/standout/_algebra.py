@@ -95,6 +95,11 @@ def column_products(first: Array, second: Array) -> Array:
     return products
 
 
+def length(vector: Array) -> float:
+    """Give the length of a vector."""
+    return float(namespace(vector).linalg.vector_norm(vector) if is_foreign(vector) else np.linalg.norm(vector))
+
+
 def column_lengths(matrix: Array) -> Array:
     """Give the length of each column."""
     if is_foreign(matrix):
@@ -103,15 +108,23 @@ def column_lengths(matrix: Array) -> Array:
     return lengths
 
 
-def largest_entries(matrix: Array) -> Array:
-    """Give the entry of largest size of each column, with its sign; of equal ones the first."""
+def entries(matrix: Array, rows: Array) -> Array:
+    """Give one entry of each column, in the row of its number."""
     if not is_foreign(matrix):
-        rows = np.argmax(np.abs(matrix), axis=0)
         return np.take_along_axis(matrix, rows[np.newaxis], axis=0)[0]
     xp = namespace(matrix)
     numbers = xp.arange(matrix.shape[0], device=_namespaces.device(matrix))
-    chosen = numbers[:, None] == xp.argmax(xp.abs(matrix), axis=0)[None, :]
-    return xp.sum(either(chosen, matrix, 0.0), axis=0)
+    return xp.sum(either(numbers[:, None] == rows[None, :], matrix, 0.0), axis=0)
+
+
+def largest_rows(matrix: Array) -> Array:
+    """Give the row in which each column has its largest entry; of equal ones the first."""
+    return namespace(matrix).argmax(matrix, axis=0) if is_foreign(matrix) else np.argmax(matrix, axis=0)
+
+
+def largest_entries(matrix: Array) -> Array:
+    """Give the entry of largest size of each column, with its sign; of equal ones the first."""
+    return entries(matrix, largest_rows(abs(matrix)))
 
 
 def root(numbers: Array) -> Array:
@@ -136,6 +149,30 @@ def column_means(matrix: Array) -> Array:
     """Give the mean of each column."""
     means: Array = namespace(matrix).mean(matrix, axis=0) if is_foreign(matrix) else np.mean(matrix, axis=0)
     return means
+
+
+def column_sums(matrix: Array) -> Array:
+    """Give the sum of each column."""
+    sums: Array = namespace(matrix).sum(matrix, axis=0) if is_foreign(matrix) else matrix.sum(axis=0)
+    return sums
+
+
+def column_deviations(matrix: Array) -> Array:
+    """Give the standard deviation of each column."""
+    deviations: Array = namespace(matrix).std(matrix, axis=0) if is_foreign(matrix) else np.std(matrix, axis=0)
+    return deviations
+
+
+def ascending_columns(matrix: Array) -> Array:
+    """Give each column in ascending order."""
+    return namespace(matrix).sort(matrix, axis=0) if is_foreign(matrix) else np.sort(matrix, axis=0)
+
+
+def running_sums(matrix: Array) -> Array:
+    """Give the sum of each column up to every row."""
+    if is_foreign(matrix):
+        return namespace(matrix).cumulative_sum(matrix, axis=0)
+    return np.cumsum(matrix, axis=0)
 
 
 def outer(first: Array, second: Array) -> Array:
@@ -209,6 +246,22 @@ def largest_eigenvalue(matrix: Array) -> float:
     if is_foreign(matrix):
         return float(namespace(matrix).linalg.eigvalsh(matrix)[-1])
     return float(linalg.eigvalsh(matrix, check_finite=False)[-1])
+
+
+def largest_ratio(matrix: Array, factor: Array) -> float:
+    """Give the largest eigenvalue of ``L⁻¹ A L⁻ᵀ`` for a symmetric A, which is overwritten, and a lower triangular L.
+
+    For NumPy by LAPACK at once: this is for inner loops. What LAPACK cannot find counts as infinite.
+    """
+    if is_foreign(matrix):
+        return largest_eigenvalue(whiten(matrix, factor))
+    size = len(matrix)
+    # Symmetric: the transpose is the same matrix in LAPACK's order, and needs no copy.
+    whitened, _ = linalg.lapack.dsygst(matrix.T, factor, lower=1, overwrite_a=True)
+    values, _, _, _, info = linalg.lapack.dsyevr(
+        whitened, compute_v=0, range="I", lower=1, il=size, iu=size, overwrite_a=True
+    )
+    return float(values[0]) if info == 0 else float("inf")
 
 
 def triangular_solve(factor: Array, right: Array, *, transposed: bool = False, overwrite: bool = False) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from standout import contrast
 from standout._arrays import Float
-from standout._namespaces import is_foreign, like
+from standout._namespaces import like
 from standout._validation import (
     check_n_components_or_auto,
     check_shrinkage,
@@ -18,11 +18,9 @@ from standout._validation import (
     check_weight_rule,
     check_weights,
     is_auto,
-    reject_on_device,
     reject_rows_needed,
     require_rows,
     require_some_background,
-    specimen,
     warn_user,
 )
 from standout.estimators._linear import LinearFit, LinearTransformer, fit_linear, warn_of_trouble
@@ -157,9 +155,8 @@ class DiscriminativePCA(LinearTransformer):
     Arrays of other libraries (PyTorch, CuPy ...) are worked on where they lie if scikit-learn's dispatch is on:
     ``sklearn.set_config(array_api_dispatch=True)``, with ``SCIPY_ARRAY_API=1`` in the environment. All datasets must
     then be of one library and on one device, and what is fitted is so, too (`to_numpy` brings a model to the host).
-    Everything is computed in double precision. For NumPy arrays only are: ``shrinkage="clusters"``, rules for
-    `background_weights`, ``test="permutation"`` (``n_components="auto"`` uses the analytic test), and the solvers
-    "lanczos" and "lobpcg". `standout.io.on_device` is for data that are larger than the device.
+    Everything is computed in double precision, and all choices are made as for NumPy arrays. For these only are the
+    solvers "lanczos" and "lobpcg". `standout.io.on_device` is for data that are larger than the device.
 
     Where the background covariance is singular (without shrinkage, or where Ledoit and Wolf's estimate of it is zero)
     nothing fails: directions in which the target varies and the background does not come first with an eigenvalue of
@@ -277,7 +274,6 @@ class DiscriminativePCA(LinearTransformer):
     def _check_choices(self, datasets: list[Any]) -> None:
         """Refuse, before anything is read, what these datasets cannot be asked."""
         test, n_backgrounds = check_test(self.test), len(datasets) - 1
-        self._check_device(specimen(datasets[0]))
         if isinstance(self.background_weights, str):
             check_weight_rule(self.background_weights)
         else:
@@ -289,16 +285,6 @@ class DiscriminativePCA(LinearTransformer):
         if test == "permutation":
             require_rows(datasets, "test='permutation'")
 
-    def _check_device(self, array: Any) -> None:
-        """Refuse what is not done where arrays of other libraries lie."""
-        if self._looks_for_groups:
-            reject_on_device(array, "shrinkage='clusters'", "Use shrinkage='auto', or a number.")
-        if self.test == "permutation":
-            reject_on_device(array, "test='permutation'", "Use test='analytic'.")
-        if isinstance(self.background_weights, str):
-            what = f"background_weights={self.background_weights!r}"
-            reject_on_device(array, what, "Give the weights as numbers, or None.")
-
     @property
     def _looks_for_groups(self) -> bool:
         return isinstance(self.shrinkage, str) and self.shrinkage == "clusters"
@@ -306,7 +292,6 @@ class DiscriminativePCA(LinearTransformer):
     def _answer(self, datasets: list[Any], moments: list[Moments], solver: str, seed: int) -> DiscriminativeFit:
         """Choose what is to be chosen, and solve; where the number of components is still to be found, for one."""
         target, *backgrounds = moments
-        self._check_device(target.mean)
         n_directions = sum(dataset.count - 1 for dataset in moments)
         n_components = check_n_components_or_auto(self.n_components, target.n_features, n_directions) or 1
         if not backgrounds:
@@ -338,7 +323,7 @@ class DiscriminativePCA(LinearTransformer):
             [fit.target, *fit.backgrounds],
             fit.weights,
             fit.shrinkage,
-            method="analytic" if is_foreign(fit.target.mean) else self.test,
+            method=self.test,
             n_components=None if auto else fit.solution.values.shape[0],
             seed=seed,
             progress=bool(self.verbose),

@@ -60,7 +60,6 @@ from standout.features import (
     resolve_kernel,
 )
 from standout.features._exact import BOUNDED_TOL
-from standout.features._kernels import BY_INNER_PRODUCTS
 from standout.moments import Moments
 from standout.selection._kernel_weights import learn_kernel_weights
 from standout.sources import Source, all_rows, count_rows
@@ -144,7 +143,6 @@ class KernelTransformer(IncrementalTransformer):
         require_finite(datasets)
         weights = check_weights(weights, len(datasets) - 1)
         some = _first_rows(datasets[0])
-        self._check_device(some)
         for background in datasets[1:]:
             if isinstance(background, Source):
                 background.expect(some.shape[1], "the target")
@@ -200,9 +198,6 @@ class KernelTransformer(IncrementalTransformer):
 
     def _n_wanted(self) -> int:
         return self.n_components
-
-    def _check_device(self, array: Any) -> None:
-        """Refuse, for arrays of other libraries, what a subclass does for NumPy's only."""
 
     def _keep_coordinates(self, gathered: Gathered) -> None:
         """Keep how rows become coordinates."""
@@ -328,9 +323,9 @@ class KernelProjection:
 def _check_on_device(kernels: Sequence[Kernel], some: Any) -> None:
     """Refuse kernels that there are for NumPy arrays only."""
     for kernel in kernels:
-        if not (isinstance(kernel, NamedKernel) and kernel.metric in BY_INNER_PRODUCTS):
+        if not (isinstance(kernel, NamedKernel) and isinstance(kernel.metric, str)):
             name = repr(kernel.metric) if isinstance(kernel, NamedKernel) else "'precomputed'"
-            reject_on_device(some, f"kernel={name}", "Use 'linear', 'rbf', 'gaussian' or a polynomial kernel.")
+            reject_on_device(some, f"kernel={name}", "Use a kernel that scikit-learn has a name for, such as 'rbf'.")
 
 
 def _first_rows(dataset: Any) -> Rows:

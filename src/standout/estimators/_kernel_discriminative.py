@@ -12,7 +12,6 @@ from standout._arrays import Float, product
 from standout._validation import (
     check_epsilon,
     check_weight_rule,
-    reject_on_device,
     reject_rows_needed,
     require_rows,
     warn_user,
@@ -133,8 +132,8 @@ class KernelDiscriminativePCA(KernelTransformer):
 
     Notes
     -----
-    Arrays of other libraries (PyTorch, CuPy ...) are worked on where they lie, as in `DiscriminativePCA`, with the
-    kernels "linear", "rbf", "gaussian" and the polynomial ones, and sums of these with given weights.
+    Arrays of other libraries (PyTorch, CuPy ...) are worked on where they lie, as in `DiscriminativePCA`, with all
+    kernels that have a name but "precomputed", and sums of these with given weights.
 
     With ``kernel="precomputed"``, ``fit(X, background=[Y1, ...])`` takes kernel values in place of rows: X of shape
     (m, n), each Yₖ of shape (nₖ, n), with ``n = m + n₁ + ...`` columns for all fitted rows, the target's first, then
@@ -282,13 +281,6 @@ class KernelDiscriminativePCA(KernelTransformer):
         check_epsilon(self.epsilon, clusters=True)
         if self._looks_for_groups:
             reject_rows_needed("epsilon", "clusters", "epsilon='scaled' or a number")
-
-    def _check_device(self, array: Any) -> None:
-        if self._looks_for_groups:
-            reject_on_device(array, "epsilon='clusters'", "Use epsilon='scaled', or a number.")
-        if isinstance(self.background_weights, str):
-            what = f"background_weights={self.background_weights!r}"
-            reject_on_device(array, what, "Give the weights as numbers, or None.")
 
     @property
     def _looks_for_groups(self) -> bool:

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
 
-from standout._algebra import at_least
+from standout._algebra import at_least, either, root
 from standout._arrays import Float, Rows, dense, double, is_sparse, product, squared_lengths
 from standout._namespaces import is_foreign, like, namespace
 from standout._validation import check_bandwidth, check_kernel_name, check_kernel_params, reject_kernel_of_data
+from standout.features._columns import chi2_distances, manhattan_distances
 
-# Kernels that are made of inner products alone: those that there are for arrays of other libraries.
-BY_INNER_PRODUCTS = ("linear", "rbf", "polynomial", "poly")
+# Kernels that are made of inner products alone.
+BY_INNER_PRODUCTS = ("linear", "rbf", "polynomial", "poly", "sigmoid", "cosine")
 # Kernels of the difference of two rows: they do not change when both are shifted, and equal 1 where it is zero.
 SHIFT_INVARIANT = ("rbf", "laplacian")
 
@@ -97,6 +98,8 @@ class NamedKernel(Kernel):
             X, Z = double(X) - self.origin, double(Z) - self.origin
         if self.metric in BY_INNER_PRODUCTS and not (is_sparse(X) or is_sparse(Z)):
             return self._by_inner_products(X, Z)
+        if is_foreign(X):
+            return self._by_columns(X, Z)
         filtered = not callable(self.metric)
         try:
             values = pairwise_kernels(X, Z, metric=self.metric, filter_params=filtered, **self.params)
@@ -108,6 +111,8 @@ class NamedKernel(Kernel):
 
     def _by_inner_products(self, X: Float, Z: Float) -> Float:
         """Give scikit-learn's commonest kernels with the products made by the BLAS that makes all others, too."""
+        if self.metric == "cosine":
+            return product(_unit(X), _unit(Z).T)
         values: Float = product(X, Z.T)
         if self.metric == "linear":
             return values
@@ -123,14 +128,27 @@ class NamedKernel(Kernel):
             return np.exp(values, out=values)
         return self._of_products(values, X.shape[1])
 
+    def _by_columns(self, X: Float, Z: Float) -> Float:
+        """Give scikit-learn's other kernels for arrays of other libraries."""
+        if self.metric == "laplacian":
+            return namespace(X).exp(-self._gamma(X.shape[1]) * manhattan_distances(X, Z))
+        assert isinstance(self.metric, str)
+        distances = chi2_distances(X, Z, self.metric)
+        if self.metric == "additive_chi2":
+            return -distances
+        # scikit-learn's default is 1 for this one.
+        return namespace(X).exp(-self.params.get("gamma", 1.0) * distances)
+
     def _gamma(self, n_features: int) -> float:
         gamma = self.params.get("gamma")
         return 1.0 / n_features if gamma is None else gamma
 
     def _of_products(self, values: Float, n_features: int) -> Float:
-        """Give the polynomial of inner products, in their place."""
+        """Give the polynomial of inner products, or the sigmoid, in their place."""
         values *= self._gamma(n_features)
         values += self.params.get("coef0", 1)
+        if self.metric == "sigmoid":
+            return namespace(values).tanh(values) if is_foreign(values) else np.tanh(values, out=values)
         values **= self.params.get("degree", 3)
         return values
 
@@ -141,10 +159,18 @@ class NamedKernel(Kernel):
         if self.metric == "linear":
             return squared_lengths(double(X))
         if is_foreign(X):
-            return self._of_products(squared_lengths(double(X)), X.shape[1])
+            return self._diagonal_on_device(squared_lengths(double(X)), X.shape[1])
         # A block of rows with itself holds the diagonal, and little else.
         size = 64
         return np.concatenate([np.diagonal(self(X[i : i + size], X[i : i + size])) for i in range(0, X.shape[0], size)])
+
+    def _diagonal_on_device(self, squares: Float, n_features: int) -> Float:
+        """Give the diagonal from the squared lengths of the rows: many small blocks would leave a device waiting."""
+        if self.metric == "cosine":
+            return either(squares > 0.0, 1.0, 0.0)
+        if self.metric in ("chi2", "additive_chi2"):
+            return 0.0 * squares + (1.0 if self.metric == "chi2" else 0.0)
+        return self._of_products(squares, n_features)
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,3 +299,9 @@ def resolve_kernel(
         # scikit-learn has a default of its own where gamma is None.
         params = {key: value for key, value in {**defaults, **params}.items() if key in allowed and value is not None}
     return NamedKernel(kernel, params, origin if kernel in SHIFT_INVARIANT else None)
+
+
+def _unit(rows: Float) -> Float:
+    """Give the rows at unit length; those without any length as they are."""
+    lengths = root(squared_lengths(rows))
+    return rows / either(lengths > 0.0, lengths, 1.0)[:, None]

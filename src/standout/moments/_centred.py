@@ -6,8 +6,18 @@ from functools import cached_property
 
 import numpy as np
 
-from standout._algebra import column_products, diagonal, total
-from standout._arrays import Float, Rows, double, product, row_slice, self_product, stacked, sum_of_squares
+from standout._algebra import column_products
+from standout._arrays import (
+    Float,
+    Rows,
+    double,
+    product,
+    row_slice,
+    self_product,
+    squared_lengths,
+    stacked,
+    sum_of_squares,
+)
 from standout._namespaces import namespace
 from standout.moments._base import Moments, NormSums
 
@@ -15,8 +25,8 @@ from standout.moments._base import Moments, NormSums
 class CentredRows(Moments):
     """Count and mean of a dataset, and its centred rows in place of their scatter.
 
-    What `RowMoments` is on the host, with a centred copy of the rows: where there are fewer rows than columns, all that
-    is made of them is as large as the copy.
+    What `RowMoments` is on the host, with a centred copy of the rows: all that is made of them is as large as the copy
+    at most, whichever there are more of, rows or columns.
 
     Attributes
     ----------
@@ -63,12 +73,7 @@ class CentredRows(Moments):
     @property
     def quartic(self) -> float:
         """Sum of the fourth powers of the centred rows' lengths."""
-        return sum_of_squares(diagonal(self.self_gram))
-
-    @property
-    def total_variance(self) -> float:
-        """Trace of the covariance."""
-        return total(diagonal(self.self_gram)) / self.count
+        return sum_of_squares(squared_lengths(self._centred))
 
     @cached_property
     def self_gram(self) -> Float:
@@ -77,7 +82,9 @@ class CentredRows(Moments):
 
     @property
     def squared_norm(self) -> float:
-        """Squared Frobenius norm of the covariance."""
+        """Squared Frobenius norm of the covariance, from the smaller of two matrices that have it."""
+        if self.count > self.n_features:
+            return sum_of_squares(self.covariance())
         return sum_of_squares(self.self_gram) / self.count**2
 
     @property

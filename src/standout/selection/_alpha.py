@@ -7,13 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from standout._algebra import joined
-from standout._arrays import Float, self_product
-from standout._namespaces import is_foreign, to_host
+from standout._arrays import Float
 from standout.moments import Moments
 from standout.pencil import Pencil, Solution, solve, solve_path
 from standout.selection._paths import shares_in_span
-from standout.selection._representatives import representatives
+from standout.selection._representatives import comparable, representatives
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,22 +71,9 @@ def choose_alpha(
         alone = solve(pose(alphas[0]), n_components, solver=solver, seed=seed)
         return AlphaChoice(alphas, [alone], 0, alone.accurate)
     solutions = list(solve_path([pose(alpha) for alpha in alphas], n_components, solver=solver, seed=seed))
-    found = representatives(_subspaces(solutions), n_representatives)
+    found = representatives(comparable([solution.vectors for solution in solutions]), n_representatives)
     kept = [solutions[index] for index in found.indices]
     shares = np.array([shares_in_span(solution, [target, *backgrounds]) for solution in kept])
     excess = shares[:, 0] - shares[:, 1:] @ weights
     accurate = all(solution.accurate for solution in solutions)
     return AlphaChoice(alphas[found.indices], kept, int(np.argmax(excess)), accurate)
-
-
-def _subspaces(solutions: list[Solution]) -> Float:
-    """Give the vectors of each solution as rows, in coordinates that keep their inner products.
-
-    Vectors on a device stay there: their inner products, which are few, are all that comes to the host.
-    """
-    if not is_foreign(solutions[0].vectors):
-        return np.array([solution.vectors.T for solution in solutions])
-    products = to_host(self_product(joined([solution.vectors for solution in solutions])))
-    values, vectors = np.linalg.eigh(products)
-    coordinates: Float = vectors * np.sqrt(np.maximum(values, 0.0))
-    return coordinates.reshape(len(solutions), -1, len(products))

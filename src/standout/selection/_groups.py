@@ -9,7 +9,18 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from standout._arrays import Float, Rows
+from standout._algebra import (
+    ascending_columns,
+    column_deviations,
+    column_means,
+    either,
+    entries,
+    larger,
+    largest_rows,
+    running_sums,
+)
+from standout._arrays import Float, Rows, double, take_rows
+from standout._namespaces import like, to_host
 from standout._validation import Source
 
 # A view is taken to show groups where its p-value, times the number of views looked at, is below this.
@@ -88,7 +99,7 @@ def rows_to_look_at(dataset: Any, seed: int) -> Rows:
         return dataset.sample(MOST_ROWS, rng)
     if dataset.shape[0] <= MOST_ROWS:
         return dataset
-    return dataset[np.sort(rng.choice(dataset.shape[0], MOST_ROWS, replace=False))]
+    return take_rows(dataset, np.sort(rng.choice(dataset.shape[0], MOST_ROWS, replace=False)))
 
 
 def search_groups(parameters: Float, scores: Float) -> GroupSearch:
@@ -107,7 +118,7 @@ def search_groups(parameters: Float, scores: Float) -> GroupSearch:
         The first score of each view.
     """
     shares, errors = split_share(scores)
-    n_rows = len(scores)
+    n_rows = scores.shape[0]
     errors = np.maximum(errors, ONE_GROUP_SPREAD / sqrt(n_rows))
     p_values = stats.norm.sf((shares - ONE_GROUP - 1.0 / n_rows) / errors)
     best = int(np.argmax(shares))
@@ -116,26 +127,30 @@ def search_groups(parameters: Float, scores: Float) -> GroupSearch:
 
 
 def split_share(scores: Float) -> tuple[Float, Float]:
-    """Give the share of each column's variance that the best split of its rows into two explains, and its error."""
-    n_rows = len(scores)
-    ordered = np.sort(scores, axis=0)
+    """Give the share of each column's variance that the best split of its rows into two explains, and its error.
+
+    Scores of another library are sorted and summed up where they lie; the two numbers of each column come to the host.
+    """
+    n_rows = scores.shape[0]
+    ordered = ascending_columns(scores)
+    lowest, highest = ordered[0, :], ordered[-1, :]
     # Scores that are equal but for rounding have no groups, whatever the rounding looks like.
-    flat = ordered[-1] - ordered[0] <= 1e-12 * np.max(np.abs(scores), axis=0, initial=0.0)
-    ordered -= ordered.mean(axis=0)
+    flat = highest - lowest <= 1e-12 * larger(abs(lowest), abs(highest))
+    ordered -= column_means(ordered)
     left = np.arange(1, n_rows)
-    allowed = np.minimum(left, n_rows - left) >= LEAST_SIDE * n_rows
-    if not allowed.any():
+    left = left[np.minimum(left, n_rows - left) >= LEAST_SIDE * n_rows]
+    if not len(left):
         return np.zeros(scores.shape[1]), np.zeros(scores.shape[1])
-    left = left[allowed, np.newaxis]
-    sums = np.cumsum(ordered, axis=0)[:-1][allowed]
+    first, last = int(left[0]), int(left[-1])
+    sums = running_sums(ordered)[first - 1 : last, :]
     # With sums of centred scores S on one side of k rows and -S on the other, the means' variance is S² / (k (n - k)).
-    between = sums**2 / (left * (n_rows - left))
-    split = np.argmax(between, axis=0)
-    columns = np.arange(scores.shape[1])
-    total = np.where(flat, 1.0, np.mean(ordered**2, axis=0))
-    shares = np.where(flat, 0.0, between[split, columns] / total)
+    between = sums**2 / like(left * (n_rows - left), sums)[:, None]
+    split = largest_rows(between)
+    total = either(flat, 1.0, column_means(ordered**2))
+    shares = either(flat, 0.0, entries(between, split) / total)
     # To first order the share is a mean over the rows, of what each adds to it.
-    sizes, sides = left[split, 0], sums[split, columns]
-    means = np.where(np.arange(n_rows)[:, np.newaxis] < sizes, sides / sizes, -sides / (n_rows - sizes))
+    sizes, sides = double(split) + float(first), entries(sums, split)
+    on_the_left = like(np.arange(n_rows), ordered)[:, None] < sizes
+    means = either(on_the_left, sides / sizes, -sides / (n_rows - sizes))
     added = (2.0 * ordered * means - means**2 - shares * ordered**2) / total
-    return shares, np.std(added, axis=0) / sqrt(n_rows)
+    return to_host(shares), to_host(column_deviations(added)) / sqrt(n_rows)

@@ -8,6 +8,7 @@ from standout._arrays import Rows
 from standout._validation import (
     Source,
     as_backgrounds,
+    check_one_place,
     check_same_columns,
     column_names,
     dataset_names,
@@ -27,11 +28,7 @@ def open_datasets(X: Any, background: Any) -> list[Any]:
     datasets = [
         part if isinstance(part, Moments) else open_dataset(part, name) for part, name in zip(parts, names, strict=True)
     ]
-    for name, dataset in zip(names, datasets, strict=True):
-        if not isinstance(dataset, Moments):
-            reject_on_device(
-                specimen(dataset), f"this use of {name}", "Copy the data to the host, or use the estimators."
-            )
+    check_one_place([part.mean if isinstance(part, Moments) else specimen(part) for part in datasets], names)
     widths = [None if isinstance(dataset, Source) else _width(dataset) for dataset in datasets]
     columns = [
         None if isinstance(dataset, Source | Moments) else column_names(part)
@@ -40,6 +37,17 @@ def open_datasets(X: Any, background: Any) -> list[Any]:
     for name, width, found in zip(names[1:], widths[1:], columns[1:], strict=True):
         if width is not None and widths[0] is not None:
             check_same_columns(width, found, name, widths[0], columns[0], "the target")
+    return datasets
+
+
+def open_host_datasets(X: Any, background: Any) -> list[Any]:
+    """Check datasets as `open_datasets` does, for what is done on NumPy arrays only."""
+    datasets = open_datasets(X, background)
+    for name, dataset in zip(dataset_names(len(datasets)), datasets, strict=True):
+        if not isinstance(dataset, Moments):
+            reject_on_device(
+                specimen(dataset), f"this use of {name}", "Copy the data to the host, or use the estimators."
+            )
     return datasets
 
 

@@ -16,7 +16,7 @@ from standout._namespaces import is_foreign
 from standout._validation import check_alphas, check_n_components, check_shrinkages, check_solver, check_weights
 from standout.moments import Moments
 from standout.pencil import Pencil, Solution, solve_path
-from standout.selection._inputs import gather_all, open_datasets
+from standout.selection._inputs import gather_all, open_host_datasets
 
 # From the paper's formula to PCA. A ridge of r times the mean variance is a shrinkage of r / (1 + r): equal steps in
 # the order of magnitude of the ridge.
@@ -172,7 +172,7 @@ def _path(
     solver: str,
 ) -> ComponentPath:
     check_solver(solver)
-    target, *backgrounds = moments = gather_all(open_datasets(X, background))
+    target, *backgrounds = moments = gather_all(open_host_datasets(X, background))
     weights = check_weights(background_weights, len(backgrounds))
     n_components = check_n_components(n_components, target.n_features, sum(part.count - 1 for part in moments))
     pencils = [pose(target, backgrounds, weights, parameter) for parameter in parameters]

@@ -4,13 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import copysign, sqrt
 
 import numpy as np
-from scipy.linalg import lapack
 
-from standout._arrays import Array, Float, product, self_product, squared_lengths, weighted_sum
+from standout._algebra import (
+    add_to_diagonal,
+    at_least,
+    column_means,
+    column_sums,
+    diagonal,
+    largest_ratio,
+    length,
+    lower_factor,
+    outer,
+    root,
+)
+from standout._algebra import total as sum_of
+from standout._arrays import (
+    Array,
+    Float,
+    copied,
+    product,
+    row_slice,
+    self_product,
+    squared_lengths,
+    stacked,
+    take_rows,
+    weighted_sum,
+)
+from standout._namespaces import like
 from standout._validation import check_n_components, reject_singular_background
-from standout.moments import RowMoments, ScatterMoments, in_span
+from standout.moments import CentredRows, RowMoments, ScatterMoments, in_span
 from standout.pencil import Form, Pencil, solve
 from standout.selection._progress import tracked
 from standout.selection._verdict import ComponentTest, concluded
@@ -48,8 +73,8 @@ class _Roles:
 
 
 def permutation_test(
-    target: RowMoments,
-    backgrounds: Sequence[RowMoments],
+    target: RowMoments | CentredRows,
+    backgrounds: Sequence[RowMoments | CentredRows],
     weights: Float,
     shares: Float,
     *,
@@ -61,10 +86,13 @@ def permutation_test(
 ) -> ComponentTest:
     """How many components are larger than those of reshuffled rows?
 
+    Rows on a device are reshuffled there, by the host's random numbers: equal rows get equal p-values wherever they
+    lie.
+
     Parameters
     ----------
-    target : RowMoments
-    backgrounds : sequence of RowMoments
+    target : RowMoments or CentredRows
+    backgrounds : sequence of RowMoments or CentredRows
     weights : ndarray of shape (n_backgrounds,)
         Non-negative, with sum 1.
     shares : ndarray of shape (n_backgrounds,)
@@ -102,7 +130,7 @@ def permutation_test(
 
     wide = n_features > sum(sizes)
     parts = in_span(datasets)[1] if wide else [dataset.centred_rows() for dataset in datasets]
-    rows = np.vstack([part - spatial_median(part) for part in parts])
+    rows = stacked([part - spatial_median(part) for part in parts])
     most = min(rows.shape[1], target.count - 1)
     asked = check_n_components(1 if n_components is None else n_components, n_features, most)
     totals = np.array([dataset.total_variance for dataset in datasets[1:]])
@@ -113,7 +141,9 @@ def permutation_test(
     p_values: list[float] = []
     edges: list[float] = []
     while len(ratios) < (most if n_components is None else asked):
-        scatters = [self_product(part - part.mean(axis=0)) for part in np.split(rows, np.cumsum(sizes)[:-1])]
+        ends = np.cumsum(sizes).tolist()
+        groups = (row_slice(rows, end - size, end) for end, size in zip(ends, sizes, strict=True))
+        scatters = [self_product(group - column_means(group)) for group in groups]
         # The ridge is a share of each background's whole variance. What lies along the components already found is
         # no longer exchangeable: it stays as it is, and only the rest goes with the reshuffled rows.
         held = np.maximum(totals - _variances(scatters[1:], sizes[1:]), 0.0)
@@ -134,14 +164,15 @@ def permutation_test(
 
 def _variances(scatters: Sequence[Float], sizes: Sequence[int]) -> Float:
     """Total variance of each group."""
-    return np.array([np.trace(scatter) / size for scatter, size in zip(scatters, sizes, strict=True)])
+    return np.array([sum_of(diagonal(scatter)) / size for scatter, size in zip(scatters, sizes, strict=True)])
 
 
 def _pencil(scatters: Sequence[Float], roles: _Roles) -> Pencil:
     """Pose the problem in the coordinates at hand; see `standout.contrast.discriminative`."""
-    size = len(scatters[0])
+    size = scatters[0].shape[0]
+    nothing = like(np.zeros(size), scatters[0])
     target, *backgrounds = (
-        ScatterMoments(count, np.zeros(size), scatter) for count, scatter in zip(roles.sizes, scatters, strict=True)
+        ScatterMoments(count, nothing, scatter) for count, scatter in zip(roles.sizes, scatters, strict=True)
     )
     terms = tuple(
         (float(weight * (1.0 - share)), background)
@@ -161,10 +192,10 @@ def _chance_ratios(
     progress: bool,
 ) -> Float:
     """Give the largest ratio of each reshuffling."""
-    total, total_row = self_product(rows), rows.sum(axis=0)
+    total, total_row = self_product(rows), column_sums(rows)
     ratios = np.empty(n_permutations)
     for number in tracked(range(n_permutations), n_permutations, description, progress):
-        order = rng.permutation(len(rows))
+        order = rng.permutation(rows.shape[0])
         ratios[number] = _largest_ratio(_dealt(rows, total, total_row, roles.sizes, order), roles)
     return ratios
 
@@ -177,36 +208,29 @@ def _dealt(rows: Float, total: Float, total_row: Float, sizes: Sequence[int], or
     groups = np.split(order, np.cumsum(sizes)[:-1])
     largest = int(np.argmax(sizes))
     scatters: list[Float] = [total] * len(groups)
-    rest, rest_row = total.copy(), total_row.copy()
+    rest, rest_row = copied(total), copied(total_row)
     for number, group in enumerate(groups):
         if number != largest:
-            chosen = rows[group]
-            squares, row = self_product(chosen), chosen.sum(axis=0)
+            chosen = take_rows(rows, group)
+            squares, row = self_product(chosen), column_sums(chosen)
             rest -= squares
             rest_row -= row
-            scatters[number] = squares - np.multiply.outer(row, row / len(group))
-    scatters[largest] = rest - np.multiply.outer(rest_row, rest_row / sizes[largest])
+            scatters[number] = squares - outer(row, row / len(group))
+    scatters[largest] = rest - outer(rest_row, rest_row / sizes[largest])
     return scatters
 
 
 def _largest_ratio(scatters: Sequence[Float], roles: _Roles) -> float:
-    """Give the largest root of the pencil that `_pencil` poses, by LAPACK at once: this is the inner loop.
+    """Give the largest root of the pencil that `_pencil` poses, and nothing else: this is the inner loop.
 
     A singular B, which can happen where a column varies in few rows only, counts as an infinite ratio.
     """
-    size = len(scatters[0])
-    coefficients = roles.weights * (1.0 - roles.shares) / roles.sizes[1:]
+    coefficients = (roles.weights * (1.0 - roles.shares) / roles.sizes[1:]).tolist()
     b = coefficients[0] * scatters[1]
     for coefficient, scatter in zip(coefficients[1:], scatters[2:], strict=True):
         b += coefficient * scatter
-    b.flat[:: size + 1] += roles.ridge(scatters)
-    # The matrices are symmetric: the transposes are the same ones in LAPACK's order, and need no copy.
-    factor, info = lapack.dpotrf(b.T, lower=1, clean=False, overwrite_a=True)
-    if info != 0:
-        return np.inf
-    whitened, _ = lapack.dsygst((scatters[0] / roles.sizes[0]).T, factor, lower=1, overwrite_a=True)
-    values, _, _, _, info = lapack.dsyevr(whitened, compute_v=0, range="I", lower=1, il=size, iu=size, overwrite_a=True)
-    return float(values[0]) if info == 0 else np.inf
+    factor = lower_factor(add_to_diagonal(b, roles.ridge(scatters)))
+    return np.inf if factor is None else largest_ratio(scatters[0] / roles.sizes[0], factor)
 
 
 def _without(rows: Float, pattern: Float) -> Float:
@@ -217,10 +241,10 @@ def _without(rows: Float, pattern: Float) -> Float:
     the component is real, the rows lose what it added; and the target loses one degree of freedom, to which the
     reshuffled groups do not have to own up, so that the following tests err on the safe side.
     """
-    mirror = pattern / np.linalg.norm(pattern)
-    mirror[0] += np.copysign(1.0, mirror[0])
-    along = product(rows, mirror[:, np.newaxis])
-    step = mirror[1:] * (2.0 / np.sum(mirror**2))
+    mirror = pattern / length(pattern)
+    mirror[0] += copysign(1.0, float(mirror[0]))
+    along = product(rows, mirror[:, None])
+    step = mirror[1:] * (2.0 / sum_of(mirror**2))
     return rows[:, 1:] - along * step
 
 
@@ -247,10 +271,10 @@ def spatial_median(rows: Float) -> Float:
     >>> spatial_median(np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0], [4.0, 4.0], [2.0, 999.0]])).round()
     array([2., 3.])
     """
-    middle: Float = rows.mean(axis=0)
+    middle: Float = column_means(rows)
     # A row at the middle itself has weight enough to hold it there, and not an infinite one.
-    nearest = 1e-9 * float(np.sqrt(np.mean(squared_lengths(rows - middle)))) or 1.0
+    nearest = 1e-9 * sqrt(sum_of(squared_lengths(rows - middle)) / rows.shape[0]) or 1.0
     for _ in range(N_STEPS):
-        weights = 1.0 / np.maximum(np.sqrt(squared_lengths(rows - middle)), nearest)
-        middle = weighted_sum(weights / np.sum(weights), rows)
+        weights = 1.0 / at_least(root(squared_lengths(rows - middle)), nearest)
+        middle = weighted_sum(weights / sum_of(weights), rows)
     return middle

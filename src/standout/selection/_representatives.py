@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
+from standout._algebra import column_lengths, joined, orthonormal
 from standout._arrays import Float, leading_eigenvectors, product, self_product
+from standout._namespaces import is_foreign, to_host
 from standout._validation import check_n_representatives, check_spanning, check_subspaces
 
 Indices = npt.NDArray[np.intp]
@@ -94,6 +97,21 @@ def representatives(subspaces: Any, n_representatives: int) -> Representatives:
     if len(distinct) > n_representatives:
         labels = _clusters(affinities[np.ix_(distinct, distinct)], n_representatives)[labels]
     return _medoids(affinities, labels)
+
+
+def comparable(views: Sequence[Float]) -> Float:
+    """Give the vectors of each view, its columns, as rows, for `representatives`.
+
+    Of vectors on a device an orthonormal basis of each view is taken there, and only the inner products of all bases
+    come to the host: as many numbers as there are vectors, squared, whatever the number of columns of the data. The
+    rows are then coordinates that have these inner products.
+    """
+    if not is_foreign(views[0]):
+        return np.array([vectors.T for vectors in views])
+    bases = joined([orthonormal(vectors / column_lengths(vectors))[0] for vectors in views])
+    values, turn = np.linalg.eigh(to_host(self_product(bases)))
+    coordinates: Float = turn * np.sqrt(np.maximum(values, 0.0))
+    return coordinates.reshape(len(views), -1, len(values))
 
 
 def _orthonormal(subspaces: Float) -> Float:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from standout import contrast
+from standout._algebra import column_lengths, joined
 from standout._arrays import Float
 from standout.moments import Moments, project
 from standout.pencil import Pencil, solve_path
@@ -44,8 +45,8 @@ def search_path(
 
     `pose` gives the pencil at a value, `scores` the target's scores along the leading vectors of all values at once.
     """
-    path = solve_path([pose(parameter) for parameter in parameters], 1, solver=solver, seed=seed)
-    filters = np.column_stack([solution.vectors[:, 0] for solution in path])
+    path = solve_path([pose(float(parameter)) for parameter in parameters], 1, solver=solver, seed=seed)
+    filters = joined([solution.vectors[:, :1] for solution in path])
     # Filters of very different length would lose digits in nothing but the scores of the longest.
-    filters /= np.linalg.norm(filters, axis=0)
+    filters /= column_lengths(filters)
     return search_groups(parameters, scores(filters))

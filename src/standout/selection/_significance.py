@@ -20,7 +20,7 @@ from standout._validation import (
     reject_shrinkage,
     require_rows,
 )
-from standout.moments import Moments, RowMoments, gather, ledoit_wolf
+from standout.moments import CentredRows, Moments, RowMoments, gather, ledoit_wolf
 from standout.selection._analytic import analytic_test
 from standout.selection._inputs import gather_all, open_datasets
 from standout.selection._permutation import permutation_test
@@ -53,8 +53,9 @@ def component_test(
 
     Parameters
     ----------
-    X : array-like, sparse matrix, frame, iterator of such, or Moments
-        The target.
+    X : array-like, sparse matrix, frame, array of another library, iterator of such, or Moments
+        The target. Arrays of other libraries (PyTorch, CuPy ...) are worked on where they lie, as in
+        `standout.DiscriminativePCA`; the answer, a few numbers, is the host's.
     background : dataset, or list or tuple of datasets
         One background, or several, each in any form that X may have.
     method : {"analytic", "permutation"}, default="analytic"
@@ -198,19 +199,22 @@ def test_components(
     )
 
 
-def _with_rows(datasets: Sequence[Any]) -> list[RowMoments]:
+def _with_rows(datasets: Sequence[Any]) -> list[RowMoments | CentredRows]:
     """Gather moments that keep the rows."""
-    require_rows(
-        [part.blocks[0] if isinstance(part, RowMoments) else part for part in datasets], "the permutation test"
-    )
+    require_rows([part.mean if _keeps_rows(part) else part for part in datasets], "the permutation test")
     names = dataset_names(len(datasets))
     kept = [
-        dataset if isinstance(dataset, RowMoments) else gather(dataset, kind="rows", single=False, name=name)
+        dataset if _keeps_rows(dataset) else gather(dataset, kind="rows", single=False, name=name)
         for name, dataset in zip(names, datasets, strict=True)
     ]
-    return [moments for moments in kept if isinstance(moments, RowMoments)]
+    return [moments for moments in kept if isinstance(moments, RowMoments | CentredRows)]
+
+
+def _keeps_rows(dataset: Any) -> bool:
+    """Tell whether a dataset is given as moments that keep its rows."""
+    return isinstance(dataset, RowMoments | CentredRows)
 
 
 def _has_no_rows(dataset: Any) -> bool:
     """Tell whether the rows of a dataset are not at hand."""
-    return isinstance(dataset, Source | Moments) and not isinstance(dataset, RowMoments)
+    return isinstance(dataset, Source | Moments) and not _keeps_rows(dataset)

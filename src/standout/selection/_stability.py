@@ -35,7 +35,7 @@ from standout._validation import (
 )
 from standout.moments import Kind, Moments, RootMoments, RowMoments, ScatterMoments, gather, in_span, ledoit_wolf
 from standout.pencil import Pencil, Solution, solve
-from standout.selection._inputs import gather_all, open_datasets
+from standout.selection._inputs import gather_all, open_host_datasets
 from standout.selection._progress import tracked
 
 # How often each row of a dataset was drawn.
@@ -188,7 +188,7 @@ def stability(
         check_shrinkage(shrinkage),
     )
     draws = tracked(range(n_bootstrap), n_bootstrap, "drawing rows", progress)
-    datasets = open_datasets(X, background)
+    datasets = open_host_datasets(X, background)
     require_rows(datasets, "every draw")
     weights = check_weights(background_weights, len(datasets) - 1)
     seed = as_seed(random_state)

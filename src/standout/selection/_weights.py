@@ -13,11 +13,13 @@ from math import comb
 
 import numpy as np
 
+from standout._algebra import piled
+from standout._algebra import total as sum_of
 from standout._arrays import Float
 from standout._validation import check_n_components, check_n_representatives, check_solver, require_some_background
 from standout.pencil import solve
 from standout.selection._pose import Pose
-from standout.selection._representatives import Indices, representatives
+from standout.selection._representatives import Indices, comparable, representatives
 from standout.selection._worst_case import worst_case_weights
 
 # The most weights on a grid, and the most steps from one background to another.
@@ -138,7 +140,8 @@ def best_weights(
     corners = np.eye(n_backgrounds)
     n_features = pose(corners[0]).n_features
     n_components = check_n_components(n_components, n_features, n_features)
-    values = np.array([solve(pose(corner), n_components, solver=solver, seed=seed).values.sum() for corner in corners])
+    solutions = (solve(pose(corner), n_components, solver=solver, seed=seed) for corner in corners)
+    values = np.array([sum_of(solution.values) for solution in solutions])
     best = int(np.argmax(values))
     return BestCase(corners[best], float(values[best]), values)
 
@@ -206,11 +209,12 @@ def spectral_weights(
     n_features = pose(grid[0]).n_features
     n_components = check_n_components(n_components, n_features, n_features)
     n_representatives = min(check_n_representatives(n_representatives), len(grid))
-    components = np.array([solve(pose(w), n_components, solver=solver, seed=seed).vectors.T for w in grid])
-    few = representatives(components, n_representatives)
+    views = [solve(pose(weights), n_components, solver=solver, seed=seed).vectors for weights in grid]
+    few = representatives(comparable(views), n_representatives)
     # The grid begins with equal weights, so the first of the largest clusters is the one nearest to these.
     chosen = int(np.argmax(few.sizes))
-    return WeightCandidates(grid[few.indices], chosen, components[few.indices], grid, few.labels)
+    components = piled([views[index].T for index in few.indices])
+    return WeightCandidates(grid[few.indices], chosen, components, grid, few.labels)
 
 
 def _simplex_grid(n_backgrounds: int) -> Float:

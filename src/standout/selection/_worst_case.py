@@ -8,7 +8,9 @@ import numpy as np
 from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
+from standout._algebra import joined, take_columns, total
 from standout._arrays import Float, product
+from standout._namespaces import like, to_host
 from standout._validation import check_mixture_present, check_solver, require_some_background, warn_user
 from standout.pencil import Form, Solution, solve
 from standout.selection._pose import Pose
@@ -146,6 +148,9 @@ def worst_case_weights(pose: Pose, n_backgrounds: int, *, solver: str = "auto", 
 class _Span:
     """A few directions P, and what the forms look like within their span.
 
+    Of data on a device the directions stay there. The small matrices, whose size depends on the number of backgrounds
+    and of rounds and not on that of columns, are the host's, where the semidefinite program is solved.
+
     Attributes
     ----------
     basis : ndarray of shape (n_features, p)
@@ -205,9 +210,9 @@ def _search(problem: _Problem) -> WorstCase:
     weights, value = problem.equal, float(solution.values[0])
     check_mixture_present(value)
     if value <= 0.0:
-        return _certified(problem, weights, 0.0, np.zeros((problem.target.n_features, 0)), n_solves)
+        return _certified(problem, weights, 0.0, solution.vectors[:, :0], n_solves)
     scale = value
-    span, part, is_growing = _no_span(problem), np.zeros((0, 0)), True
+    span, part, is_growing = _no_span(problem, solution), np.zeros((0, 0)), True
     for _ in range(MOST_ROUNDS):
         larger = _extended(problem, span, solution)
         was_growing, is_growing = is_growing, larger is not span
@@ -221,40 +226,44 @@ def _search(problem: _Problem) -> WorstCase:
         share = SHARE_OF_ALL * (1.0 - bound / value) ** 2 if is_growing else 0.0
         trial = (1.0 - share) * levels / levels.sum() + share * problem.equal
         solution, n_solves = problem.solved(trial), n_solves + 1
-        if solution.values[0] < value:
-            weights, value = trial, float(solution.values[0])
+        found = float(solution.values[0])
+        if found < value:
+            weights, value = trial, found
         # Nothing is gained within rounding, unless this is all that is missing.
         if value - bound <= value * max(TOLERANCE, min(float(solution.rounding[0]), ACCEPTABLE / 10.0)):
             break
     if np.any((weights > 0.0) & (weights < NEGLIGIBLE_WEIGHT)):
         weights, value = _without_negligible(problem, weights, value)
         n_solves += 1
-    return _certified(problem, weights, value, product(span.basis, _root(part)), n_solves)
+    return _certified(problem, weights, value, product(span.basis, like(_root(part), span.basis)), n_solves)
 
 
-def _no_span(problem: _Problem) -> _Span:
-    return _Span(np.zeros((problem.target.n_features, 0)), np.zeros((0, 0)), np.zeros((len(problem.equal), 0, 0)))
+def _no_span(problem: _Problem, solution: Solution) -> _Span:
+    basis = like(np.zeros((problem.target.n_features, 0)), solution.vectors)
+    return _Span(basis, np.zeros((0, 0)), np.zeros((len(problem.equal), 0, 0)))
 
 
 def _extended(problem: _Problem, span: _Span, solution: Solution) -> _Span:
     """Add the vectors of a solution to the span; the same span comes back where they are in it already."""
-    lengths = problem.mixture.value(solution.vectors)
-    vectors = solution.vectors[:, lengths > 0.0] / np.sqrt(lengths[lengths > 0.0])
+    lengths = to_host(problem.mixture.value(solution.vectors))
+    present = np.flatnonzero(lengths > 0.0)
+    vectors = take_columns(solution.vectors, present) / like(np.sqrt(lengths[present]), solution.vectors)
     # Twice: what rounding has left after the first time goes the second time.
     for _ in range(2):
         vectors = vectors - product(span.basis, product(span.basis.T, problem.mixture.apply(vectors)))
-    gram = product(vectors.T, problem.mixture.apply(vectors))
+    gram = to_host(product(vectors.T, problem.mixture.apply(vectors)))
     shares, turn = linalg.eigh((gram + gram.T) / 2.0, check_finite=False)
     is_new = shares > max(NEW, min(10.0 * float(solution.rounding[0]), 1e-6))
     if not np.any(is_new):
         return span
-    new = product(vectors, turn[:, is_new] / np.sqrt(shares[is_new]))
-    basis = np.hstack([span.basis, new])
-    backgrounds = [
-        _bordered(old, product(basis.T, form.apply(new)))
-        for old, form in zip(span.backgrounds, problem.backgrounds, strict=True)
-    ]
-    return _Span(basis, _bordered(span.target, product(basis.T, problem.target.apply(new))), np.array(backgrounds))
+    new = product(vectors, like(turn[:, is_new] / np.sqrt(shares[is_new]), vectors))
+    basis = joined([span.basis, new])
+
+    def extended(matrix: Float, form: Form) -> Float:
+        return _bordered(matrix, to_host(product(basis.T, form.apply(new))))
+
+    backgrounds = [extended(old, form) for old, form in zip(span.backgrounds, problem.backgrounds, strict=True)]
+    return _Span(basis, extended(span.target, problem.target), np.array(backgrounds))
 
 
 def _bordered(matrix: Float, columns: Float) -> Float:
@@ -394,8 +403,8 @@ def _without_negligible(problem: _Problem, weights: Float, value: float) -> tupl
 
 def _certified(problem: _Problem, weights: Float, value: float, directions: Float, n_solves: int) -> WorstCase:
     """Evaluate the proof on the full forms, so that it stands on its own."""
-    target = float(np.sum(problem.target.value(directions)))
-    against = np.array([np.sum(form.value(directions)) for form in problem.backgrounds])
+    target = total(problem.target.value(directions))
+    against = np.array([total(form.value(directions)) for form in problem.backgrounds])
     if target <= 0.0:
         return WorstCase(weights, value, 0.0, 0.0, directions, np.zeros(len(weights)), n_solves)
     most = float(against.max())
@@ -403,4 +412,4 @@ def _certified(problem: _Problem, weights: Float, value: float, directions: Floa
     ratios = np.divide(target, against, out=np.full(len(weights), np.inf), where=against > 0.0)
     # Rounding may let the bounds pass each other.
     gap = max(1.0 - bound / value, 0.0)
-    return WorstCase(weights, value, bound, gap, directions / np.sqrt(most), ratios, n_solves)
+    return WorstCase(weights, value, bound, gap, directions / float(np.sqrt(most)), ratios, n_solves)
