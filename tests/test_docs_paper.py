@@ -98,7 +98,7 @@ def quoted():
     girls = [
         errors("mdpca_girls", f"MdPCA, {how}", "intensity 1")[0] for how in ("Ledoit-Wolf", 'shrinkage="clusters"')
     ]
-    yield f"What follows is from one such run: {RUN['made with']}, {RUN['minutes']} minutes on one thread"
+    yield f"What follows is from one run of each experiment: {RUN['made with']}, {RUN['minutes']} minutes on one thread"
     for name, found in FOUND.items():
         yield f"| {found['title']} | {found['paper']} | {count(name)[0]} | {count(name)[1]} |"
     yield f"| all | | {TOTAL[0]} | {TOTAL[1]} |"
