@@ -38,9 +38,9 @@ bench: $(VENV)/installed-cli
 	$(BIN)/python benchmarks/selection.py
 	$(BIN)/python benchmarks/command_line.py
 
-# The real datasets: the folder in STANDOUT_DATA, or the one beside this repository.
+# The real datasets: the folder in STANDOUT_DATA, or the one beside this repository. A test holds docs/paper.md to the summary.
 reproduce: $(VENV)/installed-plots,progress
-	STANDOUT_DATA="$${STANDOUT_DATA:-../shared/data}" $(BIN)/python -m experiments all -o reproduction
+	STANDOUT_DATA="$${STANDOUT_DATA:-../shared/data}" $(BIN)/python -m experiments all -o reproduction --summary docs/data/reproduction.json
 
 clean:
 	rm -rf docs/_build docs/auto_examples docs/api/generated

@@ -15,6 +15,8 @@ import numpy as np
 N_COMPONENTS = 2
 # Enough for the Cholesky factor of a singular background covariance, far below the unit noise.
 LIMIT_RIDGE = 1e-6
+# Rows of an epoch, for what reads epochs: every shape is a whole number of them.
+EPOCH_ROWS = 100
 
 
 def _as_given(X: np.ndarray, Y: np.ndarray) -> Any:
@@ -81,6 +83,18 @@ def _sklearn_fit(inputs: tuple[np.ndarray, np.ndarray]) -> Any:
     return PCA(N_COMPONENTS).fit(inputs[0])
 
 
+def _lda_fit(inputs: tuple[np.ndarray, np.ndarray]) -> Any:
+    """Tell target from background: two classes have one score, along the difference of their means."""
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+    rows, labels = inputs
+    return LinearDiscriminantAnalysis().fit(rows, labels)
+
+
+def _labelled(X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return np.vstack([X, Y]), np.repeat([1, 0], [len(X), len(Y)])
+
+
 def _contrastive(*, standardize: bool = True, alpha: float | None = None) -> Side:
     """Fit and transform together: the eigenvectors are only computed in its `transform`.
 
@@ -135,11 +149,52 @@ def _ccpca_fit(inputs: tuple[np.ndarray, np.ndarray]) -> Any:
     return CPCA(n_components=N_COMPONENTS).fit(*inputs)
 
 
+def _pcpca(gamma: float) -> Side:
+    """Columns are rows to it, and it does not centre: both are done before the clock starts."""
+
+    def fit(inputs: tuple[np.ndarray, np.ndarray]) -> Any:
+        from pcpca import PCPCA
+
+        model = PCPCA(n_components=N_COMPONENTS, gamma=gamma)
+        model.fit(*inputs)
+        return model
+
+    def prepare(X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        X, Y = _centred(X, Y)
+        return X.T, Y.T
+
+    return Side(fit, lambda model, X: model.transform(X.T, X.T)[0].T, prepare)
+
+
+def _epochs(X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Give centred rows as epochs of channels by times, with a class for each: those of the target are 1."""
+    cut = [_cut(rows) for rows in _centred(X, Y)]
+    return np.concatenate(cut), np.repeat([1, 0], [len(cut[0]), len(cut[1])])
+
+
+def _cut(rows: np.ndarray) -> np.ndarray:
+    """Cut rows into epochs; the few rows of a warm-up are one."""
+    n_epochs = max(len(rows) // EPOCH_ROWS, 1)
+    return rows.reshape(n_epochs, -1, rows.shape[1]).transpose(0, 2, 1)
+
+
+def _mne_csp(reg: str | None = None) -> Side:
+    """Common spatial patterns; its `transform` gives the power of epochs, so that scores are taken with its filters."""
+
+    def fit(inputs: tuple[np.ndarray, np.ndarray]) -> Any:
+        from mne.decoding import CSP
+
+        return CSP(n_components=N_COMPONENTS, reg=reg).fit(*inputs)
+
+    return Side(fit, lambda model, X: X @ model.filters_[:N_COMPONENTS].T, _epochs)
+
+
 SIDES: dict[str, Side] = {
     "limit": Side(_limit_fit, lambda vectors, X: X @ vectors, _centred),
     "limit-gram": Side(lambda Z: Z @ Z.T, prepare=lambda X, Y: np.vstack(_centred(X, Y))),
     "standout": Side(_standout_fit, lambda model, X: model.transform(X)),
     "sklearn-pca": Side(_sklearn_fit, lambda model, X: model.transform(X)),
+    "sklearn-lda": Side(_lda_fit, lambda model, X: model.transform(X), _labelled),
     "contrastive-manual": _contrastive(alpha=2),
     "contrastive-auto": _contrastive(),
     "contrastive-one": _contrastive(standardize=False, alpha=1),
@@ -147,4 +202,8 @@ SIDES: dict[str, Side] = {
     "gcpca": Side(_gcpca_fit, lambda model, _: model.Ra_scores_[:, :N_COMPONENTS]),
     "rhopca": Side(_rhopca_fit, lambda model, _: model.target_proj, _rhopca_prepare),
     "ccpca": Side(_ccpca_fit, lambda model, X: model.transform(X)),
+    "pcpca": _pcpca(0.5),
+    "pcpca-strong": _pcpca(0.9),
+    "mne-csp": _mne_csp(),
+    "mne-csp-shrunken": _mne_csp("ledoit_wolf"),
 }

@@ -20,12 +20,13 @@ from peers import PEERS, peer_labels
 
 
 def measure_own(case: Case, folder: Path, repeats: int) -> list[Row]:
-    """Limit, standout in both precisions and scikit-learn's PCA, turn by turn."""
+    """Limit, standout in both precisions, scikit-learn's PCA and LDA, turn by turn."""
     turns = [
         Turn("limit-gram" if case.wide else "limit", Row(case, "limit")),
         Turn("standout", Row(case, "standout")),
         Turn("standout", Row(case, "standout", "float32")),
         Turn("sklearn-pca", Row(case, "scikit-learn PCA(2)")),
+        Turn("sklearn-lda", Row(case, "scikit-learn LDA")),
     ]
     return take_turns(case.shape, turns, folder, repeats)
 

@@ -18,10 +18,14 @@ INSTALL_TIMEOUT = 900
 
 @dataclass(frozen=True)
 class Peer:
-    """A package as it is asked of the index, and the sides (name -> label) it provides."""
+    """A package as it is asked of the index, and the sides (name -> label) it provides.
+
+    `missing` are packages that it imports and does not ask for.
+    """
 
     requirement: str
     sides: dict[str, str]
+    missing: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -39,6 +43,16 @@ PEERS = (
     Peer("generalized-contrastive-PCA==1.0.2", {"gcpca": "gcPCA v2"}),
     Peer("rhopca==0.1.0", {"rhopca": "rhopca"}),
     Peer("ccpca==0.2.4", {"ccpca": "ccpca, automatic α"}),
+    Peer(
+        "pcpca==0.4",
+        {"pcpca": "pcpca, γ = 0.5, its default", "pcpca-strong": "pcpca, γ = 0.9"},
+        missing=("numpy", "scipy"),
+    ),
+    Peer(
+        "mne==1.13.2",
+        {"mne-csp": "MNE's CSP", "mne-csp-shrunken": "MNE's CSP, reg='ledoit_wolf'"},
+        missing=("scikit-learn",),
+    ),
 )
 
 # The one that chooses α by the same rule as ours: as its users call it, and doing no more than we do.
@@ -71,7 +85,7 @@ def python_of(peer: Peer) -> Path:
     print(f"installing {peer.requirement} into {folder.relative_to(ENVIRONMENTS.parent)}", file=sys.stderr)
     _run([sys.executable, "-m", "venv", "--clear", str(folder)])
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "1"]
-    _run([*pip, peer.requirement])
+    _run([*pip, peer.requirement, *peer.missing])
     stamp.write_text(peer.requirement)
     return python
 

@@ -1,4 +1,4 @@
-"""Run the paper's experiments: ``python -m experiments [NAME ...|all] [--data DIR] [-o OUT] [--seeds N] [--list]``."""
+"""Run the paper's experiments: ``python -m experiments [NAME ...|all]``; ``--help`` names the options."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from experiments._progress import Progress, progress
 from experiments._record import Experiment, Record, Status, Verdict
 from experiments._report import TITLE, report
 from experiments._run import run
+from experiments._summary import missing, summary
 
 BAD_INPUT = 2
 
@@ -41,11 +42,13 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"--seeds is {options.seeds}, but at least one is needed")
     if options.data is not None and not options.data.is_dir():
         parser.error(f"there is no folder {str(options.data)!r} to read data from")
+    if options.summary is not None and not options.summary.parent.is_dir():
+        parser.error(f"there is no folder {str(options.summary.parent)!r} to write the summary to")
     if importlib.util.find_spec("matplotlib") is None:
         parser.error("pictures need matplotlib; install it with: pip install standout[plots]")
     try:
         options.output.mkdir(parents=True, exist_ok=True)
-        return _run(chosen, options.data, options.output, range(options.seeds))
+        return _run(chosen, options.data, options.output, range(options.seeds), options.summary)
     except BrokenPipeError:
         # Whoever was reading the lines has gone; Python would complain once more on its way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -57,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
 
 
-def _run(chosen: list[Experiment], data: Path | None, output: Path, seeds: range) -> int:
+def _run(chosen: list[Experiment], data: Path | None, output: Path, seeds: range, short: Path | None) -> int:
     records: list[Record] = []
     pictures: dict[str, bytes] = {}
     with progress(sum(experiment.n_steps(len(seeds)) for experiment in chosen)) as shown:
@@ -68,7 +71,18 @@ def _run(chosen: list[Experiment], data: Path | None, output: Path, seeds: range
     write(output / "reproduction.md", as_markdown(blocks))
     write(output / "reproduction.html", as_html(TITLE, blocks, pictures))
     print(f"Report: {output / 'reproduction.md'} and {output / 'reproduction.html'}")
+    if short is not None:
+        _write_summary(short, records)
     return _exit_code(records)
+
+
+def _write_summary(path: Path, records: list[Record]) -> None:
+    """Write it if it is about everything: a page quotes it, and should not lose what was not run today."""
+    if lacking := missing(records, list(EXPERIMENTS)):
+        _say(f"{path} is left as it was: not run on the paper's data are {', '.join(lacking)}")
+        return
+    write(path, summary(records))
+    print(f"Summary: {path}")
 
 
 def _run_one(
@@ -123,6 +137,12 @@ def _parser() -> _Parser:
         help="folder to write to (%(default)s)",
     )
     parser.add_argument("--seeds", type=int, metavar="N", default=5, help="runs with different seeds (%(default)s)")
+    parser.add_argument(
+        "--summary",
+        type=Path,
+        metavar="FILE",
+        help="also write verdicts and errors to FILE, if all experiments were run on the paper's data",
+    )
     parser.add_argument("--list", action="store_true", help="name the experiments and stop")
     return parser
 

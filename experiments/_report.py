@@ -71,16 +71,17 @@ def _overview(records: Sequence[Record]) -> list[Block]:
     failed = _failures(records)
     if failed:
         blocks.append(Table("What was not reproduced, and why", ("experiment", "claims", "as far as known"), failed))
+    minutes = sum(record.seconds for record in records) / 60
+    blocks.append(Paragraph(f"Made with {made_with()}, one thread, in {minutes:.1f} minutes."))
+    return blocks
+
+
+def made_with() -> str:
+    """Name what figures depend on besides the data."""
     versions = ", ".join(
         f"{name} {importlib.metadata.version(name)}" for name in ("standout", "numpy", "scipy", "scikit-learn")
     )
-    blocks.append(
-        Paragraph(
-            f"Made with Python {platform.python_version()}, {versions} on {platform.system()} {platform.machine()}, "
-            f"one thread, in {sum(record.seconds for record in records) / 60:.1f} minutes."
-        )
-    )
-    return blocks
+    return f"Python {platform.python_version()}, {versions} on {platform.system()} {platform.machine()}"
 
 
 def _failures(records: Sequence[Record]) -> list[list[str]]:

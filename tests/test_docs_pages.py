@@ -113,6 +113,17 @@ def test_goals_that_documents_name_are_in_the_makefile():
             assert re.search(rf"^{goal}:", makefile, flags=re.MULTILINE), (page.name, goal)
 
 
+def test_the_pages_agree_on_what_a_fit_costs():
+    tables = [(ROOT / page).read_text("utf-8") for page in ("docs/other-tools.md", "benchmarks/README.md")]
+    rows = [
+        re.findall(r"\*\*([\d.]+)\*\*", re.search(r"^\| fit over limit .*$", text, re.MULTILINE)[0]) for text in tables
+    ]
+    assert len(rows[0]) == 4
+    assert rows[0] == rows[1]
+    fast = words((ROOT / "README.md").read_text("utf-8")).partition("**Fast.**")[2]
+    assert re.findall(r"([\d.]+) times (?:as much )?at \(", fast) == [f"{float(ratio):.1f}" for ratio in rows[0]]
+
+
 def test_the_tables_of_start_here_are_those_that_their_script_makes():
     place = ROOT / "docs" / "data" / "make.py"
     spec = importlib.util.spec_from_file_location("make_tables", place)

@@ -256,6 +256,7 @@ def test_files_without_the_groups_of_an_experiment_are_refused(run, tmp_path, sm
         (["mice", "--seeds", "few"], "few"),
         (["mice", "--data", "no/such/folder"], "no/such/folder"),
         (["mice", "-o", __file__], "test_experiments.py"),
+        (["mice", "--summary", "no/such/folder/file.json"], "no/such/folder"),
         (["--unknown"], "--unknown"),
     ],
 )
@@ -265,6 +266,36 @@ def test_bad_arguments_give_one_line_and_exit_code_2(run, arguments, word):
     assert out == ""
     assert err.count("\n") == 1
     assert word in err
+
+
+def test_a_summary_is_left_as_it_was_unless_all_was_run_on_the_papers_data(run, tmp_path):
+    kept = tmp_path / "summary.json"
+    kept.write_text("as it was")
+    code, _, err = run("mdpca_gaussians", "-o", tmp_path / "out", "--seeds", 1, "--summary", kept)
+    assert code == 0
+    assert kept.read_text() == "as it was"
+    assert err.count("\n") == 1
+    assert all((name in err) == (name != "mdpca_gaussians") for name in EXPERIMENTS)
+
+
+def test_a_summary_has_verdicts_and_errors_of_the_records(run, monkeypatch, tmp_path):
+    monkeypatch.setattr("experiments.__main__.EXPERIMENTS", {"mdpca_gaussians": EXPERIMENTS["mdpca_gaussians"]})
+    code, out, _ = run("all", "-o", tmp_path, "--seeds", 2, "--summary", tmp_path / "summary.json")
+    assert code == 0
+    assert "summary.json" in out
+    short = json.loads((tmp_path / "summary.json").read_text())
+    record = json.loads((tmp_path / "mdpca_gaussians.json").read_text())
+    assert short["seeds"] == 2
+    found = short["experiments"]["mdpca_gaussians"]
+    assert {text: claim["verdict"] for text, claim in found["claims"].items()} == {
+        finding["text"]: finding["verdict"] for finding in record["findings"] if not finding["beyond"]
+    }
+    for run_of_method in record["runs"]:
+        values = run_of_method["figures"][ERROR]["2"]
+        mean, spread = found["error"][""][run_of_method["method"]]
+        # Six digits are kept.
+        assert mean == pytest.approx(np.mean(values), abs=1e-6)
+        assert spread == pytest.approx(np.std(values, ddof=1), abs=1e-6)
 
 
 def test_the_list_names_experiments_and_files(run):

@@ -107,7 +107,7 @@ def search_groups(parameters: Float, scores: Float) -> GroupSearch:
 
     A view counts if its share could not come from one Gaussian group, by p-values times the number of views, and is
     more, by its own standard error, than that of two groups which just have a mode each. Single groups with heavy
-    tails or a skew rarely pass: of exponential or half-normal scores, up to one in twenty datasets. Whatever is
+    tails or a skew rarely pass: of exponential or half-normal scores, fewer than one dataset in ten. Whatever is
     flatter than a Gaussian does: groups, but an even spread or a gradient as well. So this chooses a view; that there
     are groups is for the eye to say.
 
