@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.data is not None and not options.data.is_dir():
         parser.error(f"there is no folder {str(options.data)!r} to read data from")
     if importlib.util.find_spec("matplotlib") is None:
-        parser.error("pictures need matplotlib; install it with: pip install standout[plots]")
+        parser.error("pictures need matplotlib; install it with: pip install matplotlib")
     try:
         options.output.mkdir(parents=True, exist_ok=True)
         return _run(chosen, options.data, options.output, range(options.seeds))

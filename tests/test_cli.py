@@ -293,12 +293,12 @@ def test_where_nothing_was_found_the_report_and_the_terminal_say_so(here, capsys
     works_here("fit", "target.csv", "-b", "background.csv", "-o", "out")
     said = capsys.readouterr().out
     page = (here / "out" / "report.html").read_text()
-    assert "! No shrinkage shows more than one group" in said
-    assert "No shrinkage shows more than one group" in page
+    # Once, among the choices: the warning of the fit would say it again.
+    assert said.count("more than one group") == page.count("more than one group") == 1
     assert "Nothing stands out more than chance" in said
     works_here("fit", "target.csv", "-b", "background.csv", "--method", "kdpca", "-o", "kernel")
     said = capsys.readouterr().out
-    assert ("! No epsilon shows more than one group" in said) == ("No view showed groups" in said)
+    assert said.count("more than one group") <= 1
 
 
 def test_new_mice_are_told_apart_without_their_labels(data_dir, here):

@@ -12,6 +12,7 @@ from standout.cli._labels import labels_of
 from standout.cli._listening import listening
 from standout.cli._methods import IN_WORDS, uses_background
 from standout.cli._text import capitalised
+from standout.io._prepare import CONSTANT
 from standout.report import Findings, examine
 
 
@@ -44,11 +45,16 @@ def fit_and_examine(
         target_name=datasets.names[0],
         background_names=datasets.names[1:n_tables],
         asked={**datasets.files, **_said_of_the_data(options)},
-        warnings=[*map(capitalised, datasets.prepared.notes), *remarks, *said],
+        warnings=[*_notes(datasets), *remarks, *said],
         with_path=with_path,
         scores=scores,
     )
     return findings, scores
+
+
+def _notes(datasets: Datasets) -> list[str]:
+    """Say what was done to the data; which columns are constant is among what is found."""
+    return [capitalised(note) for note in datasets.prepared.notes if not note.endswith(CONSTANT)]
 
 
 def _fit(model: Any, target: Any, background: Any, display: Display) -> None:

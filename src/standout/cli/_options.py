@@ -27,10 +27,13 @@ KERNELS = (
     "chi2",
 )
 TESTS = ("analytic", "permutation")
+# The largest that NumPy's older random numbers, which scikit-learn uses, take.
+MOST_SEED = 2**32 - 1
 
 # The sections of the help.
-FILES, COLUMNS, CELLS, METHOD, KERNEL, OUTPUT, OTHER = (
+FILES, KINDS, COLUMNS, CELLS, METHOD, KERNEL, OUTPUT, OTHER = (
     "Target and backgrounds",
+    "Kinds of files",
     "Columns",
     "Values",
     "Method",
@@ -81,13 +84,13 @@ def _all_of(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
 
 file_options = _all_of(
     option(
-        FILES,
+        KINDS,
         "--format",
         type=click.Choice(FORMATS),
         metavar="KIND",
         help=f"If names do not tell: {', '.join(FORMATS)}.",
     ),
-    option(FILES, "--variable", metavar="NAME", help="Array of an .npz or .mat file, or layer of an .h5ad file."),
+    option(KINDS, "--variable", metavar="NAME", help="Array of an .npz or .mat file, or layer of an .h5ad file."),
 )
 
 column_options = _all_of(
@@ -184,7 +187,7 @@ parameter_options = _all_of(
     option(
         METHOD,
         "--seed",
-        type=click.IntRange(min=0),
+        type=click.IntRange(min=0, max=MOST_SEED),
         metavar="N",
         default=0,
         show_default=True,

@@ -105,10 +105,7 @@ def _strength(findings: Findings) -> list[str | Explained]:
         ]
     if isinf(leading):
         return [f"Along component 1 the target varies, and {against} {_does(findings)} not vary at all."]
-    ratio = Explained(
-        times(leading),
-        f"Variance of the target's scores, by that of {against}. It was fitted to be as large as it can.",
-    )
+    ratio = Explained(times(leading), f"{ratio_meaning(findings)} It was fitted to be as large as it can.")
     test = findings.test
     if test is None:
         return ["Along component 1 the target varies ", ratio, f" as much as {against}."]
@@ -140,6 +137,17 @@ def _strength(findings: Findings) -> list[str | Explained]:
         probability,
         ").",
     ]
+
+
+def ratio_meaning(findings: Findings) -> str:
+    """Say what the ratio of component 1 is, and what it is without shrinkage where that makes a difference."""
+    meant = f"Variance of the target's scores along component 1, by that of {background_words(findings)}"
+    plain = float(background_variance(findings)[0])
+    ratio = float(findings.target_variance[0]) / plain if plain > 0.0 else float("inf")
+    if np.isclose(ratio, float(findings.eigenvalues[0]), rtol=5e-3):
+        return f"{meant}."
+    smoothed = "regularised by ε" if findings.components is None else "with shrinkage"
+    return f"{meant}, {smoothed}. Without it, this component has {number(ratio)}."
 
 
 def is_shrunken(findings: Findings) -> bool:
