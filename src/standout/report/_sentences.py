@@ -141,13 +141,13 @@ def _strength(findings: Findings) -> list[str | Explained]:
 
 def ratio_meaning(findings: Findings) -> str:
     """Say what the ratio of component 1 is, and what it is without shrinkage where that makes a difference."""
-    meant = f"Variance of the target's scores along component 1, by that of {background_words(findings)}"
+    meant = f"Along component 1 the target's variance is this many times that of {background_words(findings)}"
     plain = float(background_variance(findings)[0])
     ratio = float(findings.target_variance[0]) / plain if plain > 0.0 else float("inf")
     if np.isclose(ratio, float(findings.eigenvalues[0]), rtol=5e-3):
         return f"{meant}."
     smoothed = "regularised by ε" if findings.components is None else "with shrinkage"
-    return f"{meant}, {smoothed}. Without it, this component has {number(ratio)}."
+    return f"{meant}, {smoothed}; without, {number(ratio)} times."
 
 
 def is_shrunken(findings: Findings) -> bool:
