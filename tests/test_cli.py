@@ -172,6 +172,8 @@ def test_what_is_done_to_the_data_is_done_to_new_rows(here):
     said = works("fit", "target.csv", "-b", "background.csv", *options, "-o", "out", cwd=here)
     assert "1 missing value (1 of them in the target) was filled" in said
     assert [row["feature"] for row in table(here / "out" / "loadings.csv")] == ["iron", "zinc"]
+    first = "# tables as they are after this: logarithm: log(1 + x) of every value; scale: columns centred"
+    assert summary(here / "out")["code"].startswith(first)
     # Other columns may be there, even text, in any order.
     frame[COLUMNS[::-1]].assign(note="text").to_csv(here / "new.csv", index=False)
     said = works("transform", "out", "new.csv", "-o", "scores.csv", cwd=here)

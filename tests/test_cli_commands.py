@@ -76,7 +76,7 @@ def test_what_is_said_of_a_model(fitted, here):
     assert re.search("^model: +DiscriminativePCA$", said, re.MULTILINE)
     assert re.search("^columns: +4: size, age, iron, zinc$", said, re.MULTILINE)
     assert re.search(r"^eigenvalues: \d+", said, re.MULTILINE)
-    assert re.search("^before it: +missing values: error$", said, re.MULTILINE)
+    assert re.search("^before it: +missing values: refused$", said, re.MULTILINE)
 
 
 def test_what_is_said_of_a_model_that_was_not_fitted_or_is_a_pipeline(here, capsys):

@@ -200,6 +200,7 @@ def test_equal_shrinkages_are_said_once(pair):
 
 
 def test_numbers_are_said_briefly():
+    assert [number(value) for value in (0.9996, 99.96, 999_999.7, 9.94e-5)] == ["1.00", "100", "1,000,000", "9.94e−5"]
     assert [number(value) for value in (8.126, 1240.2, 0.00213, 3.1e-7, -2.5, 0.0, float("inf"))] == [
         "8.13",
         "1,240",

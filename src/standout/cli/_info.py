@@ -10,19 +10,12 @@ from standout.cli._closing import warn
 from standout.cli._display import Display
 from standout.cli._listening import listening
 from standout.cli._models import load_model, preprocessing_of
-from standout.cli._options import SectionedCommand
+from standout.cli._options import MISSING_IN_WORDS, SectionedCommand
 from standout.io import Preprocessing
 from standout.report._wording import shortened
 
 # Columns that are named.
 MOST_COLUMNS = 5
-# What is done about missing values.
-MISSING = {
-    "error": "refused",
-    "drop-rows": "their rows are dropped",
-    "drop-columns": "their columns were dropped",
-    "mean": "filled with means of the fit",
-}
 
 
 @click.command("info", cls=SectionedCommand)
@@ -75,7 +68,7 @@ def _columns(done: Preprocessing) -> str:
 
 
 def _done(done: Preprocessing) -> str:
-    parts = [f"missing values: {MISSING[done.missing]}"]
+    parts = [f"missing values: {MISSING_IN_WORDS[done.missing]}"]
     if done.log1p:
         parts.append("log(1 + x)")
     if done.scale is not None:
