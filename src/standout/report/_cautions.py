@@ -146,4 +146,4 @@ def _missed_by_kernel(subject: Subject) -> list[str]:
     if not residual > 0.05:
         return []
     coordinates = counted(subject.model.feature_map_.n_coordinates, "coordinate")
-    return [f"The {coordinates} of the kernel leave out {percent(residual)} of it. A larger rank sees more."]
+    return [f"The {coordinates} of the kernel leave out {percent(residual)} of it. In Python, a larger rank sees more."]
