@@ -105,6 +105,15 @@ def test_a_report_that_is_made_again_is_the_same(fitted, here):
     assert content(folder / "out") == before
 
 
+def test_a_compared_method_says_by_which_value_the_background_counts(fitted, here, capsys):
+    folder, _ = fitted
+    given = [folder / "target.csv", "-b", folder / "background.csv", "--id-column", "name", "--label-column", "kind"]
+    works_here("compare", *given, "--methods", "pca,cpca,dpca", "--alpha", "2", "--shrinkage", "0.3", "-o", "page.html")
+    page = (here / "page.html").read_text()
+    assert [page.count(words) for words in ("α: 2, as asked.", "Shrinkage: 0.3, as asked.")] == [1, 1]
+    assert page.count("PCA compares it with no background.") == 1
+
+
 def test_methods_are_compared_on_one_page(fitted, here):
     folder, _ = fitted
     said = works(

@@ -165,9 +165,9 @@ def _share(findings: Findings) -> list[str | Explained]:
         return [
             "Component 1 holds ",
             Explained(share, "Variance along component 1, as a share of the variance over all columns."),
-            " of the target's variance. There is no background to compare it with.",
+            " of the target's variance. PCA compares it with no background.",
         ]
-    return ["There is no background: this is the view in which the target varies most."]
+    return ["This is the view in which the target varies most. It is compared with no background."]
 
 
 def background_variance(findings: Findings) -> np.ndarray:
