@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.summary is not None and not options.summary.parent.is_dir():
         parser.error(f"there is no folder {str(options.summary.parent)!r} to write the summary to")
     if importlib.util.find_spec("matplotlib") is None:
-        parser.error("pictures need matplotlib; install it with: pip install standout[plots]")
+        parser.error("pictures need matplotlib; install it with: pip install matplotlib")
     try:
         options.output.mkdir(parents=True, exist_ok=True)
         return _run(chosen, options.data, options.output, range(options.seeds), options.summary)

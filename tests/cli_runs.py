@@ -1,11 +1,15 @@
 """What the tests of the command line share: small files, and the command as a user starts it."""
 
+import csv
+import json
 import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+
+from standout.cli import main
 
 STANDOUT = Path(sys.executable).with_name("standout")
 # Seconds after which a command is taken to hang. A busy machine may take a hundred times as long as an idle one.
@@ -69,3 +73,55 @@ def no_file_larger_than(size):
 def content(folder):
     """Give all that is in a folder, hidden files too: their bytes by their names."""
     return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+PAIR = ["target.csv", "-b", "background.csv"]
+FIT = ["fit", *PAIR, "-o", "out"]
+
+
+def works(*arguments, cwd, **options):
+    """Run the command in a process of its own; it ends well, and complains of nothing."""
+    done = run(*arguments, cwd=cwd, **options)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+def works_here(*arguments):
+    """Run the command in this process, for what another run in one of its own would not tell."""
+    assert main([str(argument) for argument in arguments]) == 0
+
+
+def table(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def scores(path, dataset=None):
+    rows = [row for row in table(path) if dataset in (None, row.get("dataset"))]
+    names = [name for name in rows[0] if name.startswith("component_")]
+    return np.array([[float(row[name]) for name in names] for row in rows])
+
+
+def summary(folder):
+    return json.loads((folder / "summary.json").read_text())
+
+
+def check_failure(code, err, expected, before, folder):
+    """Exit code 2, one plain line that says what is wrong, and nothing changed."""
+    assert code == 2, err
+    assert err.startswith("standout: ")
+    assert err.count("\n") == 1
+    assert err.endswith("\n")
+    assert err[:-1].isprintable()
+    assert "Traceback" not in err
+    assert "unforeseen" not in err
+    for words in [expected] if isinstance(expected, str) else expected:
+        assert words in err
+    assert content(folder) == before
+
+
+def fails(arguments, expected, folder, capsys):
+    before = content(folder)
+    code = main([str(argument) for argument in arguments])
+    check_failure(code, capsys.readouterr().err, expected, before, folder)

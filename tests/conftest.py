@@ -1,4 +1,4 @@
-"""What all tests share: the folder of the real data, random numbers, and surroundings that are the same everywhere."""
+"""What tests share: surroundings, the real data, random numbers; what those of the command line and the report need."""
 
 import os
 import signal
@@ -7,6 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+from cli_runs import COLUMNS, csv_text, two_datasets, works, write_pair
+from standout import DiscriminativePCA
+from standout.cli import main
+from standout.report import examine
 
 # The same examples every time, so that no run fails by bad luck, and no limits of time, which a busy machine exceeds.
 # Others are drawn with: pytest --hypothesis-profile explore
@@ -47,3 +52,80 @@ def data_dir():
     if not folder.is_dir():
         pytest.skip(f"the real datasets are not here: no folder {folder.name!r}; name it in STANDOUT_DATA")
     return folder
+
+
+# The command line
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """A target with ids and labels against a background without them, with columns in another order."""
+    folder = tmp_path_factory.mktemp("fitted")
+    target, background, groups = two_datasets()
+    names = [f"row {i}" for i in range(len(target))]
+    (folder / "target.csv").write_text(csv_text(target, name=names, kind=groups))
+    (folder / "background.csv").write_text(csv_text(background[:, ::-1], COLUMNS[::-1]))
+    said = works(
+        "fit",
+        *("target.csv", "--background", "background.csv"),
+        *("--id-column", "name", "--label-column", "kind", "--output", "out"),
+        cwd=folder,
+    )
+    return folder, said
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder to be in, with a target and a background."""
+    monkeypatch.chdir(tmp_path)
+    write_pair(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def result(tmp_path_factory):
+    """The folder of a fit that went well."""
+    place = tmp_path_factory.mktemp("result")
+    write_pair(place)
+    assert (
+        main(["fit", str(place / "target.csv"), "-b", str(place / "background.csv"), "-o", str(place / "out"), "-q"])
+        == 0
+    )
+    return place / "out"
+
+
+# The report
+
+
+@pytest.fixture
+def pair(rng):
+    """Both vary most along the first column; the target alone along the last."""
+    return rng.normal(size=(200, 6)) * [5, 1, 1, 1, 1, 3] + 4, rng.normal(size=(300, 6)) * [5, 1, 1, 1, 1, 1] - 2
+
+
+@pytest.fixture(scope="module")
+def findings():
+    """Three groups of mice that differ along the last two columns, which the background does not vary in."""
+    rng = np.random.default_rng(0)
+    group = np.arange(240) % 3
+    target = rng.normal(size=(240, 8)) * [6, 1, 1, 1, 1, 1, 1, 1]
+    target[:, 6] += 5.0 * (group == 1)
+    target[:, 7] += 5.0 * (group == 2)
+    background = rng.normal(size=(150, 8)) * [6, 1, 1, 1, 1, 1, 1, 1]
+    return examine(
+        DiscriminativePCA(2).fit(target, background=background),
+        target,
+        background,
+        features=[f"protein {letter}" for letter in "ABCDEFGH"],
+        ids=[f"mouse {row}" for row in range(240)],
+        labels=np.array(["saline", "drug 1", "drug 2"])[group],
+        target_name="treated mice",
+        background_names=["untreated mice"],
+        warnings=["4 rows with missing values were left out."],
+    )

@@ -6,10 +6,7 @@ import json
 import os
 import pickle
 import shutil
-import signal
-import subprocess
 import sys
-import time
 import zipfile
 from pathlib import Path
 
@@ -18,55 +15,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from cli_runs import COLUMNS, PATIENCE, STANDOUT, content, csv_text, no_file_larger_than, run, two_datasets, write_pair
+from cli_runs import COLUMNS, FIT, PAIR, check_failure, content, csv_text, fails, two_datasets
 from standout.cli import main
-from standout.cli._display import Display
-from standout.cli._folder import folder_as_a_whole
-from standout.cli._signals import SIGNALS
-
-PAIR = ["target.csv", "-b", "background.csv"]
-FIT = ["fit", *PAIR, "-o", "out"]
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A folder to be in, with a target and a background."""
-    monkeypatch.chdir(tmp_path)
-    write_pair(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture(scope="session")
-def result(tmp_path_factory):
-    """The folder of a fit that went well."""
-    place = tmp_path_factory.mktemp("result")
-    write_pair(place)
-    assert (
-        main(["fit", str(place / "target.csv"), "-b", str(place / "background.csv"), "-o", str(place / "out"), "-q"])
-        == 0
-    )
-    return place / "out"
-
-
-def check_failure(code, err, expected, before, folder):
-    """Exit code 2, one plain line that says what is wrong, and nothing changed."""
-    assert code == 2, err
-    assert err.startswith("standout: ")
-    assert err.count("\n") == 1
-    assert err.endswith("\n")
-    assert err[:-1].isprintable()
-    assert "Traceback" not in err
-    assert "unforeseen" not in err
-    for words in [expected] if isinstance(expected, str) else expected:
-        assert words in err
-    assert content(folder) == before
-
-
-def fails(arguments, expected, folder, capsys):
-    before = content(folder)
-    code = main([str(argument) for argument in arguments])
-    check_failure(code, capsys.readouterr().err, expected, before, folder)
-
 
 # --- what is asked ----------------------------------------------------------------------------------------------------
 
@@ -83,7 +33,7 @@ ASKED = {
     "unknown method": ([*FIT, "--method", "tsne"], ["--method", "tsne"]),
     "components in words": ([*FIT, "--components", "many"], ["--components", "'many'"]),
     "half a component": ([*FIT, "--components", "2.5"], "2.5"),
-    "no components": ([*FIT, "--components", "0"], "n_components"),
+    "no components": ([*FIT, "--components", "0"], "--components 0 is less than 1"),
     "more components than columns": ([*FIT, "--components", "5"], ["5", "4"]),
     "automatic components of another method": ([*FIT, "--method", "cpca", "--components", "auto"], "auto"),
     "shrinkage in words": ([*FIT, "--shrinkage", "lots"], ["--shrinkage", "clusters"]),
@@ -108,7 +58,11 @@ ASKED = {
     "negative epsilon": ([*FIT, "--method", "kdpca", "--epsilon", "-1"], "-1"),
     "kernel for counts on negative values": ([*FIT, "--method", "kdpca", "--kernel", "chi2"], "negative values"),
     "negative seed": ([*FIT, "--seed", "-1"], "--seed"),
-    "enormous seed": ([*FIT, "--seed", str(10**20)], "Seed"),
+    "enormous seed": ([*FIT, "--seed", str(10**20)], "'--seed': 100000000000000000000 is not in the range"),
+    "degree of a kernel that has none": ([*FIT, "--method", "kdpca", "--degree", "3"], ["--degree", "poly", "not rbf"]),
+    "tiny bandwidth": ([*FIT, "--method", "kdpca", "--bandwidth", "1e-300"], ["--bandwidth 1e-300", "1e-150"]),
+    "enormous bandwidth": ([*FIT, "--method", "kdpca", "--bandwidth", "1e300"], ["--bandwidth 1e+300", "1e+150"]),
+    "result at the root": ([*FIT[:-1], "/"], "is the root of all folders"),
     "unknown format": ([*FIT, "--format", "xls"], "xls"),
     "array of a table": ([*FIT, "--variable", "X"], "one table"),
     "unknown id column": ([*FIT, "--id-column", "name"], ["name", "zinc"]),
@@ -358,187 +312,6 @@ def test_what_is_there_is_replaced_only_on_request_and_only_if_it_is_ours(folder
     fails(["demo", "-o", "mine"], "something else", folder, capsys)
     (folder / "page.html").write_text("mine")
     fails(["compare", *PAIR, "-o", "page.html"], "--overwrite", folder, capsys)
-
-
-# --- in a process of its own ------------------------------------------------------------------------------------------
-
-
-def test_a_failure_in_the_shell_is_one_line(folder, result):
-    before = content(folder)
-    for arguments in (
-        ["fit", "missing.csv", "-b", "background.csv", "-o", "out"],
-        ["fit", *PAIR, "-o", "/proc/out"],
-        ["fit", *PAIR, "-o", "out", "--shrinkage", "2"],
-        ["transform", "missing.skops", "target.csv", "-o", "scores.csv"],
-        ["info", "target.csv"],
-        ["nonsense"],
-    ):
-        done = run(*arguments, cwd=folder)
-        check_failure(done.returncode, done.stderr, [], before, folder)
-
-
-# The larger files may be, the later it stops: at the scores, the model, what is kept for the report, the page.
-@pytest.mark.parametrize("size", [1_000, 6_000, 20_000, 300_000])
-def test_a_full_disk_leaves_nothing_behind(size, folder, result, capsys):
-    shutil.copytree(result, folder / "old")
-    before = content(folder)
-    for arguments in (["fit", *PAIR, "-o", "out"], ["fit", *PAIR, "-o", "old", "--overwrite"], ["report", "old"]):
-        with no_file_larger_than(size):
-            code = main(arguments)
-        check_failure(code, capsys.readouterr().err, ["cannot be", "File too large"], before, folder)
-
-
-def test_standard_output_may_be_full_or_closed(folder, result):
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run([STANDOUT, "info", result], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr.startswith("standout: ")
-    assert done.stderr.count("\n") == 1
-
-
-def test_whoever_stops_listening_does_not_stop_the_work(folder):
-    command = [STANDOUT, *FIT]
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        process.stdout.close()
-        assert process.stderr.read() == b""
-        assert process.wait(PATIENCE) == 0
-    assert (folder / "out" / "report.html").is_file()
-
-
-def test_what_libraries_log_is_not_among_our_words():
-    script = """
-import logging, sys
-from standout import cli
-cli._run = lambda words: logging.getLogger("matplotlib.font_manager").warning("building the font cache") or 0
-sys.exit(cli.main(["fit"]))
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
-def test_standard_streams_may_be_closed(folder):
-    closed = ["sh", "-c", '"$0" "$@" <&- >&- 2>&-', STANDOUT]
-    assert subprocess.run([*closed, *FIT], cwd=folder, check=False, timeout=PATIENCE).returncode == 0
-    assert (folder / "out" / "report.html").is_file()
-    assert subprocess.run([*closed, *FIT], cwd=folder, check=False, timeout=PATIENCE).returncode == 2
-
-
-SLOW = ["--test", "permutation", "--components", "4", "--shrinkage", "0.01"]
-
-
-@pytest.fixture
-def slow_folder(folder):
-    """A folder whose data keep a fit busy for so long that nobody is too late to interrupt it."""
-    rng = np.random.default_rng(0)
-    for name in ("target", "background"):
-        np.save(folder / f"{name}.npy", rng.normal(size=(12_000, 120)))
-    return folder
-
-
-def started(folder, *options):
-    """Start a fit, and wait until it has begun to fit."""
-    command = [STANDOUT, "fit", "target.npy", "-b", "background.npy", "-o", "out", *SLOW, *options]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    for line in process.stdout:
-        if line.startswith("fitting"):
-            break
-    time.sleep(0.3)
-    return process
-
-
-@pytest.mark.usefixtures("heeded_signals")
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_an_interruption_leaves_nothing_behind(number, code, slow_folder):
-    before = content(slow_folder)
-    process = started(slow_folder)
-    with process:
-        assert process.poll() is None
-        process.send_signal(number)
-        process.send_signal(number)
-        err = process.stderr.read()
-    assert process.returncode == code
-    assert err == "standout: interrupted.\n"
-    assert content(slow_folder) == before
-
-
-@pytest.mark.usefixtures("heeded_signals")
-# Loaded one after the other, from a twentieth of a second after the start on, before there is a word on the screen.
-@pytest.mark.parametrize("module", ["click", "standout.cli._app", "numpy", "scipy.linalg", "sklearn.base"])
-def test_an_interruption_while_packages_are_loaded_is_told_in_one_line(module, folder):
-    before = content(folder)
-    command = [sys.executable, "-X", "importtime", STANDOUT, "fit", *PAIR, "-o", "out"]
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-        next(line for line in process.stderr if line.rstrip().endswith(f" {module}"))
-        process.send_signal(signal.SIGINT)
-        said = [line for line in process.stderr if not line.startswith("import time:")]
-    assert said == ["standout: interrupted.\n"]
-    assert process.returncode == 130
-    assert content(folder) == before
-
-
-@pytest.mark.usefixtures("heeded_signals")
-def test_an_interruption_that_got_lost_is_heeded_at_the_next_stage(monkeypatch):
-    class Careless:
-        def __del__(self):
-            os.kill(os.getpid(), signal.SIGINT)
-
-    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
-    display = Display(quiet=True)
-    with SIGNALS.as_interruptions(), display.working():
-        thing = Careless()
-        del thing
-        with pytest.raises(KeyboardInterrupt):
-            display.stage("the next one")
-
-
-@pytest.mark.usefixtures("heeded_signals")
-def test_an_interruption_while_writing_leaves_nothing_behind(slow_folder, result):
-    folder = slow_folder
-    shutil.copytree(result, folder / "out")
-    before = content(folder)
-    command = [STANDOUT, "fit", "target.npy", "-b", "background.npy", "-o", "out", "--overwrite"]
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        next(line for line in process.stdout if line.startswith("writing the report"))
-        process.send_signal(signal.SIGINT)
-        assert process.stderr.read() == "standout: interrupted.\n"
-    assert process.returncode == 130
-    assert content(folder) == before
-
-
-@pytest.mark.usefixtures("heeded_signals")
-@pytest.mark.parametrize("at", range(1, 12))
-@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
-def test_a_result_is_replaced_as_a_whole_whenever_it_is_interrupted(at, late, tmp_path, monkeypatch):
-    final = tmp_path / "out"
-    final.mkdir()
-    (final / "summary.json").write_text("old")
-    steps = iter(range(1, 100))
-
-    def watched(step):
-        def inner(*arguments, **options):
-            is_meant = next(steps) == at
-            if is_meant and not late:
-                os.kill(os.getpid(), signal.SIGINT)
-            done = step(*arguments, **options)
-            if is_meant and late:
-                os.kill(os.getpid(), signal.SIGINT)
-            return done
-
-        return inner
-
-    for name in ("mkdir", "rename", "exists", "write_text"):
-        monkeypatch.setattr(Path, name, watched(getattr(Path, name)))
-    monkeypatch.setattr(shutil, "rmtree", watched(shutil.rmtree))
-    interrupted = False
-    with SIGNALS.as_interruptions():
-        try:
-            with folder_as_a_whole(final) as draft:
-                (draft / "summary.json").write_text("new")
-        except KeyboardInterrupt:
-            interrupted = True
-    monkeypatch.undo()
-    assert interrupted or next(steps) <= at
-    assert content(tmp_path) in ({"out": None, "out/summary.json": words} for words in (b"old", b"new"))
 
 
 @pytest.mark.parametrize("package", ["click", "bokeh", "skops", "pyarrow", "matplotlib"])

@@ -230,5 +230,5 @@ def test_more_images_than_there_are_is_an_error(arguments, message):
 
 def test_missing_pillow_is_told_in_one_sentence_with_the_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(ImportError, match=r"needs Pillow\. .* pip install standout\[plots\]"):
+    with pytest.raises(ImportError, match="needs the package 'pillow'. .* pip install pillow, or"):
         make_digits_over_photographs()

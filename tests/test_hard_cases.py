@@ -173,7 +173,7 @@ def test_a_target_without_variance_has_ratios_of_zero(solver, rng):
 
 @pytest.mark.parametrize("solver", ["root", "reduced", "lobpcg"])
 def test_data_without_any_variance_are_refused_where_they_give_no_direction(solver):
-    with pytest.raises(ValueError, match="no dataset varies: all rows of each are equal. Give rows that differ"):
+    with pytest.raises(ValueError, match="no dataset varies: all rows of each are equal, .* Give rows that differ"):
         DiscriminativePCA(2, solver=solver, shrinkage=None).fit(np.ones((9, 4)), background=np.ones((8, 4)))
 
 

@@ -75,6 +75,13 @@ def test_a_large_mean_costs_no_digits(rng):
     np.testing.assert_allclose(prepared.preprocessing.scale, (values - 1e8).std(axis=0), rtol=1e-7)
 
 
+def test_a_column_without_any_value_in_one_dataset_is_told(rng):
+    values, other = rng.normal(size=(10, 2)), rng.normal(size=(9, 2))
+    values[:, 1] = np.nan
+    notes = prepare(table(values), [table(other)], missing="mean").notes
+    assert "column 'b' has no value at all in the target: what is there now tells nothing." in notes
+
+
 @pytest.mark.parametrize("constant", [0.1, 1e9 / 3, 0.0, -7.0])
 def test_a_constant_column_keeps_its_scale_and_is_told(rng, constant):
     values, other = rng.normal(size=(1000, 2)), rng.normal(size=(999, 2))

@@ -515,7 +515,8 @@ class TestBadInput:
             [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True
         )
         assert done.stdout.strip() == (
-            "a progress bar needs the package 'rich'. Install it with: pip install 'standout[progress]'."
+            "a progress bar needs the package 'rich'. Install it with: pip install rich, or with all others of "
+            "standout's extra 'progress'."
         )
 
 

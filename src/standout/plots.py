@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from standout._validation import as_rows, check_enough, check_groups
+from standout._validation import as_rows, check_enough, check_groups, require_extra
 
 __all__ = ["plot_scores"]
 
@@ -70,8 +70,7 @@ def plot_scores(scores: Any, labels: Any = None, *, ax: Any = None, title: str |
 
 
 def _pyplot() -> Any:
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        raise ImportError("Pictures need matplotlib. Install it with: pip install standout[plots]") from None
+    require_extra("matplotlib", "plots", "a picture")
+    from matplotlib import pyplot
+
     return pyplot

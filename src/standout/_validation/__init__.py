@@ -226,12 +226,13 @@ from standout._validation._tables import (
     short,
     shown,
 )
-from standout._validation._warnings import warn_user
+from standout._validation._warnings import FindingWarning, warn_user
 from standout._validation._words import dataset_names
 
 __all__ = [
     "MISSING_CHOICES",
     "ArrayForm",
+    "FindingWarning",
     "MixedArraysError",
     "Source",
     "UnknownColumnsError",

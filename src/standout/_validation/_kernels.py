@@ -14,6 +14,8 @@ from standout._validation._numbers import check_whole, is_number
 from standout._validation._words import listed
 
 PAPER_KERNELS = ("gaussian", "homogeneous_polynomial", "inhomogeneous_polynomial")
+# Whose squares, and one by them, are numbers of full precision.
+BANDWIDTHS = (1e-150, 1e150)
 
 
 def check_kernel_name(kernel: Any) -> None:
@@ -77,6 +79,12 @@ def check_bandwidth(bandwidth: Any) -> float:
         raise TypeError(f"the kernel 'gaussian' has bandwidth={bandwidth!r}, which is not a number. {remedy}")
     if not (np.isfinite(bandwidth) and bandwidth > 0):
         raise ValueError(f"the kernel 'gaussian' has bandwidth={bandwidth}, which is not positive. {remedy}")
+    least, most = BANDWIDTHS
+    if not least <= bandwidth <= most:
+        raise ValueError(
+            f"the kernel 'gaussian' has bandwidth={bandwidth}, whose square is out of range: it takes {least:g} to "
+            f"{most:g}. Give a number of the size of distances between rows."
+        )
     return float(bandwidth)
 
 
@@ -149,7 +157,10 @@ def check_precomputed(widths: list[int], n_rows: int, approximation: Any) -> Non
 def check_kernel_matrix(matrix: Float, symmetric: bool) -> None:
     """Check that a kernel matrix is finite, and symmetric where that is not known already."""
     if not all_finite(matrix):
-        raise ValueError("the kernel has values that are not finite numbers. Rescale the data, or check the kernel.")
+        raise ValueError(
+            "the kernel has values that are not finite numbers. Rescale the data, or check the kernel: a degree that "
+            "is no whole number, for one, is for positive numbers only."
+        )
     if symmetric:
         return
     size, largest = len(matrix), max(float(np.max(matrix, initial=0.0)), -float(np.min(matrix, initial=0.0)))

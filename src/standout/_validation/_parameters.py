@@ -22,7 +22,10 @@ def check_n_components(n_components: Any, n_features: int, n_directions: int) ->
             f"n_components={n_components} is larger than n_features={n_features}. Choose at most {n_features}."
         )
     if n_directions == 0:
-        raise ValueError("no dataset varies: all rows of each are equal. Give rows that differ.")
+        raise ValueError(
+            "no dataset varies: all rows of each are equal, or differ by so little that the square of it is 0. Give "
+            "rows that differ, or rescale them."
+        )
     if n_components > n_directions:
         raise ValueError(
             f"n_components={n_components} is larger than {n_directions}, the number of directions that the centred "

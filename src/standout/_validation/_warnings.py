@@ -6,6 +6,10 @@ import sys
 import warnings
 
 
+class FindingWarning(UserWarning):
+    """What a fit has found, which a report says in its own words."""
+
+
 def warn_user(text: str, category: type[Warning] = UserWarning) -> None:
     """Warn, and let the warning point to the line outside of this library, and of scikit-learn, that led here."""
     level, frame = 2, sys._getframe(1)

@@ -103,8 +103,11 @@ def _told(error: BaseException) -> int:
 
 def _missing_package(error: ImportError) -> int:
     words = str(error)
-    if "standout[" not in words:
-        words = f"a package is missing ({words}). Install it with: pip install 'standout[cli]'."
+    if "standout's extra" not in words:
+        words = (
+            f"a package is missing ({words}). Install all of standout's extra 'cli': pip install 'standout[cli]', or "
+            "in a clone pip install '.[cli]'."
+        )
     say_failure(words)
     return FAILED
 

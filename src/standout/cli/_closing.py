@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from standout.cli._as_options import as_options
 from standout.cli._display import Display
-from standout.cli._text import shortened
 from standout.report import Findings, summary
+from standout.report._wording import shortened
 
 # Columns that are named for a component.
 MOST_FEATURES = 4
@@ -21,26 +23,21 @@ def close(findings: Findings, final: Path, display: Display) -> None:
     head = ["component", "ratio" if findings.is_ratio else "eigenvalue", "p-value", "columns that follow it"]
     display.table(head, [_row(component) for component in found["components"]])
     display.say()
-    for sentence in findings.choices:
-        display.say(f"- {_as_option(sentence)}")
-    warn(findings.warnings, display)
+    for sentence in found["choices"]:
+        display.say(f"- {as_options(sentence)}")
+    warn(found["warnings"], display)
     display.say(f"Report: {final / 'report.html'}")
 
 
-def warn(sentences: Any, display: Display) -> None:
+def warn(sentences: Iterable[str], display: Display) -> None:
     """Say what to be careful about."""
     for sentence in sentences:
-        display.say(f"! {_as_option(sentence)}")
-
-
-def _as_option(sentence: str) -> str:
-    """Say advice on a parameter as advice on the option."""
-    return sentence.replace('test="permutation"', "--test permutation")
+        display.say(f"! {as_options(sentence)}")
 
 
 def leading_columns(component: dict[str, Any], most: int = MOST_FEATURES) -> str:
     """Name the columns that follow a component most closely."""
-    return ", ".join(shortened(feature["name"]) for feature in component["features"][:most]) or "-"
+    return ", ".join(shortened(feature["name"], 30) for feature in component["features"][:most]) or "-"
 
 
 def ratio(component: dict[str, Any]) -> str:

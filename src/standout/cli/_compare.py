@@ -82,11 +82,12 @@ def _close(views: list[Findings], display: Display) -> None:
     from standout.report import summary
 
     rows = []
-    for findings in views:
-        first = summary(findings)["components"][0]
+    found = [summary(findings) for findings in views]
+    for findings, each in zip(views, found, strict=True):
+        first = each["components"][0]
         error = findings.clustering_error
         judged = "-" if error is None else f"{error:.1%}"
         rows.append([findings.method, ratio(first), judged, leading_columns(first)])
     display.table(["method", "first eigenvalue", "grouped wrongly", "columns that follow it"], rows)
     display.say()
-    warn(dict.fromkeys(sentence for findings in views for sentence in findings.warnings), display)
+    warn(dict.fromkeys(sentence for each in found for sentence in each["warnings"]), display)

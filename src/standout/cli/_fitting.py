@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from standout._arrays import Array
@@ -11,7 +12,9 @@ from standout.cli._display import Display
 from standout.cli._labels import labels_of
 from standout.cli._listening import listening
 from standout.cli._methods import IN_WORDS, uses_background
+from standout.cli._options import MISSING_IN_WORDS
 from standout.cli._text import capitalised
+from standout.io._prepare import CONSTANT
 from standout.report import Findings, examine
 
 
@@ -33,6 +36,7 @@ def fit_and_examine(
     with listening() as said:
         _fit(model, target, backgrounds or None, display)
     display.stage("selection: PCA beside it, p-values, other choices")
+    prepared = _said_of_the_data(options)
     scores = [model.transform(table.values) for table in tables]
     findings = examine(
         model,
@@ -43,12 +47,21 @@ def fit_and_examine(
         labels=labels_of(tables[0]),
         target_name=datasets.names[0],
         background_names=datasets.names[1:n_tables],
-        asked={**datasets.files, **_said_of_the_data(options)},
-        warnings=[*map(capitalised, datasets.prepared.notes), *remarks, *said],
+        asked={**datasets.files, **prepared},
+        warnings=[*_notes(datasets), *remarks, *said],
         with_path=with_path,
         scores=scores,
     )
+    if prepared:
+        # The code starts from the tables, which are others than those in the files.
+        done = "; ".join(f"{what}: {how}" for what, how in prepared.items())
+        findings = replace(findings, code=f"# tables as they are after this: {done}\n{findings.code}")
     return findings, scores
+
+
+def _notes(datasets: Datasets) -> list[str]:
+    """Say what was done to the data; which columns are constant is among what is found."""
+    return [capitalised(note) for note in datasets.prepared.notes if not note.endswith(CONSTANT)]
 
 
 def _fit(model: Any, target: Any, background: Any, display: Display) -> None:
@@ -85,5 +98,5 @@ def _said_of_the_data(options: dict[str, Any]) -> dict[str, str]:
         whose = "all background rows" if options["standardize"] == "background" else "all rows"
         said["scale"] = f"columns centred and scaled by {whose}"
     if options["missing"] != "error":
-        said["missing values"] = options["missing"]
+        said["missing values"] = MISSING_IN_WORDS[options["missing"]]
     return said

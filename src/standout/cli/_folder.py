@@ -171,6 +171,8 @@ def _is_mark(path: Path) -> bool:
 def _check_parent(place: Path) -> None:
     """Find out by trying: rights alone do not tell, for full or read-only disks and for those who may do everything."""
     parent = place.parent
+    if not place.name:
+        raise click.UsageError(f"{str(place)!r} is the root of all folders. Name another place.")
     if not parent.is_dir():
         raise click.UsageError(f"there is no folder {str(parent)!r} to write to. Make it first.")
     trial = _aside(place, "part")

@@ -10,9 +10,9 @@ from standout.cli._closing import warn
 from standout.cli._display import Display
 from standout.cli._listening import listening
 from standout.cli._models import load_model, preprocessing_of
-from standout.cli._options import SectionedCommand
-from standout.cli._text import shortened
+from standout.cli._options import MISSING_IN_WORDS, SectionedCommand
 from standout.io import Preprocessing
+from standout.report._wording import shortened
 
 # Columns that are named.
 MOST_COLUMNS = 5
@@ -63,11 +63,12 @@ def _parameters(parameters: dict[str, Any]) -> str:
 def _columns(done: Preprocessing) -> str:
     kept = done.kept
     more = f", and {len(kept) - MOST_COLUMNS} more" if len(kept) > MOST_COLUMNS else ""
-    return f"{len(kept)}: {', '.join(map(shortened, kept[:MOST_COLUMNS]))}{more}" if done.has_names else str(len(kept))
+    names = ", ".join(shortened(name, 30) for name in kept[:MOST_COLUMNS])
+    return f"{len(kept)}: {names}{more}" if done.has_names else str(len(kept))
 
 
 def _done(done: Preprocessing) -> str:
-    parts = [f"missing values: {done.missing}"]
+    parts = [f"missing values: {MISSING_IN_WORDS[done.missing]}"]
     if done.log1p:
         parts.append("log(1 + x)")
     if done.scale is not None:

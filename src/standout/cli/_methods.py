@@ -18,6 +18,7 @@ IN_WORDS = {
 }
 
 KERNEL_METHODS = ("kdpca", "kcpca", "kpca")
+POLYNOMIALS = ("poly", "homogeneous_polynomial", "inhomogeneous_polynomial")
 
 # The methods that heed an option; all heed those that are not named here.
 HEEDED_BY = {
@@ -40,16 +41,27 @@ def uses_background(method: str) -> bool:
 def check_heeded(context: click.Context, methods: Collection[str]) -> None:
     """Refuse an option that none of the methods heeds: whoever gives it means another method."""
     for name, heeding in HEEDED_BY.items():
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and not set(heeding) & set(methods):
+        if _given(context, name) and not set(heeding) & set(methods):
             raise click.UsageError(
                 f"--{name} is for {', '.join(heeding)}, not for {', '.join(methods)}. Leave it out, or choose another "
                 "method."
             )
-    kernel_given = context.get_parameter_source("kernel") is ParameterSource.COMMANDLINE
-    if kernel_given and context.params["bandwidth"] is not None and context.params["kernel"] != "gaussian":
+    _check_kernel(context)
+
+
+def _check_kernel(context: click.Context) -> None:
+    """Refuse a number that the kernel does not heed."""
+    kernel = context.params["kernel"]
+    if _given(context, "kernel") and context.params["bandwidth"] is not None and kernel != "gaussian":
+        raise click.UsageError(f"--bandwidth is for --kernel gaussian, not {kernel}. Give one of the two.")
+    if _given(context, "degree") and kernel not in POLYNOMIALS:
         raise click.UsageError(
-            f"--bandwidth is for --kernel gaussian, not {context.params['kernel']}. Give one of the two."
+            f"--degree is for --kernel {', '.join(POLYNOMIALS)}, not {kernel}. Leave it out, or choose one of these."
         )
+
+
+def _given(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def make_estimator(options: dict[str, Any]) -> Any:

@@ -12,6 +12,12 @@ from standout.cli._words import NumberOr, Weights
 # Those of standout.io, which takes a second to load: whoever asks for help should not have to wait for it.
 FORMATS = ("csv", "tsv", "parquet", "arrow", "feather", "npy", "npz", "mat", "h5ad")
 MISSING = ("error", "drop-rows", "drop-columns", "mean")
+MISSING_IN_WORDS = {
+    "error": "refused",
+    "drop-rows": "rows that have one dropped",
+    "drop-columns": "columns that have one dropped",
+    "mean": "filled with the column's mean over all rows",
+}
 STANDARDS = ("none", "background", "pooled")
 METHODS = ("dpca", "kdpca", "cpca", "kcpca", "pca", "kpca")
 KERNELS = (
@@ -27,10 +33,13 @@ KERNELS = (
     "chi2",
 )
 TESTS = ("analytic", "permutation")
+# The largest that NumPy's older random numbers, which scikit-learn uses, take.
+MOST_SEED = 2**32 - 1
 
 # The sections of the help.
-FILES, COLUMNS, CELLS, METHOD, KERNEL, OUTPUT, OTHER = (
+FILES, KINDS, COLUMNS, CELLS, METHOD, KERNEL, OUTPUT, OTHER = (
     "Target and backgrounds",
+    "Kinds of files",
     "Columns",
     "Values",
     "Method",
@@ -81,13 +90,13 @@ def _all_of(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
 
 file_options = _all_of(
     option(
-        FILES,
+        KINDS,
         "--format",
         type=click.Choice(FORMATS),
         metavar="KIND",
         help=f"If names do not tell: {', '.join(FORMATS)}.",
     ),
-    option(FILES, "--variable", metavar="NAME", help="Array of an .npz or .mat file, or layer of an .h5ad file."),
+    option(KINDS, "--variable", metavar="NAME", help="Array of an .npz or .mat file, or layer of an .h5ad file."),
 )
 
 column_options = _all_of(
@@ -184,7 +193,7 @@ parameter_options = _all_of(
     option(
         METHOD,
         "--seed",
-        type=click.IntRange(min=0),
+        type=click.IntRange(min=0, max=MOST_SEED),
         metavar="N",
         default=0,
         show_default=True,

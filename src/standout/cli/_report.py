@@ -24,17 +24,10 @@ def command(folder: str, quiet: bool) -> None:
         raise click.UsageError(f"{folder!r} is no folder that standout fit wrote. Name one that is.")
     with display.working():
         display.stage("making the report")
-        findings = _restored(place)
+        findings = restore(place)
         with files_as_a_whole(place) as draft:
             _write(findings, draft, folder)
     display.say(f"Report: {place / 'report.html'}")
-
-
-def _restored(place: Path) -> Findings:
-    try:
-        return restore(place)
-    except (ValueError, OSError) as error:
-        raise click.ClickException(str(error).replace("standout.report.store", "standout fit")) from None
 
 
 def _write(findings: Findings, draft: Path, folder: str) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 
+from standout.cli._as_options import as_options
 from standout.cli._text import flat, printable
 
 
@@ -29,7 +30,7 @@ def say_failure(words: str) -> None:
     # Without standard error there is nobody to tell; print() would turn to standard output.
     if sys.stderr is not None:
         with contextlib.suppress(OSError, ValueError):
-            print(f"standout: {printable(flat(words))}", file=sys.stderr, flush=True)
+            print(f"standout: {printable(as_options(flat(words)))}", file=sys.stderr, flush=True)
 
 
 def hang_up() -> None:

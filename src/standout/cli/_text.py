@@ -15,12 +15,6 @@ def printable(words: object) -> str:
     )
 
 
-def shortened(words: object, most: int = 30) -> str:
-    """Put a name that may be of any length into a few letters of one line."""
-    line = flat(words)
-    return line if len(line) <= most else f"{line[: most - 1]}…"
-
-
 def capitalised(sentence: str) -> str:
     """Begin a sentence as one does, and leave the rest as it is."""
     return sentence[:1].upper() + sentence[1:]

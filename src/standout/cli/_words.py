@@ -23,7 +23,7 @@ class NumberOr(click.ParamType):  # type: ignore[type-arg]
             return int(value) if self.whole else float(value)
         except ValueError:
             kind = "a whole number" if self.whole else "a number"
-            self.fail(f"{value!r} is neither {kind} nor one of {', '.join(self.words)}.", param, ctx)
+            self.fail(f"{value!r} is neither {kind} nor {' nor '.join(self.words)}. Give one of these.", param, ctx)
 
 
 class Weights(click.ParamType):  # type: ignore[type-arg]
@@ -42,4 +42,4 @@ class Weights(click.ParamType):  # type: ignore[type-arg]
             return [float(part) for part in value.split(",")]
         except ValueError:
             known = ", ".join(["equal", *self.rules])
-            self.fail(f"{value!r} is neither a list of numbers such as 1,2 nor one of {known}.", param, ctx)
+            self.fail(f"{value!r} is no list of numbers. Give one such as 1,2, or one of {known}.", param, ctx)

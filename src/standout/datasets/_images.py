@@ -5,7 +5,7 @@ import numpy.typing as npt
 from scipy import ndimage
 from sklearn.datasets import load_digits, load_sample_images
 
-from standout._validation import check_different, check_enough
+from standout._validation import check_different, check_enough, require_extra
 from standout.datasets._contrast import ImageContrast
 
 Floats = npt.NDArray[np.float64]
@@ -86,12 +86,8 @@ def make_digits_over_photographs(
 
 def _photographs() -> list[Floats]:
     """Both photographs in grey, white at 1 and black at 0."""
-    try:
-        return [photograph @ _LUMA / 255.0 for photograph in load_sample_images().images]
-    except ImportError as error:
-        raise ImportError(
-            "Reading the photographs needs Pillow. Install it with: pip install standout[plots]"
-        ) from error
+    require_extra("PIL", "plots", "reading the photographs")
+    return [photograph @ _LUMA / 255.0 for photograph in load_sample_images().images]
 
 
 def _pieces(photographs: list[Floats], count: int, colour: int, rng: np.random.Generator) -> Floats:

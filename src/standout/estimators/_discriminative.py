@@ -11,6 +11,7 @@ from standout import contrast
 from standout._arrays import Float
 from standout._namespaces import like
 from standout._validation import (
+    FindingWarning,
     check_n_components_or_auto,
     check_shrinkage,
     check_solver,
@@ -349,9 +350,12 @@ class DiscriminativePCA(LinearTransformer):
 def _warn_of_choices(fit: DiscriminativeFit, *, chosen: bool) -> None:
     """Say where what was looked for has not been found."""
     if fit.groups is not None and fit.groups.chosen is None:
-        warn_user(f"no shrinkage shows more than one group: {fit.groups.verdict}. shrinkage='auto' is used.")
+        warn_user(
+            f"no shrinkage shows more than one group: {fit.groups.verdict}. shrinkage='auto' is used.", FindingWarning
+        )
     if chosen and fit.test is not None and fit.test.n_significant == 0:
         warn_user(
             f"no component is real at level {fit.test.level}: the p-value of the first is {fit.test.p_values[0]:.2g}. "
-            "One is kept."
+            "One is kept.",
+            FindingWarning,
         )

@@ -10,6 +10,7 @@ from standout import contrast
 from standout._algebra import as_rows_of
 from standout._arrays import Float, product
 from standout._validation import (
+    FindingWarning,
     check_epsilon,
     check_weight_rule,
     reject_rows_needed,
@@ -295,4 +296,4 @@ def _size(target: Moments, backgrounds: list[Moments], weights: Float) -> float:
 
 
 def _warn_of_no_groups(groups: GroupSearch) -> None:
-    warn_user(f"no epsilon shows more than one group: {groups.verdict}. epsilon='scaled' is used.")
+    warn_user(f"no epsilon shows more than one group: {groups.verdict}. epsilon='scaled' is used.", FindingWarning)

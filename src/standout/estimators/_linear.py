@@ -12,6 +12,7 @@ from standout._algebra import as_rows_of, largest
 from standout._arrays import Array, Float, Rows, double, in_type_of, is_single
 from standout._namespaces import is_foreign
 from standout._validation import (
+    FindingWarning,
     Source,
     as_rows,
     check_fitted_place,
@@ -198,12 +199,14 @@ def _lost(fit: LinearFit, chosen: str) -> bool:
 
 def warn_of_trouble(solution: Solution) -> None:
     """Say in one sentence what a singular or badly conditioned background means for the answer."""
+    category: type[Warning] = UserWarning
     if solution.singular and solution.n_absent:
         text = (
             f"the background covariance is singular: {solution.n_absent} direction(s) in which the target varies do "
             "not occur in the background at all. Their ratio is inf; they come first, ordered by the target's "
             "variance. Shrinkage, for example shrinkage=0.1, gives every direction a finite ratio."
         )
+        category = FindingWarning
     elif solution.singular:
         text = (
             "the background covariance is singular: some directions occur in no dataset at all (constant or dependent "
@@ -216,4 +219,4 @@ def warn_of_trouble(solution: Solution) -> None:
         )
     else:
         return
-    warn_user(text)
+    warn_user(text, category)

@@ -28,6 +28,8 @@ STANDARDS = ("none", "background", "pooled")
 MISSING = MISSING_CHOICES
 
 _BECAUSE = "because a value was missing"
+# How the note on columns that tell nothing ends.
+CONSTANT = "constant in every dataset."
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +131,7 @@ def prepare(
     if log1p:
         for table, name in zip(tables, names, strict=True):
             take_logarithms(table, name)
-    fill = _fill(tables, notes) if missing == "mean" else None
+    fill = _fill(tables, names, notes) if missing == "mean" else None
     centre, scale = _standardize(tables, standardize, notes)
     _note_constants(tables, notes)
     done = Preprocessing(list(target.columns), dropped, target.has_names, log1p, missing, fill, centre, scale)
@@ -176,11 +178,12 @@ def _without_missing(
     return tables, []
 
 
-def _fill(tables: Sequence[Table], notes: list[str]) -> Float:
+def _fill(tables: Sequence[Table], names: Sequence[str], notes: list[str]) -> Float:
     """Fill in the mean over all rows of all datasets."""
     columns = tables[0].columns
     values = [table.values for table in tables]
-    counts = [int(count_missing(rows).sum()) for rows in values]
+    gaps = [count_missing(rows) for rows in values]
+    counts = [int(each.sum()) for each in gaps]
     fill = means_of_present(values)
     check_means([column for column, mean in zip(columns, fill, strict=True) if np.isnan(mean)])
     check_squares(float(np.abs(fill).max()), "all rows")
@@ -193,6 +196,11 @@ def _fill(tables: Sequence[Table], notes: list[str]) -> Float:
         notes.append(
             f"{_counted(total, 'missing value')}{in_target} {_was(total)} filled with the column's mean over all rows."
         )
+    for name, rows, each in zip(names, values, gaps, strict=True):
+        empty = [column for column, count in zip(columns, each, strict=True) if count == rows.shape[0]]
+        if empty:
+            has = "has" if len(empty) == 1 else "have"
+            notes.append(f"{in_short(empty)} {has} no value at all in {name}: what is there now tells nothing.")
     return fill
 
 
@@ -223,7 +231,7 @@ def _note_constants(tables: Sequence[Table], notes: list[str]) -> None:
     constant = np.logical_and.reduce([is_constant(table.values) for table in tables])
     names = [column for column, stays in zip(tables[0].columns, constant, strict=True) if stays]
     if names:
-        notes.append(f"{in_short(names)} {'is' if len(names) == 1 else 'are'} constant in every dataset.")
+        notes.append(f"{in_short(names)} {'is' if len(names) == 1 else 'are'} {CONSTANT}")
 
 
 def _counted(count: int, noun: str) -> str:

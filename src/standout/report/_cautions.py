@@ -9,7 +9,7 @@ import numpy as np
 from standout._arrays import Float
 from standout.moments import Moments
 from standout.report._subject import Subject
-from standout.report._wording import a_few, counted, number, percent, shortened, whole
+from standout.report._wording import a_few, counted, isolated, number, percent, whole
 from standout.selection import ComponentTest
 
 # With fewer background rows than this times the columns, ratios are a good deal too large by chance.
@@ -39,7 +39,7 @@ def heavy_tails(test: ComponentTest | None, scores: Sequence[Float]) -> list[str
         return []
     sentence = (
         "Scores of the background have heavier tails than the Gaussian's, and p-values by formula are then too small. "
-        'Fit with test="permutation" to be sure.'
+        'Fit with test="permutation" (--test permutation) to be sure.'
     )
     return [sentence]
 
@@ -74,7 +74,7 @@ def _constant_columns(subject: Subject, features: tuple[str, ...]) -> list[str]:
 
 
 def _columns(chosen: np.ndarray, features: tuple[str, ...]) -> str:
-    names = [shortened(features[index]) for index in np.flatnonzero(chosen)]
+    names = [isolated(features[index]) for index in np.flatnonzero(chosen)]
     return f"{counted(len(names), 'column')} ({a_few(names)}) {'is' if len(names) == 1 else 'are'}"
 
 
@@ -128,8 +128,8 @@ def _unequal_units(subject: Subject, features: tuple[str, ...]) -> list[str]:
     if spreads[high] < UNEQUAL_SPREADS * spreads[low]:
         return []
     sentence = (
-        f"Columns differ much in size: {shortened(features[high])} varies by about {number(spreads[high], 2)}, "
-        f"{shortened(features[low])} by {number(spreads[low], 2)}. This method heeds units; scale all datasets alike "
+        f"Columns differ much in size: {isolated(features[high])} varies by about {number(spreads[high], 2)}, "
+        f"{isolated(features[low])} by {number(spreads[low], 2)}. This method heeds units; scale all datasets alike "
         "(by the target's spread, say) if the columns are not in the same ones."
     )
     return [sentence]
@@ -146,4 +146,4 @@ def _missed_by_kernel(subject: Subject) -> list[str]:
     if not residual > 0.05:
         return []
     coordinates = counted(subject.model.feature_map_.n_coordinates, "coordinate")
-    return [f"The {coordinates} of the kernel leave out {percent(residual)} of it. A larger rank sees more."]
+    return [f"The {coordinates} of the kernel leave out {percent(residual)} of it. In Python, a larger rank sees more."]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from standout.report._subject import Subject
-from standout.report._wording import brief, counted, joined, number, shortened
+from standout.report._wording import brief, counted, isolated, joined, number
 from standout.selection import ComponentTest, GroupSearch
 
 WEIGHT_RULES = {
@@ -44,10 +44,7 @@ def _shrinkage(model: Any) -> str:
     if not isinstance(asked, str):
         return f"Shrinkage: {brief(float(asked))}, as asked."
     estimate = "estimated from the background by the rule of Ledoit and Wolf; it vanishes as rows are added"
-    if asked == "clusters":
-        search = getattr(model, "group_search_", None)
-        return f"Shrinkage: {value}, {_by_groups(search) or f'{estimate}. No view showed groups'}."
-    return f"Shrinkage: {value}, {estimate}."
+    return f"Shrinkage: {value}, {_found(model, asked, estimate)}."
 
 
 def _epsilon(model: Any) -> str:
@@ -55,20 +52,24 @@ def _epsilon(model: Any) -> str:
     if not isinstance(model.epsilon, str):
         return f"ε: {value}, as asked."
     scaled = "a thousandth of the size of the kernel's matrix"
-    if model.epsilon == "clusters":
-        search = getattr(model, "group_search_", None)
-        return f"ε: {value}, {_by_groups(search) or f'{scaled}. No view showed groups'}."
-    return f"ε: {value}, {scaled}."
+    return f"ε: {value}, {_found(model, model.epsilon, scaled)}."
 
 
-def _by_groups(search: GroupSearch | None) -> str | None:
-    if search is None or search.chosen is None:
-        return None
-    share = search.split_shares[search.chosen]
+def _found(model: Any, asked: str, otherwise: str) -> str:
+    """Say how a value was found: by the view that shows groups, or else by a rule."""
+    search: GroupSearch | None = getattr(model, "group_search_", None)
+    if asked != "clusters" or search is None:
+        return otherwise
+    tried, share = len(search.parameters), number(float(np.max(search.split_shares)), 2)
+    if search.chosen is None:
+        return (
+            f"{otherwise}. No view shows more than one group for sure: in the clearest of {tried} a split explains "
+            f"{share} of the first score's variance; one group would give 0.64"
+        )
     return (
-        f"the one of {len(search.parameters)} values whose first score falls most clearly into two groups (a split "
-        f"explains {number(share, 2)} of its variance; one group would give 0.64). No label was used. An even spread "
-        "counts as groups, too: look at the picture"
+        f"the one of {tried} values whose first score falls most clearly into two groups (a split explains {share} of "
+        "its variance; one group would give 0.64). No label was used. An even spread counts as groups, too: look at "
+        "the picture"
     )
 
 
@@ -86,7 +87,7 @@ def _alpha(model: Any) -> str:
 def _weights(subject: Subject, names: list[str]) -> list[str]:
     model = subject.model
     shares = joined(
-        [f"{shortened(name)} {brief(weight)}" for name, weight in zip(names[1:], model.weights_, strict=True)]
+        [f"{isolated(name)} {brief(weight)}" for name, weight in zip(names[1:], model.weights_, strict=True)]
     )
     asked = model.background_weights
     if asked is None:
@@ -121,5 +122,5 @@ def _tested(test: ComponentTest) -> str:
         )
     return (
         "p-values: by formula, from the ratios of the fitted components without shrinkage. They take rows to be "
-        'Gaussian and independent; if yours have heavy tails, use test="permutation".'
+        'Gaussian and independent; if yours have heavy tails, use test="permutation" (--test permutation).'
     )

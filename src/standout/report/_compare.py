@@ -79,7 +79,7 @@ def _fullest(views: Sequence[Findings]) -> Findings:
 def _data(views: Sequence[Findings]) -> str:
     fullest = _fullest(views)
     rows = ", ".join(f"{isolated(part.name)}: {counted(part.n_rows, 'row')}" for part in fullest.datasets)
-    labels = " Labels only give the colours." if fullest.label_names else ""
+    labels = " Labels are for colours and for judging: no method sees them." if fullest.label_names else ""
     return (
         f"{rows}; {counted(len(fullest.features), 'column')}. All methods were given the same data.{labels} "
         "Component 1 goes across, component 2 upwards."
@@ -114,9 +114,11 @@ def _panel(findings: Findings) -> str:
             "Share of the target's rows that K-means on these two components puts into the wrong group.",
         )
         judged = f"<p>{shown}</p>"
+    # The first of the choices is that of the parameter by which the background counts.
+    chosen = f"<p>{sentence(findings.choices[0])}</p>" if findings.backgrounds else ""
     return (
         f"<figure><h2>{text(findings.method)}</h2>{_svg(findings)}"
-        f"<figcaption>{judged}<p>{sentence(headline(findings))}</p></figcaption></figure>"
+        f"<figcaption>{judged}<p>{sentence(headline(findings))}</p>{chosen}</figcaption></figure>"
     )
 
 

@@ -32,7 +32,7 @@ from standout.report._views import (
     some_scores,
 )
 from standout.report._wording import counted as in_words
-from standout.report._wording import joined, whole
+from standout.report._wording import joined, whole, with_isolated
 from standout.selection import ComponentTest
 from standout.selection._analytic import analytic_test
 
@@ -129,6 +129,7 @@ def examine(
     pca, pca_error = _principal_view(subject, shown, own, marks)
     edges = np.array([bins_of([part[:, k] for part in views]) for k in range(d)])
     test, untested = _tested(subject)
+    told = map(with_isolated, map(str, warnings))
     linear = not subject.is_kernel
     return Findings(
         method=subject.method,
@@ -156,7 +157,7 @@ def examine(
         clustering_error=_clustering_error(views[0], marks),
         pca_clustering_error=pca_error,
         choices=tuple(choices(subject, names, test, untested)),
-        warnings=(*map(str, warnings), *cautions(subject, columns), *heavy_tails(test, views)),
+        warnings=(*told, *cautions(subject, columns), *heavy_tails(test, views)),
         code=recipe(subject) if code is None else code,
         version=_version(),
     )
@@ -258,7 +259,10 @@ def _tested(subject: Subject) -> tuple[ComponentTest | None, str | None]:
         return None, None
     n_features = int(subject.rows[0].shape[1])
     if subject.degrees <= n_features or not subject.is_formed:
-        return None, 'p-values: none, as the formula needs more background rows than columns. Use test="permutation".'
+        return None, (
+            "p-values: none, as the formula needs more background rows than columns. Use "
+            'test="permutation" (--test permutation).'
+        )
     target, *backgrounds = subject.moments
     varying = int(np.sum(np.sum([part.variances for part in subject.moments], axis=0) > 0.0))
     kept = int(subject.model.n_components_)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from standout.report._findings import Findings
 from standout.report._html import name, tip
-from standout.report._sentences import background_variance, background_words
+from standout.report._sentences import background_variance, background_words, ratio_meaning
 from standout.report._wording import brief, chance, number, percent, whole
 
 
@@ -62,8 +62,7 @@ def _strength(findings: Findings) -> list[Key]:
         Key(
             number(leading),
             "ratio, component 1",
-            f"Along component 1 the target's variance is this many times that of {against} (with shrinkage, if "
-            "any). 1 would mean no difference.",
+            f"{ratio_meaning(findings)} 1 would mean no difference.",
         )
     ]
     if findings.test is not None:

@@ -107,7 +107,7 @@ def _marked(parts: list[str | Explained]) -> str:
 def _cautions(findings: Findings) -> str:
     if not findings.warnings:
         return ""
-    items = "".join(f"<li>{text(words)}</li>" for words in findings.warnings)
+    items = "".join(f"<li>{sentence(words)}</li>" for words in findings.warnings)
     return (
         f'<aside class="cautions" aria-label="To be careful about"><h2>To be careful about</h2><ul>{items}</ul></aside>'
     )
@@ -125,7 +125,10 @@ def _view(findings: Findings) -> str:
         _figure("plot-pca", "What varies most", "PCA of the same rows"),
     ][: n_views(findings)]
     both = " in both views" if len(views) > 1 else ""
-    how = f"Point at one to see its name. Drag across points, or click one, to select rows{both}.{groups}{hide}"
+    how = (
+        f'<span class="by-mouse">Point at one to see its name. Drag across points, or click one, to select rows{both}.'
+        f'</span><span class="by-touch">Tap one to select it{both}; its name is shown below.</span>{groups}{hide}'
+    )
     return (
         f'<section id="view"><h2>The view</h2><p>Each point is a row.{against} <span class="how">{how}</span></p>'
         f"{note}{legend(findings)}"
@@ -202,7 +205,7 @@ def _choices(findings: Findings) -> str:
         f"<div><dt>{text(shortened(str(key), 60))}</dt><dd>{text(shortened(str(value), 400))}</dd></div>"
         for key, value in findings.asked.items()
     )
-    items = "".join(f"<li>{text(words)}</li>" for words in findings.choices)
+    items = "".join(f"<li>{sentence(words)}</li>" for words in findings.choices)
     return (
         '<section id="choices"><h2>What was asked, and how it was chosen</h2>'
         f'<dl class="facts">{asked}</dl><ul>{items}</ul></section>'

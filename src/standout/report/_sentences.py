@@ -105,10 +105,7 @@ def _strength(findings: Findings) -> list[str | Explained]:
         ]
     if isinf(leading):
         return [f"Along component 1 the target varies, and {against} {_does(findings)} not vary at all."]
-    ratio = Explained(
-        times(leading),
-        f"Variance of the target's scores, by that of {against}. It was fitted to be as large as it can.",
-    )
+    ratio = Explained(times(leading), f"{ratio_meaning(findings)} It was fitted to be as large as it can.")
     test = findings.test
     if test is None:
         return ["Along component 1 the target varies ", ratio, f" as much as {against}."]
@@ -142,6 +139,17 @@ def _strength(findings: Findings) -> list[str | Explained]:
     ]
 
 
+def ratio_meaning(findings: Findings) -> str:
+    """Say what the ratio of component 1 is, and what it is without shrinkage where that makes a difference."""
+    meant = f"Along component 1 the target's variance is this many times that of {background_words(findings)}"
+    plain = float(background_variance(findings)[0])
+    ratio = float(findings.target_variance[0]) / plain if plain > 0.0 else float("inf")
+    if np.isclose(ratio, float(findings.eigenvalues[0]), rtol=5e-3):
+        return f"{meant}."
+    smoothed = "regularised by ε" if findings.components is None else "with shrinkage"
+    return f"{meant}, {smoothed}; without, {number(ratio)} times."
+
+
 def is_shrunken(findings: Findings) -> bool:
     """Tell whether the ratios that were tested, without shrinkage, are others than those of the fit."""
     test = findings.test
@@ -157,9 +165,9 @@ def _share(findings: Findings) -> list[str | Explained]:
         return [
             "Component 1 holds ",
             Explained(share, "Variance along component 1, as a share of the variance over all columns."),
-            " of the target's variance. There is no background to compare it with.",
+            " of the target's variance. PCA compares it with no background.",
         ]
-    return ["There is no background: this is the view in which the target varies most."]
+    return ["This is the view in which the target varies most. It is compared with no background."]
 
 
 def background_variance(findings: Findings) -> np.ndarray:

@@ -78,8 +78,8 @@ def summary(findings: Findings) -> dict[str, Any]:
         },
         "clustering_error": _number(findings.clustering_error),
         "pca_clustering_error": _number(findings.pca_clustering_error),
-        "choices": list(findings.choices),
-        "warnings": list(findings.warnings),
+        "choices": [plain(words) for words in findings.choices],
+        "warnings": [plain(words) for words in findings.warnings],
         "code": findings.code,
     }
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from math import floor, isinf, isnan, log10
+from math import isinf, isnan
 
 MINUS = "\N{MINUS SIGN}"
 
 # What turns the text after it around, moves a cursor, or is no character at all.
 UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# Names in messages: letters before or after are those of a word with an apostrophe.
+QUOTED = re.compile(r"""(?<!\w)('[^']*'|"[^"]*")(?!\w)""")
 # Between these, a name from the data has no influence on the order of the words around it.
 ISOLATE, RELEASE = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
 
@@ -24,10 +26,11 @@ def number(value: float, digits: int = 3) -> str:
         return f"{sign}∞"
     if size == 0.0:
         return "0"
+    # Rounded first: 0.9996 becomes 1.00, not 1.000.
+    mantissa, exponent = f"{size:.{digits - 1}e}".split("e")
     if size >= 1e6 or size < 1e-4:
-        mantissa, exponent = f"{size:.{digits - 1}e}".split("e")
         return f"{sign}{mantissa}e{int(exponent)}".replace("e-", f"e{MINUS}")
-    decimals = max(digits - 1 - floor(log10(size)), 0)
+    decimals = max(digits - 1 - int(exponent), 0)
     return f"{sign}{size:,.{decimals}f}"
 
 
@@ -89,6 +92,11 @@ def harmless(words: str) -> str:
 def isolated(name: str) -> str:
     """Shorten a name for a sentence, in which it shall have no influence on the order of other words."""
     return f"{ISOLATE}{shortened(name)}{RELEASE}"
+
+
+def with_isolated(sentence: str) -> str:
+    """Isolate the names in quotes of a sentence that someone else has put together."""
+    return QUOTED.sub(rf"{ISOLATE}\g<0>{RELEASE}", harmless(sentence))
 
 
 def plain(sentence: str) -> str:

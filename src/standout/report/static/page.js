@@ -326,6 +326,14 @@
     if (matchMedia("(pointer: coarse)").matches) {
       for (const plot of plots()) plot.toolbar.active_drag = null;
     }
+    // The plots are pictures to the keyboard: their parts take no focus. Rows are selected by the buttons of the legend.
+    const still = (root) => {
+      for (const part of root.querySelectorAll("*")) {
+        if (part.tabIndex >= 0) part.tabIndex = -1;
+        if (part.shadowRoot) still(part.shadowRoot);
+      }
+    };
+    document.querySelectorAll(".plot").forEach(still);
     connectSelection();
     connectPoints();
     connectSlider();

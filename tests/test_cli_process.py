@@ -1,0 +1,196 @@
+"""The command line among other things of a machine: signals, full disks, streams that are closed."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cli_runs import FIT, PAIR, PATIENCE, STANDOUT, check_failure, content, no_file_larger_than, run
+from standout.cli import main
+from standout.cli._display import Display
+from standout.cli._folder import folder_as_a_whole
+from standout.cli._signals import SIGNALS
+
+
+def test_a_failure_in_the_shell_is_one_line(folder, result):
+    before = content(folder)
+    for arguments in (
+        ["fit", "missing.csv", "-b", "background.csv", "-o", "out"],
+        ["fit", *PAIR, "-o", "/proc/out"],
+        ["fit", *PAIR, "-o", "out", "--shrinkage", "2"],
+        ["transform", "missing.skops", "target.csv", "-o", "scores.csv"],
+        ["info", "target.csv"],
+        ["nonsense"],
+    ):
+        done = run(*arguments, cwd=folder)
+        check_failure(done.returncode, done.stderr, [], before, folder)
+
+
+# The larger files may be, the later it stops: at the scores, the model, what is kept for the report, the page.
+@pytest.mark.parametrize("size", [1_000, 6_000, 20_000, 300_000])
+def test_a_full_disk_leaves_nothing_behind(size, folder, result, capsys):
+    shutil.copytree(result, folder / "old")
+    before = content(folder)
+    for arguments in (["fit", *PAIR, "-o", "out"], ["fit", *PAIR, "-o", "old", "--overwrite"], ["report", "old"]):
+        with no_file_larger_than(size):
+            code = main(arguments)
+        check_failure(code, capsys.readouterr().err, ["cannot be", "File too large"], before, folder)
+
+
+def test_standard_output_may_be_full_or_closed(folder, result):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([STANDOUT, "info", result], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("standout: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_whoever_stops_listening_does_not_stop_the_work(folder):
+    command = [STANDOUT, *FIT]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(PATIENCE) == 0
+    assert (folder / "out" / "report.html").is_file()
+
+
+def test_what_libraries_log_is_not_among_our_words():
+    script = """
+import logging, sys
+from standout import cli
+cli._run = lambda words: logging.getLogger("matplotlib.font_manager").warning("building the font cache") or 0
+sys.exit(cli.main(["fit"]))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_standard_streams_may_be_closed(folder):
+    closed = ["sh", "-c", '"$0" "$@" <&- >&- 2>&-', STANDOUT]
+    assert subprocess.run([*closed, *FIT], cwd=folder, check=False, timeout=PATIENCE).returncode == 0
+    assert (folder / "out" / "report.html").is_file()
+    assert subprocess.run([*closed, *FIT], cwd=folder, check=False, timeout=PATIENCE).returncode == 2
+
+
+SLOW = ["--test", "permutation", "--components", "4", "--shrinkage", "0.01"]
+
+
+@pytest.fixture
+def slow_folder(folder):
+    """A folder whose data keep a fit busy for so long that nobody is too late to interrupt it."""
+    rng = np.random.default_rng(0)
+    for name in ("target", "background"):
+        np.save(folder / f"{name}.npy", rng.normal(size=(12_000, 120)))
+    return folder
+
+
+def started(folder, *options):
+    """Start a fit, and wait until it has begun to fit."""
+    command = [STANDOUT, "fit", "target.npy", "-b", "background.npy", "-o", "out", *SLOW, *options]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for line in process.stdout:
+        if line.startswith("fitting"):
+            break
+    time.sleep(0.3)
+    return process
+
+
+@pytest.mark.usefixtures("heeded_signals")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_an_interruption_leaves_nothing_behind(number, code, slow_folder):
+    before = content(slow_folder)
+    process = started(slow_folder)
+    with process:
+        assert process.poll() is None
+        process.send_signal(number)
+        process.send_signal(number)
+        err = process.stderr.read()
+    assert process.returncode == code
+    assert err == "standout: interrupted.\n"
+    assert content(slow_folder) == before
+
+
+@pytest.mark.usefixtures("heeded_signals")
+# Loaded one after the other, from a twentieth of a second after the start on, before there is a word on the screen.
+@pytest.mark.parametrize("module", ["click", "standout.cli._app", "numpy", "scipy.linalg", "sklearn.base"])
+def test_an_interruption_while_packages_are_loaded_is_told_in_one_line(module, folder):
+    before = content(folder)
+    command = [sys.executable, "-X", "importtime", STANDOUT, "fit", *PAIR, "-o", "out"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        next(line for line in process.stderr if line.rstrip().endswith(f" {module}"))
+        process.send_signal(signal.SIGINT)
+        said = [line for line in process.stderr if not line.startswith("import time:")]
+    assert said == ["standout: interrupted.\n"]
+    assert process.returncode == 130
+    assert content(folder) == before
+
+
+@pytest.mark.usefixtures("heeded_signals")
+def test_an_interruption_that_got_lost_is_heeded_at_the_next_stage(monkeypatch):
+    class Careless:
+        def __del__(self):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+    display = Display(quiet=True)
+    with SIGNALS.as_interruptions(), display.working():
+        thing = Careless()
+        del thing
+        with pytest.raises(KeyboardInterrupt):
+            display.stage("the next one")
+
+
+@pytest.mark.usefixtures("heeded_signals")
+def test_an_interruption_while_writing_leaves_nothing_behind(slow_folder, result):
+    folder = slow_folder
+    shutil.copytree(result, folder / "out")
+    before = content(folder)
+    command = [STANDOUT, "fit", "target.npy", "-b", "background.npy", "-o", "out", "--overwrite"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        next(line for line in process.stdout if line.startswith("writing the report"))
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read() == "standout: interrupted.\n"
+    assert process.returncode == 130
+    assert content(folder) == before
+
+
+@pytest.mark.usefixtures("heeded_signals")
+@pytest.mark.parametrize("at", range(1, 12))
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+def test_a_result_is_replaced_as_a_whole_whenever_it_is_interrupted(at, late, tmp_path, monkeypatch):
+    final = tmp_path / "out"
+    final.mkdir()
+    (final / "summary.json").write_text("old")
+    steps = iter(range(1, 100))
+
+    def watched(step):
+        def inner(*arguments, **options):
+            is_meant = next(steps) == at
+            if is_meant and not late:
+                os.kill(os.getpid(), signal.SIGINT)
+            done = step(*arguments, **options)
+            if is_meant and late:
+                os.kill(os.getpid(), signal.SIGINT)
+            return done
+
+        return inner
+
+    for name in ("mkdir", "rename", "exists", "write_text"):
+        monkeypatch.setattr(Path, name, watched(getattr(Path, name)))
+    monkeypatch.setattr(shutil, "rmtree", watched(shutil.rmtree))
+    interrupted = False
+    with SIGNALS.as_interruptions():
+        try:
+            with folder_as_a_whole(final) as draft:
+                (draft / "summary.json").write_text("new")
+        except KeyboardInterrupt:
+            interrupted = True
+    monkeypatch.undo()
+    assert interrupted or next(steps) <= at
+    assert content(tmp_path) in ({"out": None, "out/summary.json": words} for words in (b"old", b"new"))
