@@ -13,6 +13,9 @@ from standout import DiscriminativePCA
 from standout.cli import main
 from standout.report import examine
 
+# Modules of helpers, whose assertions are to show both sides, as those of tests do.
+pytest.register_assert_rewrite("array_libraries", "pipelines_in_parts", "saved_models", "scanned_files")
+
 # The same examples every time, so that no run fails by bad luck, and no limits of time, which a busy machine exceeds.
 # Others are drawn with: pytest --hypothesis-profile explore
 PATIENCE = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}

@@ -1,8 +1,6 @@
-"""save and load: the model comes back bit for bit, files are whole or not there, and nothing in a file is ever run."""
+"""save and load: the model comes back bit for bit, and what only running code could bring back is refused."""
 
-import errno
 import inspect
-import os
 import pickle
 import re
 import subprocess
@@ -10,7 +8,6 @@ import sys
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 
 import joblib
 import numpy as np
@@ -19,190 +16,23 @@ import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
-from sklearn.feature_selection import SelectKBest, VarianceThreshold
+from sklearn.feature_selection import SelectKBest
 from sklearn.gaussian_process.kernels import RBF
-from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 import standout
-from cli_runs import no_file_larger_than
-from standout import (
-    ContrastivePCA,
-    DiscriminativePCA,
-    KernelContrastivePCA,
-    KernelDiscriminativePCA,
-    datasets,
-    make_pipeline,
-    persistence,
-)
+from saved_models import BACKGROUND, CASES, FITTED, MATRIX, NAMED, SECOND, SPARSE, TARGET, assert_same, fit
+from standout import DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA, make_pipeline, persistence
 from standout.features import FeatureMap, Kernel
-
-try:
-    import resource
-except ImportError:  # not on Windows
-    resource = None
-
-RNG = np.random.default_rng(0)
-TARGET = RNG.normal(size=(60, 4)) * [3, 1, 1, 1] + 1
-BACKGROUND = RNG.normal(size=(50, 4))
-SECOND = RNG.normal(size=(40, 4)) * [1, 2, 1, 1]
-LABELS = np.repeat(["new", "old", "older"], 20)
-NAMED = pd.DataFrame(TARGET, columns=["a", "b", "c", "d"])
-GROUPS = datasets.make_gaussians_two_backgrounds()
-CIRCLES = datasets.make_circles_one_background()
-SPARSE = sparse.random(80, 12, density=0.4, random_state=0, format="csr")
-MATRIX = np.exp(
-    -0.2 * np.sum((np.vstack([TARGET, BACKGROUND])[:, None] - np.vstack([TARGET, BACKGROUND])) ** 2, axis=2)
-)
-
-
-def fit(model, target=TARGET, background=BACKGROUND, y=None):
-    return model.fit(target, y, background=background)
-
-
-# Every class in every state that a fit can leave it in: with each attribute, each kind of coordinates, each kernel.
-CASES = {
-    "linear": lambda: fit(DiscriminativePCA(3)),
-    "linear, without background": lambda: fit(DiscriminativePCA(), background=None),
-    "linear, two backgrounds, weights as array": lambda: fit(
-        DiscriminativePCA(background_weights=np.array([1, 3])), background=[BACKGROUND, SECOND]
-    ),
-    "linear, worst case": lambda: fit(
-        DiscriminativePCA(background_weights="worst-case", shrinkage=None), background=(BACKGROUND, SECOND)
-    ),
-    "linear, tested": lambda: fit(DiscriminativePCA("auto", test="analytic")),
-    "linear, groups": lambda: fit(DiscriminativePCA(shrinkage="clusters"), GROUPS.target, list(GROUPS.backgrounds)),
-    "linear, labels": lambda: fit(DiscriminativePCA(target_label="new"), y=LABELS, background=None),
-    "linear, numpy label": lambda: fit(
-        DiscriminativePCA(np.int64(1), target_label=np.int64(2)), y=np.arange(60) % 3, background=None
-    ),
-    "linear, labels in bytes": lambda: fit(
-        DiscriminativePCA(target_label=b"new"), y=LABELS.astype("S"), background=None
-    ),
-    "linear, labels of objects": lambda: fit(
-        DiscriminativePCA(target_label="new"), y=np.array([*LABELS], dtype=object), background=None
-    ),
-    "linear, names": lambda: fit(DiscriminativePCA(), NAMED, NAMED + 1),
-    "linear, single precision": lambda: fit(DiscriminativePCA(), TARGET.astype("f"), BACKGROUND.astype("f")),
-    "linear, sparse": lambda: fit(DiscriminativePCA(), SPARSE[:50], SPARSE[50:]),
-    "linear, columns first": lambda: fit(DiscriminativePCA(), np.asfortranarray(TARGET), np.asfortranarray(BACKGROUND)),
-    "linear, wide": lambda: fit(DiscriminativePCA(), TARGET.T, BACKGROUND.T[:, :60].repeat(2, axis=1)[:, :60]),
-    "linear, roots": lambda: fit(DiscriminativePCA(solver="root")),
-    "linear, batches": lambda: fit(DiscriminativePCA(), iter([NAMED[:30], NAMED[30:]]), iter([NAMED + 1])),
-    "linear, random state": lambda: fit(DiscriminativePCA(random_state=np.random.RandomState(5), solver="lobpcg")),
-    "contrastive": lambda: fit(ContrastivePCA()),
-    "contrastive, list": lambda: fit(ContrastivePCA(alpha=[0.5, 1.0, 5.0], n_representatives=2)),
-    "contrastive, labels": lambda: fit(ContrastivePCA(target_label="old", alpha=2.0), y=LABELS, background=None),
-    "contrastive, names": lambda: fit(ContrastivePCA(alpha=2), NAMED, NAMED + 1),
-    "kernel rows": lambda: fit(KernelDiscriminativePCA(gamma=0.5)),
-    "kernel, exact landmarks": lambda: fit(KernelDiscriminativePCA(kernel="homogeneous_polynomial", degree=2)),
-    "kernel, columns first": lambda: fit(
-        KernelDiscriminativePCA(kernel="poly", degree=2), np.asfortranarray(TARGET), np.asfortranarray(BACKGROUND)
-    ),
-    "kernel, rank": lambda: fit(KernelDiscriminativePCA(rank=20, approximation="exact")),
-    "kernel, pivoted": lambda: fit(KernelDiscriminativePCA(approximation="pivoted", rank=30, tol=1e-3)),
-    "kernel, own landmarks": lambda: fit(KernelDiscriminativePCA(approximation=TARGET[:9], kernel="laplacian")),
-    "kernel, own landmarks by columns": lambda: fit(KernelDiscriminativePCA(approximation=np.asfortranarray(SECOND))),
-    "kernel, fourier": lambda: fit(KernelDiscriminativePCA(approximation="fourier", rank=40, random_state=1)),
-    "kernel, fourier of batches": lambda: fit(
-        KernelDiscriminativePCA(approximation="fourier", rank=40), iter([TARGET]), iter([BACKGROUND])
-    ),
-    "kernel, linear": lambda: fit(KernelDiscriminativePCA(kernel="linear")),
-    "kernel, precomputed": lambda: fit(KernelDiscriminativePCA(kernel="precomputed"), MATRIX[:60], MATRIX[60:]),
-    "kernel, precomputed with labels": lambda: fit(
-        KernelDiscriminativePCA(kernel="precomputed", target_label=True), MATRIX, None, np.arange(110) % 2 == 0
-    ),
-    "kernel, sum": lambda: fit(
-        KernelDiscriminativePCA(kernel=["rbf", ("gaussian", {"bandwidth": 2.0}), "linear"], kernel_weights=[1, 0.5, 0])
-    ),
-    "kernel, sum learned": lambda: fit(KernelDiscriminativePCA(kernel=["rbf", "linear"], kernel_weights="learn")),
-    "kernel, parameters": lambda: fit(KernelDiscriminativePCA(kernel="gaussian", kernel_params={"bandwidth": 3.0})),
-    "kernel, cosine of sparse rows": lambda: fit(KernelDiscriminativePCA(kernel="cosine"), SPARSE[:50], SPARSE[50:]),
-    "kernel, sparse landmarks": lambda: fit(
-        KernelDiscriminativePCA(approximation=SPARSE[:10], kernel="rbf"), SPARSE[:50], SPARSE[50:]
-    ),
-    "kernel, landmarks in a sparse array": lambda: fit(
-        KernelDiscriminativePCA(approximation=sparse.csc_array(SPARSE[:10])),
-        sparse.csr_array(SPARSE[:50]),
-        sparse.csr_array(SPARSE[50:]),
-    ),
-    "kernel, groups": lambda: fit(
-        KernelDiscriminativePCA(kernel="homogeneous_polynomial", degree=2, epsilon="clusters"),
-        CIRCLES.target,
-        CIRCLES.backgrounds,
-    ),
-    "kernel, labels": lambda: fit(KernelDiscriminativePCA(target_label="new"), y=LABELS, background=None),
-    "kernel, names": lambda: fit(KernelDiscriminativePCA(epsilon="scaled"), NAMED, NAMED + 1),
-    "kernel contrastive": lambda: fit(KernelContrastivePCA()),
-    "kernel contrastive, pivoted": lambda: fit(KernelContrastivePCA(alpha=1.0, approximation="pivoted", rank=20)),
-    "kernel contrastive, labels": lambda: fit(KernelContrastivePCA(target_label="old"), y=LABELS, background=None),
-    "kernel contrastive, names": lambda: fit(KernelContrastivePCA(alpha=1.0), NAMED, NAMED + 1),
-    "pipeline": lambda: fit(make_pipeline(StandardScaler(), DiscriminativePCA())),
-    "pipeline, names": lambda: fit(make_pipeline(StandardScaler(), DiscriminativePCA()), NAMED, NAMED + 1),
-    "pipeline, many steps": lambda: fit(
-        make_pipeline(
-            SimpleImputer(),
-            VarianceThreshold(),
-            FunctionTransformer(np.arcsinh),
-            ColumnTransformer([("all", StandardScaler(), slice(0, 4))]),
-            QuantileTransformer(n_quantiles=20),
-            PCA(3),
-            KernelDiscriminativePCA(),
-        )
-    ),
-    "pipeline in a pipeline": lambda: fit(
-        make_pipeline(Pipeline([("scale", StandardScaler())]), make_pipeline(KernelContrastivePCA()))
-    ),
-    "unfitted linear": lambda: DiscriminativePCA(3, background_weights=[1, 2], shrinkage=0.1, random_state=4),
-    "unfitted contrastive": lambda: ContrastivePCA(alpha=np.array([1.0, 2.0])),
-    "unfitted kernel": lambda: KernelDiscriminativePCA(kernel=[("rbf", {"gamma": 0.1}), "linear"], tol=1e-3),
-    "unfitted kernel contrastive": lambda: KernelContrastivePCA(approximation=sparse.coo_matrix(SPARSE[:5])),
-    "unfitted pipeline": lambda: make_pipeline(StandardScaler(), DiscriminativePCA("auto", verbose=True)),
-}
-FITTED = [name for name in CASES if not name.startswith("unfitted")]
 
 
 def there_and_back(model, folder):
     # Everything there is: what has no moments is refused if these are asked for.
     standout.save(model, folder / "model.skops", moments=not persistence._keeps_nothing(model))
     return standout.load(folder / "model.skops")
-
-
-def assert_same(first, second, where="model"):
-    """Two objects are of the same types all the way down, with the same numbers, bit for bit."""
-    assert type(first) is type(second), where
-    if isinstance(first, np.ndarray | np.generic):
-        assert (first.dtype, first.shape) == (second.dtype, second.shape), where
-        if first.dtype == object:
-            assert_same(first.tolist(), second.tolist(), where)
-        else:
-            assert first.tobytes() == second.tobytes(), where
-            # Products of arrays in another order of memory can differ in the last bit.
-            assert np.isfortran(first) == np.isfortran(second), where
-    elif sparse.issparse(first):
-        for part in {"coo": ("row", "col", "data")}.get(first.format, ("indptr", "indices", "data")):
-            assert_same(getattr(first, part), getattr(second, part), f"{where}.{part}")
-        assert first.shape == second.shape, where
-    elif isinstance(first, np.random.RandomState):
-        assert_same(first.get_state(legacy=False), second.get_state(legacy=False), where)
-    elif isinstance(first, dict):
-        assert list(first) == list(second), where
-        for key in first:
-            assert_same(first[key], second[key], f"{where}[{key!r}]")
-    elif isinstance(first, list | tuple):
-        assert len(first) == len(second), where
-        for number, (one, other) in enumerate(zip(first, second, strict=True)):
-            assert_same(one, other, f"{where}[{number}]")
-    elif isinstance(first, np.ufunc | type):
-        assert first is second, where
-    elif hasattr(first, "__dict__"):
-        assert_same(vars(first), vars(second), where)
-    else:
-        assert repr(first) == repr(second), where
 
 
 def rows_for(model):
@@ -445,136 +275,6 @@ def test_a_model_that_holds_itself_is_refused(tmp_path):
 def test_what_is_no_model_is_refused(thing, tmp_path):
     with pytest.raises(TypeError, match="cannot be saved, only objects of DiscriminativePCA, .* or BackgroundPipeline"):
         standout.save(thing, tmp_path / "model.skops")
-
-
-# --- whole or not there ---------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def kept(tmp_path):
-    """A file that a failing save must leave as it is, alone in its folder."""
-    path = tmp_path / "model.skops"
-    path.write_bytes(b"what was there before")
-    return path
-
-
-def assert_kept(path):
-    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
-    assert path.read_bytes() == b"what was there before"
-
-
-@pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_a_failing_disk_leaves_what_was_there(step, kept, monkeypatch):
-    def fail(*arguments):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, step, fail)
-    with pytest.raises(
-        OSError, match=r"could not be written to .*model.skops .No space left on device.* Free some space"
-    ):
-        standout.save(DiscriminativePCA(), kept)
-    assert_kept(kept)
-
-
-@pytest.mark.skipif(resource is None, reason="limits of file sizes are those of POSIX")
-def test_a_full_disk_leaves_what_was_there(kept):
-    model = CASES["kernel rows"]()
-    with no_file_larger_than(5_000), pytest.raises(OSError, match="could not be written to .*model.skops"):
-        standout.save(model, kept)
-    assert_kept(kept)
-
-
-def test_an_interruption_leaves_what_was_there(kept, monkeypatch):
-    def interrupt(*arguments):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "replace", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        standout.save(DiscriminativePCA(), kept)
-    assert_kept(kept)
-
-
-def refuse_to_open(folder, monkeypatch):
-    """Let no file of a folder be opened; packages that are loaded meanwhile read files of their own."""
-    opened = Path.open
-
-    def guarded(path, *arguments, **options):
-        if path.is_relative_to(folder):
-            raise PermissionError(errno.EACCES, "Permission denied")
-        return opened(path, *arguments, **options)
-
-    monkeypatch.setattr(Path, "open", guarded)
-
-
-def test_a_folder_that_cannot_be_written_to_is_told(tmp_path, monkeypatch):
-    # The superuser, as whom tests may run, may write to any folder.
-    refuse_to_open(tmp_path, monkeypatch)
-    with pytest.raises(
-        OSError, match=r"could not be written to .* .Permission denied.* in a folder that can be written to"
-    ):
-        standout.save(DiscriminativePCA(), tmp_path / "model.skops")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_in_place_of_a_file_is_told(tmp_path):
-    for act in (partial(standout.save, DiscriminativePCA()), standout.load):
-        with pytest.raises(IsADirectoryError, match=r"is a folder, not a file\. Give"):
-            act(tmp_path)
-
-
-def test_a_missing_folder_is_told(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"there is no folder .*absent\. Create it"):
-        standout.save(DiscriminativePCA(), tmp_path / "absent" / "model.skops")
-    (tmp_path / "file").touch()
-    with pytest.raises(FileNotFoundError, match="there is no folder .*file"):
-        standout.save(DiscriminativePCA(), tmp_path / "file" / "model.skops")
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are those of POSIX")
-def test_what_is_no_file_is_neither_replaced_nor_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match="neither a file nor a free name"):
-        standout.save(DiscriminativePCA(), tmp_path / "pipe")
-    with pytest.raises(FileNotFoundError, match="there is no file .*pipe"):
-        standout.load(tmp_path / "pipe")
-
-
-def test_a_name_that_is_too_long_is_told(tmp_path):
-    with pytest.raises(OSError, match="could not be written"):
-        standout.save(DiscriminativePCA(), tmp_path / ("m" * 300))
-    assert list(tmp_path.iterdir()) == []
-    with pytest.raises(FileNotFoundError):
-        standout.load(tmp_path / ("m" * 300))
-
-
-@pytest.mark.parametrize("path", ["", None, 3, b"model.skops"])
-def test_what_is_no_path_is_told(path):
-    for act in (partial(standout.save, DiscriminativePCA()), standout.load):
-        with pytest.raises(TypeError, match=r"is not the name of a file\. Give a path"):
-            act(path)
-
-
-def test_a_path_may_be_a_string_or_relative_and_a_file_is_replaced(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    standout.save(DiscriminativePCA(1), "model")
-    standout.save(DiscriminativePCA(7), "model")
-    assert standout.load("model").n_components == 7
-    assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
-
-
-@pytest.mark.skipif(os.name == "nt", reason="links and modes are those of POSIX")
-def test_a_link_stays_a_link_and_the_file_has_the_usual_mode(tmp_path):
-    (tmp_path / "link").symlink_to(tmp_path / "model")
-    standout.save(DiscriminativePCA(), tmp_path / "link")
-    assert (tmp_path / "link").is_symlink()
-    (tmp_path / "usual").touch()
-    assert (tmp_path / "model").stat().st_mode == (tmp_path / "usual").stat().st_mode
-
-
-def test_a_file_that_cannot_be_read_is_told(kept, monkeypatch):
-    refuse_to_open(kept.parent, monkeypatch)
-    with pytest.raises(OSError, match=r"could not be read .Permission denied.\. Check its permissions"):
-        standout.load(kept)
 
 
 # --- the package that does it ---------------------------------------------------------------------------------------
