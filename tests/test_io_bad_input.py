@@ -367,7 +367,7 @@ def test_twice_the_same_gene_is_refused_and_can_be_dropped(tmp_path):
 def test_a_missing_extra_is_named(tmp_path, monkeypatch, package, extra, name):
     (tmp_path / name).write_text("a\n1\n")
     monkeypatch.setattr("standout._validation._extras.find_spec", lambda found: None if found == package else 1)
-    refused(ImportError, rf"needs the package '{package}'. Install .*standout\[{extra}\]", read_table, tmp_path / name)
+    refused(ImportError, rf"needs the package '{package}'. Install .*extra '{extra}'", read_table, tmp_path / name)
 
 
 # Groups and columns of several files.
