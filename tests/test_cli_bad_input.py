@@ -84,6 +84,7 @@ ASKED = {
     "output with a zero in its name": ([*FIT[:-1], "a\0b"], "null"),
     "home of nobody": ([*FIT[:-1], "~nobody-at-all/out"], "~nobody-at-all"),
     "output in /proc": ([*FIT[:-1], "/proc/out"], "/proc"),
+    "page without its ending": (["compare", *PAIR, "-o", "views"], "'views' does not end in .html"),
     "page that is a folder": (["compare", *PAIR, "-o", ".."], "folder"),
     "page over the data": (["compare", *PAIR, "-o", "target.csv", "--overwrite"], "is also what is read"),
     "no model": (["transform", "model.skops", "target.csv", "-o", "scores.csv"], "model.skops"),

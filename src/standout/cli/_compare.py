@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -55,6 +56,7 @@ def command(context: click.Context, /, **options: Any) -> None:
     display = Display(quiet=options["quiet"])
     inputs = [options["data"], *options["backgrounds"]]
     final = check_output_file(options["output"], options["overwrite"], inputs)
+    _check_page(final)
     asked = [{**options, "method": method} for method in methods]
     models = [make_estimator(each) for each in asked]
     with display.working():
@@ -67,6 +69,15 @@ def command(context: click.Context, /, **options: Any) -> None:
         write_text(final, compare(views))
     _close(views, display)
     display.say(f"Page: {final}")
+
+
+def _check_page(final: Path) -> None:
+    """Refuse a name by which no browser would know the file for a page; a device has none."""
+    if not final.is_char_device() and final.suffix.lower() not in (".html", ".htm"):
+        raise click.UsageError(
+            f"{final.name!r} does not end in .html, so that browsers would not show it as a page. "
+            f"Name it, for example, {final.name + '.html'!r}."
+        )
 
 
 def _methods(words: str) -> list[str]:
