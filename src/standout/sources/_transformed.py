@@ -60,9 +60,12 @@ class Transformed(Source):
         seen = Transformed(self.host, self.steps)
         seen._row = row
         made = seen._transform.made(row)
+        # A table may hold words as long as further steps make numbers of them; what is no table is refused here.
+        if len(getattr(made, "shape", ())) != 2 or seen.specimen is not None:
+            made = as_rows(made, seen._transform.label, min_rows=1)
         seen.columns, seen.width = column_names(made), made.shape[1]
         if seen.specimen is not None:
-            seen.specimen = as_rows(made, self.name, min_rows=1)
+            seen.specimen = made
         seen.expect(seen.width, "its first row")
         return seen
 
@@ -148,14 +151,18 @@ class _Transform:
         if not rows.shape[0]:
             # Transformers refuse to transform nothing.
             return np.zeros((0, self.width or rows.shape[1]))
-        name = f"{self.name} after the steps before the last"
-        made = as_rows(self.made(rows), name, min_rows=0, finite=True)
-        check_rows_kept(made.shape[0], rows.shape[0], name)
+        made = as_rows(self.made(rows), self.label, min_rows=0, finite=True)
+        check_rows_kept(made.shape[0], rows.shape[0], self.label)
         if self.width is not None:
             check_same_columns(
-                made.shape[1], None, name, self.width, None, self.reference, "Use steps that work row by row."
+                made.shape[1], None, self.label, self.width, None, self.reference, "Use steps that work row by row."
             )
         return made
+
+    @property
+    def label(self) -> str:
+        """What messages call the rows that the steps have made."""
+        return f"{self.name} after the steps before the last"
 
     def made(self, rows: Rows) -> Any:
         """Give what the steps make of rows, as the last of them leaves it."""

@@ -1,0 +1,34 @@
+"""What the steps of a pipeline make of data that are read in parts, where it is odd."""
+
+import numpy as np
+import pytest
+from sklearn.frozen import FrozenEstimator
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+
+from standout import DiscriminativePCA, make_pipeline
+
+
+@pytest.fixture
+def batches(rng):
+    rows = rng.integers(0, 3, size=(120, 3)).astype(float)
+    return lambda: iter(np.array_split(rows, 4))
+
+
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [(lambda rows: rows[:, 0], "got 1D array instead"), (lambda rows: None, "got scalar array instead")],
+    ids=["one column as a vector", "nothing"],
+)
+def test_what_is_no_table_is_refused(batches, function, shape):
+    model = make_pipeline(FunctionTransformer(function), DiscriminativePCA(1))
+    message = f"the target after the steps before the last cannot be used: Expected 2D array, {shape}"
+    with pytest.raises(ValueError, match=message):
+        model.fit(batches(), background=batches())
+
+
+def test_words_between_two_steps_are_taken_on(batches):
+    words = FunctionTransformer(lambda rows: np.array(["a", "b", "c"])[rows.astype(int)])
+    rows = np.concatenate(list(batches()))
+    encoder = FrozenEstimator(OneHotEncoder(drop="first").fit(words.transform(rows)))
+    model = make_pipeline(words, encoder, DiscriminativePCA(2)).fit(batches(), background=batches())
+    assert model[-1].n_features_in_ == 6
