@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn import config_context, get_config
+from sklearn.frozen import FrozenEstimator
 
 from standout._arrays import Array, Rows, copied, is_sparse
 from standout._namespaces import is_foreign
@@ -122,8 +123,8 @@ def as_input(steps: tuple[Any, ...], rows: Rows, columns: list[str] | None) -> A
     >>> list(as_input((StandardScaler(),), np.ones((3, 2)), ["length", "width"]).columns)
     ['length', 'width']
     """
-    if any(getattr(step, "copy", None) is False for step in steps):
-        # They may write into their input, and a source may give the same rows again.
+    if any(map(_may_write, steps)):
+        # A source may give the same rows again.
         rows = copied(rows)
     without_names = hasattr(steps[0], "n_features_in_") and not hasattr(steps[0], "feature_names_in_")
     if columns is None or without_names or is_sparse(rows) or is_foreign(rows):
@@ -133,6 +134,13 @@ def as_input(steps: tuple[Any, ...], rows: Rows, columns: list[str] | None) -> A
     except ImportError:
         return rows
     return pandas.DataFrame(rows, columns=columns, copy=False)
+
+
+def _may_write(step: Any) -> bool:
+    """Tell whether a step, or one within it, was told that it need not copy its input."""
+    inner = step.estimator if isinstance(step, FrozenEstimator) else step
+    params = inner.get_params() if hasattr(inner, "get_params") else {}
+    return any(value is False for name, value in params.items() if name.rpartition("__")[2] == "copy")
 
 
 @dataclass(frozen=True, eq=False)
