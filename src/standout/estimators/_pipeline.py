@@ -10,6 +10,7 @@ from sklearn.base import TransformerMixin
 from sklearn.pipeline import Pipeline
 from sklearn.pipeline import make_pipeline as make_plain_pipeline
 from sklearn.utils._user_interface import _print_elapsed_time
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from standout._namespaces import looks_foreign
@@ -73,6 +74,7 @@ class BackgroundPipeline(Pipeline):
         with config_context(enable_metadata_routing=True):
             return super().fit_transform(X, y, **_given(backgrounds), **params)
 
+    @available_if(lambda self: self._can_transform())  # type: ignore[untyped-decorator]
     def transform(self, X: Any, **params: Any) -> Any:
         """Take rows through all steps: give their scores."""
         if not is_read_in_parts(X):
