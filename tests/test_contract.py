@@ -5,9 +5,17 @@ import subprocess
 import sys
 
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from standout import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
+from standout import (
+    ContrastivePCA,
+    DiscriminativePCA,
+    KernelContrastivePCA,
+    KernelDiscriminativePCA,
+    make_pipeline,
+)
 
 SOLVERS = ["auto", "dense", "root", "reduced", "lanczos", "lobpcg"]
 
@@ -53,3 +61,9 @@ def test_scikit_learn_contract_with_array_api_dispatch():
     assert passed > 40
     # NumPy and array-api-strict in two precisions, mixed with others, and PyTorch on the CPU where it is installed.
     assert of_array_libraries >= 4 * 4
+
+
+def test_a_pipeline_has_a_transform_where_its_last_step_has_one():
+    assert hasattr(make_pipeline(StandardScaler(), DiscriminativePCA()), "transform")
+    assert hasattr(make_pipeline(StandardScaler(), "passthrough"), "transform")
+    assert not hasattr(make_pipeline(StandardScaler(), LogisticRegression()), "transform")

@@ -12,8 +12,15 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.decomposition import IncrementalPCA
 
-from standout import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
+from standout import (
+    ContrastivePCA,
+    DiscriminativePCA,
+    KernelContrastivePCA,
+    KernelDiscriminativePCA,
+    make_pipeline,
+)
 from standout.moments import ScatterMoments
 from standout.sources import DaskBlocks
 
@@ -266,3 +273,19 @@ def test_another_order_of_columns_is_refused():
     model = DiscriminativePCA().fit(FORMS["frame"](target), background=background)
     with pytest.raises(ValueError, match="the data has the columns of the fitted target in another order"):
         model.transform(FORMS["frame"](target)[COLUMNS[::-1]])
+
+
+@pytest.mark.parametrize("n_components", [5, None])
+@pytest.mark.parametrize("form", ["array", "array of unknown length", "frame"])
+def test_a_step_of_a_pipeline_starts_with_a_row_for_every_column(form, n_components):
+    # IncrementalPCA starts with no fewer rows than components, and gives no more components than rows: 2 are too few.
+    target, backgrounds = datasets(1)
+    frame = dd.from_pandas(pd.DataFrame(target, columns=COLUMNS), npartitions=210)
+    forms = {"array": da.from_array(target, chunks=(2, -1)), "array of unknown length": frame.to_dask_array()}
+    steps = make_pipeline(IncrementalPCA(n_components), DiscriminativePCA())
+    names = COLUMNS if form == "frame" else None
+    steps.fit(forms.get(form, frame), background=pd.DataFrame(backgrounds[0], columns=names) if names else backgrounds)
+    by_hand = IncrementalPCA(n_components).partial_fit(target[:6])
+    for start in range(6, 420, 2):
+        by_hand.partial_fit(target[start : start + 2])
+    np.testing.assert_array_equal(steps[0].components_, by_hand.components_)

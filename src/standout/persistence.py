@@ -309,8 +309,11 @@ def _skops_io() -> Any:
 
     It looks for every estimator in scikit-learn when it is imported, and on the way loads PyTorch, CuPy and Dask where
     they are there, by scikit-learn's packages for them: some seconds and 200 MB, for no estimator at all. A package
-    that is None among the modules cannot be imported, and the search passes it over.
+    that is None among the modules cannot be imported, and the search passes it over. Nor can another thread import it,
+    so this is done no longer than it takes to load skops for the first time.
     """
+    if "skops.io" in sys.modules:
+        return import_module("skops.io")
     unneeded = [name for name in _WITHOUT_ESTIMATORS if name not in sys.modules]
     modules: dict[str, Any] = sys.modules
     modules.update(dict.fromkeys(unneeded))

@@ -42,6 +42,7 @@ from standout._validation._devices import (
     check_fitted_place,
     check_host_array,
     check_one_place,
+    dispatches,
     reject_on_device,
 )
 from standout._validation._extras import require_extra
@@ -380,6 +381,7 @@ __all__ = [
     "check_words",
     "column_names",
     "dataset_names",
+    "dispatches",
     "in_short",
     "is_auto",
     "reject_batches",

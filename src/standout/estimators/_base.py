@@ -159,6 +159,8 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             check_n_backgrounds(len(backgrounds), self.weights_.shape[0])
             parts = [target_rows, *backgrounds]
             check_one_place([specimen(part) for part in parts], dataset_names(len(parts)))
+            for data in backgrounds:
+                check_place(data, self, "score")
             require_finite(parts)
             rest = [self._variance(data, None) for data in backgrounds]
         if not rest:
@@ -266,8 +268,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def _opened(self, X: Any, name: str, method: str, min_rows: int = 2) -> Any:
         """Check rows, or a source of rows, for a method of a fitted estimator."""
         dataset = open_dataset(X, name, min_rows=min_rows)
-        if specimen(dataset) is not None:
-            check_fitted_place(specimen(dataset), self.components_, type(self).__name__, method)
+        check_place(dataset, self, method)
         if not isinstance(dataset, Source):
             require_finite_rows(dataset, name)
             validate_data(self, X, reset=False, skip_check_array=True)
@@ -318,6 +319,15 @@ def columns_of(dataset: Any, data: Any) -> tuple[int | None, list[str] | None]:
     if isinstance(dataset, Source):
         return dataset.width, dataset.columns
     return dataset.shape[1], column_names(data)
+
+
+def check_place(dataset: Any, fitted: Any, method: str) -> None:
+    """Refuse a dataset that is not where an estimator was fitted; a source that does not tell gives a row."""
+    array = specimen(dataset)
+    if array is None and looks_foreign(fitted.components_):
+        array = dataset.first(1)
+    if array is not None:
+        check_fitted_place(array, fitted.components_, type(fitted).__name__, method)
 
 
 def _variance_at_hand(scores: Float, sample_weight: Any) -> Float:

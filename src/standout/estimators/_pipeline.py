@@ -10,17 +10,22 @@ from sklearn.base import TransformerMixin
 from sklearn.pipeline import Pipeline
 from sklearn.pipeline import make_pipeline as make_plain_pipeline
 from sklearn.utils._user_interface import _print_elapsed_time
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from standout._namespaces import looks_foreign
 from standout._validation import (
     as_backgrounds,
     as_rows_at_hand,
     check_last_step,
     check_nothing_more,
+    check_one_place,
     check_same_columns,
     dataset_names,
+    dispatches,
     reject_iterator,
 )
+from standout.estimators._base import check_place
 from standout.estimators._steps import check_steps, fit_step, is_step, named, takes_parts, transformed
 from standout.sources import Source, Transformed, is_read_in_parts, open_dataset
 
@@ -69,6 +74,7 @@ class BackgroundPipeline(Pipeline):
         with config_context(enable_metadata_routing=True):
             return super().fit_transform(X, y, **_given(backgrounds), **params)
 
+    @available_if(lambda self: self._can_transform())  # type: ignore[untyped-decorator]
     def transform(self, X: Any, **params: Any) -> Any:
         """Take rows through all steps: give their scores."""
         if not is_read_in_parts(X):
@@ -124,6 +130,7 @@ class BackgroundPipeline(Pipeline):
             as_rows_at_hand(target, "fit with target_label")
         check_steps(self.steps[:-1], target)
         _check_columns(datasets)
+        _check_places(datasets)
         for number, (name, step) in enumerate(self.steps[:-1]):
             if is_step(step):
                 with _print_elapsed_time("Pipeline", self._log_message(number)):
@@ -145,6 +152,8 @@ class BackgroundPipeline(Pipeline):
         steps = tuple(step for _, step in self.steps[:-1] if is_step(step))
         if not steps:
             return source
+        if hasattr(self._last, "components_"):
+            check_place(source, self._last, method)
         width = getattr(steps[0], "n_features_in_", source.width)
         if source.width is not None:
             names = getattr(self, "feature_names_in_", None)
@@ -211,3 +220,19 @@ def _check_columns(datasets: list[Any]) -> None:
         if both and target.width is not None and data.width is not None:
             name = f"background {number}"
             check_same_columns(data.width, data.columns, name, target.width, target.columns, "the target")
+
+
+def _check_places(datasets: list[Any]) -> None:
+    """Refuse datasets of several libraries or devices, as far as these are known: no step can take both."""
+    found = [_some_row(data) for data in datasets]
+    if any(looks_foreign(row) for row in found):
+        rows = [data.first(1) if row is None else row for data, row in zip(datasets, found, strict=True)]
+        check_one_place(rows, dataset_names(len(rows)))
+
+
+def _some_row(data: Any) -> Any:
+    """Give an array that is where a dataset is; None where that would take a reading of files."""
+    if not isinstance(data, Source):
+        # What is no array, such as a frame, becomes one of the host.
+        return data if dispatches(data) else np.empty(0)
+    return data.specimen if data.again else data.first(1)

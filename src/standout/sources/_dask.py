@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -99,9 +100,15 @@ class DaskBlocks(Source):
         return total
 
     def folded(self, function: Callable[[Any, Rows], Any], state: Any) -> Any:
-        """Take a state through the blocks, one after the other; the state travels, and the blocks stay."""
-        for block, check in zip(self._blocks, self._checks, strict=True):
-            (state,) = _computed([_delayed(_next_state)(_delayed(state, traverse=False), block, check, function)])
+        """Take a state through the blocks, one after the other; the state travels, and the blocks stay.
+
+        Of the first blocks as many are taken together as give a row for every column: `IncrementalPCA` starts with
+        no fewer.
+        """
+        blocks = list(zip(self._blocks, self._checks, strict=True))
+        n_first = self._n_blocks_with(self.width or 0)
+        for some in (blocks[:n_first], *([block] for block in blocks[n_first:])):
+            (state,) = _computed([_delayed(_next_state)(_delayed(state, traverse=False), some, function)])
         return state
 
     def mapped(self, function: Callable[[Rows], Array], n_columns: int) -> Any:
@@ -126,6 +133,12 @@ class DaskBlocks(Source):
         if self.n_rows is not None:
             return [int(count) for count in self.data.chunks[0]]
         return [int(count) for count in _computed([_delayed(_length)(block) for block in self._blocks])]
+
+    def _n_blocks_with(self, n_rows: int) -> int:
+        """Count the blocks, from the first on, that have so many rows together: all, where there are fewer rows."""
+        lengths = (int(_computed([_delayed(_length)(block)])[0]) for block in self._blocks)
+        reached = accumulate(lengths if self.n_rows is None else self._counts)
+        return next((number for number, found in enumerate(reached, start=1) if found >= n_rows), len(self._blocks))
 
     def sample(self, count: int, rng: np.random.Generator) -> Rows:
         """Draw `count` rows, or all where there are fewer; no others come here."""
@@ -187,8 +200,8 @@ def _sum_of_part(block: Any, check: _Check, part: Callable[[Rows], Any]) -> Any:
     return part(rows) if rows.shape[0] else None
 
 
-def _next_state(state: Any, block: Any, check: _Check, function: Callable[[Any, Rows], Any]) -> Any:
-    rows = check(block)
+def _next_state(state: Any, blocks: list[tuple[Any, _Check]], function: Callable[[Any, Rows], Any]) -> Any:
+    rows = stacked([check(block) for block, check in blocks])
     return function(state, rows) if rows.shape[0] else state
 
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn import config_context, get_config
+from sklearn.frozen import FrozenEstimator
 
 from standout._arrays import Array, Rows, copied, is_sparse
 from standout._namespaces import is_foreign
@@ -60,9 +61,12 @@ class Transformed(Source):
         seen = Transformed(self.host, self.steps)
         seen._row = row
         made = seen._transform.made(row)
+        # A table may hold words as long as further steps make numbers of them; what is no table is refused here.
+        if len(getattr(made, "shape", ())) != 2 or seen.specimen is not None:
+            made = as_rows(made, seen._transform.label, min_rows=1)
         seen.columns, seen.width = column_names(made), made.shape[1]
         if seen.specimen is not None:
-            seen.specimen = as_rows(made, self.name, min_rows=1)
+            seen.specimen = made
         seen.expect(seen.width, "its first row")
         return seen
 
@@ -119,8 +123,8 @@ def as_input(steps: tuple[Any, ...], rows: Rows, columns: list[str] | None) -> A
     >>> list(as_input((StandardScaler(),), np.ones((3, 2)), ["length", "width"]).columns)
     ['length', 'width']
     """
-    if any(getattr(step, "copy", None) is False for step in steps):
-        # They may write into their input, and a source may give the same rows again.
+    if any(map(_may_write, steps)):
+        # A source may give the same rows again.
         rows = copied(rows)
     without_names = hasattr(steps[0], "n_features_in_") and not hasattr(steps[0], "feature_names_in_")
     if columns is None or without_names or is_sparse(rows) or is_foreign(rows):
@@ -130,6 +134,13 @@ def as_input(steps: tuple[Any, ...], rows: Rows, columns: list[str] | None) -> A
     except ImportError:
         return rows
     return pandas.DataFrame(rows, columns=columns, copy=False)
+
+
+def _may_write(step: Any) -> bool:
+    """Tell whether a step, or one within it, was told that it need not copy its input."""
+    inner = step.estimator if isinstance(step, FrozenEstimator) else step
+    params = inner.get_params() if hasattr(inner, "get_params") else {}
+    return any(value is False for name, value in params.items() if name.rpartition("__")[2] == "copy")
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,14 +159,18 @@ class _Transform:
         if not rows.shape[0]:
             # Transformers refuse to transform nothing.
             return np.zeros((0, self.width or rows.shape[1]))
-        name = f"{self.name} after the steps before the last"
-        made = as_rows(self.made(rows), name, min_rows=0, finite=True)
-        check_rows_kept(made.shape[0], rows.shape[0], name)
+        made = as_rows(self.made(rows), self.label, min_rows=0, finite=True)
+        check_rows_kept(made.shape[0], rows.shape[0], self.label)
         if self.width is not None:
             check_same_columns(
-                made.shape[1], None, name, self.width, None, self.reference, "Use steps that work row by row."
+                made.shape[1], None, self.label, self.width, None, self.reference, "Use steps that work row by row."
             )
         return made
+
+    @property
+    def label(self) -> str:
+        """What messages call the rows that the steps have made."""
+        return f"{self.name} after the steps before the last"
 
     def made(self, rows: Rows) -> Any:
         """Give what the steps make of rows, as the last of them leaves it."""
