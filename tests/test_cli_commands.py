@@ -143,9 +143,7 @@ def test_without_a_command_there_is_help(here):
     assert done.stderr == ""
     for command in ("fit", "transform", "report", "info", "compare", "demo"):
         assert re.search(f"^  {command} ", done.stdout, re.MULTILINE)
-    done = subprocess.run(
-        [sys.executable, "-m", "standout.cli", "--version"], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-m", "standout", "--version"], capture_output=True, text=True, check=False)
     assert done.stdout == f"standout {standout.__version__}\n"
 
 

@@ -1,4 +1,4 @@
-"""``python -m standout.cli`` is ``standout``."""
+"""``python -m standout`` is the command ``standout``."""
 
 import sys
 
