@@ -114,6 +114,13 @@ def test_a_compared_method_says_by_which_value_the_background_counts(fitted, her
     assert page.count("PCA compares it with no background.") == 1
 
 
+def test_a_page_may_go_into_a_pipe_which_has_no_name_of_a_page(fitted, here):
+    folder, _ = fitted
+    given = (folder / "target.csv", "-b", folder / "background.csv", "--drop", "name", "--drop", "kind")
+    said = works("compare", *given, "--methods", "pca", "-q", "-o", "/dev/stdout", cwd=here)
+    assert said.startswith("<!doctype html>")
+
+
 def test_methods_are_compared_on_one_page(fitted, here):
     folder, _ = fitted
     said = works(

@@ -6,20 +6,16 @@ import pytest
 import sklearn
 from sklearn.preprocessing import StandardScaler
 
+from array_libraries import dispatch
 from standout import DiscriminativePCA, make_pipeline
 from standout.io import on_device, scan
+
+# A fixture, which pytest finds by its name.
+__all__ = ["dispatch"]
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 SPREAD = [5.0, 1.0, 1.0, 3.0]
-
-
-@pytest.fixture(autouse=True)
-def dispatch(monkeypatch):
-    # SciPy itself is given no tensor, so it does not matter that it has been imported already.
-    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
-    with sklearn.config_context(array_api_dispatch=True):
-        yield
 
 
 @pytest.fixture

@@ -19,10 +19,10 @@ from standout.datasets import (
     make_digits_over_photographs,
     make_gaussians_two_backgrounds,
 )
-from standout.metrics import captured_variance, clustering_error, principal_angles, scatter_ratio
+from standout.metrics import captured_variance, clustering_error, principal_angles
 from standout.moments import gather
 from standout.selection import alpha_path, shrinkage_path
-from standout.selection._groups import ONE_GROUP, TWO_MODES, search_groups, split_share
+from standout.selection._groups import search_groups
 
 
 @pytest.fixture
@@ -105,90 +105,6 @@ def test_paths_that_cannot_be_made(case, pair):
     arguments = {"background": pair[1], **options}
     with pytest.raises(error, match=message):
         path_of(pd.DataFrame(pair[0], columns=list("abcdef")), **arguments)
-
-
-# Groups
-
-
-def test_the_share_of_a_split_is_that_of_the_best_of_all_splits(rng):
-    scores = np.column_stack([rng.normal(size=41), rng.exponential(size=41), np.repeat([0.0, 5.0], [20, 21])])
-    for column, share in zip(scores.T, split_share(scores)[0], strict=True):
-        ordered = np.sort(column)
-        splits = [np.arange(41) < k for k in range(3, 39)]  # 5 % of 41 rows on either side
-        best = max(scatter_ratio(ordered[:, None], split) for split in splits)
-        assert share == pytest.approx(1 - 1 / best, rel=1e-12)
-
-
-def test_the_constants_are_those_of_large_samples(rng):
-    one = rng.normal(size=(200_000, 1))
-    two = rng.normal(size=(200_000, 1)) + np.where(rng.random((200_000, 1)) < 0.5, -1.0, 1.0)
-    assert split_share(one)[0][0] == pytest.approx(ONE_GROUP, abs=0.004)
-    assert split_share(two)[0][0] == pytest.approx(TWO_MODES, abs=0.004)
-
-
-def test_the_error_of_a_share_is_that_of_repeated_samples(rng):
-    samples = rng.exponential(size=(400, 300))
-    shares, errors = split_share(samples)
-    assert np.mean(errors) == pytest.approx(np.std(shares), rel=0.2)
-
-
-@pytest.mark.parametrize("n_rows", [20, 100, 1000])
-def test_one_gaussian_group_passes_for_groups_in_no_more_than_5_percent(n_rows, rng):
-    mixing = np.eye(27) + 0.4
-    found = [
-        search_groups(np.arange(27.0), rng.normal(size=(n_rows, 27)) @ mixing).chosen is not None for _ in range(400)
-    ]
-    # Of 400 at 5 %, more than 33 would be a chance of 1 in 1,000.
-    assert sum(found) <= 33
-
-
-ONE_GROUP_SHAPES = {
-    "t with 3 degrees": lambda rng, n: rng.standard_t(3, size=n),
-    "Laplace": lambda rng, n: rng.laplace(size=n),
-    "lognormal": lambda rng, n: rng.lognormal(size=n),
-    "exponential": lambda rng, n: rng.exponential(size=n),
-    "half-normal": lambda rng, n: np.abs(rng.normal(size=n)),
-    "gamma": lambda rng, n: rng.gamma(4.0, size=n),
-    "a few far-off rows": lambda rng, n: np.concatenate([rng.normal(size=n - 4), 100 + rng.normal(size=4)]),
-    "constant": lambda rng, n: np.full(n, 1e9 / 3),
-}
-
-
-@pytest.mark.parametrize("shape", ONE_GROUP_SHAPES)
-@pytest.mark.parametrize("n_rows", [100, 1000])
-def test_one_group_with_heavier_tails_does_not_pass_either(shape, n_rows, rng):
-    found = [
-        search_groups(np.arange(5.0), np.column_stack([ONE_GROUP_SHAPES[shape](rng, n_rows) for _ in range(5)])).chosen
-        for _ in range(60)
-    ]
-    # Among five views of their own, each with less than one chance in ten: that is what the docstring promises.
-    assert sum(chosen is not None for chosen in found) <= (30 if shape == "half-normal" else 20)
-
-
-@pytest.mark.parametrize("shape", ["exponential", "half-normal", "lognormal"])
-@pytest.mark.parametrize("n_rows", [100, 300])
-def test_one_skewed_group_passes_in_fewer_than_one_dataset_in_ten(shape, n_rows, rng):
-    found = [
-        search_groups(np.zeros(1), ONE_GROUP_SHAPES[shape](rng, n_rows)[:, np.newaxis]).chosen is not None
-        for _ in range(1500)
-    ]
-    # The most are 8 % of 100 half-normal rows: with a standard error of 0.7 %, three below what is promised.
-    assert sum(found) < 150
-
-
-def test_an_even_spread_passes_for_groups(rng):
-    # Not what one would wish for, but what the docstring says.
-    assert search_groups(np.arange(3.0), rng.uniform(size=(1000, 3))).chosen is not None
-
-
-@pytest.mark.parametrize("shares", [(0.5, 0.5), (0.3, 0.7), (1 / 3, 1 / 3, 1 / 3)])
-def test_groups_are_seen(shares, rng):
-    groups = np.repeat(np.arange(len(shares)), np.round(300 * np.array(shares)).astype(int))
-    noise = rng.normal(size=(len(groups), 4))
-    noise[:, 2] += 4.0 * groups
-    found = search_groups(np.arange(4.0), noise)
-    assert found.chosen == 2
-    assert found.p_values[2] < 1e-6
 
 
 # Shrinkage and ε by groups

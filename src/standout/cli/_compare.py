@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from standout.cli._display import Display
-from standout.cli._folder import check_output_file, write_text
+from standout.cli._folder import check_output_file, is_device, write_text
 from standout.cli._methods import check_heeded, make_estimator, uses_background
 from standout.cli._options import (
     METHOD,
@@ -72,8 +72,8 @@ def command(context: click.Context, /, **options: Any) -> None:
 
 
 def _check_page(final: Path) -> None:
-    """Refuse a name by which no browser would know the file for a page; a device has none."""
-    if not final.is_char_device() and final.suffix.lower() not in (".html", ".htm"):
+    """Refuse a name by which no browser would know the file for a page; a device or a pipe has none."""
+    if not is_device(final) and final.suffix.lower() not in (".html", ".htm"):
         raise click.UsageError(
             f"{final.name!r} does not end in .html, so that browsers would not show it as a page. "
             f"Name it, for example, {final.name + '.html'!r}."

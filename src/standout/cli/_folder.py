@@ -61,7 +61,7 @@ def check_output_file(path: str, overwrite: bool, inputs: Sequence[str] = ()) ->
     final = _expanded(path)
     if final.is_dir():
         raise click.UsageError(f"{path!r} is a folder. Name a file.")
-    if _is_device(final):
+    if is_device(final):
         return final
     _check_parent(_real(final))
     if not final.exists():
@@ -122,7 +122,7 @@ def files_as_a_whole(folder: Path) -> Iterator[Path]:
 def write_text(path: Path, words: str) -> None:
     """Write a text under another name first, so that it is never there in part."""
     # A device such as /dev/stdout is written to; a name put in its place would take the device away.
-    if _is_device(path):
+    if is_device(path):
         path.write_text(words, encoding="utf-8")
         return
     place = _real(path)
@@ -152,7 +152,8 @@ def _real(path: Path) -> Path:
         raise click.UsageError(f"{str(path)!r} cannot be a name: {error}. Check it.") from None
 
 
-def _is_device(path: Path) -> bool:
+def is_device(path: Path) -> bool:
+    """Tell whether a path is there and no file: a terminal, a pipe, a folder."""
     return path.exists() and not path.is_file()
 
 

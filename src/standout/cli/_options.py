@@ -11,13 +11,13 @@ from standout.cli._words import NumberOr, Weights
 
 # Those of standout.io, which takes a second to load: whoever asks for help should not have to wait for it.
 FORMATS = ("csv", "tsv", "parquet", "arrow", "feather", "npy", "npz", "mat", "h5ad")
-MISSING = ("error", "drop-rows", "drop-columns", "mean")
 MISSING_IN_WORDS = {
     "error": "refused",
     "drop-rows": "rows that have one dropped",
     "drop-columns": "columns that have one dropped",
     "mean": "filled with the column's mean over all rows",
 }
+MISSING = tuple(MISSING_IN_WORDS)
 STANDARDS = ("none", "background", "pooled")
 METHODS = ("dpca", "kdpca", "cpca", "kcpca", "pca", "kpca")
 KERNELS = (
