@@ -17,7 +17,7 @@ import pytest
 import scipy.io
 from scipy import sparse
 
-from standout.io import EXTENSIONS, FORMATS, Table, match_columns, read_table, split_by_group, write_csv
+from standout.io import EXTENSIONS, FORMATS, Table, match_columns, read_table, write_csv
 
 COLUMNS = ["height", "weight <script>", "Länge\nin cm", "x" * 300]
 IDS = [f"row {i}" for i in range(7)]
@@ -147,7 +147,7 @@ def test_h5ad_gives_names_labels_layers_and_stays_sparse(tmp_path, values, matri
     assert table.columns == COLUMNS
     assert table.ids.tolist() == IDS
     assert table.groups.tolist() == LABELS
-    some = read_table(tmp_path / "cells.h5ad", select=["x*", "height"], id_column="label")
+    some = read_table(tmp_path / "cells.h5ad", columns=["x*", "height"], id_column="label")
     assert some.columns == [COLUMNS[0], COLUMNS[3]]
     assert some.ids.tolist() == LABELS
     found = some.values.toarray() if sparse.issparse(some.values) else some.values
@@ -284,7 +284,7 @@ def test_names_of_rows_are_found_where_formats_keep_them(tmp_path, values):
     assert read_table(tmp_path / "counted.csv", drop="").ids is None
     other = read_table(tmp_path / "counted.csv", id_column="a")
     assert other.columns == list("bcd")
-    assert read_table(tmp_path / "counted.csv", select=["", "a"]).columns == ["", "a"]
+    assert read_table(tmp_path / "counted.csv", columns=["", "a"]).columns == ["", "a"]
 
 
 def test_several_levels_of_an_index_are_columns(tmp_path):
@@ -300,18 +300,18 @@ def test_columns_are_chosen_by_name_and_pattern(tmp_path):
         return read_table(tmp_path / "a.csv", id_column="id", **options).columns
 
     assert columns() == ["gene_1", "gene_2", "other", "x[1]", "gene_10"]
-    assert columns(select="gene_*") == ["gene_1", "gene_2", "gene_10"]
-    assert columns(select=["other", "gene_?"]) == ["gene_1", "gene_2", "other"]
-    assert columns(select="gene_*", drop=["gene_1"]) == ["gene_2", "gene_10"]
-    assert columns(select="x[1]") == ["x[1]"]
-    assert columns(select="*", drop="GENE*".lower()) == ["other", "x[1]"]
-    assert columns(label_column="other", select="*") == ["gene_1", "gene_2", "x[1]", "gene_10"]
+    assert columns(columns="gene_*") == ["gene_1", "gene_2", "gene_10"]
+    assert columns(columns=["other", "gene_?"]) == ["gene_1", "gene_2", "other"]
+    assert columns(columns="gene_*", drop=["gene_1"]) == ["gene_2", "gene_10"]
+    assert columns(columns="x[1]") == ["x[1]"]
+    assert columns(columns="*", drop="GENE*".lower()) == ["other", "x[1]"]
+    assert columns(label_column="other", columns="*") == ["gene_1", "gene_2", "x[1]", "gene_10"]
 
 
 def test_a_name_is_not_taken_for_a_part_of_another(tmp_path):
     # Parquet takes "a.b" for a part of "a".
     pyarrow.parquet.write_table(pa.table({"a.b": [1.0], "a": [2.0], "b": ["text"]}), tmp_path / "a.parquet")
-    table = read_table(tmp_path / "a.parquet", select="a")
+    table = read_table(tmp_path / "a.parquet", columns="a")
     assert table.columns == ["a"]
     assert table.values.tolist() == [[2.0]]
 

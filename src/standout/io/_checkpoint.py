@@ -1,7 +1,6 @@
-"""Passes that can be interrupted: the sum so far, in a file that is there as a whole or not at all.
+"""Passes over files that can be interrupted: the sum so far is kept in a file that is complete or not there at all.
 
-A file holds a checksum and, after it, arrays in NumPy's own format. It is written under another name, brought to disk,
-and only then given its own: whenever the process or the machine stops, what is there is the last sum that was complete.
+A stored sum consists of plain arrays and the names of known records: nothing in it can run code.
 """
 
 from __future__ import annotations
@@ -11,21 +10,26 @@ import hashlib
 import io
 import json
 import os
+import pickle
+import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from pickle import PicklingError
+from types import FunctionType
 from typing import Any
-from uuid import uuid4
 
+import joblib
 import numpy as np
+from scipy import sparse
 
-from standout._arrays import BLOCK_BYTES, Array
-from standout._validation import warn_of_damaged_checkpoint, warn_of_no_checkpoint, warn_of_unwritten_checkpoint
-from standout.io._state import flattened, key_of, restored
+from standout._arrays import BLOCK_BYTES, Array, is_sparse
+from standout._messages import FileError, InvalidTypeError, shown, warn_user
+from standout._writing import write_whole
 
-# Of the stored files. Sums of another version are not read.
+# Version of the stored files. Those of another version are not read.
 FORMAT = 1
 
 # Seconds between two writes: what an interruption may cost. Large sums take long to write, and are written less often,
@@ -33,7 +37,7 @@ FORMAT = 1
 INTERVAL = 1.0
 WRITING_SHARE = 0.05
 
-# A draft that is so old belongs to a process that is no more.
+# A draft that is so old belongs to a process that was killed.
 DRAFT_SECONDS = 3600.0
 
 _MAGIC = b"standout checkpoint\n"
@@ -82,9 +86,9 @@ class Checkpoint:
         All that the sum depends on goes into the key: the files, what is summed, and who reads and cuts.
         """
         try:
-            made = key_of(part)
-        except (PicklingError, TypeError, AttributeError) as error:
-            warn_of_no_checkpoint(" ".join(str(error).split()))
+            made = _key_of(part)
+        except (pickle.PicklingError, TypeError, AttributeError) as error:
+            _warn_of_no_checkpoint(" ".join(str(error).split()))
             return None
         packages = ("standout", "numpy", "scipy", "scikit-learn", "pyarrow")
         versions = [FORMAT, BLOCK_BYTES, *map(_version, packages)]
@@ -101,7 +105,11 @@ class Checkpoint:
             return self._unpacked(stored)
         # Whatever is wrong with it, the files are still there to be read.
         except Exception:
-            warn_of_damaged_checkpoint(self.path)
+            warn_user(
+                "the checkpoint {path} is damaged and is not used: its checksum does not fit",
+                path=shown(self.path),
+                advice="The files are read from the start.",
+            )
             return Reached(None, (0, 0), 0)
 
     def offer(self, reached: Reached) -> None:
@@ -115,12 +123,17 @@ class Checkpoint:
             return
         start = time.monotonic()
         try:
-            self._replace(self._packed(reached))
+            write_whole(self.path, self._packed(reached), draft=f".{self._key}")
         except TypeError as error:
-            warn_of_no_checkpoint(str(error))
+            _warn_of_no_checkpoint(str(error))
             self._writable = False
-        except OSError as error:
-            warn_of_unwritten_checkpoint(self.path, error)
+        except FileError as error:
+            warn_user(
+                "the checkpoint {path} cannot be written: {reason}",
+                path=shown(self.path),
+                reason=error.facts["reason"],
+                advice="The pass goes on, but an interruption would lose it. Make room, or choose another folder.",
+            )
             self._writable = False
         now = time.monotonic()
         self._due = now + max(INTERVAL, (now - start) / WRITING_SHARE)
@@ -129,7 +142,7 @@ class Checkpoint:
         arrays: dict[str, Array] = {}
         about = {
             "key": self._key,
-            "total": flattened(reached.total, arrays),
+            "total": _flattened(reached.total, arrays),
             "place": list(reached.place),
             "n_rows": reached.n_rows,
         }
@@ -149,19 +162,7 @@ class Checkpoint:
         if about["key"] != self._key:
             raise ValueError("the sum is that of another pass")
         file, row = about["place"]
-        return Reached(restored(about["total"], arrays), (file, row), about["n_rows"])
-
-    def _replace(self, content: bytes) -> None:
-        draft = self.path.with_name(f".{self._key}.{uuid4().hex}.part")
-        try:
-            with draft.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(self.path)
-        finally:
-            draft.unlink(missing_ok=True)
-        _sync_folder(self.path.parent)
+        return Reached(_restored(about["total"], arrays), (file, row), about["n_rows"])
 
     def _forget_drafts(self) -> None:
         """Remove what processes that were killed while writing have left."""
@@ -172,14 +173,34 @@ class Checkpoint:
                     draft.unlink()
 
 
-def _sync_folder(folder: Path) -> None:
-    """Bring a new name to disk, where the system lets folders be opened."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+def checkpoint_folder(checkpoint: Any) -> Path | None:
+    """Check the folder in which passes are kept, and make it."""
+    if checkpoint is None:
+        return None
+    if not isinstance(checkpoint, str | os.PathLike) or not str(checkpoint):
+        raise InvalidTypeError(
+            "is not the name of a folder", parameter="checkpoint", value=checkpoint, advice="Give a path, or {v.None}."
+        )
+    folder = Path(checkpoint).expanduser().absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(
+            "the folder {folder} for checkpoints cannot be made: {reason}",
+            folder=shown(checkpoint),
+            reason=error.strerror,
+            advice="Choose another one.",
+        ) from None
+    return folder
+
+
+def _warn_of_no_checkpoint(reason: str) -> None:
+    warn_user(
+        "this pass cannot be kept in a checkpoint: {reason}",
+        reason=reason,
+        advice="It goes on without. Give a kernel by its name, or as a function of a module, and to a pipeline steps "
+        "of scikit-learn without functions of your own.",
+    )
 
 
 def _version(name: str) -> str | None:
@@ -187,3 +208,97 @@ def _version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
+
+
+# --- sums as plain arrays, and back ----------------------------------------------------------------------------------
+
+# The records that a sum can consist of, and where they live; a stored sum names them, and no others are made.
+_HOMES = {
+    "NormSums": "standout.moments",
+    "ScatterMoments": "standout.moments",
+    "RootMoments": "standout.moments",
+    "RowMoments": "standout.moments",
+    "CoordinateSums": "standout.features",
+}
+
+# Packages whose code changes with their version, which is part of a key.
+_VERSIONED = ("standout", "numpy", "scipy", "sklearn")
+
+
+def _flattened(thing: Any, arrays: dict[str, Array]) -> Any:
+    """Describe a sum in terms of JSON, and put its arrays aside.
+
+    Raises
+    ------
+    TypeError
+        If there is something in it that is not known here.
+    """
+    if thing is None or isinstance(thing, bool | int | float | str):
+        return thing
+    if isinstance(thing, np.generic):
+        return thing.item()
+    if isinstance(thing, np.ndarray) and thing.dtype.kind in "biuf":
+        name = f"array {len(arrays)}"
+        arrays[name] = thing
+        return {"array": name}
+    if is_sparse(thing):
+        parts = (thing.data, thing.indices, thing.indptr)
+        return {"rows": [_flattened(part, arrays) for part in parts], "shape": list(thing.shape)}
+    name = type(thing).__name__
+    if name == "RowMoments":
+        return {"record": name, "blocks": [_flattened(block, arrays) for block in thing.blocks], "single": thing.single}
+    if name in _HOMES and is_dataclass(thing):
+        return {
+            "record": name,
+            "fields": {one.name: _flattened(getattr(thing, one.name), arrays) for one in fields(thing)},
+        }
+    raise TypeError(f"a {name} is no sum that can be stored")
+
+
+def _restored(tree: Any, arrays: Mapping[str, Array]) -> Any:
+    """Make a sum of what `_flattened` gave."""
+    if not isinstance(tree, dict):
+        return tree
+    if "array" in tree:
+        return arrays[tree["array"]]
+    if "rows" in tree:
+        return sparse.csr_array(tuple(_restored(part, arrays) for part in tree["rows"]), shape=tuple(tree["shape"]))
+    record = getattr(import_module(_HOMES[tree["record"]]), tree["record"])
+    if "blocks" in tree:
+        return record(*(_restored(block, arrays) for block in tree["blocks"]), single=tree["single"])
+    return record(**{name: _restored(part, arrays) for name, part in tree["fields"].items()})
+
+
+def _key_of(thing: Any) -> str:
+    """Give a word that is the same for equal functions of rows, in whichever process.
+
+    Records are taken by their fields, so that what they have worked out meanwhile does not count, nor does a field
+    that is not compared. A step of a pipeline is taken by all that it holds.
+
+    Raises
+    ------
+    TypeError
+        If there is code in a step that may change without a change of its name.
+    """
+    if is_dataclass(thing) and not isinstance(thing, type):
+        of = {one.name: _key_of(getattr(thing, one.name)) for one in fields(thing) if one.compare}
+        return joblib.hash([type(thing).__module__, type(thing).__qualname__, of])
+    if isinstance(thing, tuple | list):
+        return joblib.hash([type(thing).__name__, *map(_key_of, thing)])
+    if hasattr(thing, "transform"):
+        _Names(io.BytesIO(), buffer_callback=lambda _: None).dump(thing)
+    return joblib.hash(thing)
+
+
+class _Names(pickle.Pickler):
+    """Looks at the names of classes and functions in a thing: a name must stand for the same code tomorrow."""
+
+    def __init__(self, file: io.BytesIO, **options: Any) -> None:
+        super().__init__(file, protocol=5, **options)
+
+    def reducer_override(self, thing: Any) -> Any:
+        if isinstance(thing, type | FunctionType):
+            package = thing.__module__.partition(".")[0]
+            if package not in _VERSIONED and package not in sys.stdlib_module_names:
+                raise TypeError(f"{thing.__qualname__} of {thing.__module__} is code that may change under its name")
+        return NotImplemented

@@ -1,56 +1,108 @@
-"""MATLAB's files: up to version 7 by SciPy, version 7.3 (which is HDF5) by h5py."""
+"""MATLAB's files: up to version 7 by SciPy, version 7.3 (which is HDF5) by h5py. They are read as a whole."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+import mmap
+import struct
+import zlib
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from standout._arrays import BLOCK_BYTES, Rows
-from standout._validation import check_variable, require_extra
-from standout.io._choice import Wanted
-from standout.io._from_array import table_from_array
-from standout.io._matlab_tags import check_tags
-from standout.io._reading import attempt
-from standout.io._table import Table
+from standout._arrays import BLOCK_BYTES, Rows, is_sparse
+from standout._messages import require_extra
+from standout.io._numpy import check_width, parts_of_array
+from standout.io._reader import (
+    Form,
+    Head,
+    Part,
+    Reader,
+    Wanted,
+    as_csr,
+    attempt,
+    check_array_form,
+    choose_variable,
+    precision,
+)
 
-_INTEGERS = [f"{sign}int{size}" for sign in ("", "u") for size in (8, 16, 32, 64)]
-_NUMERIC = ("double", "single", "logical", "sparse", *_INTEGERS)
-
+NUMERIC = (
+    "double",
+    "single",
+    "logical",
+    "sparse",
+    *(f"{sign}int{size}" for sign in ("", "u") for size in (8, 16, 32, 64)),
+)
 Forms = dict[str, tuple[tuple[int, ...], str]]
-Reader = Callable[[Path, str], Any]
 
 
-def read_mat(path: Path, wanted: Wanted, source: str) -> Table:
-    """Read one matrix from a .mat file; vectors beside it can be ids, labels and groups."""
-    if _is_hdf5(path):
-        require_extra("h5py", "h5ad", "reading .mat files of version 7.3")
-        forms, matrix, vector = attempt(lambda: _forms_hdf5(path), source, "mat"), _matrix_hdf5, _vector_hdf5
-    else:
-        forms, matrix, vector = attempt(lambda: _forms(path), source, "mat"), _matrix, _vector
-    name = check_variable(wanted.variable, _candidates(forms), list(forms), source)
-    array = attempt(lambda: matrix(path, name), source, "mat")
-    beside = {
-        other: partial(vector, path, other)
-        for other, (shape, kind) in forms.items()
-        if other != name and _is_vector(shape, kind, array.shape[0])
-    }
-    return table_from_array(array, wanted, source, "mat", beside)
+@dataclass(frozen=True)
+class MatReader(Reader):
+    """One matrix of a .mat file; vectors beside it can be ids, labels and groups."""
 
+    takes_variable = True
 
-def _candidates(forms: Forms) -> list[str]:
-    """Name the matrices of numbers; vectors only where there is nothing else."""
-    numeric = [name for name, (shape, kind) in forms.items() if len(shape) == 2 and kind in _NUMERIC]
-    return [name for name in numeric if min(forms[name][0]) > 1] or numeric
+    def head(self) -> Head:
+        """Look at the shapes of the variables, and at the matrix that is meant."""
+        forms, name = self._chosen
+        shape, kind = forms[name]
+        if kind == "sparse":
+            # Only reading it tells the shape of a sparse matrix of version 7.3.
+            shape = self._matrix.shape
+        check_width(shape, self.source)
+        check_array_form(shape, np.dtype(np.float64) if kind in NUMERIC else np.dtype(object), self.source)
+        return Head(None, shape[1], shape[0], beside=tuple(self._beside(shape[0])))
 
+    def form(self, features: Sequence[int]) -> Form:
+        """Look at the type of the matrix."""
+        dtype = np.dtype(precision(self._matrix.dtype))
+        check_array_form(self._matrix.shape, self._matrix.dtype, self.source)
+        return Form(dtype, dtype.itemsize * len(features))
 
-def _is_vector(shape: tuple[int, ...], kind: str, n_rows: int) -> bool:
-    """Tell a vector with one value per row: in MATLAB that is a matrix too, and words can be one of letters."""
-    return (kind == "char" and shape[:1] == (n_rows,)) or (len(shape) == 2 and n_rows in shape and min(shape) == 1)
+    def batches(self, wanted: Wanted, form: Form, n_rows: int, start: int) -> Generator[Part]:
+        """Give the matrix in batches."""
+        array = self._matrix
+        vector = _vector_hdf5 if _is_hdf5(self.path) else _vector
+        beside = {name: partial(vector, self.path, name) for name in self._beside(array.shape[0])}
+        yield from parts_of_array(array, beside, wanted, form, n_rows, start, self.source, "mat")
+
+    @cached_property
+    def _chosen(self) -> tuple[Forms, str]:
+        if _is_hdf5(self.path):
+            require_extra("h5py", "h5ad", "reading .mat files of version 7.3")
+            forms = attempt(lambda: _forms_hdf5(self.path), self.source, "mat")
+        else:
+            forms = attempt(lambda: _forms(self.path), self.source, "mat")
+        numeric = [name for name, (shape, kind) in forms.items() if len(shape) == 2 and kind in NUMERIC]
+        # Vectors only if there is nothing else.
+        candidates = [name for name in numeric if min(forms[name][0]) > 1] or numeric
+        return forms, choose_variable(self.variable, candidates, list(forms), self.source)
+
+    @cached_property
+    def _matrix(self) -> Rows:
+        read = _matrix_hdf5 if _is_hdf5(self.path) else _matrix
+        array = attempt(lambda: read(self.path, self._chosen[1]), self.source, "mat")
+        return attempt(lambda: as_csr(array), self.source, "mat") if is_sparse(array) else array
+
+    def _beside(self, n_rows: int) -> list[str]:
+        """Name the vectors with one value per row: in MATLAB these are matrices, and words can be one of letters."""
+        forms, chosen = self._chosen
+        return [
+            name
+            for name, (shape, kind) in forms.items()
+            if name != chosen
+            and (
+                (kind == "char" and shape[:1] == (n_rows,)) or (len(shape) == 2 and n_rows in shape and min(shape) == 1)
+            )
+        ]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The matrix is not sent to other processes: they read the file.
+        return {name: value for name, value in self.__dict__.items() if name in ("path", "source", "variable")}
 
 
 def _is_hdf5(path: Path) -> bool:
@@ -60,10 +112,13 @@ def _is_hdf5(path: Path) -> bool:
     return b"\x89HDF" in (head[:4], head[512:516])
 
 
+# --- up to version 7 -------------------------------------------------------------------------------------------------
+
+
 def _forms(path: Path) -> Forms:
     from scipy import io
 
-    check_tags(path)
+    _check_tags(path)
     return {name: (tuple(shape), kind) for name, shape, kind in io.whosmat(str(path))}
 
 
@@ -81,12 +136,56 @@ def _vector(path: Path, name: str) -> Any:
     return np.char.rstrip(found) if found.dtype.kind == "U" else found
 
 
+def _check_tags(path: Path) -> None:
+    """Raise a ValueError if a part of the file is of an unknown type.
+
+    SciPy looks up the type of each part in a table without checking that it is in there: one wrong byte can end the
+    whole program (https://github.com/scipy/scipy/pull/25829, open in SciPy 1.17).
+    """
+    known = frozenset([1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 14, 16, 17, 18])
+    with path.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        # Version 4 has no header and no types; anything else is left to SciPy as well.
+        if data[126:128] not in (b"IM", b"MI"):
+            return
+        order = "<" if data[126:128] == b"IM" else ">"
+        place = 128
+        while place + 8 <= len(data):
+            kind, size = struct.unpack(f"{order}II", data[place : place + 8])
+            head = data[place : place + 4096]
+            if kind == 15:  # compressed
+                head = zlib.decompressobj().decompress(data[place + 8 : place + 8 + min(size, 2**16)], 4096)
+            kinds = _kinds(head, order)
+            if kinds[:1] != [14] or not known.issuperset(kinds):
+                raise ValueError(f"the variable at byte {place} has parts of unknown types")
+            place += 8 + size
+
+
+def _kinds(head: bytes, order: str) -> list[int]:
+    """Give the types of the parts of a variable: itself, flags, shape, name and numbers."""
+    kinds = [struct.unpack(f"{order}I", head[:4])[0]] if len(head) >= 8 else []
+    position = 8
+    while len(kinds) < 5 and position + 8 <= len(head):
+        kind, size = struct.unpack(f"{order}II", head[position : position + 8])
+        # Up to four bytes are stored in the tag itself, with their number in its upper half.
+        is_short = kind >> 16 != 0
+        kinds.append(kind & 0xFFFF if is_short else kind)
+        position += 8 if is_short else 8 + -(-size // 8) * 8
+    return kinds
+
+
+# --- version 7.3 -----------------------------------------------------------------------------------------------------
+
+
 def _forms_hdf5(path: Path) -> Forms:
     import h5py
 
     forms: Forms = {}
     with h5py.File(path, "r") as file:
-        for name, node in file.items():
+        for name in file:
+            # A link may lead nowhere.
+            node = file.get(name)
+            if node is None:
+                continue
             kind = node.attrs.get("MATLAB_class", b"double")
             if "MATLAB_sparse" in node.attrs:
                 forms[name] = (2, 2), "sparse"

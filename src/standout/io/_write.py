@@ -1,18 +1,63 @@
-"""Columns -> a CSV file that is either there as a whole or not at all."""
+"""Columns to a CSV file, at once or batch by batch; the file is complete or not there at all."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 
 from standout._arrays import Array
-from standout._validation import check_lengths, reject_unwritable, require_extra
-from standout.io._words import word
+from standout._messages import InvalidValueError, require_extra, short
+from standout._writing import whole_file
+from standout.io._reader import word
+
+
+class CsvWriter:
+    """A CSV file to which columns are appended, some rows at a time."""
+
+    def __init__(self, file: Any, delimiter: str) -> None:
+        self._file, self._delimiter = file, delimiter
+        self._writer: Any = None
+        self._schema: Any = None
+
+    def append(self, columns: Mapping[str, Any]) -> None:
+        """Write some rows: the same columns every time."""
+        import pyarrow as pa
+        from pyarrow import csv
+
+        arrays = {str(name): np.asarray(column) for name, column in columns.items()}
+        _check_lengths(arrays)
+        table = pa.table([_as_arrow(array) for array in arrays.values()], names=list(arrays))
+        if self._writer is None:
+            self._schema = table.schema
+            options = csv.WriteOptions(delimiter=self._delimiter, batch_size=2**14)
+            self._writer = csv.CSVWriter(self._file, table.schema, write_options=options)
+        self._writer.write_table(table.cast(self._schema))
+
+    def close(self) -> None:
+        """Write what is left."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+@contextmanager
+def csv_writer(path: str | os.PathLike[str]) -> Iterator[CsvWriter]:
+    """Open a CSV file to be written some rows at a time: with tabs if it is called .tsv, compressed if .gz."""
+    require_extra("pyarrow", "files", "writing CSV files")
+    import pyarrow as pa
+
+    final = Path(path).expanduser()
+    suffixes = [suffix.lower() for suffix in final.suffixes]
+    compression = "gzip" if ".gz" in suffixes[-1:] else None
+    delimiter = "\t" if {".tsv", ".tab"} & set(suffixes[-2:]) else ","
+    with whole_file(final) as place, pa.output_stream(str(place), compression=compression) as stream:
+        writer = CsvWriter(stream, delimiter)
+        yield writer
+        writer.close()
 
 
 def write_csv(path: str | os.PathLike[str], columns: Mapping[str, Any]) -> None:
@@ -21,10 +66,9 @@ def write_csv(path: str | os.PathLike[str], columns: Mapping[str, Any]) -> None:
     Parameters
     ----------
     path : str or path
-        Where to write; ``.tsv`` has tabs between columns, and what ends in ``.gz`` is compressed. A file that is there
-        already is replaced once the new one is complete.
-    columns : mapping of str to array of shape (n,)
-        What to write, under which names. Numbers are written such that they are read as the very same.
+        The file; it is compressed if its name ends in ``.gz``, and has tabs if it is called ``.tsv`` or ``.tab``.
+    columns : mapping of str to array-like
+        Columns of one length, under their names.
 
     Examples
     --------
@@ -32,47 +76,43 @@ def write_csv(path: str | os.PathLike[str], columns: Mapping[str, Any]) -> None:
     >>> from standout.io import write_csv
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "scores.csv")
-    ...     write_csv(file, {"id": ["A", "B"], "score 1": [0.1, 2.0]})
-    ...     print(file.read_text())
-    "id","score 1"
-    "A",0.1
-    "B",2
-    <BLANKLINE>
+    ...     write_csv(file, {"id": ["A", "B"], "score": [0.5, 1.25]})
+    ...     text = file.read_text()
+    >>> print(text.strip())
+    "id","score"
+    "A",0.5
+    "B",1.25
     """
-    require_extra("pyarrow", "files", "writing CSV files")
-    arrays = {str(name): np.asarray(column) for name, column in columns.items()}
-    check_lengths({name: array.shape for name, array in arrays.items()})
-    final = Path(path).expanduser()
-    try:
-        # A device such as /dev/stdout is written to; a name put in its place would take the device away.
-        if final.exists() and not final.is_file():
-            _write(final, final, arrays)
-            return
-        draft = final.with_name(f".{uuid4().hex}.part")
-        try:
-            _write(draft, final, arrays)
-            draft.replace(final)
-        finally:
-            draft.unlink(missing_ok=True)
-    except OSError as error:
-        reject_unwritable(path, error)
+    if not columns:
+        raise InvalidValueError("there are no columns to write", advice="Give at least one.")
+    with csv_writer(path) as writer:
+        writer.append(columns)
 
 
-def _write(place: Path, name: Path, arrays: Mapping[str, Any]) -> None:
-    import pyarrow as pa
-    from pyarrow import csv
+def _check_lengths(arrays: Mapping[str, Array]) -> None:
+    """Refuse columns that are no vectors, or of different lengths."""
+    first = next(iter(arrays))
+    for name, array in arrays.items():
+        if array.ndim != 1:
+            raise InvalidValueError(
+                "column {name} has shape {shape}, but should have one dimension",
+                name=repr(short(name)),
+                shape=array.shape,
+                advice="Give a vector.",
+            )
+        if array.shape != arrays[first].shape:
+            raise InvalidValueError(
+                "column {name} has {n_values} values, but column {first} has {limit}",
+                name=repr(short(name)),
+                n_values=len(array),
+                first=repr(short(first)),
+                limit=len(arrays[first]),
+                advice="Give columns of one length.",
+            )
 
-    table = pa.table([_column(array) for array in arrays.values()], names=list(arrays))
-    # What decides is the name that the file will have: the draft has another one.
-    suffixes = [suffix.lower() for suffix in name.suffixes]
-    compression = "gzip" if ".gz" in suffixes[-1:] else None
-    delimiter = "\t" if {".tsv", ".tab"} & set(suffixes[-2:]) else ","
-    with place.open("wb") as raw, pa.output_stream(raw, compression=compression) as stream:
-        csv.write_csv(table, stream, csv.WriteOptions(delimiter=delimiter, batch_size=2**14))
 
-
-def _column(array: Array) -> Any:
-    """Give a column as Arrow has it; things of more than one kind as words."""
+def _as_arrow(array: Array) -> Any:
+    """Give a column as Arrow has it; values of more than one kind as words."""
     import pyarrow as pa
 
     try:

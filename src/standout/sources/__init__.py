@@ -1,27 +1,30 @@
-"""Datasets that are read in parts, and the one way in for all datasets."""
+"""Datasets as sources: arrays, files, iterators, Dask, devices; all are read in batches, and a table is one batch."""
 
-from standout._validation import Source
-from standout.sources._batches import Batches
-from standout.sources._dask import DaskBlocks, is_dask
-from standout.sources._on_device import OnDevice
-from standout.sources._open import is_read_in_parts, open_dataset
-from standout.sources._stream import Stream, regrouped
-from standout.sources._transformed import Transformed, as_input
-from standout.sources._whole import added, all_rows, count_rows
+from standout.sources._base import Batch, Batches, InMemory, Source, Table
+from standout.sources._base import Words as Words
+from standout.sources._base import added as added
+from standout.sources._base import regrouped as regrouped
+from standout.sources._dask import DaskBlocks, is_dask, is_read_in_parts, open_dataset
+from standout.sources._device import OnDevice, on_device
+from standout.sources._steps import Transformed
+from standout.sources._steps import check_steps as check_steps
+from standout.sources._steps import fit_step as fit_step
+from standout.sources._steps import is_step as is_step
+from standout.sources._steps import step_name as step_name
+from standout.sources._steps import takes_parts as takes_parts
+from standout.sources._steps import transformed as transformed
 
 __all__ = [
+    "Batch",
     "Batches",
     "DaskBlocks",
+    "InMemory",
     "OnDevice",
     "Source",
-    "Stream",
+    "Table",
     "Transformed",
-    "added",
-    "all_rows",
-    "as_input",
-    "count_rows",
     "is_dask",
     "is_read_in_parts",
+    "on_device",
     "open_dataset",
-    "regrouped",
 ]

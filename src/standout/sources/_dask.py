@@ -1,4 +1,4 @@
-"""Dask arrays and frames as datasets: blocks are summed up where they are, and only sums travel."""
+"""The one way in for all datasets; Dask arrays and frames, whose blocks are summed on the workers."""
 
 from __future__ import annotations
 
@@ -11,19 +11,45 @@ from typing import Any
 import numpy as np
 
 from standout._arrays import Array, Rows, stacked
-from standout._validation import Source, as_rows, check_dask_array, check_same_columns, column_names, reject_too_few
-from standout.sources._whole import added
+from standout._checks import as_rows, check_same_columns, column_names
+from standout._messages import InvalidTypeError, InvalidValueError, reject_too_few
+from standout.sources._base import Batch, Source, added, as_source, drawn
 
 
-def is_dask(data: Any) -> bool:
-    """Tell whether the data are a Dask array or frame, without importing Dask.
+def open_dataset(data: Any, name: str, *, min_rows: int = 2) -> Source:
+    """Check one dataset, whatever it comes as, and give it as a source: the one way in.
+
+    Parameters
+    ----------
+    data : array, frame, sparse matrix, table, Dask array or frame, iterator of batches, or Source
+    name : str
+        What messages call it.
+    min_rows : int, default=2
+        Fewer rows are refused.
+
+    Returns
+    -------
+    Source
 
     Examples
     --------
-    >>> from standout.sources import is_dask
-    >>> is_dask([[1.0, 2.0]])
-    False
+    >>> import numpy as np
+    >>> from standout.sources import open_dataset
+    >>> open_dataset(np.ones((4, 3)), "the target").n_rows
+    4
+    >>> [rows.shape for rows in open_dataset(iter([np.ones((2, 3)), np.ones((4, 3))]), "the target").parts()]
+    [(2, 3), (4, 3)]
     """
+    return DaskBlocks(data, name, min_rows) if is_dask(data) else as_source(data, name, min_rows=min_rows)
+
+
+def is_read_in_parts(data: Any) -> bool:
+    """Tell whether a dataset is read in several batches: a scan, an iterator, a Dask array or frame."""
+    return isinstance(data, Iterator) or is_dask(data) or (isinstance(data, Source) and not data.in_memory)
+
+
+def is_dask(data: Any) -> bool:
+    """Tell whether the data are a Dask array or frame, without importing Dask."""
     kinds = {kind.__module__.split(".")[0] for kind in type(data).__mro__}
     return bool(kinds & {"dask", "dask_expr"}) and hasattr(data, "to_delayed")
 
@@ -47,7 +73,7 @@ class DaskBlocks(Source):
     def __init__(self, data: Any, name: str, min_rows: int) -> None:
         self.name, self.min_rows = name, min_rows
         if hasattr(data, "rechunk"):
-            check_dask_array(data, name)
+            _check_array(data, name)
             # A block must have whole rows.
             self.data = data.rechunk({1: -1}) if len(data.chunks[1]) > 1 else data
             self.n_rows = None if np.isnan(data.shape[0]) else int(data.shape[0])
@@ -59,7 +85,7 @@ class DaskBlocks(Source):
 
     @cached_property
     def _blocks(self) -> list[Any]:
-        """The blocks, as promises."""
+        """The blocks, delayed."""
         return [block for line in np.reshape(self.data.to_delayed(), (-1, 1)) for block in line]
 
     @property
@@ -68,14 +94,17 @@ class DaskBlocks(Source):
 
     @property
     def _checks(self) -> Iterator[_Check]:
-        """What each block is held to, by its number."""
+        """The check of each block, which knows the number of the block."""
         for number in range(1, len(self._blocks) + 1):
             yield replace(self._check, name=f"block {number} of {self.name}")
 
-    def parts(self) -> Iterator[Rows]:
+    def batches(self) -> Iterator[Batch]:
         """Bring one block after the other here."""
+        start = 0
         for block, check in zip(self._blocks, self._checks, strict=True):
-            yield check(block.compute())
+            rows = check(block.compute())
+            yield Batch(rows, start)
+            start += rows.shape[0]
 
     def first(self, count: int) -> Rows:
         """Give the first rows, of the first block that has any."""
@@ -84,12 +113,14 @@ class DaskBlocks(Source):
         found = next((rows for rows in heads if rows.shape[0]), None)
         return reject_too_few(self.name, 0, self.min_rows) if found is None else found
 
-    def summed(self, part: Callable[[Rows], Any]) -> Any:
-        """Add up what a function makes of each block, two and two: the order never depends on who is done first."""
-        # As a promise of its own, a large function (one with landmarks) is sent once, not with every block.
+    def summed(self, part: Callable[[Batch], Any]) -> Any:
+        """Add up what a function makes of each block, two and two: the order does not depend on the scheduler."""
+        # Delayed by itself, a large function (one with landmarks) is sent once, not with every block.
         shared = _delayed(part, pure=False, traverse=False)
-        blocks = zip(self._blocks, self._checks, strict=True)
-        sums = [_delayed(_sum_of_part)(block, check, shared) for block, check in blocks]
+        # Row numbers take a pass of their own where the sizes of the blocks are unknown.
+        starts = [0, *accumulate(self._counts)] if getattr(part, "needs_start", False) else [0] * len(self._blocks)
+        blocks = zip(self._blocks, self._checks, starts, strict=False)
+        sums = [_delayed(_sum_of_part)(block, check, start, shared) for block, check, start in blocks]
         while len(sums) > 1:
             pairs = [sums[start : start + 2] for start in range(0, len(sums), 2)]
             sums = [_delayed(added)(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
@@ -112,7 +143,7 @@ class DaskBlocks(Source):
         return state
 
     def mapped(self, function: Callable[[Rows], Array], n_columns: int) -> Any:
-        """Promise what a function makes of every row, as a Dask array."""
+        """Give what a function makes of every row, as a Dask array that is computed when it is asked for."""
         array = self.data if hasattr(self.data, "rechunk") else self.data.to_dask_array()
         dtype = _type_made(function, as_rows(np.ones((1, self.width or 0), dtype=array.dtype), self.name, min_rows=1))
         return array.map_blocks(
@@ -124,7 +155,7 @@ class DaskBlocks(Source):
         )
 
     def count_rows(self) -> int:
-        """Count the rows, where they are."""
+        """Count the rows on the workers."""
         return sum(self._counts)
 
     @cached_property
@@ -141,15 +172,15 @@ class DaskBlocks(Source):
         return next((number for number, found in enumerate(reached, start=1) if found >= n_rows), len(self._blocks))
 
     def sample(self, count: int, rng: np.random.Generator) -> Rows:
-        """Draw `count` rows, or all where there are fewer; no others come here."""
+        """Draw `count` rows, or all if there are fewer; only these are brought here."""
         n_rows = self.count_rows()
-        chosen = np.sort(rng.choice(n_rows, size=min(count, n_rows), replace=False))
+        chosen = drawn(n_rows, count, rng)
         ends = np.cumsum(self._counts)
-        drawn = np.split(chosen, np.searchsorted(chosen, ends[:-1]))
+        by_block = np.split(chosen, np.searchsorted(chosen, ends[:-1]))
         taken = [
             _delayed(_taken)(block, check, numbers - (end - size))
             for block, check, numbers, end, size in zip(
-                self._blocks, self._checks, drawn, ends, self._counts, strict=True
+                self._blocks, self._checks, by_block, ends, self._counts, strict=True
             )
             if len(numbers)
         ]
@@ -158,7 +189,7 @@ class DaskBlocks(Source):
 
 @dataclass(frozen=True)
 class _Check:
-    """What every block is held to."""
+    """The check of a block: finite numbers in the columns of the whole."""
 
     name: str
     columns: list[str] | None
@@ -183,6 +214,30 @@ class _Mapped:
         return self.function(rows) if rows.shape[0] else np.zeros((0, self.n_columns))
 
 
+def _check_array(data: Any, name: str) -> None:
+    """Refuse a Dask array that is no table of real numbers."""
+    if data.ndim != 2:
+        raise InvalidValueError(
+            "{name} is a Dask array of {n_dimensions} dimension(s), but a table has 2",
+            name=name,
+            n_dimensions=data.ndim,
+            advice="Reshape it.",
+        )
+    if data.dtype.kind not in "biuf":
+        raise InvalidTypeError(
+            "{name} is a Dask array of {dtype}, but real numbers are needed",
+            name=name,
+            dtype=data.dtype,
+            advice="Convert it.",
+        )
+    if np.isnan(data.shape[1]):
+        raise InvalidValueError(
+            "{name} is a Dask array with an unknown number of columns",
+            name=name,
+            advice="Call its compute_chunk_sizes() first; an unknown number of rows does no harm.",
+        )
+
+
 def _delayed(function: Any, **options: Any) -> Any:
     from dask.delayed import delayed
 
@@ -195,9 +250,9 @@ def _computed(promises: list[Any]) -> list[Any]:
     return list(compute(*promises))  # type: ignore[no-untyped-call]
 
 
-def _sum_of_part(block: Any, check: _Check, part: Callable[[Rows], Any]) -> Any:
+def _sum_of_part(block: Any, check: _Check, start: int, part: Callable[[Batch], Any]) -> Any:
     rows = check(block)
-    return part(rows) if rows.shape[0] else None
+    return part(Batch(rows, start)) if rows.shape[0] else None
 
 
 def _next_state(state: Any, blocks: list[tuple[Any, _Check]], function: Callable[[Any, Rows], Any]) -> Any:
@@ -206,11 +261,11 @@ def _next_state(state: Any, blocks: list[tuple[Any, _Check]], function: Callable
 
 
 def _type_made(function: Callable[[Rows], Array], row: Array) -> Any:
-    """Give the type of the numbers that a function makes of rows, from a row that is made up."""
+    """Give the dtype of what a function makes of rows, found on a row of ones."""
     try:
         with np.errstate(all="ignore"):
             return function(row).dtype
-    # Whatever a step of a pipeline has against the row, it need not have it against the data.
+    # A step of a pipeline may refuse the made-up row and take the data.
     except Exception:
         return np.dtype(np.float32 if row.dtype == np.float32 else np.float64)
 

@@ -1,26 +1,30 @@
-"""A dataset that is read in parts, as the fitted steps of a pipeline leave it."""
+"""Steps of a pipeline over datasets that are read in parts: fitting them, and the dataset that they leave."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
 from sklearn import config_context, get_config
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
 
 from standout._arrays import Array, Rows, copied, is_sparse
+from standout._checks import as_rows, check_same_columns, column_names
+from standout._messages import InvalidTypeError, InvalidValueError
 from standout._namespaces import is_foreign
-from standout._validation import Source, as_rows, check_rows_kept, check_same_columns, column_names
+from standout.sources._base import Batch, Source
 
 
 class Transformed(Source):
-    """A source whose parts go through fitted transformers, one after the other, wherever the parts are.
+    """A source whose batches go through fitted transformers, one after the other.
 
-    Each part is transformed when its turn comes, and by whoever works on it: in the threads of a scan, on the workers
-    of Dask. The transformers must work row by row, which nothing here can tell.
+    Each batch is transformed where it is worked on: in the threads of a scan, on the workers of Dask. The transformers
+    must work row by row; nothing here can check that.
 
     Attributes
     ----------
@@ -85,23 +89,23 @@ class Transformed(Source):
         """Give the first rows, transformed."""
         return self._transform(self.host.first(count))
 
-    def parts(self) -> Iterator[Rows]:
-        """Give one part after the other, transformed."""
-        for rows in self.host.parts():
-            if rows.shape[0]:
-                yield self._transform(rows)
+    def batches(self) -> Iterator[Batch]:
+        """Give one batch after the other, transformed."""
+        for batch in self.host.batches():
+            if batch.n_rows:
+                yield batch.with_rows(self._transform(batch.rows))
 
-    def summed(self, part: Callable[[Rows], Any]) -> Any:
-        """Add up what a function makes of each part, once this is transformed."""
-        return self.host.summed(_Then(self._transform, part))
+    def summed(self, part: Callable[[Batch], Any]) -> Any:
+        """Add up what a function makes of each transformed batch."""
+        return self.host.summed(_ThenSum(self._transform, part, getattr(part, "needs_start", False)))
 
     def folded(self, function: Callable[[Any, Rows], Any], state: Any) -> Any:
-        """Take a state through the transformed parts, one after the other."""
-        return self.host.folded(_TakenThrough(self._transform, function), state)
+        """Take a state through the transformed rows, one batch after the other."""
+        return self.host.folded(_ThenFold(self._transform, function), state)
 
     def mapped(self, function: Callable[[Rows], Array], n_columns: int) -> Any:
         """Give what a function makes of every transformed row, in the way of the host."""
-        return self.host.mapped(_Then(self._transform, function), n_columns)
+        return self.host.mapped(_ThenMap(self._transform, function), n_columns)
 
     def count_rows(self) -> int:
         """Count the rows: the steps keep them all."""
@@ -113,16 +117,7 @@ class Transformed(Source):
 
 
 def as_input(steps: tuple[Any, ...], rows: Rows, columns: list[str] | None) -> Any:
-    """Give rows to transformers as the first would get them in memory: as a frame, where the columns have names.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> from standout.sources import as_input
-    >>> list(as_input((StandardScaler(),), np.ones((3, 2)), ["length", "width"]).columns)
-    ['length', 'width']
-    """
+    """Give rows to transformers as the first would get them in memory: as a frame, if the columns have names."""
     if any(map(_may_write, steps)):
         # A source may give the same rows again.
         rows = copied(rows)
@@ -160,7 +155,15 @@ class _Transform:
             # Transformers refuse to transform nothing.
             return np.zeros((0, self.width or rows.shape[1]))
         made = as_rows(self.made(rows), self.label, min_rows=0, finite=True)
-        check_rows_kept(made.shape[0], rows.shape[0], self.label)
+        if made.shape[0] != rows.shape[0]:
+            raise InvalidValueError(
+                "there are {n_rows} row(s) in {name} for {limit} before them",
+                n_rows=made.shape[0],
+                name=self.label,
+                limit=rows.shape[0],
+                advice="Data that are read in parts need steps that work row by row: leave such a step out, and "
+                "choose the rows beforehand.",
+            )
         if self.width is not None:
             check_same_columns(
                 made.shape[1], None, self.label, self.width, None, self.reference, "Use steps that work row by row."
@@ -182,7 +185,7 @@ class _Transform:
 
 
 @dataclass(frozen=True, eq=False)
-class _Then:
+class _ThenMap:
     """A function of transformed rows as one of rows as they are."""
 
     transform: _Transform
@@ -193,7 +196,19 @@ class _Then:
 
 
 @dataclass(frozen=True, eq=False)
-class _TakenThrough:
+class _ThenSum:
+    """A function of transformed batches as one of batches as they are."""
+
+    transform: _Transform
+    function: Callable[[Batch], Any]
+    needs_start: bool = field(default=False, compare=False)
+
+    def __call__(self, batch: Batch) -> Any:
+        return self.function(batch.with_rows(self.transform(batch.rows)))
+
+
+@dataclass(frozen=True, eq=False)
+class _ThenFold:
     """A function of a state and transformed rows as one of a state and rows as they are."""
 
     transform: _Transform
@@ -201,3 +216,92 @@ class _TakenThrough:
 
     def __call__(self, state: Any, rows: Rows) -> Any:
         return self.function(state, self.transform(rows))
+
+
+# --- fitting steps ---------------------------------------------------------------------------------------------------
+
+
+def is_step(step: Any) -> bool:
+    """Tell a transformer from None and "passthrough", which stand for none."""
+    return step is not None and not (isinstance(step, str) and step == "passthrough")
+
+
+def step_name(name: str, step: Any) -> str:
+    """Give what messages call a step."""
+    return f"step {name!r} ({type(step).__name__})"
+
+
+def takes_parts(step: Any) -> bool:
+    """Tell whether a step is one of ours, which take data in parts as they take arrays."""
+    return bool(getattr(type(step), "_takes_parts", False))
+
+
+def check_steps(steps: Sequence[tuple[str, Any]], target: Any) -> None:
+    """Refuse steps that cannot be fitted to the target, before any of it is read."""
+    if not isinstance(target, Source):
+        return
+    for name, step in steps:
+        if not is_step(step) or isinstance(step, FrozenEstimator) or _is_stateless(step):
+            continue
+        if not (takes_parts(step) or hasattr(step, "partial_fit")):
+            raise InvalidTypeError(
+                "{step} has no partial_fit, and is fitted to all rows at once, but the target is read in parts",
+                step=step_name(name, step),
+                advice="Use a step with partial_fit, or fit this one to a sample of the rows and give it as "
+                "sklearn.frozen.FrozenEstimator(fitted).",
+            )
+        if not target.again:
+            raise InvalidTypeError(
+                "{step} is fitted to the target before the last step is, but an iterator of batches can be read only "
+                "once",
+                step=step_name(name, step),
+                advice="Give a target that can be read again, such as standout.scan, or a step that is fitted already, "
+                "as sklearn.frozen.FrozenEstimator(fitted).",
+            )
+
+
+def fit_step(step: Any, target: Any, y: Any, backgrounds: list[Any]) -> tuple[Any, Any]:
+    """Fit a copy of a step to the target, and give it with the transformed target.
+
+    If the target is read in parts, a step with `partial_fit` sees one part after the other. A step that has nothing to
+    learn sees one row, for the number and the names of the columns.
+    """
+    # A clone: what a step has learned in an earlier fit must not go into this one.
+    fresh = clone(step)
+    if takes_parts(fresh):
+        fresh.fit(target, y, background=backgrounds or None)
+        return fresh, transformed(target, fresh)
+    if not isinstance(target, Source):
+        if hasattr(fresh, "fit_transform"):
+            return fresh, fresh.fit_transform(target, y)
+        return fresh.fit(target, y), fresh.transform(target)
+    if isinstance(fresh, FrozenEstimator):
+        fresh.fit(None, None)  # raises if it is not fitted
+    elif _is_stateless(fresh):
+        fresh.fit(as_input((fresh,), target.first(1), target.columns))
+    else:
+        fresh = target.folded(_Learning(target.columns), fresh)
+    return fresh, transformed(target, fresh)
+
+
+def transformed(data: Any, step: Any) -> Any:
+    """Give a dataset after a fitted step: rows at once, a source lazily."""
+    if isinstance(data, Transformed):
+        return data.then(step).looked_at()
+    if isinstance(data, Source):
+        return Transformed(data, (step,)).looked_at()
+    return step.transform(data)
+
+
+def _is_stateless(step: Any) -> bool:
+    return hasattr(step, "__sklearn_tags__") and not get_tags(step).requires_fit
+
+
+@dataclass(frozen=True, eq=False)
+class _Learning:
+    """What a part adds to what a step has learned; it may be sent to another process."""
+
+    columns: list[str] | None
+
+    def __call__(self, step: Any, rows: Rows) -> Any:
+        return step.partial_fit(as_input((step,), rows, self.columns))

@@ -1,0 +1,424 @@
+"""Checks that every path shares: tables of finite real numbers with the same columns, in one place.
+
+A check that one module alone needs stands in that module. Each check raises one error with the facts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn import get_config
+from sklearn.utils import check_array, check_random_state
+
+from standout._arrays import Rows, is_sparse, row_blocks
+from standout._messages import InvalidTypeError, InvalidValueError, MixedArraysError, listed
+from standout._namespaces import (
+    detached,
+    device,
+    is_foreign,
+    is_on_host,
+    is_sparse_tensor,
+    looks_foreign,
+    namespace,
+    place,
+)
+
+SAME_COLUMNS = "Give every dataset the same columns in the same order."
+
+
+def as_rows(data: Any, name: str, *, min_rows: int = 2, finite: bool = False, host: bool = False) -> Rows:
+    """Check that the data are a table of real numbers; give it as an array or a CSR matrix, uncopied if possible."""
+    if hasattr(data, "batches") and hasattr(data, "summed"):
+        raise InvalidTypeError(
+            "rows are needed as a whole here, but {name} is read in parts",
+            name=name,
+            advice="Give an array, a frame or a sparse matrix; fit (without target_label) and transform take parts.",
+        )
+    if is_dispatched(data):
+        if host:
+            reject_on_device(data, f"this use of {name}", "Copy the array to the host first.")
+        rows = _as_foreign_rows(data, name)
+    else:
+        rows = _as_host_rows(data, name)
+    if rows.shape[0] < min_rows:
+        raise InvalidValueError(
+            "too few rows in {name}: {n_rows} sample(s) (shape={shape}), but the least is {limit}",
+            name=name,
+            n_rows=rows.shape[0],
+            shape=tuple(rows.shape),
+            limit=min_rows,
+            advice="Give more rows.",
+        )
+    if finite:
+        require_finite_rows(rows, name)
+    return rows
+
+
+def _as_host_rows(data: Any, name: str) -> Rows:
+    if sparse.issparse(data) and data.ndim == 2 and data.format != "csr":
+        data = data.tocsr()
+    try:
+        rows = check_array(
+            data,
+            accept_sparse="csr",
+            accept_large_sparse=True,
+            dtype="numeric",
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+            ensure_min_features=1,
+        )
+        if rows.dtype.kind in "mM":
+            raise TypeError(f"dates and times ({rows.dtype}) are not numbers. Convert them to numbers first.")
+        if rows.dtype.kind not in "biuf":
+            rows = rows.astype(np.float64)
+    except (ValueError, TypeError) as error:
+        text = _text_columns(data)
+        if text:
+            raise InvalidValueError(
+                "there is text in {columns} of {name}",
+                columns=listed("column", text),
+                name=name,
+                advice="Drop these columns or turn them into numbers.",
+            ) from None
+        # scikit-learn's message over several lines as one, without the array that it may show.
+        reason = re.sub(r"(array=)?\[.*\]\.?", "", " ".join(str(error).split())).rstrip(". ")
+        kind = InvalidTypeError if isinstance(error, TypeError) else InvalidValueError
+        raise kind("{name} cannot be used: {reason}", name=name, reason=reason) from None
+    if rows.dtype.kind == "f" and rows.dtype.itemsize not in (4, 8):
+        rows = rows.astype(np.float64)
+    return rows
+
+
+def _as_foreign_rows(data: Any, name: str) -> Rows:
+    """Check that an array of another library is a table of real numbers; it stays where it is."""
+    xp = namespace(data)
+    rows = detached(data)
+    problem = None
+    if rows.ndim != 2:
+        problem = "Expected 2D array, got {n_dimensions}D array instead"
+    elif not xp.isdtype(rows.dtype, ("bool", "integral", "real floating")):
+        problem = "Complex data not supported ({dtype})"
+    elif rows.shape[1] < 1:
+        problem = "Found array with 0 feature(s) (shape={shape})"
+    if problem is not None:
+        raise InvalidValueError(
+            "{name} cannot be used: " + problem,
+            name=name,
+            n_dimensions=rows.ndim,
+            dtype=rows.dtype,
+            shape=tuple(rows.shape),
+            advice="Give a table of real numbers, one row per sample.",
+        )
+    if not xp.isdtype(rows.dtype, "integral") and rows.dtype not in (xp.float32, xp.float64):
+        try:
+            rows = xp.astype(rows, xp.float64)
+        except (TypeError, RuntimeError) as error:
+            raise InvalidTypeError(
+                "{name} lies on {device}, which has no double precision: {reason}",
+                name=name,
+                device=device(data),
+                reason=error,
+                advice="Use another device.",
+            ) from None
+    return rows
+
+
+# --- finite numbers --------------------------------------------------------------------------------------------------
+
+
+def require_finite_rows(rows: Rows, name: str) -> None:
+    """Refuse NaN and infinity, and say where the first is."""
+    if not all_finite(rows):
+        reject_non_finite(rows, name)
+
+
+def all_finite(rows: Rows) -> bool:
+    """Tell whether all numbers are finite."""
+    if is_foreign(rows):
+        xp = namespace(rows)
+        return bool(xp.isfinite(xp.sum(rows))) or bool(xp.all(xp.isfinite(rows)))
+    numbers = rows.data if is_sparse(rows) else rows
+    # A finite sum needs finite terms, and takes no copy; the reverse fails only where the sum overflows.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.sum(numbers)) or np.isfinite(numbers).all())
+
+
+def reject_non_finite(rows: Rows, name: str) -> None:
+    """Say where the first NaN or infinity is; where there is none, the squares are out of range."""
+    row, column = _first_non_finite(rows)
+    if row is None:
+        check_squares(np.inf, name)
+    value = float(rows[row, column])
+    raise InvalidValueError(
+        "there is NaN or infinity in {name}: the first is {value} in row {row}, column {column}",
+        name=name,
+        value=value,
+        row=row,
+        column=column,
+        advice="Drop such rows or fill them in, in the target and in every background alike.",
+    )
+
+
+def check_squares(variance: float, name: str) -> None:
+    """Refuse finite data whose squares are not finite."""
+    if not np.isfinite(variance):
+        raise InvalidValueError(
+            "there are values too large to square in {name}: their variance is not a finite number",
+            name=name,
+            advice="Rescale the data.",
+        )
+
+
+def _first_non_finite(rows: Rows) -> tuple[Any, Any]:
+    if is_sparse(rows):
+        coo = rows.tocoo()
+        bad = np.flatnonzero(~np.isfinite(coo.data))
+        return (int(coo.row[bad[0]]), int(coo.col[bad[0]])) if bad.size else (None, None)
+    start = 0
+    for block in row_blocks(rows):
+        if not all_finite(block):
+            xp = namespace(block) if is_foreign(block) else np
+            bad = xp.reshape(~xp.isfinite(block), (-1,))
+            cell = int(xp.argmax(xp.astype(bad, xp.uint8) if is_foreign(block) else bad))
+            return start + cell // block.shape[1], cell % block.shape[1]
+        start += block.shape[0]
+    return None, None
+
+
+# --- columns ---------------------------------------------------------------------------------------------------------
+
+
+def column_names(data: Any) -> list[str] | None:
+    """Give the column names of a frame whose names are all strings, as scikit-learn counts them."""
+    columns = getattr(data, "columns", None)
+    if columns is None or not hasattr(data, "shape"):
+        return None
+    names = list(columns)
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def check_same_columns(
+    width: int,
+    columns: list[str] | None,
+    name: str,
+    expected: int,
+    names: list[str] | None,
+    reference: str,
+    advice: str = SAME_COLUMNS,
+) -> None:
+    """Check that a dataset has as many columns as the reference, and the same ones in the same order."""
+    facts = {"name": name, "width": width, "limit": expected, "reference": reference, "advice": advice}
+    counts = "{name} has {width} features, but {reference} has {limit}"
+    if columns is None or names is None or columns == names:
+        if width != expected:
+            raise InvalidValueError(counts, **facts)
+        return
+    found, needed = set(columns), set(names)
+    missing = [column for column in names if column not in found]
+    extra = [column for column in columns if column not in needed]
+    problems = [
+        *([counts] if width != expected else []),
+        *(["{name} lacks {missing}"] if missing else []),
+        *(["{name} has {extra}, which {reference} has not"] if extra else []),
+    ]
+    raise InvalidValueError(
+        "; ".join(problems or ["{name} has the columns of {reference} in another order"]),
+        missing=listed("column", missing),
+        extra=listed("column", extra),
+        **facts,
+    )
+
+
+def _text_columns(data: Any) -> list[str]:
+    """Name the columns of a frame that do not hold numbers."""
+    columns = getattr(data, "columns", None)
+    if columns is None or not hasattr(data, "shape"):
+        return []
+    return [str(name) for name in columns if not _is_numeric(data[name])]
+
+
+def _is_numeric(column: Any) -> bool:
+    try:
+        np.asarray(column).astype(np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+# --- backgrounds and labels ------------------------------------------------------------------------------------------
+
+
+def as_backgrounds(background: Any, target: Any) -> list[Any]:
+    """Give the backgrounds as a list, whatever form they came in."""
+    if background is None:
+        return []
+    several = isinstance(background, list | tuple) and not (
+        len(background) > 0 and all(_is_plain_row(element) for element in background)
+    )
+    backgrounds = list(background) if several else [background]
+    if not backgrounds:
+        raise InvalidValueError(
+            "{p.background} is an empty list", advice="Pass at least one dataset, or None for PCA of the target."
+        )
+    iterators = [data for data in (target, *backgrounds) if isinstance(data, Iterator)]
+    if len({id(iterator) for iterator in iterators}) < len(iterators):
+        raise InvalidValueError(
+            "the same iterator is given for two datasets, but it can be read only once",
+            advice="Pass a fresh one for each.",
+        )
+    return backgrounds
+
+
+def require_background(n_backgrounds: int) -> None:
+    """Refuse to compare with nothing."""
+    if n_backgrounds == 0:
+        raise InvalidValueError(
+            "there is no background to compare with", advice="Give at least one dataset as {p.background}."
+        )
+
+
+def _is_plain_row(element: Any) -> bool:
+    return not (isinstance(element, Iterator) or is_sparse(element) or hasattr(element, "columns")) and (
+        np.ndim(element) == 1
+    )
+
+
+def as_labels(labels: Any, n_rows: int, name: str) -> npt.NDArray[Any]:
+    """Check labels of rows: one each, none missing, all of one sort."""
+    foreign = is_dispatched(labels)
+    values = labels if foreign else np.asarray(labels)
+    if values.ndim != 1 or values.shape[0] != n_rows:
+        raise InvalidValueError(
+            "{name} has shape {shape}, but there are {limit} rows",
+            name=name,
+            shape=tuple(values.shape),
+            limit=n_rows,
+            advice="Give one label per row.",
+        )
+    given = None if foreign else list(labels)
+    missing = (
+        not bool(namespace(labels).all(labels == labels))
+        if given is None
+        else any(value is None or not _equals_itself(value) for value in given)
+    )
+    if missing:
+        raise InvalidValueError(
+            "{name} has missing values, but every row must belong to a group", name=name, advice="Drop those rows."
+        )
+    if given is not None:
+        if values.dtype.kind in "US" and not all(isinstance(value, str | bytes) for value in given):
+            # NumPy would turn the numbers among them into strings.
+            values = np.array(given, dtype=object)
+        try:
+            np.unique(values)
+        except TypeError:
+            raise InvalidTypeError(
+                "{name} mixes types that cannot be sorted", name=name, advice="Give all strings or all integers."
+            ) from None
+    return values
+
+
+def _equals_itself(value: Any) -> bool:
+    """Tell whether a value is neither NaN nor a missing value of a data frame."""
+    try:
+        return bool(value == value)
+    except TypeError:
+        return False
+
+
+def check_one_each(given: int, expected: int, what: str, each: str) -> None:
+    """Check that there is one of something for each of something else."""
+    if given != expected:
+        raise InvalidValueError(
+            "the number of {what} is {given}, but there are {limit}",
+            what=what,
+            given=given,
+            limit=expected,
+            each=each,
+            advice="Give one for each {each}.",
+        )
+
+
+# --- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether a value is a number; True and False are none."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def check_whole(value: Any, name: str, *, least: int = 1, advice: str = "Give a number of at least {limit}.") -> int:
+    """Check a whole number that may not be too small."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise InvalidTypeError("is not a whole number", parameter=name, value=value, limit=least, advice=advice)
+    if value < least:
+        raise InvalidValueError("is less than {limit}", parameter=name, value=value, limit=least, advice=advice)
+    return int(value)
+
+
+def as_seed(random_state: Any) -> int:
+    """Give a number to start random generators with: 0 where nothing is given."""
+    return 0 if random_state is None else int(check_random_state(random_state).randint(2**31))
+
+
+# --- libraries and devices -------------------------------------------------------------------------------------------
+
+
+def is_dispatched(data: Any) -> bool:
+    """Tell whether the data are an array of another library that is to be worked on as such."""
+    if not looks_foreign(data):
+        return False
+    if is_sparse_tensor(data):
+        raise InvalidTypeError(
+            "a sparse tensor was given ({layout}), which has no products here",
+            layout=data.layout,
+            advice="Make it dense with to_dense(), or give a sparse matrix of SciPy.",
+        )
+    if get_config()["array_api_dispatch"]:
+        return True
+    if not is_on_host(data):
+        library, where = place(data)
+        raise InvalidTypeError(
+            "an array of {library} on the device {device} was given, which is not copied to the host unasked",
+            library=library,
+            device=where,
+            advice="Switch on sklearn.set_config(array_api_dispatch=True), with SCIPY_ARRAY_API=1 in the environment, "
+            "to work on the device; or copy the array to the host yourself.",
+        )
+    return False
+
+
+def check_one_place(arrays: Sequence[Any], names: Sequence[str]) -> None:
+    """Refuse datasets of several libraries or devices. What is not known yet, None, is passed over."""
+    known = [(name, place(array)) for name, array in zip(names, arrays, strict=True) if array is not None]
+    for name, (library, where) in known[1:]:
+        first, reference = known[0]
+        if (library, where) != reference:
+            raise MixedArraysError(
+                "{first} is of {first_library} on {first_device}, but {name} is of {library} on {device}",
+                first=first,
+                first_library=reference[0],
+                first_device=reference[1],
+                name=name,
+                library=library,
+                device=where,
+                advice="Give all datasets as arrays of one library, on one device.",
+            )
+
+
+def reject_on_device(array: Any, what: str, advice: str) -> None:
+    """Refuse what is done on NumPy arrays only, if the array is of another library."""
+    if looks_foreign(array):
+        library, where = place(array)
+        raise InvalidTypeError(
+            "{what} is for NumPy arrays only, but the data are of {library} on {device}",
+            what=what,
+            library=library,
+            device=where,
+            advice=advice,
+        )

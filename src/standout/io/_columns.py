@@ -1,0 +1,238 @@
+"""Which column of a file is what: data, ids, labels, groups, or nothing at all; and the same columns in other files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import Any
+
+from standout._messages import InvalidTypeError, InvalidValueError, listed, short, shown
+from standout.io._reader import Head, Wanted, unusable, word
+
+ROLES = {"ids": "id_column", "labels": "label_column", "groups": "group_column"}
+
+
+class UnknownColumnsError(InvalidValueError):
+    """A file lacks columns that were asked for by name: `parameter` says as what, `value` which."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user asks of files, by names.
+
+    Attributes
+    ----------
+    columns, drop : tuple of str
+        Columns to take, in this order (all, if empty), and to leave out; patterns such as ``"gene_*"`` are allowed.
+    roles : mapping of str to str
+        The columns that hold ids, labels and groups.
+    where : mapping of str to tuple of str
+        For a column, the values of the rows that are wanted.
+    """
+
+    columns: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    roles: Mapping[str, str] = field(default_factory=dict)
+    where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def ask(columns: Any, drop: Any, roles: Mapping[str, Any], where: Any) -> Asked:
+    """Check the types of what the user asks."""
+    for role, name in roles.items():
+        if name is not None and not isinstance(name, str):
+            raise InvalidTypeError(
+                "is not the name of a column", parameter=ROLES[role], value=name, advice="Give a string."
+            )
+    return Asked(
+        _patterns(columns, "columns"),
+        _patterns(drop, "drop"),
+        {role: name for role, name in roles.items() if name is not None},
+        _conditions(where),
+    )
+
+
+def _patterns(given: Any, parameter: str) -> tuple[str, ...]:
+    several = (given,) if isinstance(given, str) else tuple(given if given is not None else ())
+    for pattern in several:
+        if not isinstance(pattern, str):
+            raise InvalidTypeError(
+                "has {pattern}, which is not the name of a column",
+                parameter=parameter,
+                pattern=short(repr(pattern)),
+                advice="Give strings.",
+            )
+    return several
+
+
+def _conditions(where: Any) -> dict[str, tuple[str, ...]]:
+    if where is None:
+        return {}
+    if not isinstance(where, Mapping) or not all(isinstance(name, str) for name in where):
+        raise InvalidTypeError(
+            "is not a mapping from the name of a column to values",
+            parameter="where",
+            value=where,
+            advice='Give, for example, {{"condition": "stim"}}.',
+        )
+    several = {
+        name: tuple(word(value) for value in values) if isinstance(values, list | tuple | set) else (word(values),)
+        for name, values in where.items()
+    }
+    empty = [name for name, values in several.items() if not values]
+    if empty:
+        raise InvalidValueError(
+            "names no value of column {column}", parameter="where", column=repr(empty[0]), advice="Give one at least."
+        )
+    return several
+
+
+def choose(head: Head, asked: Asked, source: Any) -> Wanted:
+    """Choose the columns of a file by name."""
+    names = head.called
+    beside = set(head.beside)
+    every = [*head.beside, *(name for name in names if name not in beside)]
+    for role, name in asked.roles.items():
+        # The names that a file keeps for its rows need no column.
+        if not (role == "ids" and name == "" and head.has_ids):
+            _check_column(name, ROLES[role], every, names, beside, source)
+    for name in asked.where:
+        _check_column(name, "where", every, names, beside, source)
+    named = {ROLES[role]: name for role, name in asked.roles.items() if name not in beside}
+    conditions = [name for name in asked.where if name not in beside]
+    for parameter, name in [*named.items(), *(("where", name) for name in conditions)]:
+        if name in asked.columns:
+            raise InvalidValueError(
+                "has {name}, which is also {other}, and does not go into a fit",
+                parameter="columns",
+                name=repr(short(name)),
+                other=parameter,
+                advice="Leave it out of {p.columns}, or choose another column.",
+            )
+    dropped = set(_matching(asked.drop, names, "drop", source))
+    is_index = head.index is not None and head.index not in asked.columns
+    aside = {*named.values(), *conditions, *([head.index] if is_index else [])}
+    chosen = _matching(asked.columns, names, "columns", source) if asked.columns else range(len(names))
+    features = [place for place in chosen if place not in dropped and names[place] not in aside]
+    check_unique([names[place] for place in features], source)
+    if not features:
+        raise InvalidValueError(
+            "no column of {source} is left as data, but the least is {limit}",
+            source=shown(source),
+            limit=1,
+            advice="Leave out fewer columns, or choose others with {p.columns}.",
+        )
+    roles = dict(asked.roles)
+    if head.has_ids:
+        roles.setdefault("ids", "")
+    elif is_index and not any(names[place] == head.index for place in dropped):
+        roles.setdefault("ids", str(head.index))
+    roles |= {f"where {name}": name for name in asked.where}
+    return Wanted(_compact(features), roles)
+
+
+def choose_again(head: Head, first: Head, wanted: Wanted, asked: Asked, source: Any, reference: Any) -> Wanted:
+    """Find the columns of a further file: by name, or by position if one of the two has no names."""
+    if head.names is None or first.names is None:
+        if head.width != first.width:
+            raise InvalidValueError(
+                "{source} has {width} columns, but the first file, {reference}, has {limit}",
+                source=shown(source),
+                width=head.width,
+                reference=shown(reference),
+                limit=first.width,
+                advice="Give files with the same columns.",
+            )
+        return wanted
+    if head.names == first.names:
+        return wanted
+    names = [first.names[place] for place in wanted.features]
+    words = set(wanted.words.values())
+    known = {name: place for place, name in enumerate(head.names)}
+    missing = [name for name in names if name not in known]
+    missing += [name for name in words if name not in known and name not in head.beside and name != ""]
+    # Columns that are not asked for may differ; if all are, none may.
+    everything = not asked.columns and not asked.drop
+    wanted_names = set(names)
+    extra = (
+        [name for name in head.names if name not in wanted_names | words and name != head.index] if everything else []
+    )
+    if missing or extra:
+        lacks = "lacks {missing} of the first file, {reference}"
+        has = "has {extra}, which the first file, {reference}, has not"
+        raise InvalidValueError(
+            "{source} " + " and ".join([*([lacks] if missing else []), *([has] if extra else [])]),
+            source=shown(source),
+            reference=shown(reference),
+            missing=listed("column", missing),
+            extra=listed("column", extra),
+            advice="Give files with the same columns, in any order, or name those to take with {p.columns}.",
+        )
+    check_unique([name for name in head.names if name in wanted_names], source)
+    return Wanted(_compact([known[name] for name in names]), wanted.words)
+
+
+def check_unique(names: Sequence[str], source: Any) -> None:
+    """Refuse two columns of one name."""
+    if len(set(names)) < len(names):
+        seen: set[str] = set()
+        twice = list(dict.fromkeys(name for name in names if name in seen or seen.add(name)))  # type: ignore[func-returns-value]
+        unusable(
+            source,
+            "it has {columns} more than once, and the first line must hold the names",
+            "Rename the columns, or leave them out with {p.drop}.",
+            columns=listed("column", twice),
+        )
+
+
+def _check_column(
+    name: str, parameter: str, every: Sequence[str], names: Sequence[str], beside: set[str], source: Any
+) -> None:
+    """Check that a column named by the user is there, once."""
+    if name not in every:
+        close = get_close_matches(name, every, n=1)
+        raise UnknownColumnsError(
+            "is not in {source}, which has {known}",
+            parameter=parameter,
+            value=name,
+            source=shown(source),
+            known=listed("column", every) if every else "no columns",
+            close=repr(short(close[0])) if close else "",
+            advice="Is {close} meant?" if close else "Choose among these.",
+        )
+    if name not in beside:
+        check_unique([other for other in names if other == name], source)
+
+
+def _matching(patterns: Sequence[str], names: Sequence[str], parameter: str, source: Any) -> list[int]:
+    """Find the columns that have one of these names, or else match it as a pattern, in the order of the patterns."""
+    positions: dict[str, list[int]] = {}
+    for position, name in enumerate(names):
+        positions.setdefault(name, []).append(position)
+    found: dict[int, None] = {}
+    unknown = []
+    for pattern in patterns:
+        # A name such as "x[1]" is meant as it stands, although it could be read as a pattern.
+        match = positions.get(pattern)
+        if match is None and any(character in pattern for character in "*?["):
+            match = [position for position, name in enumerate(names) if fnmatchcase(name, pattern)]
+        found.update(dict.fromkeys(match or []))
+        if not match:
+            unknown.append(pattern)
+    if unknown:
+        raise UnknownColumnsError(
+            "names {unknown}, but no column of {source} is called so: it has {known}",
+            parameter=parameter,
+            unknown=listed("column", unknown),
+            names=unknown,
+            source=shown(source),
+            known=listed("column", names) if names else "no columns",
+            advice="Check the spelling; * and ? stand for anything.",
+        )
+    return list(found)
+
+
+def _compact(places: list[int]) -> Sequence[int]:
+    """Keep all columns in their order as a range: a scan may have many files and columns."""
+    return range(len(places)) if places == list(range(len(places))) else tuple(places)

@@ -1,0 +1,247 @@
+"""From what the user names (files, folders, patterns) to the files that are meant, and how each is read."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from glob import glob, has_magic
+from pathlib import Path
+from typing import Any
+
+from standout._messages import (
+    FileError,
+    InvalidTypeError,
+    InvalidValueError,
+    MissingFileError,
+    choices,
+    listed,
+    short,
+    shown,
+)
+from standout.io._arrow import IpcReader, ParquetReader
+from standout.io._hdf5 import H5adReader, ZarrReader
+from standout.io._matlab import MatReader
+from standout.io._numpy import NpyReader, NpzReader
+from standout.io._reader import Reader, unusable
+from standout.io._text import CsvReader, TsvReader
+
+READERS: dict[str, type[Reader]] = {
+    "csv": CsvReader,
+    "tsv": TsvReader,
+    "parquet": ParquetReader,
+    "arrow": IpcReader,
+    "feather": IpcReader,
+    "npy": NpyReader,
+    "npz": NpzReader,
+    "mat": MatReader,
+    "h5ad": H5adReader,
+    "zarr": ZarrReader,
+}
+EXTENSIONS = {
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".txt": "csv",
+    ".txt.gz": "csv",
+    ".tsv": "tsv",
+    ".tsv.gz": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".ipc": "arrow",
+    ".feather": "feather",
+    ".npy": "npy",
+    ".npz": "npz",
+    ".mat": "mat",
+    ".h5ad": "h5ad",
+    ".zarr": "zarr",
+}
+# What a folder has in it if it is a Zarr store.
+_ZARR_MARKS = ("zarr.json", ".zarray", ".zgroup")
+# Bytes at the start and at the end of a file whose checksum is part of its stamp.
+STAMPED_BYTES = 2**16
+
+
+def find_readers(paths: Any, format: str | None, variable: str | None) -> list[Reader]:
+    """Find the files that are meant, in order, all of one kind, each with its reader."""
+    if format is not None and format not in READERS:
+        raise InvalidValueError(
+            "is unknown", parameter="format", value=format, known=choices(READERS), advice="Use one of {known}."
+        )
+    files = [file for path in _as_paths(paths) for file in _files(path, format)]
+    seen: set[Path] = set()
+    twice = [file for file in files if file.absolute() in seen or seen.add(file.absolute())]  # type: ignore[func-returns-value]
+    if twice:
+        raise InvalidValueError(
+            "{files} is named more than once, and would be counted so",
+            files=listed("file", map(str, twice)),
+            advice="Name each one once.",
+        )
+    kinds = [format or _kind(file) for file in files]
+    _check_one_kind(dict(zip(kinds, map(str, files), strict=True)))
+    reader = READERS[kinds[0]]
+    if variable is not None and not reader.takes_variable:
+        raise InvalidValueError(
+            "is given, but a {kind} file holds one table only",
+            parameter="variable",
+            value=variable,
+            kind=kinds[0],
+            advice="Leave it out: it is for npz, mat, h5ad and zarr.",
+        )
+    return [reader(_checked(file), str(file), variable) for file in files]
+
+
+def _as_paths(paths: Any) -> list[str]:
+    several = list(paths) if isinstance(paths, list | tuple) else [paths]
+    if not several:
+        raise InvalidValueError("paths is an empty list", advice="Give at least one file, folder or pattern.")
+    for path in several:
+        if not isinstance(path, str | os.PathLike) or not str(path):
+            raise InvalidTypeError(
+                "{path} is not the name of a file",
+                path=short(repr(path)),
+                advice="Give a path, a folder, a pattern such as 'target/*.parquet', or a list of them.",
+            )
+    return [os.path.expanduser(path) for path in several]
+
+
+def _files(path: str, format: str | None) -> Sequence[Path]:
+    """Give the files that one path stands for; those of a pattern or a folder are sorted by name."""
+    if has_magic(path) and not os.path.lexists(path):
+        found = sorted(glob(path, recursive=True))
+        if not found:
+            raise MissingFileError(
+                "no file matches {pattern}",
+                pattern=shown(path),
+                advice="Check the folder and the pattern: * stands for any part of a name, ** for any folders.",
+            )
+        return [file for match in found for file in _files(match, format)]
+    folder = Path(path)
+    if not _is_folder(folder) or _is_store(folder):
+        return [folder]
+    inside = sorted(file for file in folder.iterdir() if not file.name.startswith((".", "_")))
+    known = [file for file in inside if _is_store(file) or (_extension(file) and not file.is_dir())]
+    # A format that is given says what files without an extension are, unless others have that of the format.
+    chosen = [file for file in known if format in (None, _kind(file))] or (inside if format else [])
+    if not chosen:
+        raise MissingFileError(
+            "the folder {folder} has no file with an extension that is known ({known})",
+            folder=shown(path),
+            known=", ".join(EXTENSIONS),
+            advice="Check the name, or say what the files are with {p.format}.",
+        )
+    return chosen
+
+
+def _check_one_kind(kinds: Mapping[str, str]) -> None:
+    """Refuse files of more than one kind; `kinds` has one file of each."""
+    if len(kinds) > 1:
+        (first, one), (second, other), *_ = kinds.items()
+        raise InvalidValueError(
+            "there are files of more than one kind: {one} is {first}, {other} is {second}",
+            one=shown(one),
+            first=first,
+            other=shown(other),
+            second=second,
+            advice="Give files of one kind, by a pattern such as 'target/*.parquet'.",
+        )
+
+
+def _kind(file: Path) -> str:
+    extension = _extension(file)
+    if _is_store(file):
+        return "zarr"
+    if extension is None:
+        raise InvalidValueError(
+            "{file} has no extension that is known ({known})",
+            file=shown(file),
+            known=", ".join(EXTENSIONS),
+            advice="Say what the file is with {p.format}.",
+        )
+    return EXTENSIONS[extension]
+
+
+def _extension(file: Path) -> str | None:
+    name = file.name.lower()
+    return next((known for known in EXTENSIONS if name.endswith(known)), None)
+
+
+def _is_folder(path: Path) -> bool:
+    # A name with a null character is none; whoever opens it says so.
+    with suppress(OSError, ValueError):
+        return path.is_dir()
+    return False
+
+
+def _is_store(folder: Path) -> bool:
+    return _is_folder(folder) and any((folder / mark).is_file() for mark in _ZARR_MARKS)
+
+
+def _checked(file: Path) -> Path:
+    """Check that a path names a file that can be read and holds something."""
+    if _is_store(file):
+        return file
+    try:
+        if file.is_dir():
+            unusable(file, "it is a folder, but no store of the kind that its name says", "Give the file in it.")
+        if file.exists() and not file.is_file():
+            raise FileError(
+                "{file} is no regular file but a device or a pipe",
+                file=shown(file),
+                advice="Save the data to a file first.",
+            )
+        with file.open("rb") as opened:
+            empty = not opened.read(1)
+    except FileNotFoundError:
+        raise MissingFileError(
+            "there is no file {file}", file=shown(file), advice="Check the name and the folder."
+        ) from None
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(
+            "{file} cannot be opened: {reason}",
+            file=shown(file),
+            reason=(error.strerror or str(error)).lower(),
+            advice="Check the name and the right to read it.",
+        ) from None
+    except InvalidValueError:
+        raise
+    except ValueError as error:
+        raise InvalidValueError(
+            "{file} cannot be the name of a file: {reason}", file=shown(file), reason=error, advice="Check the name."
+        ) from None
+    if empty:
+        unusable(file, "it is empty", "Give a file with data.")
+    return file
+
+
+def stamp(path: Path) -> tuple[int, ...]:
+    """Give what changes when a file does: size, time, and a checksum of its start and end.
+
+    For a folder: the sizes, the newest time, and the number of files in it.
+    """
+    if not path.is_dir():
+        found = path.stat()
+        with path.open("rb") as opened:
+            checksum = zlib.crc32(opened.read(STAMPED_BYTES))
+            opened.seek(max(found.st_size - STAMPED_BYTES, 0))
+            checksum = zlib.crc32(opened.read(STAMPED_BYTES), checksum)
+        return found.st_size, found.st_mtime_ns, checksum
+    inside = [Path(folder, name).stat() for folder, _, names in os.walk(path) for name in names]
+    newest = max((found.st_mtime_ns for found in inside), default=0)
+    return sum(found.st_size for found in inside), newest, len(inside)
+
+
+@contextmanager
+def readable(reader: Reader) -> Iterator[Reader]:
+    """Give a reader whose path every library can open: Arrow takes names in UTF-8 only."""
+    try:
+        str(reader.path).encode()
+    except UnicodeEncodeError:
+        with reader.path.open("rb") as opened:
+            yield type(reader)(Path(f"/dev/fd/{opened.fileno()}"), reader.source, reader.variable)
+        return
+    yield reader

@@ -1,0 +1,324 @@
+"""Matrices in AnnData's .h5ad files and in Zarr stores, dense or sparse; and a backed AnnData in memory.
+
+Both formats keep arrays in chunks, in groups with attributes, and AnnData writes the same groups into either. Only what
+is asked for is read, and a sparse matrix stays one.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from math import ceil
+from pathlib import Path
+from struct import unpack
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from standout._arrays import Array, Rows, dense, is_sparse
+from standout._checks import as_rows
+from standout._messages import InvalidValueError, require_extra
+from standout.io._reader import (
+    Form,
+    Head,
+    Part,
+    Reader,
+    Wanted,
+    ahead,
+    as_csr,
+    as_values,
+    attempt,
+    attempted,
+    check_array_form,
+    choose_variable,
+    precision,
+    unusable,
+    words_beside,
+    words_of_array,
+)
+from standout.sources import Batch, Source
+
+# How full a sparse matrix of a backed AnnData is taken to be when its rows are cut into batches.
+FULLNESS = 0.1
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """An open file: the matrix that is meant, and AnnData's groups that describe its columns and rows, if any."""
+
+    matrix: Any
+    var: Any = None
+    obs: Any = None
+
+
+class MatrixReader(Reader):
+    """A file that holds a matrix, and perhaps names of its columns and vectors beside its rows."""
+
+    takes_variable = True
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def _opened(self) -> AbstractContextManager[_Opened]:
+        """Open the file."""
+
+    def head(self) -> Head:
+        """Look at the shape and read the names of the columns."""
+        with self._opened() as file:
+            (n_rows, width), _ = self._shape(file.matrix)
+            if file.var is None:
+                return Head(None, width, n_rows)
+            names = attempt(lambda: words_of_array(self._index(file.var)).tolist(), self.source, self.kind)
+            if len(names) != width:
+                unusable(
+                    self.source,
+                    "it names {n_names} columns, but has {limit}",
+                    "Write the file again.",
+                    n_names=len(names),
+                    limit=width,
+                )
+            beside = attempt(lambda: tuple(str(name) for name in file.obs.keys()), self.source, self.kind)  # noqa: SIM118
+            return Head(names, width, n_rows, beside=beside, has_ids=True)
+
+    def form(self, features: Sequence[int]) -> Form:
+        """Look at the type, at how full a sparse matrix is, and at how a dense one is cut into chunks."""
+        with self._opened() as file:
+            node = file.matrix
+            (n_rows, _), found = self._shape(node)
+            dtype = np.dtype(precision(found))
+            if not hasattr(node, "shape"):
+                stored = attempt(lambda: node["indices"].dtype.itemsize * node["data"].shape[0], self.source, self.kind)
+                return Form(dtype, 2 * stored // max(n_rows, 1) + 8)
+            chunks = node.chunks
+            return Form(dtype, dtype.itemsize * len(features), chunks[0] if chunks else 1)
+
+    def check_in_parts(self) -> None:
+        """Refuse a sparse matrix that is stored by columns."""
+        with self._opened() as file:
+            if _is_by_columns(file.matrix):
+                unusable(
+                    self.source,
+                    "its matrix is stored by columns (CSC), so that no row can be read without all others",
+                    "Write it by rows (CSR), or read it as a whole with read_table.",
+                )
+
+    def batches(self, wanted: Wanted, form: Form, n_rows: int, start: int) -> Generator[Part]:
+        """Give batches of rows, sparse ones of a sparse matrix."""
+        with self._opened() as file:
+            (end, width), _ = self._shape(file.matrix)
+            words = {role: self._words(file, role, name, end) for role, name in wanted.words.items()}
+            read = self._row_reader(file.matrix, width)
+            found = (
+                (as_values(read(first, min(first + n_rows, end)), wanted.features), first)
+                for first in range(start, end, n_rows)
+            )
+            for rows, first in attempted(found, self.source, self.kind):
+                yield rows, {role: values[first : first + rows.shape[0]] for role, values in words.items()}
+
+    def _row_reader(self, node: Any, width: int) -> Any:
+        """Give the function that reads consecutive rows of a matrix."""
+        if hasattr(node, "shape"):
+            return partial(self._read, node)
+        if _is_by_columns(node):
+            parts = tuple(self._read(node[name], 0, node[name].shape[0]) for name in ("data", "indices", "indptr"))
+            whole = as_csr(sparse.csc_array(parts, shape=tuple(node.attrs["shape"])))
+            return lambda start, stop: whole[start:stop]
+        return partial(self._read_csr, node, width)
+
+    def _read(self, array: Any, start: int, stop: int) -> Array:
+        return np.asarray(array[start:stop])
+
+    def _read_csr(self, node: Any, width: int, start: int, stop: int) -> Rows:
+        ends = self._read(node["indptr"], start, stop + 1)
+        first, last = int(ends[0]), int(ends[-1])
+        parts = (self._read(node["data"], first, last), self._read(node["indices"], first, last), ends - first)
+        return as_csr(sparse.csr_array(parts, shape=(stop - start, width)))
+
+    def _shape(self, node: Any) -> tuple[tuple[int, int], Any]:
+        shape, dtype = attempt(lambda: _form_of(node), self.source, self.kind)
+        check_array_form(shape, dtype, self.source)
+        return (int(shape[0]), int(shape[1])), dtype
+
+    def _words(self, file: _Opened, role: str, name: str, n_rows: int) -> Any:
+        """Read the words of all rows: names of rows, a column of obs, or a column of the matrix."""
+        if file.obs is not None and role == "ids" and name == "":
+            read, name = partial(self._index, file.obs), "obs_names"
+        elif file.obs is not None and name in file.obs:
+            read = partial(self._vector, file.obs[name])
+        else:
+            names = words_of_array(self._index(file.var)).tolist() if file.var is not None else None
+            place = int(name.removeprefix("x")) if names is None else names.index(name)
+            read = partial(self._column, file.matrix, place)
+        return words_beside(read, name, n_rows, self.source, self.kind)
+
+    def _column(self, node: Any, place: int) -> Any:
+        if hasattr(node, "shape"):
+            return np.asarray(node[:, place])
+        (n_rows, width), _ = self._shape(node)
+        return dense(self._row_reader(node, width)(0, n_rows)[:, [place]]).ravel()
+
+    def _index(self, group: Any) -> Any:
+        """Read the names of rows (of obs) or columns (of var)."""
+        return self._vector(group[group.attrs["_index"]])
+
+    def _vector(self, node: Any) -> Any:
+        """Read a column of obs or var, in whichever of its encodings AnnData has written it."""
+        if hasattr(node, "shape"):
+            # HDF5 has strings as bytes, Zarr as strings.
+            as_text = node.asstr() if hasattr(node, "asstr") and node.dtype.kind in "OS" else node
+            return as_text[()] if as_text is not node or node.ndim == 0 else self._read(node, 0, node.shape[0])
+        if "codes" in node:
+            # The last one stands for a missing value, whose code is -1.
+            known = [*words_of_array(self._vector(node["categories"])), ""]
+            return np.array(known, dtype=object)[self._vector(node["codes"])]
+        words = words_of_array(self._vector(node["values"]))
+        words[np.asarray(self._vector(node["mask"]), dtype=bool)] = ""
+        return words
+
+
+@dataclass(frozen=True)
+class H5adReader(MatrixReader):
+    """X, a layer or "raw" of an .h5ad file; obs has ids, labels and groups."""
+
+    kind = "h5ad"
+
+    @contextmanager
+    def _opened(self) -> Iterator[_Opened]:
+        require_extra("h5py", "h5ad", "reading .h5ad files")
+        import h5py
+
+        with attempt(lambda: h5py.File(self.path, "r"), self.source, self.kind) as file:
+            has_groups = lambda: all(hasattr(file.get(part), "keys") for part in ("obs", "var"))  # noqa: E731
+            if not attempt(has_groups, self.source, self.kind):
+                unusable(
+                    self.source,
+                    "it has no groups 'obs' and 'var', as AnnData writes them since version 0.7",
+                    "Write it again with a newer version of anndata.",
+                )
+            matrices = attempt(lambda: _anndata_matrices(file), self.source, self.kind)
+            matrix, var = matrices[choose_variable(self.variable or "X", [], list(matrices), self.source)]
+            yield _Opened(matrix, var, file["obs"])
+
+
+@dataclass(frozen=True)
+class ZarrReader(MatrixReader):
+    """A Zarr array, or a matrix in a Zarr group: the only one, or the one that is named; AnnData's groups too."""
+
+    kind = "zarr"
+
+    @contextmanager
+    def _opened(self) -> Iterator[_Opened]:
+        require_extra("zarr", "zarr", "reading Zarr stores")
+        import zarr
+
+        node = attempt(lambda: zarr.open(str(self.path), mode="r"), self.source, self.kind)
+        if hasattr(node, "shape"):
+            yield _Opened(node)
+            return
+        is_anndata = attempt(lambda: "obs" in node and "var" in node, self.source, self.kind)
+        matrices = attempt(lambda: _anndata_matrices(node) if is_anndata else _arrays_of(node), self.source, self.kind)
+        candidates = ["X"] if "X" in matrices else list(matrices)
+        matrix, var = matrices[choose_variable(self.variable, candidates, list(matrices), self.source)]
+        yield _Opened(matrix, var, node["obs"] if is_anndata else None)
+
+    def _read(self, array: Any, start: int, stop: int) -> Array:
+        _check_blosc_chunks(array, self.path, start, stop)
+        return np.asarray(array[start:stop])
+
+
+def _anndata_matrices(file: Any) -> dict[str, tuple[Any, Any]]:
+    """Name the matrices that there are, each with the group that names its columns."""
+    found = {"X": (file["X"], file["var"])} if "X" in file else {}
+    layers = file.get("layers", {})
+    # By keys, which groups of HDF5 and of Zarr both have.
+    found |= {str(name): (layers[name], file["var"]) for name in layers.keys()}  # noqa: SIM118
+    return found | ({"raw": (file["raw/X"], file["raw/var"])} if "raw/X" in file else {})
+
+
+def _arrays_of(group: Any) -> dict[str, tuple[Any, Any]]:
+    return {name: (array, None) for name, array in sorted(group.arrays()) if len(array.shape) == 2}
+
+
+def _form_of(node: Any) -> tuple[tuple[int, ...], Any]:
+    """Give shape and type of a matrix, dense or sparse."""
+    if hasattr(node, "shape"):
+        return node.shape, node.dtype
+    return tuple(int(size) for size in node.attrs["shape"]), node["data"].dtype
+
+
+def _is_by_columns(node: Any) -> bool:
+    return not hasattr(node, "shape") and node.attrs.get("encoding-type") == "csc_matrix"
+
+
+def _check_blosc_chunks(array: Any, store: Path, start: int, stop: int) -> None:
+    """Raise EOFError if a chunk that is about to be read was cut short.
+
+    The decoder of Blosc trusts the length that a chunk states of itself and reads on in memory behind its end: it then
+    gives wrong numbers without a word (https://github.com/zarr-developers/numcodecs/issues/228, open in numcodecs 0.16;
+    https://github.com/zarr-developers/numcodecs/pull/854 mends it). Other codecs notice, and a shard has a checksum.
+    """
+    codecs = (*array.filters, *array.compressors)
+    if array.shards is not None or not codecs or "blosc" not in type(codecs[-1]).__name__.lower():
+        return
+    last = [ceil(size / chunk) for size, chunk in zip(array.shape[1:], array.chunks[1:], strict=True)]
+    touched = range(start // array.chunks[0], ceil(stop / array.chunks[0]))
+    for place in product(touched, *map(range, last)):
+        chunk = store / f"{array.path}/{array.metadata.encode_chunk_key(place)}".lstrip("/")
+        # A chunk that was never written stands for the fill value.
+        if chunk.is_file():
+            with chunk.open("rb") as file:
+                header, found = file.read(16), file.seek(0, 2)
+            # The last number of the header is the length of the chunk, header included.
+            stated = unpack("<4B3I", header)[-1] if len(header) == 16 else 16
+            if found < stated:
+                raise EOFError(f"the chunk {chunk.name!r} ends after {found:,} of {stated:,} bytes")
+
+
+class BackedRows(Source):
+    """Some rows and columns of the matrix of a backed AnnData, read in slices of rows and never as a whole."""
+
+    def __init__(self, matrix: Any, rows: npt.NDArray[np.bool_] | None, columns: npt.NDArray[np.bool_] | None) -> None:
+        if getattr(matrix, "format", "csr") == "csc":
+            raise InvalidValueError(
+                "adata.X is backed by a file that has it by columns (CSC), so that no row can be read without all "
+                "others",
+                advice="Write it by rows (CSR), or load it with adata.to_memory().",
+            )
+        self._matrix = matrix
+        self._rows = np.ones(matrix.shape[0], dtype=bool) if rows is None else rows
+        self._columns = None if columns is None else np.flatnonzero(columns)
+        self.n_rows = int(self._rows.sum())
+        self.width = matrix.shape[1] if self._columns is None else len(self._columns)
+
+    def batches(self) -> Iterator[Batch]:
+        """Give one batch after the other, each checked."""
+        start = 0
+        with closing(self._slices()) as slices:
+            for number, found in enumerate(ahead(slices), start=1):
+                rows = as_rows(found, f"batch {number} of {self.name}", min_rows=0, finite=True)
+                yield Batch(rows, start)
+                start += rows.shape[0]
+
+    def _slices(self) -> Generator[Rows]:
+        step = self._step()
+        for start in range(0, len(self._rows), step):
+            wanted = self._rows[start : start + step]
+            # Cells of a group often stand together: slices without any of them are not read.
+            if not wanted.any():
+                continue
+            found = self._matrix[start : start + step]
+            found = found if wanted.all() else found[np.flatnonzero(wanted)]
+            found = found if self._columns is None else found[:, self._columns]
+            yield found if is_sparse(found) else np.ascontiguousarray(found, dtype=precision(found.dtype))
+
+    def _step(self) -> int:
+        dtype, width = np.dtype(precision(self._matrix.dtype)), self._matrix.shape[1]
+        if hasattr(self._matrix, "format"):
+            return Form(dtype, int(FULLNESS * width * (dtype.itemsize + 4)) + 8).batch_rows()
+        chunks = getattr(self._matrix, "chunks", None)
+        return Form(dtype, dtype.itemsize * width, chunks[0] if chunks else 1).batch_rows()
