@@ -3,45 +3,37 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from standout._algebra import largest_entries, piled, total
-from standout._arrays import Array, Float, Rows, double, rows_where
-from standout._namespaces import like, looks_foreign, namespace, place, to_host
-from standout._validation import (
+from standout._arrays import Array, Float, Rows, double
+from standout._checks import (
     as_backgrounds,
-    as_rows,
-    as_rows_at_hand,
+    as_labels,
     as_seed,
-    check_columns_of_batches,
-    check_fitted_place,
-    check_group_weight,
-    check_known_labels,
-    check_label_form,
-    check_n_backgrounds,
     check_one_place,
     check_same_columns,
-    check_sample_weight,
-    column_names,
-    dataset_names,
-    reject_iterator,
-    require_finite,
-    require_finite_rows,
-    specimen,
+    is_dispatched,
 )
-from standout.estimators._moving import moved
+from standout._messages import InvalidTypeError, InvalidValueError, MixedArraysError, dataset_names, listed
+from standout._xp import is_foreign, largest_entries, like, looks_foreign, namespace, place, take, to_host
 from standout.moments import Moments
 from standout.pencil import Solution
-from standout.sources import Source, open_dataset
+from standout.sources import InMemory, Source, open_dataset
 
 # How many units in the last place of the largest score rounding may be: sums of terms that partly cancel lose a few.
 SCORE_ROUNDING = 16.0
+
+Model = TypeVar("Model")
 
 
 class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
@@ -108,8 +100,8 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         Returns
         -------
         array or Dask array of shape (n_samples, n_components)
-            The scores, in float32 for float32 rows and in float64 otherwise, and of the rows' library and device; those
-            of Dask's rows are computed when they are asked for.
+            The scores, in float32 for float32 rows and in float64 otherwise, of the library and on the device of the
+            rows; those of a Dask array are computed when they are asked for.
         """
         check_is_fitted(self)
         reject_iterator(X, "transform")
@@ -135,41 +127,38 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         Returns
         -------
         float
-            ``inf`` where a component does not vary in the backgrounds at all, NaN where it does not vary in the target
+            ``inf`` if a component does not vary in the backgrounds at all, NaN if it does not vary in the target
             either. Without any background, the target's variance, averaged over the components.
         """
         check_is_fitted(self)
         for data in (X, *as_backgrounds(background, X)):
             reject_iterator(data, "score")
-        target_rows = self._opened(X, "the target", "score")
+        target = self._opened(X, "the target", "score")
         if self.target_label is not None:
-            rows = as_rows_at_hand(target_rows, "score with target_label")
-            row_weights = like(check_sample_weight(beside(sample_weight, rows), rows.shape[0]), rows)
-            labels, others = check_label_form(beside(y, rows), rows.shape[0], self.target_label, background)
-            check_known_labels(others, self.background_labels_)
-            target, *rest = (
-                self._variance_of_label(
-                    label, rows_where(rows, labels == label), rows_where(row_weights, labels == label)
-                )
-                for label in (self.target_label, *self.background_labels_)
-            )
+            variances = self._variances_by_label(target, y, background, sample_weight)
         else:
-            target = self._variance(target_rows, sample_weight)
-            backgrounds, _ = self._checked_backgrounds(background, *columns_of(target_rows, X))
-            check_n_backgrounds(len(backgrounds), self.weights_.shape[0])
-            parts = [target_rows, *backgrounds]
-            check_one_place([specimen(part) for part in parts], dataset_names(len(parts)))
+            backgrounds = self._opened_backgrounds(background, target)
+            if len(backgrounds) not in (0, self.weights_.shape[0]):
+                raise InvalidValueError(
+                    "score got {given} background(s), but {limit} were fitted",
+                    given=len(backgrounds),
+                    limit=self.weights_.shape[0],
+                    advice="Give as many, or None.",
+                )
+            datasets = [target, *backgrounds]
+            check_one_place([data.specimen for data in datasets], dataset_names(len(datasets)))
             for data in backgrounds:
-                check_place(data, self, "score")
-            require_finite(parts)
-            rest = [self._variance(data, None) for data in backgrounds]
+                check_fitted_place(data, self, "score")
+                data.require_finite()
+            variances = [self._variance(target, sample_weight), *(self._variance(data, None) for data in backgrounds)]
+        own, *rest = variances
         if not rest:
             rest = list(to_host(self.background_variance_))
         if not rest:
-            return float(np.mean(target))
+            return float(np.mean(own))
         against = to_host(self.weights_) @ np.array(rest)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return float(np.mean(target / against))
+            return float(np.mean(own / against))
 
     def to_numpy(self) -> Self:
         """Give the same fitted model with NumPy arrays, in the host's memory.
@@ -203,97 +192,128 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     @property
     def _known_names(self) -> list[str] | None:
-        """Names of the columns, where they have any."""
+        """Names of the columns, if they have any."""
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else list(names)
 
-    def _datasets(self, X: Any, y: Any, background: Any) -> tuple[list[Any], list[list[str] | None]]:
-        """Check the datasets, the target first, and give their column names as far as they are known."""
+    # --- datasets -------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _unchanged_if_refused(self) -> Iterator[None]:
+        """Leave the estimator as it was if a fit is refused: never components of one fit with columns of another."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _datasets(self, X: Any, y: Any, background: Any) -> list[Source]:
+        """Open and check the datasets of a fit, the target first."""
         if self.target_label is not None:
             reject_iterator(X, "fit with target_label")
-            rows = as_rows_at_hand(open_dataset(X, "the data"), "fit with target_label")
+            whole = open_dataset(X, "the data")
+            rows = rows_with_labels(whole, "fit with target_label")
             validate_data(self, X, skip_check_array=True)
-            labels, self.background_labels_ = check_label_form(
-                beside(y, rows), rows.shape[0], self.target_label, background
-            )
-            parts = [
-                as_rows(rows_where(rows, labels == label), f"the data with label {label!r}")
+            labels, self.background_labels_ = check_label_form(y, rows, self.target_label, background)
+            return [
+                open_dataset(take(rows, labels == label), f"the data with label {label!r}")
                 for label in (self.target_label, *self.background_labels_)
             ]
-            return parts, [None] * len(parts)
-        if hasattr(self, "background_labels_"):
-            del self.background_labels_
+        self.__dict__.pop("background_labels_", None)
         target = open_dataset(X, "the target")
-        width, names = columns_of(target, X)
-        if not isinstance(target, Source):
+        check_no_labels(y, target)
+        if target.in_memory:
             validate_data(self, X, skip_check_array=True)
-        backgrounds, columns = self._checked_backgrounds(background, width, names, X)
-        check_one_place([specimen(part) for part in (target, *backgrounds)], dataset_names(1 + len(backgrounds)))
-        return [target, *backgrounds], [names, *columns]
+        datasets = [target, *self._opened_backgrounds(background, target, X)]
+        check_one_place([part.specimen for part in datasets], dataset_names(len(datasets)))
+        return datasets
 
-    def _checked_backgrounds(
-        self, background: Any, width: int | None, names: list[str] | None, X: Any = None
-    ) -> tuple[list[Any], list[list[str] | None]]:
-        """Check the backgrounds, each against the columns of the target where these are known already."""
-        checked, columns = [], []
+    def _opened_backgrounds(self, background: Any, target: Source, X: Any = None) -> list[Source]:
+        """Open the backgrounds, and check each against the columns of the target if these are known already."""
+        opened = []
         for number, data in enumerate(as_backgrounds(background, X), start=1):
-            name = f"background {number}"
-            dataset = open_dataset(data, name)
-            its_width, found = columns_of(dataset, data)
-            if its_width is not None and width is not None:
-                check_same_columns(its_width, found, name, width, names, "the target")
-            checked.append(dataset)
-            columns.append(found)
-        return checked, columns
+            dataset = open_dataset(data, f"background {number}")
+            if dataset.width is not None and target.width is not None:
+                check_same_columns(
+                    dataset.width, dataset.columns, dataset.name, target.width, target.columns, "the target"
+                )
+            opened.append(dataset)
+        return opened
 
-    def _finish_batches(self, datasets: list[Any], columns: list[list[str] | None], n_features: int) -> None:
-        """Check and keep what is known of batches only after they have been read."""
-        check_columns_of_batches(datasets, columns)
-        if isinstance(datasets[0], Source):
-            self._keep_columns(n_features, datasets[0].columns)
+    def _keep_columns(self, datasets: Sequence[Source], n_features: int) -> None:
+        """Check and keep what is known of the columns of iterators only after they have been read."""
+        known = [data for data in datasets if data.columns is not None]
+        for data in known[1:]:
+            first = known[0]
+            assert data.columns is not None
+            assert first.columns is not None
+            check_same_columns(
+                len(data.columns), data.columns, data.name, len(first.columns), first.columns, first.name
+            )
+        if not datasets[0].in_memory:
+            self._set_columns(n_features, datasets[0].columns)
 
-    def _keep_columns(self, n_features: int, columns: list[str] | None) -> None:
-        """Keep what is known of the columns, as scikit-learn does for arrays and frames."""
+    def _set_columns(self, n_features: int, columns: list[str] | None) -> None:
+        """Keep the number and the names of the columns, as scikit-learn does for arrays and frames."""
         self.n_features_in_ = n_features
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self.__dict__.pop("feature_names_in_", None)
         if columns is not None:
             self.feature_names_in_ = np.asarray(columns, dtype=object)
 
-    def _variance_of_label(self, label: Any, rows: Any, row_weights: Float) -> Float:
-        """Variance of the scores of the rows with a label."""
-        check_group_weight(total(row_weights), label)
-        return self._variance(as_rows(rows, f"the data with label {label!r}"), row_weights)
-
-    def _opened(self, X: Any, name: str, method: str, min_rows: int = 2) -> Any:
-        """Check rows, or a source of rows, for a method of a fitted estimator."""
+    def _opened(self, X: Any, name: str, method: str, min_rows: int = 2) -> Source:
+        """Open and check rows for a method of a fitted estimator."""
         dataset = open_dataset(X, name, min_rows=min_rows)
-        check_place(dataset, self, method)
-        if not isinstance(dataset, Source):
-            require_finite_rows(dataset, name)
-            validate_data(self, X, reset=False, skip_check_array=True)
-        elif dataset.width is not None:
+        check_fitted_place(dataset, self, method)
+        if dataset.in_memory:
+            dataset.require_finite()
+            if not isinstance(X, Source):
+                validate_data(self, X, reset=False, skip_check_array=True)
+                return dataset
+        if dataset.width is not None:
             check_same_columns(
                 dataset.width, dataset.columns, name, self.n_features_in_, self._known_names, "the fitted target"
             )
         return dataset
 
-    def _scores(self, dataset: Any) -> Any:
-        """Project checked rows; those of a source in the way of the source."""
-        if isinstance(dataset, Source):
-            return dataset.mapped(self._projection, self._n_features_out)
-        return self._projection(dataset)
+    # --- scores ---------------------------------------------------------------------------------------------------
 
-    def _variance(self, dataset: Any, sample_weight: Any) -> Float:
+    def _scores(self, dataset: Source) -> Any:
+        """Project the rows of a dataset, in the way of the dataset."""
+        return dataset.mapped(self._projection, self._n_features_out)
+
+    def _variances_by_label(self, dataset: Source, y: Any, background: Any, sample_weight: Any) -> list[Float]:
+        """Give the variances of the scores of the rows with each label, the target's first."""
+        rows = rows_with_labels(dataset, "score with target_label")
+        weights = like(check_sample_weight(beside(sample_weight, rows), rows.shape[0]), rows)
+        labels, others = check_label_form(y, rows, self.target_label, background)
+        _check_known_labels(others, self.background_labels_)
+        variances = []
+        for label in (self.target_label, *self.background_labels_):
+            some = take(weights, labels == label)
+            if float(namespace(some).sum(some)) == 0.0:
+                raise InvalidValueError(
+                    "all rows with the label {label} have a sample_weight of zero",
+                    label=repr(label),
+                    advice="Give some a positive one.",
+                )
+            part = open_dataset(take(rows, labels == label), f"the data with label {label!r}")
+            variances.append(self._variance(part, some))
+        return variances
+
+    def _variance(self, dataset: Source, sample_weight: Any) -> Float:
         """Variance of the scores along each component."""
         scores = self._scores(dataset)
-        on_device = looks_foreign(scores)
-        if not on_device:
+        if not looks_foreign(scores):
             scores = np.asarray(scores)
-        unit = float((namespace(scores) if on_device else np).finfo(scores.dtype).eps)
+        xp = namespace(scores)
+        unit = float(xp.finfo(scores.dtype).eps)
         scores = double(scores)
-        variance = (_variance_on_device if on_device else _variance_at_hand)(scores, sample_weight)
-        # Equal rows have scores that differ by rounding: what is no more than that is no variance.
+        weights = like(check_sample_weight(beside(sample_weight, scores), scores.shape[0]), scores)
+        shares = weights[None, :] / float(xp.sum(weights))
+        variance: Float = to_host((shares @ (scores - shares @ scores) ** 2)[0, :])
+        # Equal rows have scores that differ by rounding: no more than that is no variance.
         rounding = SCORE_ROUNDING * unit * to_host(largest_entries(scores))
         return np.where(variance > rounding**2, variance, 0.0)
 
@@ -305,45 +325,165 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """Keep what every fit has found."""
         self.eigenvalues_ = solution.values
         self.target_variance_ = target.variance(solution.vectors)
-        self.background_variance_ = like(
-            piled([background.variance(solution.vectors) for background in backgrounds], (0, solution.values.shape[0])),
-            solution.values,
-        )
+        each = [background.variance(solution.vectors) for background in backgrounds]
+        nothing = like(np.zeros((0, solution.values.shape[0])), solution.values)
+        self.background_variance_ = namespace(solution.values).stack(each) if each else nothing
         self.weights_ = like(weights, solution.values)
         self.solver_ = solution.solver
         self.n_components_ = int(solution.values.shape[0])
 
 
-def columns_of(dataset: Any, data: Any) -> tuple[int | None, list[str] | None]:
-    """Give the number and the names of the columns, as far as they are known before the dataset is read."""
-    if isinstance(dataset, Source):
-        return dataset.width, dataset.columns
-    return dataset.shape[1], column_names(data)
+# --- checks -------------------------------------------------------------------------------------------------------------
 
 
-def check_place(dataset: Any, fitted: Any, method: str) -> None:
-    """Refuse a dataset that is not where an estimator was fitted; a source that does not tell gives a row."""
-    array = specimen(dataset)
+def reject_iterator(data: Any, method: str) -> None:
+    """Refuse an iterator where the rows are needed more than once."""
+    if isinstance(data, Iterator):
+        raise InvalidTypeError(
+            "{method} cannot take an iterator of batches, which can be read only once",
+            method=method,
+            advice="Call fit with the iterator, then transform on each batch.",
+        )
+
+
+def rows_with_labels(dataset: Source, method: str) -> Rows:
+    """Give the rows of a dataset in memory; refuse one that is read in parts where rows have labels."""
+    if not dataset.in_memory:
+        raise InvalidTypeError(
+            "{method} tells rows apart by their labels, but {name} is read in parts",
+            method=method,
+            name=dataset.name,
+            advice="Give the target and the backgrounds as datasets of their own, with target_label=None.",
+        )
+    return dataset.rows()
+
+
+def check_no_labels(y: Any, target: Source) -> None:
+    """Refuse a second table in the place of y, which without `target_label` is ignored: the background is meant."""
+    if y is None:
+        return
+    shape = getattr(y, "shape", None)
+    n_dimensions = len(shape) if shape is not None else np.ndim(y) if isinstance(y, list | tuple) else None
+    flat = n_dimensions == 1 or (n_dimensions == 2 and shape is not None and shape[1] == 1)
+    length = len(y) if shape is None and hasattr(y, "__len__") else None if shape is None or not shape else shape[0]
+    if flat and (target.n_rows is None or length == target.n_rows):
+        return
+    raise InvalidValueError(
+        "y is given as {what}, but without {p.target_label} it has no meaning",
+        what=f"an array of shape {tuple(shape)}" if shape is not None else f"an object of type {type(y).__name__}",
+        advice="Pass the background by its name: fit(X, background=...). Labels of rows need {p.target_label}.",
+    )
+
+
+def check_label_form(y: Any, rows: Rows, target_label: Any, background: Any) -> tuple[Any, list[Any]]:
+    """Check labels as `check_batch_labels` does; the target's label and another one must be among them."""
+    labels, others = check_batch_labels(y, rows, target_label, background)
+    known = _distinct(labels)
+    if np.ndim(target_label) != 0 or target_label not in known:
+        raise InvalidValueError(
+            "no row has the label {p.target_label} {target_label}; y has {known}",
+            target_label=repr(target_label),
+            known=listed("label", known),
+            advice="Choose one of these. In cross-validation, use stratified folds.",
+        )
+    if not others:
+        raise InvalidValueError(
+            "every row has the label {target_label}",
+            target_label=repr(target_label),
+            advice="Rows with another label are the background. In cross-validation, use stratified folds.",
+        )
+    return labels, others
+
+
+def check_batch_labels(y: Any, rows: Rows, target_label: Any, background: Any) -> tuple[Any, list[Any]]:
+    """Check the labels that tell target from background; give them, and those of the backgrounds, sorted."""
+    if background is not None:
+        raise InvalidValueError(
+            "both {p.target_label} and a background are given",
+            advice="Set {p.target_label:None} to pass the background itself, or pass labels y alone.",
+        )
+    if y is None:
+        # scikit-learn's own wording, which its checks look for.
+        raise InvalidValueError(
+            "requires y to be passed, but the target y is None",
+            advice="With {p.target_label}, fit needs one label per row.",
+        )
+    labels = as_labels(beside(y, rows), rows.shape[0], "y")
+    return labels, [label for label in _distinct(labels) if label != target_label]
+
+
+def _check_known_labels(labels: list[Any], fitted: list[Any]) -> None:
+    """Check that every background that was fitted has rows, and that there are no others."""
+    unknown = [label for label in labels if label not in fitted]
+    missing = [label for label in fitted if label not in labels]
+    if unknown:
+        raise InvalidValueError(
+            "the label {label} was not there when the model was fitted",
+            label=repr(unknown[0]),
+            advice="Give rows of the fitted labels only.",
+        )
+    if missing:
+        raise InvalidValueError(
+            "no row has the background label {label}",
+            label=repr(missing[0]),
+            advice="Give rows of every fitted label, for example by stratified folds.",
+        )
+
+
+def check_sample_weight(sample_weight: Any, n_rows: int) -> Float:
+    """Check the weights of rows; None means equal weights."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    if is_dispatched(sample_weight):
+        xp = namespace(sample_weight)
+        weights = xp.astype(sample_weight, xp.float64)
+    else:
+        xp = np
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    if tuple(weights.shape) != (n_rows,):
+        raise InvalidValueError(
+            "has shape {shape}, but there are {limit} rows",
+            parameter="sample_weight",
+            shape=tuple(weights.shape),
+            limit=n_rows,
+            advice="Give one per row.",
+        )
+    total = float(xp.sum(weights))
+    if not np.isfinite(total) or not bool(xp.all(weights >= 0)) or total == 0:
+        raise InvalidValueError(
+            "must be non-negative, finite and not all zero",
+            parameter="sample_weight",
+            advice="Give such weights, or {v.None}.",
+        )
+    return weights
+
+
+def check_fitted_place(dataset: Source, fitted: Any, method: str) -> None:
+    """Refuse a dataset of another library or device than those of the fit; one that does not tell gives a row."""
+    array = dataset.specimen
     if array is None and looks_foreign(fitted.components_):
         array = dataset.first(1)
     if array is not None:
-        check_fitted_place(array, fitted.components_, type(fitted).__name__, method)
+        check_same_place(array, fitted, method)
 
 
-def _variance_at_hand(scores: Float, sample_weight: Any) -> Float:
-    """Variance of each column of scores."""
-    row_weights = check_sample_weight(beside(sample_weight, scores), len(scores))
-    centred = scores - np.average(scores, axis=0, weights=row_weights)
-    variance: Float = np.average(centred**2, axis=0, weights=row_weights)
-    return variance
-
-
-def _variance_on_device(scores: Array, sample_weight: Any) -> Float:
-    """Variance of each column of foreign scores; the few numbers come to the host."""
-    row_weights = like(check_sample_weight(beside(sample_weight, scores), scores.shape[0]), scores)
-    shares = row_weights[None, :] / total(row_weights)
-    variance: Float = to_host((shares @ (scores - shares @ scores) ** 2)[0, :])
-    return variance
+def check_same_place(array: Any, fitted: Any, method: str) -> None:
+    """Refuse an array of another library or device than those of the fit."""
+    given, own = place(array), place(fitted.components_)
+    if given != own:
+        # The first sentence is scikit-learn's own, which its checks look for.
+        raise MixedArraysError(
+            "Inputs passed to {estimator}.{method}() must use the same namespace and the same device as those passed "
+            "to fit(). The fit was of {own_library} on {own_device}, the data are of {library} on {device}",
+            estimator=type(fitted).__name__,
+            method=method,
+            own_library=own[0],
+            own_device=own[1],
+            library=given[0],
+            device=given[1],
+            advice="Give arrays like those of the fit (with sklearn.set_config(array_api_dispatch=True), if they are "
+            "not NumPy's), or take to_numpy() of the fitted model.",
+        )
 
 
 def beside(y: Any, rows: Rows) -> Any:
@@ -351,3 +491,43 @@ def beside(y: Any, rows: Rows) -> Any:
     if y is None or not looks_foreign(y) or place(y) == place(rows):
         return y
     return to_host(y)
+
+
+def _distinct(labels: Any) -> list[Any]:
+    """Give the labels that there are, sorted."""
+    found = to_host(namespace(labels).unique_values(labels)) if is_foreign(labels) else np.unique(labels)
+    return list(found.tolist())
+
+
+# --- fitted models from one array library to another ------------------------------------------------------------------
+
+
+def moved(model: Model, convert: Callable[[Any], Any]) -> Model:
+    """Give a copy of a model in which every array is what `convert` makes of it."""
+    result = copy(model)
+    for name, value in vars(model).items():
+        setattr(result, name, _converted(value, convert))
+    return result
+
+
+def foreign_attributes(model: Any) -> Iterator[str]:
+    """Name the attributes of a model, and of the steps of a pipeline, that hold arrays of other libraries."""
+    for name, value in vars(model).items():
+        found: list[Any] = []
+        _converted(value, found.append)
+        if any(looks_foreign(array) for array in found):
+            yield name
+    for _, step in getattr(model, "steps", []):
+        if hasattr(step, "__dict__"):
+            yield from foreign_attributes(step)
+
+
+def _converted(value: Any, convert: Callable[[Any], Any]) -> Any:
+    if isinstance(value, np.ndarray) or looks_foreign(value):
+        return convert(value)
+    if isinstance(value, list | tuple) and type(value) in (list, tuple):
+        return type(value)(_converted(part, convert) for part in value)
+    if is_dataclass(value) and not isinstance(value, type) and not sparse.issparse(value):
+        parts = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+        return replace(value, **{name: _converted(part, convert) for name, part in parts.items()})
+    return value

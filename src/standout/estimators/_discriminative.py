@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,29 +10,26 @@ import numpy as np
 
 from standout import contrast
 from standout._arrays import Float
-from standout._namespaces import like
-from standout._validation import (
-    FindingWarning,
-    check_n_components_or_auto,
+from standout._checks import require_background
+from standout._messages import warn_user
+from standout._params import (
+    check_n_components,
     check_shrinkage,
     check_solver,
     check_test,
     check_weight_rule,
     check_weights,
     is_auto,
-    reject_rows_needed,
-    require_rows,
-    require_some_background,
-    warn_user,
 )
+from standout._xp import like
+from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._linear import LinearFit, LinearTransformer, fit_linear, warn_of_trouble
 from standout.moments import Moments, ledoit_wolf
 from standout.pencil import Pencil, solve
-from standout.selection import ComponentTest, GroupSearch
-from standout.selection._shrinkage import search_shrinkage
-from standout.selection._significance import test_components
-from standout.selection._weights import choose_weights
+from standout.selection import ComponentTest, GroupSearch, choose_weights, require_rows, search_shrinkage, test_components
+from standout.sources import Source
 
+SHRINKAGE_RULES = ("auto", "clusters")
 # Components that the choice of a solver reckons with while their number is still to be found.
 PERHAPS = 10
 
@@ -223,23 +221,24 @@ class DiscriminativePCA(LinearTransformer):
         DiscriminativePCA
             The fitted estimator itself.
         """
-        check_shrinkage(self.shrinkage, clusters=True)
+        check_shrinkage(self.shrinkage, rules=SHRINKAGE_RULES)
         solver = check_solver(self.solver)
-        datasets, columns = self._datasets(X, y, background)
-        self._check_choices(datasets)
-        seed = self._seed()
-        fit = fit_linear(
-            datasets,
-            lambda moments, solver: self._answer(datasets, moments, solver, seed),
-            n_components=int(self.n_components) if isinstance(self.n_components, int | np.integer) else PERHAPS,
-            solver=solver,
-            norms=isinstance(self.shrinkage, str),
-        )
-        self._finish_batches(datasets, columns, fit.target.n_features)
-        self._keep_fit(datasets, fit, seed)
+        with self._unchanged_if_refused():
+            datasets = self._datasets(X, y, background)
+            self._check_choices(datasets)
+            seed = self._seed()
+            fit = fit_linear(
+                datasets,
+                lambda moments, solver: self._answer(datasets, moments, solver, seed),
+                n_components=int(self.n_components) if isinstance(self.n_components, int | np.integer) else PERHAPS,
+                solver=solver,
+                norms=isinstance(self.shrinkage, str),
+            )
+            self._keep_columns(datasets, fit.target.n_features)
+            self._keep_fit(datasets, fit, seed)
         return self
 
-    def _keep_fit(self, datasets: list[Any], fit: DiscriminativeFit, seed: int) -> None:
+    def _keep_fit(self, datasets: Sequence[Source | Moments], fit: DiscriminativeFit, seed: int) -> None:
         """Test the components if asked to, say what is to be said, and keep all that was found."""
         if self.test is not None or is_auto(self.n_components):
             fit = self._tested(datasets, fit, seed)
@@ -256,12 +255,12 @@ class DiscriminativePCA(LinearTransformer):
             self.group_search_ = fit.groups
 
     def _check_incremental(self) -> None:
-        check_shrinkage(self.shrinkage, clusters=True)
+        check_shrinkage(self.shrinkage, rules=SHRINKAGE_RULES)
         check_solver(self.solver)
         if self._looks_for_groups:
-            reject_rows_needed("shrinkage", "clusters", "shrinkage='auto' or a number")
+            reject_rows_needed("shrinkage", "clusters", "Use {p.shrinkage:auto} or a number")
         if check_test(self.test) == "permutation":
-            reject_rows_needed("test", "permutation", "test='analytic'")
+            reject_rows_needed("test", "permutation", "Use {p.test:analytic}")
 
     def _solve(self, sums: list[Any]) -> None:
         seed = self._seed()
@@ -272,7 +271,7 @@ class DiscriminativePCA(LinearTransformer):
     def _n_wanted(self) -> int:
         return 1 if is_auto(self.n_components) else self.n_components
 
-    def _check_choices(self, datasets: list[Any]) -> None:
+    def _check_choices(self, datasets: Sequence[Source | Moments]) -> None:
         """Refuse, before anything is read, what these datasets cannot be asked."""
         test, n_backgrounds = check_test(self.test), len(datasets) - 1
         if isinstance(self.background_weights, str):
@@ -280,7 +279,7 @@ class DiscriminativePCA(LinearTransformer):
         else:
             check_weights(self.background_weights, n_backgrounds)
         if is_auto(self.n_components) or test is not None:
-            require_some_background(n_backgrounds)
+            require_background(n_backgrounds)
         if self._looks_for_groups and n_backgrounds:
             require_rows(datasets[:1], "shrinkage='clusters'", sampled=True)
         if test == "permutation":
@@ -290,15 +289,16 @@ class DiscriminativePCA(LinearTransformer):
     def _looks_for_groups(self) -> bool:
         return isinstance(self.shrinkage, str) and self.shrinkage == "clusters"
 
-    def _answer(self, datasets: list[Any], moments: list[Moments], solver: str, seed: int) -> DiscriminativeFit:
+    def _answer(self, datasets: Sequence[Source | Moments], moments: list[Moments], solver: str, seed: int) -> DiscriminativeFit:
         """Choose what is to be chosen, and solve; where the number of components is still to be found, for one."""
         target, *backgrounds = moments
         n_directions = sum(dataset.count - 1 for dataset in moments)
-        n_components = check_n_components_or_auto(self.n_components, target.n_features, n_directions) or 1
+        auto = is_auto(self.n_components)
+        n_components = 1 if auto else check_n_components(self.n_components, target.n_features, n_directions)
         if not backgrounds:
             solution = solve(contrast.principal(target), n_components, solver=solver, seed=seed)
             return DiscriminativeFit(target, [], np.zeros(0), solution, np.zeros(0), None, None, solver)
-        shrinkage = check_shrinkage(self.shrinkage, clusters=True)
+        shrinkage = check_shrinkage(self.shrinkage, rules=SHRINKAGE_RULES)
         shares = (
             np.array([ledoit_wolf(background) for background in backgrounds])
             if shrinkage is None
@@ -316,7 +316,7 @@ class DiscriminativePCA(LinearTransformer):
         solution = solve(problem, n_components, solver=solver, seed=seed)
         return DiscriminativeFit(target, backgrounds, weights, solution, shares, groups, None, solver)
 
-    def _tested(self, datasets: list[Any], fit: DiscriminativeFit, seed: int) -> DiscriminativeFit:
+    def _tested(self, datasets: Sequence[Source | Moments], fit: DiscriminativeFit, seed: int) -> DiscriminativeFit:
         """Test which components are real, and keep these if their number was to be found."""
         auto = is_auto(self.n_components)
         test = test_components(
@@ -348,14 +348,19 @@ class DiscriminativePCA(LinearTransformer):
 
 
 def _warn_of_choices(fit: DiscriminativeFit, *, chosen: bool) -> None:
-    """Say where what was looked for has not been found."""
+    """Warn if what was looked for has not been found."""
     if fit.groups is not None and fit.groups.chosen is None:
         warn_user(
-            f"no shrinkage shows more than one group: {fit.groups.verdict}. shrinkage='auto' is used.", FindingWarning
+            "no shrinkage shows more than one group: {verdict}",
+            verdict=fit.groups.verdict,
+            advice="{p.shrinkage:auto} is used.",
+            finding=True,
         )
     if chosen and fit.test is not None and fit.test.n_significant == 0:
         warn_user(
-            f"no component is real at level {fit.test.level}: the p-value of the first is {fit.test.p_values[0]:.2g}. "
-            "One is kept.",
-            FindingWarning,
+            "no component is real at level {level}: the p-value of the first is {p_value:.2g}",
+            level=fit.test.level,
+            p_value=fit.test.p_values[0],
+            advice="One is kept.",
+            finding=True,
         )

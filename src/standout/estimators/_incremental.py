@@ -6,29 +6,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from types import MethodType
-from typing import Any, Protocol, Self
+from typing import Any, NoReturn, Protocol, Self
 
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from standout._arrays import rows_where
-from standout._validation import (
-    as_backgrounds,
-    as_rows_at_hand,
-    check_batch_labels,
-    check_label_of_sums,
-    check_mergeable,
-    check_merged_backgrounds,
-    check_n_backgrounds_of_batch,
-    check_one_place,
-    check_same_columns,
-    dataset_names,
-    reject_kept_nothing,
-    reject_no_batch,
-    require_finite_rows,
-    sorted_labels,
-    specimen,
-)
-from standout.estimators._base import BackgroundTransformer, beside, columns_of
+from standout._checks import as_backgrounds, check_one_place, check_same_columns
+from standout._messages import InvalidTypeError, InvalidValueError, dataset_names
+from standout._xp import take
+from standout.estimators._base import BackgroundTransformer, check_batch_labels, rows_with_labels
 from standout.sources import Source, added, open_dataset
 
 
@@ -68,7 +53,7 @@ class _WherePossible:
         try:
             estimator._check_incremental()
             if "_sums" not in vars(estimator) and hasattr(estimator, "components_"):
-                reject_kept_nothing("this estimator")
+                reject_without_sums("this estimator")
         except (ValueError, TypeError) as error:
             raise AttributeError(f"partial_fit is not possible: {error}") from None
         return MethodType(self.method, estimator)
@@ -107,28 +92,27 @@ class IncrementalTransformer(BackgroundTransformer):
         object
             The estimator itself.
         """
-        known = self.__dict__.get("_sums", [])
-        if known:
-            check_label_of_sums(self.target_label, getattr(self, "background_labels_", None))
-        else:
-            self._forget_datasets()
-        if self.target_label is not None:
-            datasets, labels = self._labelled_batch(X, y, background)
-        else:
-            datasets, labels = self._batch(X, background), None
-        _check_places(known, [specimen(dataset) for dataset in datasets], "the new rows")
-        if known:
-            for dataset in datasets:
-                if isinstance(dataset, Source):
-                    dataset.expect(self.n_features_in_, "what came before")
-        else:
-            self._begin(datasets)
-        names = dataset_names(len(datasets))
-        new = [
-            None if dataset is None else self._sum(dataset, name) for name, dataset in zip(names, datasets, strict=True)
-        ]
-        self._check_widths(datasets, new, names)
-        self._take(new, labels)
+        with self._unchanged_if_refused():
+            known = self.__dict__.get("_sums", [])
+            if known:
+                _check_label_of_sums(self.target_label, getattr(self, "background_labels_", None))
+            else:
+                self._forget_datasets()
+            if self.target_label is not None:
+                datasets, labels = self._labelled_batch(X, y, background)
+            else:
+                datasets, labels = self._batch(X, background), None
+            places = [None if dataset is None else dataset.specimen for dataset in datasets]
+            _check_places(known, places, "the new rows")
+            if known:
+                for dataset in datasets:
+                    if dataset is not None:
+                        dataset.expect(self.n_features_in_, "what came before")
+            else:
+                self._begin(datasets)
+            new = [None if dataset is None else self._sum(dataset) for dataset in datasets]
+            self._check_widths(datasets, new)
+            self._take(new, labels)
         return self
 
     def merge(self, other: Any) -> Self:
@@ -150,12 +134,12 @@ class IncrementalTransformer(BackgroundTransformer):
         object
             The estimator itself.
         """
-        check_mergeable(self, other)
+        _check_mergeable(self, other)
         check_is_fitted(self, "n_features_in_")
         check_is_fitted(other, "n_features_in_")
         for estimator, name in ((self, "this estimator"), (other, "the other estimator")):
             if not estimator.__dict__.get("_sums"):
-                reject_kept_nothing(name)
+                reject_without_sums(name)
         check_same_columns(
             other.n_features_in_,
             other._known_names,
@@ -167,8 +151,14 @@ class IncrementalTransformer(BackgroundTransformer):
         self._check_incremental()
         _check_places(self._sums, _means(other._sums), "the other estimator")
         self._check_merge(other)
-        if self.target_label is None:
-            check_merged_backgrounds(len(self._sums) - 1, len(other._sums) - 1)
+        mine, theirs = len(self._sums) - 1, len(other._sums) - 1
+        if self.target_label is None and mine and theirs and mine != theirs:
+            raise InvalidValueError(
+                "this estimator has {mine} background(s), the other {theirs}",
+                mine=mine,
+                theirs=theirs,
+                advice="Merge estimators with the same backgrounds, in the same order.",
+            )
         self._take(other._sums, None if self.target_label is None else other.background_labels_)
         return self
 
@@ -184,11 +174,11 @@ class IncrementalTransformer(BackgroundTransformer):
     def _check_merge(self, other: Any) -> None:
         """Refuse an estimator whose sums are of something else."""
 
-    def _begin(self, datasets: list[Any]) -> None:
-        """See to what the first rows decide."""
+    def _begin(self, datasets: list[Source | None]) -> None:
+        """Fix what the first rows decide."""
 
     @abstractmethod
-    def _sum(self, dataset: Any, name: str) -> Sums:
+    def _sum(self, dataset: Source) -> Sums:
         """Sum up a dataset."""
 
     @abstractmethod
@@ -212,7 +202,7 @@ class IncrementalTransformer(BackgroundTransformer):
             # Labels stay sorted, as in a fit on all rows.
             parts = dict(zip(self.background_labels_, known[1:], strict=True)) if known else {}
             parts |= {label: added(parts.get(label), part) for label, part in zip(labels, new[1:], strict=True)}
-            labels = sorted_labels(parts)
+            labels = _sorted_labels(parts)
             sums = [added(known[0] if known else None, new[0]), *(parts[label] for label in labels)]
         enough = all(part is not None and part.count >= 2 for part in sums)
         if enough and sum(part.count - 1 for part in sums) >= self._n_wanted():
@@ -222,11 +212,6 @@ class IncrementalTransformer(BackgroundTransformer):
         self._sums = sums
         if labels is not None:
             self.background_labels_ = labels
-
-    def _datasets(self, X: Any, y: Any, background: Any) -> tuple[list[Any], list[list[str] | None]]:
-        # A fit that is refused must not leave sums of one fit beside columns and labels of another.
-        self._keep_sums(None)
-        return super()._datasets(X, y, background)
 
     def _keep_sums(self, sums: Sequence[Any] | None) -> None:
         """Keep the sums of a fit for batches to come; None where it has none."""
@@ -239,60 +224,134 @@ class IncrementalTransformer(BackgroundTransformer):
         for name in ("n_features_in_", "feature_names_in_", "background_labels_"):
             self.__dict__.pop(name, None)
 
-    def _batch(self, X: Any, background: Any) -> list[Any]:
-        """Check the datasets of a batch, the target first."""
+    def _batch(self, X: Any, background: Any) -> list[Source | None]:
+        """Open and check the datasets of a batch, the target first; None for one without new rows."""
         given = [] if background is None else background
         several = isinstance(given, list | tuple) and any(part is None for part in given)
         parts = [X, *(given if several else as_backgrounds(background, X))]
         if all(part is None for part in parts):
-            reject_no_batch()
-        check_n_backgrounds_of_batch(len(parts) - 1, len(self.__dict__.get("_sums", [None])) - 1)
+            raise InvalidValueError(
+                "neither the target nor a background has rows in this batch",
+                advice="Give rows of one of them at least.",
+            )
+        n_given, n_known = len(parts) - 1, len(self.__dict__.get("_sums", [None])) - 1
+        if n_given and n_known and n_given != n_known:
+            raise InvalidValueError(
+                "the batch has {given} background(s), but the rows before had {limit}",
+                given=n_given,
+                limit=n_known,
+                advice="Give a list of {limit}, with None for a background without new rows.",
+            )
         fresh = not self.__dict__.get("_sums")
-        datasets: list[Any] = []
+        datasets: list[Source | None] = []
         for name, part in zip(dataset_names(len(parts)), parts, strict=True):
             dataset = None if part is None else open_dataset(part, name, min_rows=1)
             datasets.append(dataset)
             if dataset is None:
                 continue
-            if isinstance(dataset, Source):
-                # What comes in batches tells its columns later; all else is not read for nothing.
-                if dataset.width is not None and fresh:
-                    self._keep_columns(dataset.width, dataset.columns)
-                    fresh = False
-                else:
-                    self._check_columns(dataset.width, dataset.columns, name)
-                continue
-            require_finite_rows(dataset, name)
-            if fresh or name == "the target":
+            dataset.require_finite()
+            if dataset.in_memory and (fresh or name == "the target") and not isinstance(part, Source):
                 validate_data(self, part, reset=fresh, skip_check_array=True)
                 fresh = False
+            elif fresh and dataset.width is not None:
+                self._set_columns(dataset.width, dataset.columns)
+                fresh = False
             else:
-                self._check_columns(*columns_of(dataset, part), name)
+                # An iterator tells its columns later.
+                self._check_columns(dataset.width, dataset.columns, name)
         return datasets
 
-    def _labelled_batch(self, X: Any, y: Any, background: Any) -> tuple[list[Any], list[Any]]:
+    def _labelled_batch(self, X: Any, y: Any, background: Any) -> tuple[list[Source | None], list[Any]]:
         """Check a batch of rows with labels: a dataset per label, the target first, and the backgrounds' labels."""
-        rows = as_rows_at_hand(open_dataset(X, "the data", min_rows=1), "partial_fit with target_label")
-        require_finite_rows(rows, "the data")
-        labels, others = check_batch_labels(beside(y, rows), rows.shape[0], self.target_label, background)
+        whole = open_dataset(X, "the data", min_rows=1)
+        rows = rows_with_labels(whole, "partial_fit with target_label")
+        whole.require_finite()
+        labels, others = check_batch_labels(y, rows, self.target_label, background)
         validate_data(self, X, reset=not self.__dict__.get("_sums"), skip_check_array=True)
-        parts = [rows_where(rows, labels == label) for label in (self.target_label, *others)]
-        return [part if part.shape[0] else None for part in parts], others
+        parts = {label: take(rows, labels == label) for label in (self.target_label, *others)}
+        datasets = [
+            open_dataset(part, f"the data with label {label!r}", min_rows=1) if part.shape[0] else None
+            for label, part in parts.items()
+        ]
+        return datasets, others
 
     def _check_columns(self, width: int | None, columns: list[str] | None, name: str) -> None:
         if width is not None:
             check_same_columns(width, columns, name, self.n_features_in_, self._known_names, "what came before")
 
-    def _check_widths(self, datasets: list[Any], sums: list[Any], names: list[str]) -> None:
-        """Check what is known of sources only after they have been read, and keep it where it is the first."""
-        for name, dataset, part in zip(names, datasets, sums, strict=True):
-            if not isinstance(dataset, Source):
+    def _check_widths(self, datasets: list[Source | None], sums: list[Any]) -> None:
+        """Check what is known of iterators only after they have been read, and keep it if it is the first."""
+        for dataset, part in zip(datasets, sums, strict=True):
+            if dataset is None or dataset.in_memory:
                 continue
             width = dataset.width if dataset.width is not None else part.n_features
             if hasattr(self, "n_features_in_"):
-                self._check_columns(width, dataset.columns, name)
+                self._check_columns(width, dataset.columns, dataset.name)
             else:
-                self._keep_columns(width, dataset.columns)
+                self._set_columns(width, dataset.columns)
+
+
+def reject_rows_needed(parameter: str, value: Any, advice: str) -> NoReturn:
+    """Refuse a choice that is made by looking at rows, where only sums over them are kept."""
+    raise InvalidValueError(
+        "looks at rows, but partial_fit and merge keep sums over the rows only",
+        parameter=parameter,
+        value=value,
+        advice=advice + ", or fit on all rows at once.",
+    )
+
+
+def reject_without_sums(name: str) -> NoReturn:
+    """Say why an estimator has no sums that can be added to."""
+    raise InvalidValueError(
+        "{name} keeps no sums over its rows: it was fitted with fewer rows than columns, with exact kernel "
+        "coordinates, or was saved without its moments",
+        name=name,
+        advice="Fit it with partial_fit, and save it with moments=True.",
+    )
+
+
+def _check_mergeable(first: Any, second: Any) -> None:
+    """Check that two estimators are of one class, and both have labels or neither has."""
+    if type(first) is not type(second):
+        raise InvalidTypeError(
+            "a {first} cannot be merged with an object of type {second}",
+            first=type(first).__name__,
+            second=type(second).__name__,
+            advice="Give an estimator of the same class.",
+        )
+    if first.target_label != second.target_label:
+        raise InvalidValueError(
+            "one estimator has {p.target_label} {first}, the other {second}, so that their targets are not the same",
+            first=repr(first.target_label),
+            second=repr(second.target_label),
+            advice="Fit both with the same label, or both with backgrounds.",
+        )
+
+
+def _check_label_of_sums(target_label: Any, labels: list[Any] | None) -> None:
+    """Check that new rows are told apart as those before: `labels` are the labels of the backgrounds so far."""
+    if (target_label is None) == (labels is None) and (labels is None or target_label not in labels):
+        return
+    raise InvalidValueError(
+        "is not what it was for the rows before, which had {labels}",
+        parameter="target_label",
+        value=target_label,
+        labels="no labels" if labels is None else f"the background labels {labels}",
+        advice="Set {p.target_label} as it was, or start with a new estimator.",
+    )
+
+
+def _sorted_labels(labels: Any) -> list[Any]:
+    """Sort the labels of several batches, and refuse labels that cannot be sorted."""
+    try:
+        return sorted(labels)
+    except TypeError:
+        raise InvalidTypeError(
+            "the background labels of the rows before and of the new ones cannot be sorted together: {labels}",
+            labels=list(labels),
+            advice="Give all strings or all integers.",
+        ) from None
 
 
 def _means(sums: Sequence[Any]) -> list[Any]:

@@ -8,25 +8,15 @@ from typing import Any, TypeVar
 
 from sklearn.utils.validation import check_is_fitted
 
-from standout._algebra import as_rows_of, largest
 from standout._arrays import Array, Float, Rows, double, in_type_of, is_single
-from standout._namespaces import is_foreign
-from standout._validation import (
-    FindingWarning,
-    Source,
-    as_rows,
-    check_fitted_place,
-    check_n_scores,
-    check_one_place,
-    check_same_columns,
-    dataset_names,
-    reject_on_device,
-    specimen,
-    warn_user,
-)
+from standout._checks import as_rows, check_one_place, check_same_columns, reject_on_device
+from standout._messages import InvalidValueError, warn_user
+from standout._xp import columns_as_rows, is_foreign, largest
+from standout.estimators._base import check_same_place
 from standout.estimators._incremental import IncrementalTransformer
 from standout.moments import CentredRows, Kind, Moments, RowMoments, gather, project
 from standout.pencil import Solution, choose_device_solver, choose_solver
+from standout.sources import Source
 
 KIND_FOR_SOLVER: dict[str, Kind] = {
     "auto": "auto",
@@ -89,24 +79,30 @@ class LinearTransformer(IncrementalTransformer):
         """
         check_is_fitted(self)
         scores = as_rows(X, "the scores", min_rows=1, finite=True)
-        check_fitted_place(scores, self.components_, type(self).__name__, "inverse_transform")
-        check_n_scores(scores.shape[1], self.n_components_)
+        check_same_place(scores, self, "inverse_transform")
+        if scores.shape[1] != self.n_components_:
+            raise InvalidValueError(
+                "there are {given} scores in a row, but the model has {limit} components",
+                given=scores.shape[1],
+                limit=self.n_components_,
+                advice="Give one for each.",
+            )
         rows: Array = double(scores) @ self.patterns_ + self.mean_
         return rows
 
     def _keep_linear(self, fit: LinearFit) -> None:
         """Keep what every linear fit has found."""
         self.mean_ = fit.target.mean
-        self.components_ = as_rows_of(fit.solution.vectors)
-        self.patterns_ = as_rows_of(fit.solution.patterns)
+        self.components_ = columns_as_rows(fit.solution.vectors)
+        self.patterns_ = columns_as_rows(fit.solution.patterns)
         self._keep(fit.solution, fit.target, fit.backgrounds, fit.weights)
         moments = [fit.target, *fit.backgrounds]
         # Rows are not kept beyond a fit: they are the user's.
         self._keep_sums(None if any(isinstance(part, RowMoments | CentredRows) for part in moments) else moments)
 
-    def _sum(self, dataset: Any, name: str) -> Moments:
+    def _sum(self, dataset: Source) -> Moments:
         kind: Kind = "root" if self.solver == "root" else "scatter"
-        return gather(dataset, kind=kind, norms=True, single=False, name=name)
+        return gather(dataset, kind=kind, norms=True, single=False, name=dataset.name)
 
     def _check_merge(self, other: Any) -> None:
         """Moments of the same columns can always be added."""
@@ -135,7 +131,7 @@ class LinearProjection:
 
 
 def fit_linear(
-    datasets: Sequence[Any],
+    datasets: Sequence[Source],
     answer: Callable[[list[Moments], str], Fit],
     *,
     n_components: int,
@@ -149,47 +145,38 @@ def fit_linear(
     than half of the digits: single-precision data then in double precision, and data too ill-conditioned for a
     covariance matrix as QR roots (unless `roots` is false). `n_components` is for the choice of the solver only.
     """
-    names = dataset_names(len(datasets))
-    streams = [dataset for dataset in datasets if isinstance(dataset, Source)]
+    in_memory = all(dataset.in_memory for dataset in datasets)
     chosen = solver
-    sizes = [_size(dataset) for dataset in datasets]
-    known = [size for size in sizes if size is not None]
-    if solver == "auto" and len(known) == len(datasets):
-        n_rows, n_features = sum(n_rows for n_rows, _ in known), known[0][1]
-        on_device = specimen(datasets[0]) is not None and is_foreign(specimen(datasets[0]))
+    n_rows = [dataset.n_rows for dataset in datasets if dataset.n_rows is not None]
+    n_features = datasets[0].width
+    if solver == "auto" and len(n_rows) == len(datasets) and n_features is not None:
+        on_device = datasets[0].specimen is not None and is_foreign(datasets[0].specimen)
         choose = choose_device_solver if on_device else choose_solver
-        chosen = choose(n_rows, n_features, n_components)
+        chosen = choose(sum(n_rows), n_features, n_components)
 
     def attempt(solver: str, single: bool) -> Fit:
         kind = KIND_FOR_SOLVER[solver]
         moments = [
-            gather(dataset, kind=kind, norms=norms and number > 0, single=single, name=name)
-            for number, (name, dataset) in enumerate(zip(names, datasets, strict=True))
+            gather(dataset, kind=kind, norms=norms and number > 0, single=single, name=dataset.name)
+            for number, dataset in enumerate(datasets)
         ]
-        for name, background in zip(names[1:], moments[1:], strict=True):
-            check_same_columns(background.n_features, None, name, moments[0].n_features, None, "the target")
-        check_one_place([part.mean for part in moments], names)
+        for dataset, part in zip(datasets[1:], moments[1:], strict=True):
+            check_same_columns(part.n_features, None, dataset.name, moments[0].n_features, None, "the target")
+        check_one_place([part.mean for part in moments], [dataset.name for dataset in datasets])
         if solver in ("lanczos", "lobpcg"):
             reject_on_device(moments[0].mean, f"solver={solver!r}", "Use solver='auto'.")
         return answer(moments, solver)
 
-    # What is read in parts is multiplied in double precision at once: reading it costs more than the products.
-    fit = attempt(chosen, single=not streams)
-    if not all(stream.again for stream in streams):
+    # Data that are read in parts are converted to float64 before multiplying: reading costs more than the products.
+    fit = attempt(chosen, single=in_memory)
+    if not all(dataset.again for dataset in datasets):
         return fit
-    if not streams and any(is_single(dataset) for dataset in datasets) and _lost(fit, chosen):
+    if in_memory and any(is_single(dataset.specimen) for dataset in datasets) and _lost(fit, chosen):
         fit = attempt(chosen, single=False)
     by_matrix = chosen in ("dense", "lanczos")
     if roots and by_matrix and (fit.solution.solver == "root" or (solver == "auto" and not fit.solution.accurate)):
         fit = attempt("root", single=False)
     return fit
-
-
-def _size(dataset: Any) -> tuple[int, int] | None:
-    """Give the numbers of rows and columns, where they are known before the dataset is read."""
-    if not isinstance(dataset, Source):
-        return dataset.shape[0], dataset.shape[1]
-    return None if dataset.n_rows is None or dataset.width is None else (dataset.n_rows, dataset.width)
 
 
 def _lost(fit: LinearFit, chosen: str) -> bool:
@@ -198,25 +185,24 @@ def _lost(fit: LinearFit, chosen: str) -> bool:
 
 
 def warn_of_trouble(solution: Solution) -> None:
-    """Say in one sentence what a singular or badly conditioned background means for the answer."""
-    category: type[Warning] = UserWarning
+    """Warn if the background is singular or badly conditioned, and say what that means for the answer."""
     if solution.singular and solution.n_absent:
-        text = (
-            f"the background covariance is singular: {solution.n_absent} direction(s) in which the target varies do "
-            "not occur in the background at all. Their ratio is inf; they come first, ordered by the target's "
-            "variance. Shrinkage, for example shrinkage=0.1, gives every direction a finite ratio."
+        warn_user(
+            "the background covariance is singular: {n_absent} direction(s) in which the target varies do not occur in "
+            "the background at all. Their ratio is inf; they come first, ordered by the target's variance",
+            n_absent=solution.n_absent,
+            advice="Shrinkage, for example {p.shrinkage:0.1}, gives every direction a finite ratio.",
+            finding=True,
         )
-        category = FindingWarning
     elif solution.singular:
-        text = (
+        warn_user(
             "the background covariance is singular: some directions occur in no dataset at all (constant or dependent "
-            "columns). They are left out. Shrinkage, for example shrinkage=0.1, takes them in."
+            "columns). They are left out",
+            advice="Shrinkage, for example {p.shrinkage:0.1}, takes them in.",
         )
     elif not solution.accurate:
-        text = (
-            f"the background covariance is badly conditioned: rounding may have changed a ratio by a share of "
-            f"{largest(solution.rounding):.0e}. Use shrinkage, or solver='root', which loses fewer digits."
+        warn_user(
+            "the background covariance is badly conditioned: rounding may have changed a ratio by a share of {share}",
+            share=f"{largest(solution.rounding):.0e}",
+            advice="Use shrinkage, or {p.solver:root}, which loses fewer digits.",
         )
-    else:
-        return
-    warn_user(text, category)
