@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import importlib.util
 import io
 import os
 import tarfile
@@ -23,7 +24,7 @@ from experiments.data.files import MICE_CLASSES, PROTEINS, SIGNALS
 Pixels = npt.NDArray[np.uint8]
 
 OPENML_MICE = 40966
-# The binary versions of CIFAR: those for Python are pickles, which can run code. The addresses and their SHA-256.
+# Addresses and SHA-256. Of CIFAR the binary versions: those for Python are pickles, which can run code.
 CIFAR_10 = (
     "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
     "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
@@ -51,7 +52,7 @@ ACTIVITIES = (1, 3, 6, 7, 9)
 
 
 def cache_folder() -> Path | None:
-    """Say where downloads are kept by default; None without pooch, which makes them."""
+    """Give the user's cache folder for downloads; None if pooch, which makes them, is missing."""
     try:
         import pooch
     except ImportError:
@@ -87,10 +88,12 @@ def fetch(name: str, folder: Path | None = None) -> Path:
 def make_mice(made: Path) -> None:
     """Write the mice of OpenML as a table; scikit-learn compares them with OpenML's own digest."""
     words = ["MouseID", "class"]
+    # The parser of pandas also reads targets of which only some are nominal.
+    parser = "pandas" if importlib.util.find_spec("pandas") else "liac-arff"
     with warnings.catch_warnings():
         # Columns that OpenML does not count as data are asked for on purpose.
         warnings.filterwarnings("ignore", message="target_column=")
-        table = fetch_openml(data_id=OPENML_MICE, target_column=words, as_frame=False, parser="liac-arff", cache=False)
+        table = fetch_openml(data_id=OPENML_MICE, target_column=words, as_frame=False, parser=parser, cache=False)
     found = Counter(str(label) for _, label in table.target)
     if found != MICE_CLASSES:
         raise ValueError(f"OpenML has {dict(found)} rows per class, but {MICE_CLASSES} are expected")

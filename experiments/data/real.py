@@ -108,8 +108,8 @@ def _found(name: str, file: DataFile, data_dir: Folder, *, download: bool) -> Pa
             return folder / name
     if download and file.source:
         return fetch(name, None if data_dir is None else known[0])
-    places = " or ".join(map(str, known)) or "any folder"
-    raise FileNotFoundError(f"there is no {name} in {places}. {_remedy(file)}")
+    unset = [] if data_dir is not None or os.environ.get(VARIABLE) else [f"{VARIABLE} (not set)"]
+    raise FileNotFoundError(f"there is no {name} in {' or '.join([*unset, *map(str, known)])}. {_remedy(file)}")
 
 
 def _remedy(file: DataFile) -> str:
