@@ -39,7 +39,7 @@ bench: $(VENV)/installed-cli
 	$(BIN)/python benchmarks/command_line.py
 
 # The real datasets: the folder in STANDOUT_DATA, or the one beside this repository. A test holds docs/paper.md to the summary.
-reproduce: $(VENV)/installed-plots,progress
+reproduce: $(VENV)/installed-experiments
 	STANDOUT_DATA="$${STANDOUT_DATA:-../shared/data}" $(BIN)/python -m experiments all -o reproduction --summary docs/data/reproduction.json
 
 clean:

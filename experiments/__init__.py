@@ -1,8 +1,9 @@
 """The paper's tables and figures, one file each; ``python -m experiments`` runs them and writes a report.
 
-Each file declares data, methods, parameters and the paper's claims, with a rule to judge each by. They share `_record`
-(what an experiment is and what it returns), `_claims` (the rules), `_measure` and `_run` (fit, time, judge), `_figure`
-and `_report` (what is drawn and written). Methods come from `standout` only.
+Each file declares data, methods, parameters and the paper's claims, with a rule to judge each by. They share `data`
+(the real datasets), `_record` (what an experiment is and what it returns), `_claims` (the rules), `_run` (load, fit,
+time, judge), `_figure` (the pictures), `_report` and `_blocks` (what is written). Methods come from the public names of
+`standout` only.
 """
 
 from experiments import (

@@ -7,25 +7,24 @@ import importlib.util
 import os
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from experiments import EXPERIMENTS
 from experiments._blocks import as_html, as_markdown
 from experiments._figure import picture
-from experiments._output import as_json, write
-from experiments._progress import Progress, progress
 from experiments._record import Experiment, Record, Status, Verdict
-from experiments._report import TITLE, report
+from experiments._report import TITLE, as_json, missing, report, summary
 from experiments._run import run
-from experiments._summary import missing, summary
 
 BAD_INPUT = 2
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong in one line; the usage is a --help away."""
+        """Say what is wrong in one line, without the usage."""
         _say(f"{message}. See python -m experiments --help")
         sys.exit(BAD_INPUT)
 
@@ -40,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = _chosen(parser, options.names)
     if options.seeds < 1:
         parser.error(f"--seeds is {options.seeds}, but at least one is needed")
-    if options.data is not None and not options.data.is_dir():
+    if options.data is not None and not options.data.is_dir() and not options.download:
         parser.error(f"there is no folder {str(options.data)!r} to read data from")
     if options.summary is not None and not options.summary.parent.is_dir():
         parser.error(f"there is no folder {str(options.summary.parent)!r} to write the summary to")
@@ -48,9 +47,9 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error("pictures need matplotlib; install it with: pip install matplotlib")
     try:
         options.output.mkdir(parents=True, exist_ok=True)
-        return _run(chosen, options.data, options.output, range(options.seeds), options.summary)
+        return _run(chosen, options)
     except BrokenPipeError:
-        # Whoever was reading the lines has gone; Python would complain once more on its way out.
+        # The reader of the lines has gone. Python would complain once more when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
@@ -60,64 +59,63 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
 
 
-def _run(chosen: list[Experiment], data: Path | None, output: Path, seeds: range, short: Path | None) -> int:
+def _run(chosen: list[Experiment], options: argparse.Namespace) -> int:
+    """Run experiments one by one, and write the record and the picture of each before the next one begins."""
+    output, seeds = options.output, range(options.seeds)
     records: list[Record] = []
     pictures: dict[str, bytes] = {}
-    with progress(sum(experiment.n_steps(len(seeds)) for experiment in chosen)) as shown:
+    with _progress(sum(experiment.n_steps(len(seeds)) for experiment in chosen)) as shown:
         for experiment in chosen:
             shown.start(experiment.name, experiment.n_steps(len(seeds)))
-            records.append(_run_one(experiment, data, output, seeds, pictures, shown))
+            outcome = run(experiment, options.data, seeds, shown.step, download=options.download)
+            records.append(outcome.record)
+            if outcome.panels:
+                file = f"{experiment.name}.png"
+                pictures[file] = picture(f"{experiment.title} ({experiment.paper})", outcome.panels)
+                _write(output / file, pictures[file])
+            _write(output / f"{experiment.name}.json", as_json(outcome.record))
+            shown.done(_in_one_line(outcome.record))
+            if outcome.record.status is not Status.DONE:
+                _say(f"{experiment.name}: {outcome.record.status}. {outcome.record.problem}.")
     blocks = report(records)
-    write(output / "reproduction.md", as_markdown(blocks))
-    write(output / "reproduction.html", as_html(TITLE, blocks, pictures))
+    _write(output / "reproduction.md", as_markdown(blocks))
+    _write(output / "reproduction.html", as_html(TITLE, blocks, pictures))
     print(f"Report: {output / 'reproduction.md'} and {output / 'reproduction.html'}")
-    if short is not None:
-        _write_summary(short, records)
+    if options.summary is not None:
+        _write_summary(options.summary, records)
     return _exit_code(records)
 
 
+def _in_one_line(record: Record) -> str:
+    if record.status is not Status.DONE:
+        return f"{record.name}: not run, {record.status}"
+    counts = Counter(finding.verdict for finding in record.findings if not finding.beyond)
+    verdicts = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+    return f"{record.name}: {verdicts} ({record.seconds:.0f} s)"
+
+
 def _write_summary(path: Path, records: list[Record]) -> None:
-    """Write it if it is about everything: a page quotes it, and should not lose what was not run today."""
+    """Write the summary only if it is complete: a page quotes it."""
     if lacking := missing(records, list(EXPERIMENTS)):
         _say(f"{path} is left as it was: not run on the paper's data are {', '.join(lacking)}")
         return
-    write(path, summary(records))
+    _write(path, summary(records))
     print(f"Summary: {path}")
 
 
-def _run_one(
-    experiment: Experiment, data: Path | None, output: Path, seeds: range, pictures: dict[str, bytes], shown: Progress
-) -> Record:
-    """Run one experiment, and write its record and picture before the next one begins."""
-    outcome = run(experiment, data, seeds, shown.step)
-    record = outcome.record
-    if outcome.panels:
-        file = f"{experiment.name}.png"
-        pictures[file] = picture(f"{experiment.title} ({experiment.paper})", outcome.panels)
-        write(output / file, pictures[file])
-    write(output / f"{experiment.name}.json", as_json(record))
-    if record.status == Status.DONE.value:
-        counts = Counter(finding.verdict for finding in record.findings if not finding.beyond)
-        verdicts = ", ".join(f"{counts[one.value]} {one.value}" for one in Verdict if counts[one.value])
-        shown.done(f"{experiment.name}: {verdicts} ({record.seconds:.0f} s)")
-    else:
-        shown.done(f"{experiment.name}: not run, {record.status}")
-        _say(f"{experiment.name}: {record.status}. {record.problem}.{_remedy(experiment, record)}")
-    return record
-
-
-def _remedy(experiment: Experiment, record: Record) -> str:
-    if record.status != Status.MISSING.value:
-        return ""
-    return f" It needs {' and '.join(experiment.files)}: name their folder with --data or in STANDOUT_DATA."
+def _write(path: Path, content: bytes | str) -> None:
+    """Write a file under another name first, so that it is complete when it appears."""
+    temporary = path.with_name(f".{path.name}.part")
+    temporary.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+    temporary.replace(path)
 
 
 def _exit_code(records: list[Record]) -> int:
-    """Give 0 where all that has data was run, 2 where data are unusable or nothing could be run, 1 after a bug."""
+    """Give 0 if all that has data was run, 2 if data are unusable or nothing could be run, 1 after a bug."""
     statuses = {record.status for record in records}
-    if Status.FAILED.value in statuses:
+    if Status.FAILED in statuses:
         return 1
-    return BAD_INPUT if Status.UNUSABLE.value in statuses or Status.DONE.value not in statuses else 0
+    return BAD_INPUT if Status.UNUSABLE in statuses or Status.DONE not in statuses else 0
 
 
 def _parser() -> _Parser:
@@ -128,6 +126,9 @@ def _parser() -> _Parser:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="experiments to run, or all (default: all)")
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder of the data (default: that in STANDOUT_DATA)")
+    parser.add_argument(
+        "--download", action="store_true", help="download missing data into DIR, or else into the user's cache folder"
+    )
     parser.add_argument(
         "-o",
         "--output",
@@ -164,6 +165,64 @@ def _list() -> None:
 
 def _say(line: str) -> None:
     print("experiments: " + " ".join(line.split()), file=sys.stderr)
+
+
+class _Lines:
+    """Progress where there is no terminal: a line when an experiment is done."""
+
+    def start(self, name: str, n_steps: int) -> None:
+        """Begin an experiment of so many steps."""
+
+    def step(self, what: str) -> None:
+        """Say what the next step is."""
+
+    def done(self, line: str) -> None:
+        """End an experiment."""
+        print(line, flush=True)
+
+
+class _Bar(_Lines):
+    """Progress on a terminal: a bar over all steps of all experiments."""
+
+    def __init__(self, bar: Any, n_steps: int) -> None:
+        self._bar = bar
+        self._task = bar.add_task("starting", total=n_steps)
+        self._finished = 0
+        self._current = 0
+
+    def start(self, name: str, n_steps: int) -> None:
+        """Begin an experiment of so many steps."""
+        self._current = n_steps
+        self._bar.update(self._task, description=name, completed=self._finished)
+
+    def step(self, what: str) -> None:
+        """Say what the next step is."""
+        self._bar.update(self._task, description=what, advance=1)
+
+    def done(self, line: str) -> None:
+        """End an experiment, whether or not all of its steps were taken."""
+        self._finished += self._current
+        self._bar.update(self._task, completed=self._finished)
+        self._bar.console.print(line, highlight=False, markup=False)
+
+
+@contextmanager
+def _progress(n_steps: int) -> Iterator[_Lines]:
+    """Show progress in the way that suits the place where it is shown."""
+    if not sys.stderr.isatty() or importlib.util.find_spec("rich") is None:
+        yield _Lines()
+        return
+    from rich import progress
+    from rich.console import Console
+
+    columns = (
+        progress.TextColumn("{task.description}", markup=False),
+        progress.BarColumn(),
+        progress.TaskProgressColumn(),
+        progress.TimeElapsedColumn(),
+    )
+    with progress.Progress(*columns, console=Console(stderr=True)) as bar:
+        yield _Bar(bar, n_steps)
 
 
 if __name__ == "__main__":

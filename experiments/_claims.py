@@ -1,6 +1,6 @@
 """The paper's claims, and the rules that judge them by what was measured.
 
-A rule looks at one setting at a time. Where the paper fixed a parameter without telling (such as the intensity of the
+A rule judges one setting at a time. Where the paper fixed a parameter without telling (such as the intensity of the
 digits), a claim is as good as its best setting; where it took any one of many (such as a person), it must hold for all.
 The finding names the settings in which it holds.
 """
@@ -8,9 +8,8 @@ The finding names the settings in which it holds.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from experiments._record import ERROR, Results, Verdict
 
@@ -40,17 +39,20 @@ class Judgement:
     values: dict[str, float] = field(default_factory=dict)
 
 
-class Rule(ABC):
-    """How a claim is judged in one setting."""
+@dataclass(frozen=True)
+class Rule:
+    """How a claim is judged in one setting.
 
-    @property
-    @abstractmethod
-    def words(self) -> str:
-        """When the claim holds."""
+    Attributes
+    ----------
+    words : str
+        When the claim holds.
+    judge : callable
+        ``(results, setting)`` to a Judgement.
+    """
 
-    @abstractmethod
-    def judge(self, results: Results, setting: str) -> Judgement:
-        """Judge by what was measured in a setting."""
+    words: str
+    judge: Callable[[Results, str], Judgement]
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,7 @@ class Finding:
     ----------
     ours : str
         Our figures, setting by setting.
-    verdict : str
-        A `Verdict`.
+    verdict : Verdict
     where : str
         The settings in which the claim holds, where it does not hold in all.
     reason : str
@@ -98,18 +99,16 @@ class Finding:
     printed: str
     rule: str
     beyond: bool
-    ours: str
-    verdict: str
-    where: str
-    reason: str
-    values: dict[str, dict[str, float]]
+    ours: str = "–"
+    verdict: Verdict = Verdict.NOT_JUDGED
+    where: str = ""
+    reason: str = ""
+    values: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
 def unjudged(claim: Claim, reason: str) -> Finding:
     """Leave a claim open, and say why."""
-    return Finding(
-        claim.text, claim.printed, claim.rule.words, claim.beyond, "–", Verdict.NOT_JUDGED.value, "", reason, {}
-    )
+    return Finding(claim.text, claim.printed, claim.rule.words, claim.beyond, reason=reason)
 
 
 def judge(claim: Claim, results: Results, *, everywhere: bool = False) -> Finding:
@@ -119,7 +118,7 @@ def judge(claim: Claim, results: Results, *, everywhere: bool = False) -> Findin
     if everywhere:
         order.reverse()
     verdict = next(one for one in order if any(found.verdict is one for found in judged.values()))
-    holds = [setting for setting, one in judged.items() if one.verdict in (Verdict.BETTER, Verdict.REPRODUCED)]
+    holds = [setting for setting, one in judged.items() if one.verdict is not Verdict.NOT_REPRODUCED]
     named = len(judged) > 1
     ours = "; ".join(f"{one.ours} ({setting})" if named else one.ours for setting, one in judged.items())
     partly = 0 < len(holds) < len(judged)
@@ -132,240 +131,128 @@ def judge(claim: Claim, results: Results, *, everywhere: bool = False) -> Findin
         rule=claim.rule.words,
         beyond=claim.beyond,
         ours=ours,
-        verdict=verdict.value,
+        verdict=verdict,
         where=", ".join(holds) if partly else "",
         reason=reason,
         values={setting: one.values for setting, one in judged.items()},
     )
 
 
-def _holds(holds: bool, better: bool = False) -> Verdict:
+def _verdict(holds: bool, better: bool = False) -> Verdict:
     if not holds:
         return Verdict.NOT_REPRODUCED
     return Verdict.BETTER if better else Verdict.REPRODUCED
 
 
-@dataclass(frozen=True)
-class PrintedError(Rule):
-    """A printed clustering error of a proposed method: smaller is better."""
-
-    method: str
-    printed: float
-    d: int = 2
-
-    @property
-    def words(self) -> str:
-        """When the claim holds."""
-        return (
-            f"error within {ERROR_TOLERANCE} of {self.printed:.4f}; better: below {self.printed - ERROR_TOLERANCE:.4f}"
-        )
-
-    def judge(self, results: Results, setting: str) -> Judgement:
-        """Judge by what was measured in a setting."""
-        run = results.run(self.method, setting)
-        mean = run.mean(ERROR, self.d)
-        verdict = _holds(mean <= self.printed + ERROR_TOLERANCE, mean < self.printed - ERROR_TOLERANCE)
-        return Judgement(verdict, run.in_words(ERROR, self.d), {self.method: mean})
+# The rules
 
 
-@dataclass(frozen=True)
-class PrintedBaseline(Rule):
-    """A printed figure of a method that another one is compared with: it should be the same, neither less nor more."""
+def printed(method: str, value: float, quantity: str = ERROR, d: int = 2) -> Rule:
+    """Expect a printed figure of a method that the paper proposes: a smaller error or a larger ratio is better."""
+    is_error = quantity == ERROR
+    tolerance = ERROR_TOLERANCE if is_error else SCATTER_TOLERANCE
+    low, high = value - tolerance, value + tolerance
+    better = f"below {low:.4f}" if is_error else f"above {high:.4f}"
 
-    method: str
-    printed: float
-    quantity: str = ERROR
-    d: int = 2
+    def judge(results: Results, setting: str) -> Judgement:
+        run = results.run(method, setting)
+        mean = run.mean(quantity, d)
+        verdict = _verdict(mean <= high, mean < low) if is_error else _verdict(mean >= low, mean > high)
+        return Judgement(verdict, run.in_words(quantity, d), {method: mean})
 
-    @property
-    def tolerance(self) -> float:
-        """How far the figures may be apart."""
-        return ERROR_TOLERANCE if self.quantity == ERROR else SCATTER_TOLERANCE
-
-    @property
-    def words(self) -> str:
-        """When the claim holds."""
-        return f"{self.quantity} within {self.tolerance:.2g} of {self.printed:.4f}"
-
-    def judge(self, results: Results, setting: str) -> Judgement:
-        """Judge by what was measured in a setting."""
-        run = results.run(self.method, setting)
-        mean = run.mean(self.quantity, self.d)
-        verdict = _holds(abs(mean - self.printed) <= self.tolerance)
-        return Judgement(verdict, run.in_words(self.quantity, self.d), {self.method: mean})
+    return Rule(f"{quantity} within {tolerance} of {value:.4f}; better: {better}", judge)
 
 
-@dataclass(frozen=True)
-class PrintedScatter(Rule):
-    """A printed scatter ratio of a proposed method: larger is better."""
+def printed_baseline(method: str, value: float, quantity: str = ERROR, d: int = 2) -> Rule:
+    """Expect a printed figure of a method that others are compared with: neither less nor more."""
+    tolerance = ERROR_TOLERANCE if quantity == ERROR else SCATTER_TOLERANCE
 
-    method: str
-    printed: float
-    quantity: str
-    d: int = 2
+    def judge(results: Results, setting: str) -> Judgement:
+        run = results.run(method, setting)
+        mean = run.mean(quantity, d)
+        return Judgement(_verdict(abs(mean - value) <= tolerance), run.in_words(quantity, d), {method: mean})
 
-    @property
-    def words(self) -> str:
-        """When the claim holds."""
-        return (
-            f"ratio within {SCATTER_TOLERANCE} of {self.printed:.4f}; "
-            f"better: above {self.printed + SCATTER_TOLERANCE:.4f}"
-        )
-
-    def judge(self, results: Results, setting: str) -> Judgement:
-        """Judge by what was measured in a setting."""
-        run = results.run(self.method, setting)
-        mean = run.mean(self.quantity, self.d)
-        verdict = _holds(mean >= self.printed - SCATTER_TOLERANCE, mean > self.printed + SCATTER_TOLERANCE)
-        return Judgement(verdict, run.in_words(self.quantity, self.d), {self.method: mean})
+    return Rule(f"{quantity} within {tolerance} of {value:.4f}", judge)
 
 
-@dataclass(frozen=True)
-class Separates(Rule):
-    """A figure is said to show the groups apart."""
+def separates(method: str, limit: float = SEPARATE) -> Rule:
+    """Expect that a figure shows the groups apart."""
 
-    method: str
-    limit: float = SEPARATE
-    sign: ClassVar[str] = "≤"
+    def judge(results: Results, setting: str) -> Judgement:
+        run = results.run(method, setting)
+        return Judgement(_verdict(run.mean() <= limit), run.in_words(), {method: run.mean()})
 
-    @property
-    def words(self) -> str:
-        """When the claim holds."""
-        return f"error {self.sign} {self.limit}"
-
-    def met_by(self, error: float) -> bool:
-        """Tell whether an error is on the right side of the limit."""
-        return error <= self.limit
-
-    def judge(self, results: Results, setting: str) -> Judgement:
-        """Judge by what was measured in a setting."""
-        run = results.run(self.method, setting)
-        return Judgement(_holds(self.met_by(run.mean())), run.in_words(), {self.method: run.mean()})
+    return Rule(f"error ≤ {limit}", judge)
 
 
-@dataclass(frozen=True)
-class Mixes(Separates):
-    """A figure is said not to show the groups."""
+def mixes(method: str, limit: float = SEPARATE) -> Rule:
+    """Expect that a figure does not show the groups."""
 
-    sign: ClassVar[str] = "≥"
+    def judge(results: Results, setting: str) -> Judgement:
+        run = results.run(method, setting)
+        return Judgement(_verdict(run.mean() >= limit), run.in_words(), {method: run.mean()})
 
-    def met_by(self, error: float) -> bool:
-        """Tell whether an error is on the right side of the limit."""
-        return error >= self.limit
+    return Rule(f"error ≥ {limit}", judge)
 
 
-@dataclass(frozen=True)
-class Lowest(Rule):
-    """A method is said to do better than others."""
+def improves(method: str, over: str, limit: float = SEPARATE) -> Rule:
+    """Expect that a choice of this library shows the groups apart, and better than the paper's own method."""
 
-    method: str
-    others: tuple[str, ...]
-    margin: float = ERROR_TOLERANCE
+    def judge(results: Results, setting: str) -> Judgement:
+        run, other = results.run(method, setting), results.run(over, setting)
+        verdict = _verdict(run.mean() <= limit, run.mean() + ERROR_TOLERANCE <= other.mean())
+        return Judgement(verdict, run.in_words(), {method: run.mean(), over: other.mean()})
 
-    @property
-    def words(self) -> str:
-        """When the claim holds."""
-        return f"error lower than that of every other by {self.margin} or more"
+    return Rule(f"error ≤ {limit}; better: and lower than that of {over} by {ERROR_TOLERANCE} or more", judge)
 
-    def judge(self, results: Results, setting: str) -> Judgement:
-        """Judge by what was measured in a setting."""
-        run, others = results.run(self.method, setting), [results.run(name, setting) for name in self.others]
-        best = min(others, key=lambda other: other.mean())
+
+def lowest(method: str, others: tuple[str, ...], margin: float = ERROR_TOLERANCE) -> Rule:
+    """Expect that a method does better than others."""
+
+    def judge(results: Results, setting: str) -> Judgement:
+        run = results.run(method, setting)
+        best = min((results.run(name, setting) for name in others), key=lambda other: other.mean())
         ours = f"{run.in_words()}, next {best.method} {best.in_words()}"
-        values = {self.method: run.mean(), best.method: best.mean()}
-        return Judgement(_holds(run.mean() + self.margin <= best.mean()), ours, values)
+        values = {method: run.mean(), best.method: best.mean()}
+        return Judgement(_verdict(run.mean() + margin <= best.mean()), ours, values)
+
+    return Rule(f"error lower than that of every other by {margin} or more", judge)
 
 
-@dataclass(frozen=True)
-class Improves(Rule):
-    """A choice of this library shows the groups apart, and better than the paper's own method."""
+def at_every(method: str, other: str, quantity: str, dimensions: tuple[int, ...], *, higher: bool = False) -> Rule:
+    """Expect a quantity to be lower (or higher) than another method's, whatever the number of components."""
 
-    method: str
-    over: str
-    limit: float = SEPARATE
-
-    @property
-    def words(self) -> str:
-        """When the claim holds."""
-        return f"error ≤ {self.limit}; better: and lower than that of {self.over} by {ERROR_TOLERANCE} or more"
-
-    def judge(self, results: Results, setting: str) -> Judgement:
-        """Judge by what was measured in a setting."""
-        run, over = results.run(self.method, setting), results.run(self.over, setting)
-        verdict = _holds(run.mean() <= self.limit, run.mean() + ERROR_TOLERANCE <= over.mean())
-        return Judgement(verdict, run.in_words(), {self.method: run.mean(), self.over: over.mean()})
-
-
-@dataclass(frozen=True)
-class AtEvery(Rule):
-    """A quantity is said to be lower (or higher) than another method's, whatever the number of components."""
-
-    method: str
-    other: str
-    quantity: str
-    dimensions: tuple[int, ...]
-    higher: bool = False
-
-    @property
-    def words(self) -> str:
-        """When the claim holds."""
-        return f"{self.quantity} {'higher' if self.higher else 'lower'} than that of {self.other} at every d"
-
-    def judge(self, results: Results, setting: str) -> Judgement:
-        """Judge by what was measured in a setting."""
-        run, other = results.run(self.method, setting), results.run(self.other, setting)
-        known = [d for d in self.dimensions if run.values(self.quantity, d) and other.values(self.quantity, d)]
-        gaps = {d: run.mean(self.quantity, d) - other.mean(self.quantity, d) for d in known}
-        wins = [d for d, gap in gaps.items() if (gap > 0 if self.higher else gap < 0)]
+    def judge(results: Results, setting: str) -> Judgement:
+        run, rival = results.run(method, setting), results.run(other, setting)
+        known = [d for d in dimensions if run.values(quantity, d) and rival.values(quantity, d)]
+        gaps = {d: run.mean(quantity, d) - rival.mean(quantity, d) for d in known}
+        wins = [d for d, gap in gaps.items() if (gap > 0 if higher else gap < 0)]
         lost = ", ".join(str(d) for d in known if d not in wins)
         ours = f"at {len(wins)} of {len(known)} d" + (f", not at {lost}" if lost else "")
-        return Judgement(_holds(wins == known), ours, {f"d={d}": gap for d, gap in gaps.items()})
+        return Judgement(_verdict(wins == known), ours, {f"d={d}": gap for d, gap in gaps.items()})
+
+    return Rule(f"{quantity} {'higher' if higher else 'lower'} than that of {other} at every d", judge)
 
 
-@dataclass(frozen=True)
-class BelowUpTo(Rule):
-    """A method stays below an error up to a number of components, where another one stays above a second error."""
+def below_up_to(method: str, limit: float, other: str, other_limit: float, dimensions: tuple[int, ...]) -> Rule:
+    """Expect a method below an error up to a number of components, where another one stays above a second error."""
 
-    method: str
-    limit: float
-    other: str
-    other_limit: float
-    dimensions: tuple[int, ...]
+    def judge(results: Results, setting: str) -> Judgement:
+        run, rival = results.run(method, setting), results.run(other, setting)
+        most = max((run.mean(ERROR, d) for d in dimensions if run.values(ERROR, d)), default=math.nan)
+        least = min((rival.mean(ERROR, d) for d in dimensions if rival.values(ERROR, d)), default=math.nan)
+        verdict = _verdict(most <= limit and least >= other_limit, better=True)
+        return Judgement(verdict, f"at most {most:.4f}, {other} at least {least:.4f}", {method: most, other: least})
 
-    @property
-    def words(self) -> str:
-        """When the claim holds."""
-        last = max(self.dimensions)
-        return (
-            f"error ≤ {self.limit:.4f} and {self.other} ≥ {self.other_limit} at every d ≤ {last}; this counts as better"
-        )
-
-    def judge(self, results: Results, setting: str) -> Judgement:
-        """Judge by what was measured in a setting."""
-        run, other = results.run(self.method, setting), results.run(self.other, setting)
-        most = max((run.mean(ERROR, d) for d in self.dimensions if run.values(ERROR, d)), default=math.nan)
-        least = min((other.mean(ERROR, d) for d in self.dimensions if other.values(ERROR, d)), default=math.nan)
-        verdict = _holds(most <= self.limit and least >= self.other_limit, better=True)
-        ours = f"at most {most:.4f}, {self.other} at least {least:.4f}"
-        return Judgement(verdict, ours, {self.method: most, self.other: least})
+    where = f"at every d ≤ {max(dimensions)}"
+    return Rule(f"error ≤ {limit:.4f} and {other} ≥ {other_limit} {where}; this counts as better", judge)
 
 
-@dataclass(frozen=True)
-class TakesLonger(Rule):
-    """A method is said to take several times as long as another."""
+def takes_longer(method: str, than: str, times: float, factor: float = 1.5) -> Rule:
+    """Expect that a method takes several times as long as another."""
 
-    method: str
-    than: str
-    printed: float
-    factor: float = 1.5
+    def judge(results: Results, setting: str) -> Judgement:
+        ratio = results.run(method, setting).median_seconds / results.run(than, setting).median_seconds
+        return Judgement(_verdict(times / factor <= ratio <= times * factor), f"{ratio:.1f} times", {"ratio": ratio})
 
-    @property
-    def words(self) -> str:
-        """When the claim holds."""
-        return f"{self.printed / self.factor:.0f} to {self.printed * self.factor:.0f} times the run time of {self.than}"
-
-    def judge(self, results: Results, setting: str) -> Judgement:
-        """Judge by what was measured in a setting."""
-        ratio = results.run(self.method, setting).median_seconds / results.run(self.than, setting).median_seconds
-        holds = self.printed / self.factor <= ratio <= self.printed * self.factor
-        return Judgement(_holds(holds), f"{ratio:.1f} times", {"ratio": ratio})
+    return Rule(f"{times / factor:.0f} to {times * factor:.0f} times the run time of {than}", judge)

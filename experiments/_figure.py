@@ -75,7 +75,7 @@ def representative_panels(results: Results, method: str, setting: str = "") -> l
 
 def some_images(results: Results, title: str, setting: str = "", side: int = 4) -> ImagePanel:
     """Show images of the target, from its first row to its last."""
-    contrast: Any = results.samples[setting].contrast
+    contrast: Any = results.contrasts[setting]
     chosen = np.linspace(0, len(contrast.target) - 1, side * side).astype(int)
     return ImagePanel(title, contrast.target[chosen].reshape(-1, *contrast.image_shape))
 

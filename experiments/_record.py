@@ -51,28 +51,6 @@ class Status(StrEnum):
     FAILED = "failed"
 
 
-Backgrounds = Callable[[Contrast], Any]
-
-
-def nothing(contrast: Contrast) -> None:
-    """Fit the target alone."""
-
-
-def every_background(contrast: Contrast) -> list[Any]:
-    """Fit the target against all backgrounds."""
-    return list(contrast.backgrounds)
-
-
-def first_background(contrast: Contrast) -> Any:
-    """Fit the target against the first background alone."""
-    return contrast.backgrounds[0]
-
-
-def second_background(contrast: Contrast) -> Any:
-    """Fit the target against the second background alone."""
-    return contrast.backgrounds[1]
-
-
 @dataclass(frozen=True)
 class Method:
     """A method as an experiment runs it.
@@ -83,8 +61,8 @@ class Method:
         As in the titles of the figure.
     estimator : Any
         Of `standout`, not fitted; the number of components and the seed are set by the run.
-    against : callable
-        Picks what the target is fitted against.
+    against : tuple of int or None
+        Which backgrounds the target is fitted against: all for None, none for ().
     choice : Choice
         Where the parameters come from.
     parameters : str
@@ -93,7 +71,7 @@ class Method:
 
     name: str
     estimator: Any
-    against: Backgrounds = every_background
+    against: tuple[int, ...] | None = None
     choice: Choice = Choice.STATED
     parameters: str = ""
 
@@ -102,7 +80,7 @@ class Method:
         if self.parameters:
             return self.parameters
         defaults = type(self.estimator)().get_params()
-        matters = () if self.against is nothing else ("shrinkage", "epsilon", "alpha")
+        matters = () if self.against == () else ("shrinkage", "epsilon", "alpha")
         given = {
             name: value
             for name, value in self.estimator.get_params().items()
@@ -130,22 +108,6 @@ class Setting:
     judged: bool = True
 
 
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """The data of one run.
-
-    Attributes
-    ----------
-    contrast : Contrast
-        Target, backgrounds and labels.
-    smaller : str
-        Where there are fewer rows than in the paper, how many; otherwise empty.
-    """
-
-    contrast: Contrast
-    smaller: str = ""
-
-
 @dataclass
 class MethodRun:
     """What one method gave in one setting: lists hold one value per seed.
@@ -165,7 +127,7 @@ class MethodRun:
     method: str
     setting: str
     parameters: str
-    choice: str
+    choice: Choice
     figures: dict[str, dict[int, list[float]]] = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)
     facts: dict[str, list[Any]] = field(default_factory=dict)
@@ -215,7 +177,7 @@ class View:
     error: float
 
 
-@dataclass(frozen=True)
+@dataclass
 class Results:
     """All that was measured in an experiment.
 
@@ -227,24 +189,22 @@ class Results:
         ``(setting, method)`` to MethodRun.
     views : dict
         ``(setting, method)`` to View.
-    samples : dict
-        Setting to the Sample of the first seed.
+    contrasts : dict
+        Setting to the data of the first seed.
+    smaller : str
+        How many rows there are, if the data are smaller than the paper's; otherwise empty.
     """
 
-    settings: list[Setting]
-    runs: dict[tuple[str, str], MethodRun]
-    views: dict[tuple[str, str], View]
-    samples: dict[str, Sample]
+    settings: list[Setting] = field(default_factory=list)
+    runs: dict[tuple[str, str], MethodRun] = field(default_factory=dict)
+    views: dict[tuple[str, str], View] = field(default_factory=dict)
+    contrasts: dict[str, Contrast] = field(default_factory=dict)
+    smaller: str = ""
 
     @property
     def judged(self) -> list[str]:
         """Names of the settings in which claims are judged."""
         return [setting.name for setting in self.settings if setting.judged]
-
-    @property
-    def smaller(self) -> str:
-        """Where the data are smaller than the paper's, how much."""
-        return next((sample.smaller for sample in self.samples.values() if sample.smaller), "")
 
     def run(self, method: str, setting: str = "") -> MethodRun:
         """Give what a method gave in a setting."""
@@ -281,12 +241,9 @@ class Experiment:
         Table or figure of the paper.
     data : str
         The data in one or two sentences.
-    files : tuple of str
-        The files it needs.
-    load : callable
-        Folder to whatever `draw` needs; reads the files once.
     draw : callable
-        ``(loaded, setting, seed)`` to a Sample, or None where the data do not have what the setting asks for.
+        ``(setting, seed, *datasets)`` to a Contrast, or None where the data do not have what the setting asks for. The
+        datasets are the contents of `files`.
     methods : tuple of Method
     reference : str
         The method that run times are compared with.
@@ -297,6 +254,10 @@ class Experiment:
         Label to words, for legends.
     choices : tuple of str
         What the paper leaves open, and what is done about it.
+    files : tuple of str
+        The files it needs, in the order of `draw`; none where the data are made.
+    n_rows : tuple of int
+        The paper's number of rows in each group of the target, by label, then in each background. Files may hold fewer.
     settings : tuple of Setting
     everywhere : bool
         Whether claims must hold in every setting, or only in one.
@@ -310,15 +271,15 @@ class Experiment:
     title: str
     paper: str
     data: str
-    files: tuple[str, ...]
-    load: Callable[[Any], Any]
-    draw: Callable[[Any, Setting, int], Sample | None]
+    draw: Callable[..., Contrast | None]
     methods: tuple[Method, ...]
     reference: str
     claims: tuple[Claim, ...]
     figure: Callable[[Results], list[list[Panel]]]
     groups: Mapping[Any, str]
     choices: tuple[str, ...]
+    files: tuple[str, ...] = ()
+    n_rows: tuple[int, ...] = ()
     settings: tuple[Setting, ...] = (Setting(),)
     everywhere: bool = False
     dimensions: tuple[int, ...] = (2,)
@@ -335,14 +296,12 @@ class Record:
 
     Attributes
     ----------
-    status : str
-        A `Status`.
     problem : str
         Why it did not come to the end, if so.
     read : list of str
-        What the files hold, in the words of their loaders.
+        What the files hold, one line for each.
     smaller : str
-        Where the data are smaller than the paper's, how much.
+        As in `Results`.
     n_seeds : int
     seconds : float
         Wall time of the whole experiment.
@@ -358,7 +317,7 @@ class Record:
     data: str
     choices: list[str]
     reference: str
-    status: str
+    status: Status
     problem: str
     read: list[str]
     smaller: str

@@ -1,17 +1,22 @@
-"""From records to one report: what came out, what did not and why, then every experiment in full."""
+"""From records to files: a report of what came out, what did not and why; JSON in full, and a summary of all."""
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
+import json
 import math
 import platform
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from experiments._blocks import Block, Bullets, Heading, Paragraph, Picture
 from experiments._claims import ERROR_TOLERANCE, SCATTER_TOLERANCE, Finding
 from experiments._record import SCATTER, MethodRun, Record, Status, Table, Verdict
 
+# Digits of figures in the summary.
+DIGITS = 6
 # What a fit may choose by itself.
 CHOSEN = ("α", "shrinkage", "epsilon")
 TITLE = "Reproduction of the paper's tables and figures"
@@ -45,26 +50,19 @@ def _method(records: Sequence[Record]) -> str:
 
 
 def _overview(records: Sequence[Record]) -> list[Block]:
-    header = ("experiment", "in the paper", *(verdict.value for verdict in Verdict), "other choices (+)")
+    header = ("experiment", "in the paper", *Verdict, "other choices (+)")
+    lines = [(f"{record.title} ({record.name})", record.paper, record.findings) for record in records]
+    lines.append(("all", "", [finding for record in records for finding in record.findings]))
     rows = []
-    for record in records:
-        counts = Counter(finding.verdict for finding in record.findings if not finding.beyond)
-        rows.append(
-            [
-                f"{record.title} ({record.name})",
-                record.paper,
-                *(str(counts[verdict.value]) for verdict in Verdict),
-                _in_short([finding for finding in record.findings if finding.beyond]),
-            ]
-        )
-    total = Counter(finding.verdict for record in records for finding in record.findings if not finding.beyond)
-    beyond = [finding for record in records for finding in record.findings if finding.beyond]
-    rows.append(["all", "", *(str(total[verdict.value]) for verdict in Verdict), _in_short(beyond)])
+    for title, paper, findings in lines:
+        counts = Counter(finding.verdict for finding in findings if not finding.beyond)
+        beyond = [finding for finding in findings if finding.beyond]
+        rows.append([title, paper, *(str(counts[verdict]) for verdict in Verdict), _verdicts(beyond)])
     blocks: list[Block] = [Heading(2, "In short"), Table("Claims of the paper, by verdict", header, rows)]
     absent = [
         f"{record.title} ({record.name}): {record.status}. {record.problem}."
         for record in records
-        if record.status != Status.DONE.value
+        if record.status != Status.DONE
     ]
     if absent:
         blocks += [Heading(3, "What could not be run"), Bullets(absent)]
@@ -84,26 +82,26 @@ def made_with() -> str:
     return f"Python {platform.python_version()}, {versions} on {platform.system()} {platform.machine()}"
 
 
+def _verdicts(findings: Sequence[Finding]) -> str:
+    counts = Counter(finding.verdict for finding in findings)
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict]) or "–"
+
+
 def _failures(records: Sequence[Record]) -> list[list[str]]:
     """List what did not come out: one row for all claims of an experiment that share a reason."""
     groups: dict[tuple[str, str], list[str]] = {}
     for record in records:
         for finding in record.findings:
-            if finding.verdict == Verdict.NOT_REPRODUCED.value and not finding.beyond:
+            if finding.verdict == Verdict.NOT_REPRODUCED and not finding.beyond:
                 groups.setdefault((record.title, finding.reason), []).append(finding.text)
     return [[title, "; ".join(texts), reason] for (title, reason), texts in groups.items()]
-
-
-def _in_short(findings: Sequence[Finding]) -> str:
-    counts = Counter(finding.verdict for finding in findings)
-    return ", ".join(f"{counts[verdict.value]} {verdict.value}" for verdict in Verdict if counts[verdict.value]) or "–"
 
 
 def _section(record: Record) -> list[Block]:
     blocks: list[Block] = [Heading(2, f"{record.title} ({record.paper})"), Paragraph(record.data)]
     if record.read:
         blocks.append(Paragraph(f"Read from files. {'. '.join(record.read)}."))
-    if record.status != Status.DONE.value:
+    if record.status != Status.DONE:
         blocks.append(Paragraph(f"Not run, {record.status}: {record.problem}."))
     if record.smaller:
         blocks.append(Paragraph(f"The data are smaller than the paper's ({record.smaller}), so nothing is judged."))
@@ -146,7 +144,7 @@ def _claims(record: Record) -> Table:
 def _verdict(finding: Finding) -> str:
     if not finding.where:
         return finding.verdict
-    return f"{finding.verdict} ({'only ' if finding.verdict == Verdict.NOT_REPRODUCED.value else ''}{finding.where})"
+    return f"{finding.verdict} ({'only ' if finding.verdict == Verdict.NOT_REPRODUCED else ''}{finding.where})"
 
 
 def _reasons_once(rows: list[list[str]]) -> list[list[str]]:
@@ -212,3 +210,69 @@ def _short(value: object) -> str:
 
 def _where(run: MethodRun) -> str:
     return f"{run.method}, {run.setting}" if run.setting else run.method
+
+
+# JSON
+
+
+def as_json(record: Record) -> str:
+    """Give a record as JSON; a number that is not finite becomes null."""
+    return _dumped(_plain(dataclasses.asdict(record)))
+
+
+def missing(records: Sequence[Record], names: Sequence[str]) -> list[str]:
+    """Name the experiments that were not run on the paper's data: a summary of all would lack them."""
+    done = {record.name for record in records if record.status is Status.DONE and not record.smaller}
+    return [name for name in names if name not in done]
+
+
+def summary(records: Sequence[Record]) -> str:
+    """Give what docs/paper.md quotes: the verdict on every claim and the clustering error of every method, as JSON."""
+    return _dumped(
+        {
+            "made with": made_with(),
+            "minutes": round(sum(record.seconds for record in records) / 60, 1),
+            "seeds": max(record.n_seeds for record in records),
+            "experiments": {record.name: _in_short(record) for record in records},
+        }
+    )
+
+
+def _in_short(record: Record) -> dict[str, Any]:
+    errors: dict[str, dict[str, list[float]]] = {}
+    shrinkages: dict[str, list[float]] = {}
+    for run in record.runs:
+        # Mean and spread over the seeds, of two components.
+        errors.setdefault(run.setting, {})[run.method] = [round(run.mean(), DIGITS), round(run.spread(), DIGITS)]
+        chosen = [one for values in run.facts.get("shrinkage", []) for one in values]
+        shrinkages.setdefault(run.method, []).extend(chosen)
+    return {
+        "title": record.title,
+        "paper": record.paper,
+        "claims": {
+            finding.text: {"verdict": finding.verdict, "where": finding.where, "ours": finding.ours}
+            for finding in record.findings
+            if not finding.beyond
+        },
+        "error": errors,
+        # The smallest and the largest shrinkage that each method chose by itself.
+        "shrinkage": {
+            method: [round(min(values), DIGITS), round(max(values), DIGITS)]
+            for method, values in shrinkages.items()
+            if values
+        },
+    }
+
+
+def _dumped(value: object) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, dict):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -3,30 +3,46 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
-from experiments._claims import Finding, judge, unjudged
+from experiments._claims import judge, unjudged
 from experiments._figure import Panel
-from experiments._measure import Measurement, measure
 from experiments._record import (
+    CLUSTER_SCATTER,
     ERROR,
+    SCATTER,
     Choice,
     Experiment,
     Method,
     MethodRun,
     Record,
     Results,
-    Sample,
     Setting,
     Status,
     View,
     groups_in_words,
 )
+from experiments.data import Dataset, load
+from standout.datasets import Contrast
+from standout.metrics import clustering_error, scatter_ratio
 
+# What the paper's figures show; run times are those of a fit of as many components.
+SHOWN = 2
+# A fit quicker than this is timed five times, and the quickest counts: others waited for something, or for another
+# process.
+QUICK = 0.1
+
+Figures = dict[str, dict[int, float]]
 Step = Callable[[str], None]
 
 
@@ -38,142 +54,233 @@ class Outcome:
     panels: list[list[Panel]]
 
 
-def run(experiment: Experiment, folder: Path | None, seeds: range, step: Step) -> Outcome:
-    """Run an experiment as far as it goes; what goes wrong is recorded, and never lost on the others."""
-    start = time.perf_counter()
-    status, problem, results = Status.DONE, "", None
-    panels: list[list[Panel]] = []
-    read: list[str] = []
-    try:
-        loaded = experiment.load(folder)
-    except FileNotFoundError as error:
-        # The rest of the message tells users of Python what to do.
-        status, problem = Status.MISSING, str(error).split(". ")[0]
-    except (ValueError, OSError) as error:
-        status, problem = Status.UNUSABLE, str(error)
-    else:
-        files = loaded if isinstance(loaded, tuple) else (loaded,)
-        read = [file.description for file in files if file is not None]
-        try:
-            # One thread, so that run times compare methods and not machines; on a busy machine it is also much quicker.
-            with threadpool_limits(1):
-                results = _results(experiment, loaded, seeds, step)
-            panels = experiment.figure(results)
-        except _NotInTheDataError as error:
-            status, problem = Status.UNUSABLE, str(error)
-        except Exception as error:  # A bug in one experiment must not cost the others.
-            status, problem, results = Status.FAILED, f"{type(error).__name__}: {error}", None
-    seconds = time.perf_counter() - start
-    return Outcome(_record(experiment, status, problem, read, results, len(seeds), seconds), panels)
-
-
 class _NotInTheDataError(ValueError):
     """The files are sound, but lack what the experiment is about."""
 
 
-def _record(
-    experiment: Experiment,
-    status: Status,
-    problem: str,
-    read: list[str],
-    results: Results | None,
-    n_seeds: int,
-    seconds: float,
-) -> Record:
-    findings: list[Finding]
-    if results is None:
-        findings = [unjudged(claim, f"{status.value}: {problem}") for claim in experiment.claims]
+def run(experiment: Experiment, folder: Path | None, seeds: range, step: Step, *, download: bool = False) -> Outcome:
+    """Run an experiment as far as it goes. What goes wrong is recorded, so that the others can go on."""
+    start = time.perf_counter()
+    status, problem, results = Status.DONE, "", None
+    panels: list[list[Panel]] = []
+    datasets: list[Dataset] = []
+    try:
+        datasets = [load(file, folder, download=download) for file in experiment.files]
+    except FileNotFoundError as error:
+        status, problem = Status.MISSING, _sentence(error)
+    except (ValueError, OSError, ImportError) as error:
+        status, problem = Status.UNUSABLE, _sentence(error)
     else:
-        findings = [judge(claim, results, everywhere=experiment.everywhere) for claim in experiment.claims]
-    return Record(
+        try:
+            # One thread, so that run times compare methods and not machines; on a busy machine it is also much quicker.
+            with threadpool_limits(1):
+                results = _measured(experiment, datasets, seeds, step)
+            panels = experiment.figure(results)
+        except _NotInTheDataError as error:
+            status, problem = Status.UNUSABLE, _sentence(error)
+        except Exception as error:  # A bug in one experiment must not cost the others.
+            status, problem, results = Status.FAILED, f"{type(error).__name__}: {error}", None
+    record = Record(
         name=experiment.name,
         title=experiment.title,
         paper=experiment.paper,
         data=experiment.data,
         choices=list(experiment.choices),
         reference=experiment.reference,
-        status=status.value,
+        status=status,
         problem=problem,
-        read=read,
-        smaller="" if results is None else results.smaller,
-        n_seeds=n_seeds,
-        seconds=seconds,
-        findings=findings,
-        runs=[] if results is None else list(results.runs.values()),
-        tables=[] if results is None else experiment.tables(results),
+        read=[dataset.description for dataset in datasets],
+        smaller=results.smaller if results else "",
+        n_seeds=len(seeds),
+        seconds=time.perf_counter() - start,
+        findings=[
+            judge(claim, results, everywhere=experiment.everywhere)
+            if results
+            else unjudged(claim, f"{status}: {problem}")
+            for claim in experiment.claims
+        ],
+        runs=list(results.runs.values()) if results else [],
+        tables=experiment.tables(results) if results else [],
     )
+    return Outcome(record, panels)
 
 
-def _results(experiment: Experiment, loaded: object, seeds: range, step: Step) -> Results:
+def _sentence(error: Exception) -> str:
+    return str(error).rstrip(".")
+
+
+def _measured(experiment: Experiment, datasets: list[Dataset], seeds: range, step: Step) -> Results:
     """Measure every method in every setting at every seed."""
-    results = Results(settings=[], runs={}, views={}, samples={})
+    results = Results()
     for setting in experiment.settings:
         for seed in seeds:
-            sample = _drawn(experiment, loaded, setting, seed)
-            if sample is None:
+            try:
+                contrast = experiment.draw(setting, seed, *datasets)
+            except ValueError as error:
+                raise _NotInTheDataError(str(error)) from error
+            if contrast is None:
                 break
-            if seed == seeds[0]:
+            first = seed == seeds[0]
+            if first:
                 results.settings.append(setting)
-                results.samples[setting.name] = sample
+                results.contrasts[setting.name] = contrast
+            results.smaller = results.smaller or _smaller(contrast, experiment.n_rows)
+            labels = groups_in_words(contrast.labels, experiment.groups)
             for method in experiment.methods:
                 step(f"{experiment.name}: {', '.join(filter(None, (setting.name, method.name)))}, seed {seed}")
-                found = measure(method, sample.contrast, seed, experiment.dimensions)
-                _add(results, experiment, setting, method, sample, found, first=seed == seeds[0])
+                found = measure(method, contrast, seed, experiment.dimensions)
+                _add(results, setting, method, found, labels if first else None)
     if not results.judged:
         raise _NotInTheDataError(f"the data have nothing of what {experiment.paper} shows: {experiment.data}")
     return results
 
 
-def _drawn(experiment: Experiment, loaded: object, setting: Setting, seed: int) -> Sample | None:
-    try:
-        return experiment.draw(loaded, setting, seed)
-    except ValueError as error:
-        raise _NotInTheDataError(str(error)) from error
+def _smaller(contrast: Contrast, n_rows: tuple[int, ...]) -> str:
+    """Say how many rows there are, if the paper has others."""
+    groups = np.unique(contrast.labels, return_counts=True)[1].tolist()
+    found = (*groups, *map(len, contrast.backgrounds))
+    if not n_rows or found == n_rows:
+        return ""
+    ours, theirs = (
+        f"{' + '.join(map(str, counts[: len(groups)]))} against {' and '.join(map(str, counts[len(groups) :]))}"
+        for counts in (found, n_rows)
+    )
+    return f"{ours} rows in place of {theirs}"
 
 
 def _add(
-    results: Results,
-    experiment: Experiment,
-    setting: Setting,
-    method: Method,
-    sample: Sample,
-    found: Measurement,
-    *,
-    first: bool,
+    results: Results, setting: Setting, method: Method, found: Measurement, labels: npt.NDArray[Any] | None
 ) -> None:
-    """Take in one measurement; the best of several α is a run of its own, as labels are needed to know it."""
+    """Take in one measurement, and keep its views if labels are given.
+
+    The best of several α is a run of its own: labels are needed to know it.
+    """
     key = (setting.name, method.name)
-    run = results.runs.setdefault(key, MethodRun(method.name, setting.name, method.in_words(), method.choice.value))
+    run = results.runs.setdefault(key, MethodRun(method.name, setting.name, method.in_words(), method.choice))
     _append(run, found.figures)
     run.seconds.append(found.seconds)
     run.warnings.extend(text for text in found.warnings if text not in run.warnings)
     for name, value in found.facts.items():
         run.facts.setdefault(name, []).append(value)
-    labels = groups_in_words(sample.contrast.labels, experiment.groups)
-    if first:
-        results.views[key] = View(found.scores, labels, found.figures[ERROR][2])
-    if not found.representatives:
-        return
-    errors = {alpha: figures[ERROR][2] for alpha, (_, figures) in found.representatives.items()}
-    run.facts.setdefault("errors of the representatives", []).append(list(errors.values()))
-    best = min(errors, key=lambda alpha: errors[alpha])
-    name = f"{method.name}, best α"
-    derived = results.runs.setdefault(
-        (setting.name, name),
-        MethodRun(
-            name, setting.name, "of the representatives, the one with the lowest error", Choice.WITH_LABELS.value
-        ),
-    )
-    _append(derived, found.representatives[best][1])
-    derived.facts.setdefault("α", []).append(best)
-    if first:
-        for alpha, (scores, figures) in found.representatives.items():
-            results.views[setting.name, f"{method.name}, chosen α = {alpha:.4g}"] = View(
-                scores, labels, figures[ERROR][2]
-            )
+    views = {method.name: (found.scores, found.figures)}
+    if found.representatives:
+        errors = {alpha: figures[ERROR][SHOWN] for alpha, (_, figures) in found.representatives.items()}
+        run.facts.setdefault("errors of the representatives", []).append(list(errors.values()))
+        best = min(errors, key=lambda alpha: errors[alpha])
+        name = f"{method.name}, best α"
+        parameters = "of the representatives, the one with the lowest error"
+        derived = results.runs.setdefault(
+            (setting.name, name), MethodRun(name, setting.name, parameters, Choice.WITH_LABELS)
+        )
+        _append(derived, found.representatives[best][1])
+        derived.facts.setdefault("α", []).append(best)
+        views |= {f"{method.name}, chosen α = {alpha:.4g}": view for alpha, view in found.representatives.items()}
+    if labels is not None:
+        for name, (scores, figures) in views.items():
+            results.views[setting.name, name] = View(scores, labels, figures[ERROR][SHOWN])
 
 
-def _append(run: MethodRun, figures: dict[str, dict[int, float]]) -> None:
+def _append(run: MethodRun, figures: Figures) -> None:
     for quantity, values in figures.items():
         for d, value in values.items():
             run.figures.setdefault(quantity, {}).setdefault(d, []).append(value)
+
+
+# One method on one dataset
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """One method on one dataset.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (m, 2)
+    figures : dict
+        Quantity, then number of components, then value.
+    representatives : dict
+        α to scores and figures, for each α that represents a list that was searched.
+    seconds : float
+        Time of a fit of two components.
+    facts : dict
+        What the fit chose.
+    warnings : list of str
+    """
+
+    scores: npt.NDArray[Any]
+    figures: Figures
+    representatives: dict[float, tuple[npt.NDArray[Any], Figures]]
+    seconds: float
+    facts: dict[str, Any]
+    warnings: list[str]
+
+
+def measure(method: Method, contrast: Contrast, seed: int, dimensions: tuple[int, ...]) -> Measurement:
+    """Fit and time a method, and judge its clusters at each number of components that the data allow."""
+    chosen = range(len(contrast.backgrounds)) if method.against is None else method.against
+    backgrounds = [contrast.backgrounds[number] for number in chosen]
+    # The centred rows of the target span at most so many directions. With α = 0 there are no others.
+    largest = min(len(contrast.target) - 1, contrast.target.shape[1])
+    n_components = max((d for d in dimensions if d <= largest), default=SHOWN)
+
+    def scores(model: Any, **changes: float) -> npt.NDArray[Any]:
+        """Give the target's scores, fitted again where more components or another α are wanted."""
+        if n_components != SHOWN or changes:
+            model = clone(model).set_params(n_components=n_components, **changes)
+            model.fit(contrast.target, background=backgrounds or None)
+        return model.transform(contrast.target)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = clone(method.estimator).set_params(n_components=SHOWN, random_state=seed)
+        seconds = _time(model, contrast, backgrounds)
+        # α is chosen for the two components that are shown, and kept for more: a list is searched once.
+        alphas = [float(alpha) for alpha in getattr(model, "alphas_", ())]
+        searched = len(alphas) > 1
+        own = scores(model, alpha=model.alpha_) if searched else scores(model)
+        figures = _figures(own, contrast.labels, seed, dimensions)
+        representatives = {}
+        for alpha in alphas if searched else []:
+            view = scores(model, alpha=alpha)
+            representatives[alpha] = (view[:, :SHOWN], _figures(view, contrast.labels, seed, dimensions))
+    return Measurement(
+        scores=own[:, :SHOWN],
+        figures=figures,
+        representatives=representatives,
+        seconds=seconds,
+        facts=_facts(model, searched=searched, alone=not backgrounds),
+        warnings=list(dict.fromkeys(str(warning.message) for warning in caught)),
+    )
+
+
+def _time(model: Any, contrast: Contrast, backgrounds: list[Any]) -> float:
+    """Fit a model, and give the time that it takes."""
+    seconds: list[float] = []
+    while not seconds or (seconds[0] < QUICK and len(seconds) < 5):
+        start = time.perf_counter()
+        model.fit(contrast.target, background=backgrounds or None)
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def _facts(model: Any, *, searched: bool, alone: bool) -> dict[str, Any]:
+    """Give the eigenvalues, and what the fit chose by itself."""
+    facts = {"eigenvalues": model.eigenvalues_.tolist()}
+    if searched:
+        facts |= {"α": model.alpha_, "representative α": model.alphas_.tolist()}
+    for name, fitted in (("shrinkage", "shrinkage_"), ("epsilon", "epsilon_")):
+        if isinstance(getattr(model, name, None), str) and not alone:
+            facts[name] = np.asarray(getattr(model, fitted)).tolist()
+    return facts
+
+
+def _figures(scores: npt.NDArray[Any], labels: npt.NDArray[Any], seed: int, dimensions: tuple[int, ...]) -> Figures:
+    figures: Figures = {ERROR: {}, SCATTER: {}, CLUSTER_SCATTER: {}}
+    for d in dimensions:
+        if d <= scores.shape[1]:
+            some = scores[:, :d]
+            clusters = KMeans(n_clusters=2, n_init=10, random_state=seed).fit_predict(some)
+            figures[ERROR][d] = clustering_error(some, labels, random_state=seed)
+            figures[SCATTER][d] = scatter_ratio(some, labels)
+            figures[CLUSTER_SCATTER][d] = scatter_ratio(some, clusters)
+    return figures

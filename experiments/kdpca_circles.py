@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from experiments._claims import Claim, Mixes, Separates
+from experiments._claims import Claim, mixes, separates
 from experiments._figure import Panel, ScatterPanel, representative_panels, score_panel
-from experiments._record import Choice, Experiment, Method, Results, Sample, Setting, groups_in_words, nothing
+from experiments._record import Choice, Experiment, Method, Results, Setting, groups_in_words
 from standout import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
-from standout.datasets import make_circles_one_background
+from standout.datasets import Contrast, make_circles_one_background
 
 KERNEL: dict[str, Any] = {"kernel": "homogeneous_polynomial", "degree": 2}
 GROUPS = {0: "radius 1", 1: "radius 6"}
@@ -23,8 +23,8 @@ METHODS = (
         choice=Choice.LABEL_FREE,
         parameters="3 α chosen by spectral clustering among 0 and 40 from 1e-3 to 1e3",
     ),
-    Method("KPCA", KernelDiscriminativePCA(epsilon=1.0, **KERNEL), against=nothing),
-    Method("PCA", DiscriminativePCA(), against=nothing),
+    Method("KPCA", KernelDiscriminativePCA(epsilon=1.0, **KERNEL), against=()),
+    Method("PCA", DiscriminativePCA(), against=()),
     Method(
         'KdPCA, epsilon="clusters"', KernelDiscriminativePCA(epsilon="clusters", **KERNEL), choice=Choice.LABEL_FREE
     ),
@@ -37,38 +37,34 @@ _KCPCA = (
 )
 
 CLAIMS = (
-    Claim("KdPCA shows the two circles", "two groups", Separates("KdPCA", 0.01)),
+    Claim("KdPCA shows the two circles", "two groups", separates("KdPCA", 0.01)),
     Claim(
         'KdPCA with epsilon="clusters" shows the two circles, too',
         "two groups",
-        Separates('KdPCA, epsilon="clusters"', 0.01),
+        separates('KdPCA, epsilon="clusters"', 0.01),
         beyond=True,
     ),
-    Claim("PCA does not show the two circles", "no groups", Mixes("PCA")),
-    Claim("KPCA does not show the two circles", "no groups", Mixes("KPCA")),
-    Claim("cPCA does not show the two circles, with any of three automatic α", "no groups", Mixes("cPCA, best α")),
-    Claim("dPCA does not show the two circles", "no groups", Mixes("dPCA")),
+    Claim("PCA does not show the two circles", "no groups", mixes("PCA")),
+    Claim("KPCA does not show the two circles", "no groups", mixes("KPCA")),
+    Claim("cPCA does not show the two circles, with any of three automatic α", "no groups", mixes("cPCA, best α")),
+    Claim("dPCA does not show the two circles", "no groups", mixes("dPCA")),
     *(
         Claim(
-            f"KcPCA with α = {alpha} does not show the two circles", "no groups", Mixes(f"KcPCA, α = {alpha}"), _KCPCA
+            f"KcPCA with α = {alpha} does not show the two circles", "no groups", mixes(f"KcPCA, α = {alpha}"), _KCPCA
         )
         for alpha in (1, 10, 100)
     ),
 )
 
 
-def load(folder: Any) -> None:
-    """Read nothing: the data are made."""
-
-
-def draw(loaded: None, setting: Setting, seed: int) -> Sample:
+def draw(setting: Setting, seed: int) -> Contrast:
     """Draw the circles."""
-    return Sample(make_circles_one_background(random_state=seed))
+    return make_circles_one_background(random_state=seed)
 
 
 def figure(results: Results) -> list[list[Panel]]:
     """Show the target (Fig. 4), then the methods (Fig. 5)."""
-    contrast = results.samples[""].contrast
+    contrast = results.contrasts[""]
     labels = groups_in_words(contrast.labels, GROUPS)
     target: list[Panel] = [
         ScatterPanel(
@@ -94,8 +90,6 @@ EXPERIMENT = Experiment(
         "Target: 300 points on circles of radius 1 and 6 in two dimensions and 10 in two more. Background: 150 points "
         "on circles of radius 4 and 10. Noise of variance 0.1."
     ),
-    files=(),
-    load=load,
     draw=draw,
     methods=METHODS,
     reference="dPCA",

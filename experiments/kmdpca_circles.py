@@ -4,33 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from experiments._claims import Claim, Mixes, Separates
+from experiments._claims import Claim, mixes, separates
 from experiments._figure import Panel, score_panel
-from experiments._record import (
-    Choice,
-    Experiment,
-    Method,
-    Results,
-    Sample,
-    Setting,
-    first_background,
-    nothing,
-    second_background,
-)
+from experiments._record import Choice, Experiment, Method, Results, Setting
 from standout import DiscriminativePCA, KernelDiscriminativePCA
-from standout.datasets import make_circles_two_backgrounds
+from standout.datasets import Contrast, make_circles_two_backgrounds
 
 KERNEL: dict[str, Any] = {"kernel": "homogeneous_polynomial", "degree": 2}
 WEIGHTS = (0.5, 0.5)
-SINGLE = (("background 1", first_background), ("background 2", second_background))
+SINGLE = (("background 1", (0,)), ("background 2", (1,)))
 
 METHODS = (
     Method("KMdPCA", KernelDiscriminativePCA(epsilon=1e-4, background_weights=WEIGHTS, **KERNEL)),
     Method("MdPCA", DiscriminativePCA(shrinkage=None, background_weights=WEIGHTS)),
     *(Method(f"KdPCA, {name}", KernelDiscriminativePCA(epsilon=1e-4, **KERNEL), against=one) for name, one in SINGLE),
     *(Method(f"dPCA, {name}", DiscriminativePCA(shrinkage=None), against=one) for name, one in SINGLE),
-    Method("KPCA", KernelDiscriminativePCA(epsilon=1.0, **KERNEL), against=nothing),
-    Method("PCA", DiscriminativePCA(), against=nothing),
+    Method("KPCA", KernelDiscriminativePCA(epsilon=1.0, **KERNEL), against=()),
+    Method("PCA", DiscriminativePCA(), against=()),
     Method(
         'KMdPCA, epsilon="clusters"',
         KernelDiscriminativePCA(epsilon="clusters", background_weights=WEIGHTS, **KERNEL),
@@ -40,24 +30,20 @@ METHODS = (
 OTHERS = tuple(method.name for method in METHODS[1:-1])
 
 CLAIMS = (
-    Claim("KMdPCA shows the two circles", "two groups", Separates("KMdPCA", 0.01)),
+    Claim("KMdPCA shows the two circles", "two groups", separates("KMdPCA", 0.01)),
     Claim(
         'KMdPCA with epsilon="clusters" shows the two circles, too',
         "two groups",
-        Separates('KMdPCA, epsilon="clusters"', 0.01),
+        separates('KMdPCA, epsilon="clusters"', 0.01),
         beyond=True,
     ),
-    *(Claim(f"{name} does not show the two circles", "no groups", Mixes(name)) for name in OTHERS),
+    *(Claim(f"{name} does not show the two circles", "no groups", mixes(name)) for name in OTHERS),
 )
 
 
-def load(folder: Any) -> None:
-    """Read nothing: the data are made."""
-
-
-def draw(loaded: None, setting: Setting, seed: int) -> Sample:
+def draw(setting: Setting, seed: int) -> Contrast:
     """Draw the circles."""
-    return Sample(make_circles_two_backgrounds(random_state=seed))
+    return make_circles_two_backgrounds(random_state=seed)
 
 
 def figure(results: Results) -> list[list[Panel]]:
@@ -79,8 +65,6 @@ EXPERIMENT = Experiment(
         "Target: 300 points on circles of radius 1 and 6 in two dimensions, 20 and 12 in the next two pairs. "
         "Backgrounds: 150 points each, on circles of radii (3, 3, 12) and (3, 20, 3). Noise of variance 0.1."
     ),
-    files=(),
-    load=load,
     draw=draw,
     methods=METHODS,
     reference="dPCA, background 1",

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from experiments._claims import Claim, Mixes, Separates
+from experiments._claims import Claim, mixes, separates
 from experiments._figure import Panel, score_panel
-from experiments._record import (
-    Choice,
-    Experiment,
-    Method,
-    Results,
-    Sample,
-    Setting,
-    first_background,
-    nothing,
-    second_background,
-)
+from experiments._record import Choice, Experiment, Method, Results, Setting
 from standout import ContrastivePCA, DiscriminativePCA
-from standout.datasets import make_gaussians_two_backgrounds
+from standout.datasets import Contrast, make_gaussians_two_backgrounds
 
 WEIGHTS = (0.5, 0.5)
 
 METHODS = (
     Method("MdPCA", DiscriminativePCA(shrinkage=None, background_weights=WEIGHTS)),
-    Method("PCA", DiscriminativePCA(), against=nothing),
-    Method("dPCA, background 1", DiscriminativePCA(shrinkage=None), against=first_background),
-    Method("dPCA, background 2", DiscriminativePCA(shrinkage=None), against=second_background),
+    Method("PCA", DiscriminativePCA(), against=()),
+    Method("dPCA, background 1", DiscriminativePCA(shrinkage=None), against=(0,)),
+    Method("dPCA, background 2", DiscriminativePCA(shrinkage=None), against=(1,)),
     Method("MdPCA, Ledoit-Wolf", DiscriminativePCA(background_weights=WEIGHTS), choice=Choice.LABEL_FREE),
     Method(
         "cPCA",
@@ -37,30 +25,26 @@ METHODS = (
 )
 
 CLAIMS = (
-    Claim("MdPCA shows the two groups", "two groups", Separates("MdPCA", 0.01)),
+    Claim("MdPCA shows the two groups", "two groups", separates("MdPCA", 0.01)),
     Claim(
         "MdPCA with Ledoit-Wolf shrinkage shows the two groups, too",
         "two groups",
-        Separates("MdPCA, Ledoit-Wolf", 0.01),
+        separates("MdPCA, Ledoit-Wolf", 0.01),
         beyond=True,
     ),
-    Claim("PCA cannot resolve the two groups", "no groups", Mixes("PCA")),
+    Claim("PCA cannot resolve the two groups", "no groups", mixes("PCA")),
     Claim(
-        "dPCA with the first background alone does not show the two groups", "no groups", Mixes("dPCA, background 1")
+        "dPCA with the first background alone does not show the two groups", "no groups", mixes("dPCA, background 1")
     ),
     Claim(
-        "dPCA with the second background alone does not show the two groups", "no groups", Mixes("dPCA, background 2")
+        "dPCA with the second background alone does not show the two groups", "no groups", mixes("dPCA, background 2")
     ),
 )
 
 
-def load(folder: Any) -> None:
-    """Read nothing: the data are made."""
-
-
-def draw(loaded: None, setting: Setting, seed: int) -> Sample:
+def draw(setting: Setting, seed: int) -> Contrast:
     """Draw the groups."""
-    return Sample(make_gaussians_two_backgrounds(random_state=seed))
+    return make_gaussians_two_backgrounds(random_state=seed)
 
 
 def figure(results: Results) -> list[list[Panel]]:
@@ -79,8 +63,6 @@ EXPERIMENT = Experiment(
         "Target: two groups of 150 points, 8 apart in five dimensions, with spreads of 10 and 20 in five more each. "
         "Backgrounds: 150 points each, with spreads of (2, 10, 2) and (2, 2, 20)."
     ),
-    files=(),
-    load=load,
     draw=draw,
     methods=METHODS,
     reference="dPCA, background 1",

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from experiments._claims import Claim, Improves, Lowest, Mixes, Separates
-from experiments._digits import draw_digits
+from experiments._claims import Claim, improves, lowest, mixes, separates
 from experiments._figure import Panel, score_panel, some_images
-from experiments._record import (
-    Choice,
-    Experiment,
-    Method,
-    Results,
-    Sample,
-    Setting,
-    first_background,
-    nothing,
-    second_background,
-)
+from experiments._record import Choice, Experiment, Method, Results, Setting
+from experiments.data import Dataset, make_digits_over_girls
 from standout import ContrastivePCA, DiscriminativePCA
-from standout.datasets import load_girls, load_mnist, make_digits_over_girls
+from standout.datasets import Contrast
 
-N_PER_DIGIT, N_BACKGROUND = 200, 200
 INTENSITIES = (0.25, 0.5, 1.0)
 WEIGHTS = (0.5, 0.5)
 CLUSTERS = 'MdPCA, shrinkage="clusters"'
@@ -29,9 +16,9 @@ SINGLE = ("dPCA, background 1", "dPCA, background 2")
 
 METHODS = (
     Method("MdPCA", DiscriminativePCA(shrinkage=None, background_weights=WEIGHTS)),
-    Method("PCA", DiscriminativePCA(), against=nothing),
-    Method(SINGLE[0], DiscriminativePCA(shrinkage=None), against=first_background),
-    Method(SINGLE[1], DiscriminativePCA(shrinkage=None), against=second_background),
+    Method("PCA", DiscriminativePCA(), against=()),
+    Method(SINGLE[0], DiscriminativePCA(shrinkage=None), against=(0,)),
+    Method(SINGLE[1], DiscriminativePCA(shrinkage=None), against=(1,)),
     Method("MdPCA, Ledoit-Wolf", DiscriminativePCA(background_weights=WEIGHTS), choice=Choice.LABEL_FREE),
     Method(CLUSTERS, DiscriminativePCA(shrinkage="clusters", background_weights=WEIGHTS), choice=Choice.LABEL_FREE),
     *(
@@ -41,7 +28,7 @@ METHODS = (
             against=one,
             choice=Choice.LABEL_FREE,
         )
-        for name, one in zip(SINGLE, (first_background, second_background), strict=True)
+        for name, one in zip(SINGLE, ((0,), (1,)), strict=True)
     ),
     Method(
         "cPCA",
@@ -58,46 +45,41 @@ _SINGULAR = (
 )
 
 CLAIMS = (
-    Claim("PCA does not show the digits", "similar distributions", Mixes("PCA", 0.33)),
+    Claim("PCA does not show the digits", "similar distributions", mixes("PCA", 0.33)),
     Claim(
-        "dPCA with the first background alone does not show the digits", "similar distributions", Mixes(SINGLE[0], 0.33)
+        "dPCA with the first background alone does not show the digits", "similar distributions", mixes(SINGLE[0], 0.33)
     ),
     Claim(
         "dPCA with the second background alone does not show the digits",
         "similar distributions",
-        Mixes(SINGLE[1], 0.33),
+        mixes(SINGLE[1], 0.33),
     ),
-    Claim("MdPCA shows the digits", "a clear separation", Separates("MdPCA"), _SINGULAR),
+    Claim("MdPCA shows the digits", "a clear separation", separates("MdPCA"), _SINGULAR),
     Claim(
         "the same with Ledoit-Wolf shrinkage",
         "a clear separation",
-        Improves("MdPCA, Ledoit-Wolf", "MdPCA"),
+        improves("MdPCA, Ledoit-Wolf", "MdPCA"),
         beyond=True,
     ),
-    Claim('the same with shrinkage="clusters"', "a clear separation", Improves(CLUSTERS, "MdPCA"), beyond=True),
+    Claim('the same with shrinkage="clusters"', "a clear separation", improves(CLUSTERS, "MdPCA"), beyond=True),
     Claim(
         "MdPCA is clearly better than either background alone and than PCA",
         "only MdPCA separates",
-        Lowest("MdPCA", (*SINGLE, "PCA"), margin=0.1),
+        lowest("MdPCA", (*SINGLE, "PCA"), margin=0.1),
         _SINGULAR,
     ),
     Claim(
         'the same with shrinkage="clusters" in all of them',
         "only MdPCA separates",
-        Lowest(CLUSTERS, (*(f'{name}, shrinkage="clusters"' for name in SINGLE), "PCA"), margin=0.1),
+        lowest(CLUSTERS, (*(f'{name}, shrinkage="clusters"' for name in SINGLE), "PCA"), margin=0.1),
         beyond=True,
     ),
 )
 
 
-def load(folder: Any) -> Any:
-    """Read digits and girls."""
-    return load_mnist(folder), load_girls(folder)
-
-
-def draw(loaded: Any, setting: Setting, seed: int) -> Sample:
+def draw(setting: Setting, seed: int, mnist: Dataset, girls: Dataset) -> Contrast:
     """Lay digits over girls."""
-    return draw_digits(make_digits_over_girls, loaded, setting, seed, N_PER_DIGIT, N_BACKGROUND)
+    return make_digits_over_girls(mnist, girls, random_state=seed, **setting.values)
 
 
 def figure(results: Results) -> list[list[Panel]]:
@@ -120,7 +102,7 @@ EXPERIMENT = Experiment(
         "upper halves and the lower halves of 200 other girls, with zeros in place of the rest."
     ),
     files=("mnist.npz", "cifar100_girls.npz"),
-    load=load,
+    n_rows=(200, 200, 200, 200),
     draw=draw,
     methods=METHODS,
     reference=SINGLE[0],

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from experiments._claims import Claim, Improves, Lowest, Mixes, Separates
+from experiments._claims import Claim, improves, lowest, mixes, separates
 from experiments._figure import Panel, representative_panels, score_panel
-from experiments._record import Choice, Experiment, Method, Results, Sample, Setting, nothing
+from experiments._record import Choice, Experiment, Method, Results, Setting
+from experiments.data import Dataset, mhealth_contrast
 from standout import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
-from standout.datasets import Contrast, load_mhealth, mhealth_contrast
+from standout.datasets import Contrast
 
-N_PER_LABEL = 100
 SUBJECTS = (1, 2, 3, 4)
 
 _LOSSY = (
@@ -33,8 +34,8 @@ def methods(bandwidth: float, contrastive_kernel: dict[str, Any]) -> tuple[Metho
             ContrastivePCA(alpha=np.geomspace(1e-3, 1e3, 40), n_representatives=3),
             parameters="3 α chosen by spectral clustering among 40 from 1e-3 to 1e3",
         ),
-        Method("KPCA", KernelDiscriminativePCA(epsilon=1.0, **kernel), against=nothing),
-        Method("PCA", DiscriminativePCA(), against=nothing),
+        Method("KPCA", KernelDiscriminativePCA(epsilon=1.0, **kernel), against=()),
+        Method("PCA", DiscriminativePCA(), against=()),
         Method("KdPCA, ε = 1e-4", KernelDiscriminativePCA(epsilon=1e-4, **kernel), choice=Choice.OPEN),
         Method(
             'KdPCA, epsilon="clusters"', KernelDiscriminativePCA(epsilon="clusters", **kernel), choice=Choice.LABEL_FREE
@@ -42,22 +43,20 @@ def methods(bandwidth: float, contrastive_kernel: dict[str, Any]) -> tuple[Metho
     )
 
 
-def draw(mhealth: Any, setting: Setting, seed: int) -> Sample | None:
+def draw(setting: Setting, seed: int, mhealth: Dataset) -> Contrast | None:
     """Draw rows of two activities and of standing still, of one person."""
     options = dict(setting.values)
     dithered = options.pop("dithered", False)
-    if dithered and mhealth.full_precision.all():
+    truncated = ~mhealth.details["full_precision"]
+    if dithered and not truncated.any():
         return None
-    people = np.unique(mhealth.subjects)
+    people = np.unique(mhealth.details["subject"])
     subject = options.pop("subject", int(people[seed % len(people)]))
-    own = mhealth.labels[mhealth.subjects == subject]
-    if not all((own == label).any() for label in (*options["target"], 1)):
+    own = mhealth.labels[mhealth.details["subject"] == subject]
+    if not np.isin((*options["target"], 1), own).all():
         return None
-    n_rows = min(N_PER_LABEL, *(int((own == label).sum()) for label in (*options["target"], 1)))
-    contrast = mhealth_contrast(mhealth, subject=subject, n_per_label=n_rows, random_state=seed, **options)
-    if dithered:
-        contrast = _dithered(contrast, ~mhealth.full_precision, seed)
-    return Sample(contrast, "" if n_rows == N_PER_LABEL else f"{n_rows} rows per activity in place of {N_PER_LABEL}")
+    contrast = mhealth_contrast(mhealth, subject=subject, random_state=seed, **options)
+    return _dithered(contrast, truncated, seed) if dithered else contrast
 
 
 def _dithered(contrast: Contrast, truncated: Any, seed: int) -> Contrast:
@@ -71,12 +70,7 @@ def _dithered(contrast: Contrast, truncated: Any, seed: int) -> Contrast:
         rows[:, truncated] = np.where(values == 0, 2 * parts - 1, values + np.sign(values) * parts)
         return rows
 
-    return Contrast(
-        spread(contrast.target),
-        tuple(spread(background) for background in contrast.backgrounds),
-        contrast.labels,
-        contrast.description,
-    )
+    return replace(contrast, target=spread(contrast.target), backgrounds=tuple(map(spread, contrast.backgrounds)))
 
 
 def settings(target: tuple[int, int]) -> tuple[Setting, ...]:
@@ -118,27 +112,27 @@ FIRST = Experiment(
         "100 rows of the same person standing still."
     ),
     files=FILES,
-    load=load_mhealth,
+    n_rows=(100, 100, 100),
     draw=draw,
     methods=methods(5.0, {"kernel": "gaussian", "kernel_params": {"bandwidth": 5.0}}),
     reference="dPCA",
     claims=(
-        Claim("KdPCA shows the two activities", "two groups", Separates("KdPCA"), _LOSSY),
+        Claim("KdPCA shows the two activities", "two groups", separates("KdPCA"), _LOSSY),
         Claim(
             'KdPCA with epsilon="clusters" shows the two activities, too',
             "two groups",
-            Separates('KdPCA, epsilon="clusters"'),
+            separates('KdPCA, epsilon="clusters"'),
             beyond=True,
         ),
-        Claim("KcPCA with α = 1 shows the two activities, too", "two groups", Separates("KcPCA"), _LOSSY),
+        Claim("KcPCA with α = 1 shows the two activities, too", "two groups", separates("KcPCA"), _LOSSY),
         *(
-            Claim(f"{name} does not show the two activities", "no groups", Mixes(name), _LOSSY)
+            Claim(f"{name} does not show the two activities", "no groups", mixes(name), _LOSSY)
             for name in ("dPCA", "KPCA", "PCA")
         ),
         Claim(
             "cPCA does not show the two activities, with any of three automatic α",
             "no groups",
-            Mixes("cPCA, best α"),
+            mixes("cPCA, best α"),
             _LOSSY,
         ),
     ),
@@ -158,29 +152,29 @@ SECOND = Experiment(
         "100 rows of the same person standing still."
     ),
     files=FILES,
-    load=load_mhealth,
+    n_rows=(100, 100, 100),
     draw=draw,
     methods=methods(40.0, {"kernel": "inhomogeneous_polynomial", "degree": 2, "coef0": 3.0}),
     reference="dPCA",
     claims=(
-        Claim("KdPCA shows the two activities", "two groups", Separates("KdPCA"), _LOSSY),
+        Claim("KdPCA shows the two activities", "two groups", separates("KdPCA"), _LOSSY),
         Claim(
             'KdPCA with epsilon="clusters" shows the two activities',
             "two groups",
-            Improves('KdPCA, epsilon="clusters"', "KdPCA"),
+            improves('KdPCA, epsilon="clusters"', "KdPCA"),
             _LOSSY,
             beyond=True,
         ),
         Claim(
             "KdPCA does better than its alternatives",
             "KdPCA best",
-            Lowest("KdPCA", ("dPCA", "KcPCA", "cPCA, best α", "KPCA", "PCA")),
+            lowest("KdPCA", ("dPCA", "KcPCA", "cPCA, best α", "KPCA", "PCA")),
             _LOSSY,
         ),
         Claim(
             'the same with epsilon="clusters"',
             "KdPCA best",
-            Lowest('KdPCA, epsilon="clusters"', ("dPCA", "KcPCA", "cPCA, best α", "KPCA", "PCA")),
+            lowest('KdPCA, epsilon="clusters"', ("dPCA", "KcPCA", "cPCA, best α", "KPCA", "PCA")),
             _LOSSY,
             beyond=True,
         ),

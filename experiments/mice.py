@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from experiments._claims import Claim, Improves, Mixes, Separates, TakesLonger
+from experiments._claims import Claim, improves, mixes, separates, takes_longer
 from experiments._figure import Panel, representative_panels, score_panel
-from experiments._record import Choice, Experiment, Method, Results, Sample, Setting, nothing
+from experiments._record import Choice, Experiment, Method, Results, Setting
+from experiments.data import Dataset, mice_contrast
 from standout import ContrastivePCA, DiscriminativePCA
-from standout.datasets import Contrast, load_mice_protein, mice_contrast
+from standout.datasets import Contrast
 
-# Treated, untreated, healthy.
-N_ROWS = (135, 132, 135)
 MAIN = "c-SC-s, standardised"
 
 METHODS = (
-    Method("PCA", DiscriminativePCA(), against=nothing),
+    Method("PCA", DiscriminativePCA(), against=()),
     Method("dPCA", DiscriminativePCA(shrinkage=None)),
     Method("dPCA, Ledoit-Wolf", DiscriminativePCA(), choice=Choice.LABEL_FREE),
     Method('dPCA, shrinkage="clusters"', DiscriminativePCA(shrinkage="clusters"), choice=Choice.LABEL_FREE),
@@ -33,32 +32,32 @@ METHODS = (
 )
 
 CLAIMS = (
-    Claim("PCA does not tell treated from untreated mice", "distributed similarly", Mixes("PCA", 0.33)),
-    Claim("dPCA tells treated from untreated mice", "two groups", Separates("dPCA")),
-    Claim("the same with Ledoit-Wolf shrinkage", "two groups", Improves("dPCA, Ledoit-Wolf", over="dPCA"), beyond=True),
+    Claim("PCA does not tell treated from untreated mice", "distributed similarly", mixes("PCA", 0.33)),
+    Claim("dPCA tells treated from untreated mice", "two groups", separates("dPCA")),
+    Claim("the same with Ledoit-Wolf shrinkage", "two groups", improves("dPCA, Ledoit-Wolf", over="dPCA"), beyond=True),
     Claim(
         'the same with shrinkage="clusters"',
         "two groups",
-        Improves('dPCA, shrinkage="clusters"', over="dPCA"),
+        improves('dPCA, shrinkage="clusters"', over="dPCA"),
         beyond=True,
     ),
     Claim(
         "the same with a fixed shrinkage of 0.5 (a round value, known to do well from the labels)",
         "two groups",
-        Improves("dPCA, shrinkage 0.5", over="dPCA"),
+        improves("dPCA, shrinkage 0.5", over="dPCA"),
         beyond=True,
     ),
-    Claim("cPCA with α = 3.5938 tells them apart, too", "two groups", Separates("cPCA, α = 3.5938")),
-    Claim("cPCA with α = 27.8256 tells them apart, too", "two groups", Separates("cPCA, α = 27.8256")),
+    Claim("cPCA with α = 3.5938 tells them apart, too", "two groups", separates("cPCA, α = 3.5938")),
+    Claim("cPCA with α = 27.8256 tells them apart, too", "two groups", separates("cPCA, α = 27.8256")),
     Claim(
         "one of four α, chosen among 15 by spectral clustering, tells them apart",
         "two of four do",
-        Separates("cPCA, best α"),
+        separates("cPCA, best α"),
     ),
     Claim(
         "cPCA with 15 α takes about 15 times as long as dPCA",
         "about 15 times",
-        TakesLonger("cPCA", "dPCA", 15.0),
+        takes_longer("cPCA", "dPCA", 15.0),
         (
             "Here the covariances are made once for all α, so that each further α costs an eigenproblem only; and "
             "without shrinkage the data are read a second time with more care, because the background covariance is "
@@ -68,32 +67,23 @@ CLAIMS = (
     Claim(
         "the same beside dPCA with Ledoit-Wolf shrinkage",
         "about 15 times",
-        TakesLonger("cPCA", "dPCA, Ledoit-Wolf", 15.0),
+        takes_longer("cPCA", "dPCA, Ledoit-Wolf", 15.0),
         "Here the covariances are made once for all α; and a fit takes milliseconds, so that times are uncertain.",
         beyond=True,
     ),
 )
 
 
-def draw(mice: Any, setting: Setting, seed: int) -> Sample:
+def draw(setting: Setting, seed: int, mice: Dataset) -> Contrast:
     """Take the rows of three classes; there is nothing random in them."""
     options = dict(setting.values)
     scaled = options.pop("scaled")
     contrast = mice_contrast(mice, **options)
-    n_rows = (*np.unique(contrast.labels, return_counts=True)[1].tolist(), len(contrast.backgrounds[0]))
-    smaller = f"{n_rows[0]} + {n_rows[-2]} and {n_rows[-1]} rows in place of {N_ROWS[0]} + {N_ROWS[1]} and {N_ROWS[2]}"
-    return Sample(_standardised(contrast) if scaled else contrast, "" if n_rows == N_ROWS else smaller)
-
-
-def _standardised(contrast: Contrast) -> Contrast:
-    """Measure every protein in units of its spread in the background, from the background's mean."""
-    scaler = StandardScaler().fit(contrast.backgrounds[0])
-    return Contrast(
-        scaler.transform(contrast.target),
-        tuple(scaler.transform(background) for background in contrast.backgrounds),
-        contrast.labels,
-        contrast.description,
-    )
+    if not scaled:
+        return contrast
+    (background,) = contrast.backgrounds
+    scaler = StandardScaler().fit(background)
+    return replace(contrast, target=scaler.transform(contrast.target), backgrounds=(scaler.transform(background),))
 
 
 def figure(results: Results) -> list[list[Panel]]:
@@ -114,7 +104,8 @@ EXPERIMENT = Experiment(
         "Background: 135 rows of healthy mice."
     ),
     files=("mice_protein.csv",),
-    load=load_mice_protein,
+    # Treated, untreated, healthy.
+    n_rows=(135, 132, 135),
     draw=draw,
     methods=METHODS,
     reference="dPCA",
@@ -144,7 +135,7 @@ EXPERIMENT = Experiment(
         Setting(MAIN, {"scaled": True}),
         Setting("c-SC-s, raw", {"scaled": False}, judged=False),
         Setting("c-SC-s, standardised, missing as 0", {"scaled": True, "missing": 0.0}, judged=False),
-        Setting("c-CS-s, standardised", {"scaled": True, "background": "c-CS-s"}, judged=False),
-        Setting("c-CS-s, raw", {"scaled": False, "background": "c-CS-s"}, judged=False),
+        Setting("c-CS-s, standardised", {"scaled": True, "background": ("c-CS-s",)}, judged=False),
+        Setting("c-CS-s, raw", {"scaled": False, "background": ("c-CS-s",)}, judged=False),
     ),
 )

@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from experiments._claims import (
-    AtEvery,
-    BelowUpTo,
     Claim,
-    Improves,
-    Mixes,
-    PrintedBaseline,
-    PrintedError,
-    PrintedScatter,
-    Separates,
+    at_every,
+    below_up_to,
+    improves,
+    mixes,
+    printed,
+    printed_baseline,
+    separates,
 )
-from experiments._digits import draw_digits
 from experiments._figure import Panel, score_panel, some_images
-from experiments._record import (
-    CLUSTER_SCATTER,
-    ERROR,
-    SCATTER,
-    Choice,
-    Experiment,
-    Method,
-    Results,
-    Sample,
-    Setting,
-    Table,
-    nothing,
-)
+from experiments._record import CLUSTER_SCATTER, ERROR, SCATTER, Choice, Experiment, Method, Results, Setting, Table
+from experiments.data import Dataset, make_digits_over_frogs
 from standout import ContrastivePCA, DiscriminativePCA
-from standout.datasets import load_frogs, load_mnist, make_digits_over_frogs
+from standout.datasets import Contrast
 
-N_PER_DIGIT, N_BACKGROUND = 1000, 3000
 INTENSITIES = (0.25, 0.5, 0.65, 1.0)
 CLUSTERS = 'dPCA, shrinkage="clusters"'
 
@@ -50,7 +34,7 @@ PRINTED = {
 }
 
 METHODS = (
-    Method("PCA", DiscriminativePCA(), against=nothing),
+    Method("PCA", DiscriminativePCA(), against=()),
     Method("dPCA", DiscriminativePCA(shrinkage=None)),
     Method("dPCA, Ledoit-Wolf", DiscriminativePCA(), choice=Choice.LABEL_FREE),
     Method(CLUSTERS, DiscriminativePCA(shrinkage="clusters"), choice=Choice.LABEL_FREE),
@@ -74,65 +58,58 @@ _SCATTER = (
 )
 
 
-def load(folder: Any) -> Any:
-    """Read digits and frogs."""
-    return load_mnist(folder), load_frogs(folder)
-
-
-def draw(loaded: Any, setting: Setting, seed: int) -> Sample:
+def draw(setting: Setting, seed: int, mnist: Dataset, frogs: Dataset) -> Contrast:
     """Lay digits over frogs."""
-    return draw_digits(make_digits_over_frogs, loaded, setting, seed, N_PER_DIGIT, N_BACKGROUND)
+    return make_digits_over_frogs(mnist, frogs, random_state=seed, **setting.values)
 
 
 def claims() -> tuple[Claim, ...]:
     """List what the paper says of these data, figure by figure."""
     said = [
-        Claim("dPCA shows the digits 6 and 9 (Fig. 2)", "two groups", Separates("dPCA"), _UNREGULARISED),
-        Claim('the same with shrinkage="clusters"', "two groups", Improves(CLUSTERS, over="dPCA"), beyond=True),
-        Claim("PCA shows the frogs, not the digits (Fig. 2)", "no groups", Mixes("PCA", 0.45)),
-        Claim("dPCA has a lower error than PCA", "at every d", AtEvery("dPCA", "PCA", ERROR, tuple(PRINTED))),
+        Claim("dPCA shows the digits 6 and 9 (Fig. 2)", "two groups", separates("dPCA"), _UNREGULARISED),
+        Claim('the same with shrinkage="clusters"', "two groups", improves(CLUSTERS, over="dPCA"), beyond=True),
+        Claim("PCA shows the frogs, not the digits (Fig. 2)", "no groups", mixes("PCA", 0.45)),
+        Claim("dPCA has a lower error than PCA", "at every d", at_every("dPCA", "PCA", ERROR, tuple(PRINTED))),
         Claim(
             "dPCA has a higher scatter ratio than PCA",
             "at every d but 100",
-            AtEvery("dPCA", "PCA", SCATTER, tuple(d for d in PRINTED if d < 100), higher=True),
+            at_every("dPCA", "PCA", SCATTER, tuple(d for d in PRINTED if d < 100), higher=True),
             _SCATTER,
         ),
         Claim(
             'error with shrinkage="clusters" beside the printed 0.1660, up to d = 10',
             "0.1650 to 0.1685",
-            BelowUpTo(CLUSTERS, 0.1660, "PCA", 0.45, tuple(d for d in PRINTED if d <= 10)),
+            below_up_to(CLUSTERS, 0.1660, "PCA", 0.45, tuple(d for d in PRINTED if d <= 10)),
             beyond=True,
         ),
     ]
     for d, (error, _, _, _) in PRINTED.items():
-        said.append(Claim(f"error of dPCA, d = {d}", f"{error:.4f}", PrintedError("dPCA", error, d), _UNREGULARISED))
+        said.append(Claim(f"error of dPCA, d = {d}", f"{error:.4f}", printed("dPCA", error, d=d), _UNREGULARISED))
         said.append(
             Claim(
                 f'error with shrinkage="clusters", d = {d}',
                 f"{error:.4f}",
-                PrintedError(CLUSTERS, error, d),
+                printed(CLUSTERS, error, d=d),
                 beyond=True,
             )
         )
     for d, (_, error, _, _) in PRINTED.items():
-        said.append(Claim(f"error of PCA, d = {d}", f"{error:.4f}", PrintedBaseline("PCA", error, d=d)))
+        said.append(Claim(f"error of PCA, d = {d}", f"{error:.4f}", printed_baseline("PCA", error, d=d)))
     for d, (_, _, ratio, _) in PRINTED.items():
         said.append(
-            Claim(
-                f"scatter ratio of dPCA, d = {d}", f"{ratio:.4f}", PrintedScatter("dPCA", ratio, SCATTER, d), _SCATTER
-            )
+            Claim(f"scatter ratio of dPCA, d = {d}", f"{ratio:.4f}", printed("dPCA", ratio, SCATTER, d), _SCATTER)
         )
         said.append(
             Claim(
                 f'scatter ratio with shrinkage="clusters", d = {d}',
                 f"{ratio:.4f}",
-                PrintedScatter(CLUSTERS, ratio, SCATTER, d),
+                printed(CLUSTERS, ratio, SCATTER, d),
                 _SCATTER,
                 beyond=True,
             )
         )
     for d, (_, _, _, ratio) in PRINTED.items():
-        rule = PrintedBaseline("PCA", ratio, SCATTER, d)
+        rule = printed_baseline("PCA", ratio, SCATTER, d)
         said.append(Claim(f"scatter ratio of PCA, d = {d}", f"{ratio:.4f}", rule))
     return tuple(said)
 
@@ -142,12 +119,12 @@ def tables(results: Results) -> list[Table]:
     ours = ("dPCA", "PCA", "cPCA", "cPCA, best α", CLUSTERS)
     header = ("d", "printed dPCA", "printed PCA", *(f"ours {name}" for name in ours))
     found = []
-    for quantity, printed in ((ERROR, (0, 1)), (SCATTER, (2, 3)), (CLUSTER_SCATTER, (2, 3))):
+    for quantity, places in ((ERROR, (0, 1)), (SCATTER, (2, 3)), (CLUSTER_SCATTER, (2, 3))):
         for setting in results.judged:
             rows = [
                 [
                     str(d),
-                    *(f"{PRINTED[d][place]:.4f}" for place in printed),
+                    *(f"{PRINTED[d][place]:.4f}" for place in places),
                     *(results.run(name, setting).in_words(quantity, d) for name in ours),
                 ]
                 for d in PRINTED
@@ -176,7 +153,7 @@ EXPERIMENT = Experiment(
         "3,000 other frogs."
     ),
     files=("mnist.npz", "cifar10_frogs.npz"),
-    load=load,
+    n_rows=(1000, 1000, 3000),
     draw=draw,
     methods=METHODS,
     reference="dPCA",

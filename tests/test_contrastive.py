@@ -6,8 +6,9 @@ from scipy import linalg, sparse
 from sklearn.decomposition import PCA, KernelPCA
 from sklearn.preprocessing import StandardScaler
 
+from experiments.data import load, mice_contrast
 from standout import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, make_pipeline
-from standout.datasets import load_mice_protein, make_circles_one_background, mice_contrast
+from standout.datasets import make_circles_one_background
 from standout.metrics import clustering_error, principal_angles
 from standout.selection import alpha_path
 
@@ -183,7 +184,7 @@ def test_a_list_of_alphas_is_searched(pair):
 
 
 def test_mice_one_of_four_representatives_separates_the_treatments(data_dir):
-    data = mice_contrast(load_mice_protein(data_dir))
+    data = mice_contrast(load("mice_protein.csv", data_dir))
     scaler = StandardScaler().fit(data.backgrounds[0])
     target, background = scaler.transform(data.target), scaler.transform(data.backgrounds[0])
     with pytest.warns(UserWarning, match=r"1 direction\(s\) occur in no dataset"):

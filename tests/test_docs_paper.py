@@ -11,11 +11,11 @@ from sklearn.cluster import KMeans
 from sklearn.preprocessing import StandardScaler
 
 from experiments import EXPERIMENTS
+from experiments.data import load, mice_contrast
 from experiments.faces import PRINTED as PRINTED_FACES
 from experiments.table1 import CLUSTERS, INTENSITIES
 from experiments.table1 import PRINTED as PRINTED_DIGITS
 from standout import DiscriminativePCA
-from standout.datasets import load_mice_protein, mice_contrast
 
 ROOT = Path(__file__).parents[1]
 RUN = json.loads((ROOT / "docs" / "data" / "reproduction.json").read_text("utf-8"))
@@ -175,7 +175,7 @@ def test_the_run_was_of_the_experiments_as_they_are():
 
 @pytest.mark.filterwarnings("ignore:the background covariance is singular")
 def test_the_clearest_groups_of_the_mice_are_groups_of_mice(data_dir):
-    mice = load_mice_protein(data_dir)
+    mice = load("mice_protein.csv", data_dir)
     data = mice_contrast(mice)
     scaler = StandardScaler().fit(data.backgrounds[0])
     target = scaler.transform(data.target)
@@ -184,6 +184,6 @@ def test_the_clearest_groups_of_the_mice_are_groups_of_mice(data_dir):
     # The rows of the target, as `mice_contrast` takes them: class by class, without those that have no values.
     measured = np.isnan(mice.X).mean(axis=1) <= 0.5
     rows = np.concatenate([np.flatnonzero(measured & (mice.labels == name)) for name in ("t-SC-m", "t-SC-s")])
-    mouse = np.array([str(name).split("_")[0] for name in mice.mouse[rows]])
+    mouse = np.array([str(name).split("_")[0] for name in mice.details["mouse"][rows]])
     whole = [len(set(sides[mouse == one])) == 1 for one in dict.fromkeys(mouse.tolist())]
     assert f"{sum(whole)} of the {len(whole)} mice have all of their rows in one of the two groups" in PAGE

@@ -8,14 +8,10 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from experiments.data import faces_contrast, load, make_digits_over_frogs
 from standout import DiscriminativePCA, KernelDiscriminativePCA
 from standout.datasets import (
-    faces_contrast,
-    load_frogs,
-    load_mnist,
-    load_yale_faces,
     make_circles_one_background,
-    make_digits_over_frogs,
     make_digits_over_photographs,
     make_gaussians_two_backgrounds,
 )
@@ -125,7 +121,7 @@ def test_clusters_choose_the_view_with_the_clearest_groups():
 
 @pytest.fixture(scope="module")
 def images(data_dir):
-    return load_mnist(data_dir), load_frogs(data_dir)
+    return load("mnist.npz", data_dir), load("cifar10_frogs.npz", data_dir)
 
 
 # The first two are those of the paper's Table I. The rest were tried with the same settings; there, dPCA without
@@ -234,7 +230,7 @@ def test_epsilon_by_groups_shows_the_circles(approximation):
 
 
 def test_epsilon_by_groups_works_on_kernel_rows(data_dir):
-    data = faces_contrast(load_yale_faces(data_dir))
+    data = faces_contrast(load("yaleb.npz", data_dir))
     fitted = KernelDiscriminativePCA(2, kernel="gaussian", kernel_params={"bandwidth": 150.0}, epsilon="clusters").fit(
         data.target, background=data.backgrounds
     )

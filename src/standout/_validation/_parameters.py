@@ -127,12 +127,6 @@ def check_enough(wanted: int, available: int, what: str, stock: str, remedy: str
         raise ValueError(f"{what} is {wanted}, but {stock} is {available}. {remedy}")
 
 
-def check_different(values: Sequence[Any], name: str) -> None:
-    """Refuse a choice in which a value stands twice."""
-    if len(set(values)) < len(values):
-        raise ValueError(f"{name}={tuple(values)} names the same one twice. Give different ones.")
-
-
 def check_subspaces(subspaces: Any) -> Float:
     """Check a stack of components, one set of rows per subspace."""
     try:

@@ -1,5 +1,7 @@
 """The records that generators of data return."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,11 +1,14 @@
-"""Digits over photographs: the paper's semi-synthetic images, made from what scikit-learn brings along."""
+"""Digits over photographs: the paper's semi-synthetic images, made from data that scikit-learn brings along."""
+
+from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 from scipy import ndimage
 from sklearn.datasets import load_digits, load_sample_images
 
-from standout._validation import check_different, check_enough, require_extra
+from standout._messages import InvalidValueError, require_extra
+from standout._validation import check_enough
 from standout.datasets._contrast import ImageContrast
 
 Floats = npt.NDArray[np.float64]
@@ -69,7 +72,8 @@ def make_digits_over_photographs(
     >>> images.target.shape, images.backgrounds[0].shape, images.image_shape
     ((300, 256), (3000, 256), (16, 16))
     """
-    check_different(digits, "digits")
+    if len(set(digits)) < len(digits):
+        raise InvalidValueError("names the same one twice", parameter="digits", value=digits, advice="Give two digits.")
     rng = np.random.default_rng(random_state)
     photographs = _photographs()
     n_first = n_target // 2

@@ -1,5 +1,7 @@
 """The synthetic data of the paper's tests, and the factor model of its optimality result."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np

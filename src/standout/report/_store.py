@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from standout._validation import reject_damaged, reject_missing
+from standout._messages import InvalidValueError, MissingFileError
 from standout.report._findings import Findings, Points, ViewPath
 from standout.report._sound import fault_of
 from standout.report._writing import written_aside
@@ -87,24 +87,28 @@ def restore(folder: str | os.PathLike[str]) -> Findings:
     place = Path(folder)
     for file in (WORDS, NUMBERS):
         if not (place / file).is_file():
-            reject_missing(file, [str(place)], REMEDY)
+            raise MissingFileError("there is no {file} in {place}", file=file, place=place, advice=REMEDY)
     try:
         words = json.loads((place / WORDS).read_text(encoding="utf-8"))
         with (place / NUMBERS).open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
     # Whatever: what a damaged archive or a forged header does to its reader cannot be foreseen.
     except Exception as error:
-        reject_damaged(str(place), f"it cannot be read ({error or type(error).__name__})", REMEDY)
+        raise _damaged(place, f"it cannot be read ({error or type(error).__name__})") from error
     if not isinstance(words, dict) or words.get("form") != FORM:
-        reject_damaged(WORDS, "it is not of a form that this version of standout knows", REMEDY)
+        raise _damaged(WORDS, "it is not of a form that this version of standout knows")
     try:
         findings: Findings = _put_together(Findings, words["findings"], arrays)
         fault = fault_of(findings)
     except (KeyError, TypeError, AttributeError) as error:
-        reject_damaged(str(place), f"something is missing ({error})", REMEDY)
+        raise _damaged(place, f"something is missing ({error})") from error
     if fault is not None:
-        reject_damaged(str(place), fault, REMEDY)
+        raise _damaged(place, fault)
     return findings
+
+
+def _damaged(place: str | Path, fault: str) -> InvalidValueError:
+    return InvalidValueError("{place} cannot be used: {fault}", place=place, fault=fault, advice=REMEDY)
 
 
 def _taken_apart(record: Any, path: str, arrays: dict[str, npt.NDArray[Any]]) -> Any:
