@@ -11,9 +11,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from standout._algebra import largest_entries, piled, total
-from standout._arrays import Array, Float, Rows, double, rows_where
-from standout._namespaces import like, looks_foreign, namespace, place, to_host
+from standout._arrays import Array, Float, Rows, double
 from standout._validation import (
     as_backgrounds,
     as_rows,
@@ -35,6 +33,7 @@ from standout._validation import (
     require_finite_rows,
     specimen,
 )
+from standout._xp import largest_entries, like, looks_foreign, namespace, place, take, to_host
 from standout.estimators._moving import moved
 from standout.moments import Moments
 from standout.pencil import Solution
@@ -148,9 +147,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             labels, others = check_label_form(beside(y, rows), rows.shape[0], self.target_label, background)
             check_known_labels(others, self.background_labels_)
             target, *rest = (
-                self._variance_of_label(
-                    label, rows_where(rows, labels == label), rows_where(row_weights, labels == label)
-                )
+                self._variance_of_label(label, take(rows, labels == label), take(row_weights, labels == label))
                 for label in (self.target_label, *self.background_labels_)
             )
         else:
@@ -217,7 +214,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
                 beside(y, rows), rows.shape[0], self.target_label, background
             )
             parts = [
-                as_rows(rows_where(rows, labels == label), f"the data with label {label!r}")
+                as_rows(take(rows, labels == label), f"the data with label {label!r}")
                 for label in (self.target_label, *self.background_labels_)
             ]
             return parts, [None] * len(parts)
@@ -262,7 +259,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     def _variance_of_label(self, label: Any, rows: Any, row_weights: Float) -> Float:
         """Variance of the scores of the rows with a label."""
-        check_group_weight(total(row_weights), label)
+        check_group_weight(float(namespace(row_weights).sum(row_weights)), label)
         return self._variance(as_rows(rows, f"the data with label {label!r}"), row_weights)
 
     def _opened(self, X: Any, name: str, method: str, min_rows: int = 2) -> Any:
@@ -305,10 +302,9 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """Keep what every fit has found."""
         self.eigenvalues_ = solution.values
         self.target_variance_ = target.variance(solution.vectors)
-        self.background_variance_ = like(
-            piled([background.variance(solution.vectors) for background in backgrounds], (0, solution.values.shape[0])),
-            solution.values,
-        )
+        variances = [background.variance(solution.vectors) for background in backgrounds]
+        none = like(np.zeros((0, solution.values.shape[0])), solution.values)
+        self.background_variance_ = namespace(none).stack(variances) if variances else none
         self.weights_ = like(weights, solution.values)
         self.solver_ = solution.solver
         self.n_components_ = int(solution.values.shape[0])
@@ -341,7 +337,7 @@ def _variance_at_hand(scores: Float, sample_weight: Any) -> Float:
 def _variance_on_device(scores: Array, sample_weight: Any) -> Float:
     """Variance of each column of foreign scores; the few numbers come to the host."""
     row_weights = like(check_sample_weight(beside(sample_weight, scores), scores.shape[0]), scores)
-    shares = row_weights[None, :] / total(row_weights)
+    shares = row_weights[None, :] / namespace(row_weights).sum(row_weights)
     variance: Float = to_host((shares @ (scores - shares @ scores) ** 2)[0, :])
     return variance
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from standout import contrast
 from standout._arrays import Float
-from standout._namespaces import like
 from standout._validation import (
     FindingWarning,
     check_n_components_or_auto,
@@ -24,6 +23,7 @@ from standout._validation import (
     require_some_background,
     warn_user,
 )
+from standout._xp import like
 from standout.estimators._linear import LinearFit, LinearTransformer, fit_linear, warn_of_trouble
 from standout.moments import Moments, ledoit_wolf
 from standout.pencil import Pencil, solve

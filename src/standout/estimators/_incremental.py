@@ -10,7 +10,6 @@ from typing import Any, Protocol, Self
 
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from standout._arrays import rows_where
 from standout._validation import (
     as_backgrounds,
     as_rows_at_hand,
@@ -28,6 +27,7 @@ from standout._validation import (
     sorted_labels,
     specimen,
 )
+from standout._xp import take
 from standout.estimators._base import BackgroundTransformer, beside, columns_of
 from standout.sources import Source, added, open_dataset
 
@@ -276,7 +276,7 @@ class IncrementalTransformer(BackgroundTransformer):
         require_finite_rows(rows, "the data")
         labels, others = check_batch_labels(beside(y, rows), rows.shape[0], self.target_label, background)
         validate_data(self, X, reset=not self.__dict__.get("_sums"), skip_check_array=True)
-        parts = [rows_where(rows, labels == label) for label in (self.target_label, *others)]
+        parts = [take(rows, labels == label) for label in (self.target_label, *others)]
         return [part if part.shape[0] else None for part in parts], others
 
     def _check_columns(self, width: int | None, columns: list[str] | None, name: str) -> None:

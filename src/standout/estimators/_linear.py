@@ -8,9 +8,7 @@ from typing import Any, TypeVar
 
 from sklearn.utils.validation import check_is_fitted
 
-from standout._algebra import as_rows_of, largest
 from standout._arrays import Array, Float, Rows, double, in_type_of, is_single
-from standout._namespaces import is_foreign
 from standout._validation import (
     FindingWarning,
     Source,
@@ -24,9 +22,10 @@ from standout._validation import (
     specimen,
     warn_user,
 )
+from standout._xp import columns_as_rows, is_foreign, largest
 from standout.estimators._incremental import IncrementalTransformer
 from standout.moments import CentredRows, Kind, Moments, RowMoments, gather, project
-from standout.pencil import Solution, choose_device_solver, choose_solver
+from standout.pencil import Solution, choose_solver
 
 KIND_FOR_SOLVER: dict[str, Kind] = {
     "auto": "auto",
@@ -97,8 +96,8 @@ class LinearTransformer(IncrementalTransformer):
     def _keep_linear(self, fit: LinearFit) -> None:
         """Keep what every linear fit has found."""
         self.mean_ = fit.target.mean
-        self.components_ = as_rows_of(fit.solution.vectors)
-        self.patterns_ = as_rows_of(fit.solution.patterns)
+        self.components_ = columns_as_rows(fit.solution.vectors)
+        self.patterns_ = columns_as_rows(fit.solution.patterns)
         self._keep(fit.solution, fit.target, fit.backgrounds, fit.weights)
         moments = [fit.target, *fit.backgrounds]
         # Rows are not kept beyond a fit: they are the user's.
@@ -157,8 +156,7 @@ def fit_linear(
     if solver == "auto" and len(known) == len(datasets):
         n_rows, n_features = sum(n_rows for n_rows, _ in known), known[0][1]
         on_device = specimen(datasets[0]) is not None and is_foreign(specimen(datasets[0]))
-        choose = choose_device_solver if on_device else choose_solver
-        chosen = choose(n_rows, n_features, n_components)
+        chosen = choose_solver(n_rows, n_features, n_components, on_device=on_device)
 
     def attempt(solver: str, single: bool) -> Fit:
         kind = KIND_FOR_SOLVER[solver]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from standout._namespaces import looks_foreign, to_host
 from standout._validation import check_batch_rows, check_device, check_host_array, column_names
+from standout._xp import looks_foreign, to_host
 from standout.sources import OnDevice, open_dataset
 
 

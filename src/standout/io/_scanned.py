@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from standout._arrays import Rows, is_sparse
-from standout._threads import in_order
+from standout._arrays import Rows, in_order, is_sparse
 from standout._validation import (
     check_all_read,
     check_rows_of_scan,

@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from standout._arrays import Array, Rows, dense, row_slice
-from standout._namespaces import to_host
 from standout._validation import Source, reject_too_few, require_finite_rows
+from standout._xp import to_host
 from standout.sources._stream import Stream
 from standout.sources._transfer import copies, overlapped_copies
 

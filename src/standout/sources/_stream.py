@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from standout._arrays import BLOCK_BYTES, Array, Rows, copied, row_slice, stacked, take_rows
+from standout._arrays import BLOCK_BYTES, Array, Rows, copied, row_slice, stacked
 from standout._validation import Source, reject_too_few
+from standout._xp import take
 
 
 class Stream(Source):
@@ -106,4 +107,4 @@ def _smallest(kept: list[Rows], keys: list[Array], count: int) -> tuple[list[Row
     """Keep the `count` rows with the smallest keys, in the order in which they came."""
     rows, values = stacked(kept), np.concatenate(keys)
     chosen = np.sort(np.argsort(values, kind="stable")[:count])
-    return [take_rows(rows, chosen)], [values[chosen]]
+    return [take(rows, chosen)], [values[chosen]]

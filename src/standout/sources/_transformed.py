@@ -12,8 +12,8 @@ from sklearn import config_context, get_config
 from sklearn.frozen import FrozenEstimator
 
 from standout._arrays import Array, Rows, copied, is_sparse
-from standout._namespaces import is_foreign
 from standout._validation import Source, as_rows, check_rows_kept, check_same_columns, column_names
+from standout._xp import is_foreign
 
 
 class Transformed(Source):
