@@ -34,3 +34,17 @@ from standout.features._kernels import check_kernel_matrix as check_kernel_matri
 from standout.features._kernels import reject_indefinite as reject_indefinite
 from standout.features._maps import centre_columns as centre_columns
 from standout.features._maps import give_same_coordinates as give_same_coordinates
+
+# Saved models name these classes by the public package. Its modules can then be reorganised.
+for _class in (
+    FeatureMap,
+    FourierMap,
+    IdentityMap,
+    Kernel,
+    KernelRowMap,
+    LandmarkMap,
+    NamedKernel,
+    PrecomputedKernel,
+    SumKernel,
+):
+    _class.__module__ = __name__

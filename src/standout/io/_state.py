@@ -19,7 +19,7 @@ from standout._arrays import Array, is_sparse
 
 # The records that a sum can consist of, and where they live; a stored sum names them, and no others are made.
 _HOMES = {
-    "NormSums": "standout.moments._base",
+    "NormSums": "standout.moments",
     "ScatterMoments": "standout.moments",
     "RootMoments": "standout.moments",
     "RowMoments": "standout.moments",

@@ -22,3 +22,7 @@ __all__ = [
 from standout.moments._gather import Kind as Kind
 from standout.moments._gather import in_span as in_span
 from standout.moments._rows import joint_gram as joint_gram
+
+# Saved models and checkpoints name these classes by the public package. Its modules can then be reorganised.
+for _class in (CentredRows, Moments, NormSums, RootMoments, RowMoments, ScatterMoments):
+    _class.__module__ = __name__
