@@ -123,8 +123,8 @@ def like(numbers: Any, reference: Array) -> Array:
 
 
 def indices_like(indices: Array, reference: Array) -> Array:
-    """Give indices of the host in the library and on the device of a foreign reference; foreign ones as they are."""
-    if is_foreign(indices):
+    """Give indices of the host in the library and on the device of a reference; foreign ones as they are."""
+    if is_foreign(indices) or not is_foreign(reference):
         return indices
     return namespace(reference).asarray(np.array(indices, dtype=np.int64), device=device(reference))
 
@@ -138,7 +138,9 @@ def eye(size: int, reference: Array) -> Array:
 
 
 def zeros(shape: tuple[int, ...], reference: Array) -> Array:
-    """Give zeros in the library and on the device of a foreign reference."""
+    """Give zeros in the library and on the device of a reference; for NumPy with contiguous columns."""
+    if not is_foreign(reference):
+        return np.zeros(shape, order="F")
     xp = namespace(reference)
     return xp.zeros(shape, dtype=xp.float64, device=device(reference))
 
@@ -196,11 +198,11 @@ def largest_entries(matrix: Array) -> Array:
     return take_per_column(matrix, namespace(matrix).argmax(abs(matrix), axis=0))
 
 
-def cumulative_sum(matrix: Array) -> Array:
-    """Give the sum of each column up to every row."""
-    if is_foreign(matrix):
-        return namespace(matrix).cumulative_sum(matrix, axis=0)
-    return np.cumsum(matrix, axis=0)
+def cumulative_sum(array: Array) -> Array:
+    """Give the sums over the first axis up to every row."""
+    if is_foreign(array):
+        return namespace(array).cumulative_sum(array, axis=0)
+    return np.cumsum(array, axis=0)
 
 
 def column_products(first: Array, second: Array) -> Array:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
 from standout._arrays import Array, Float, Rows, copied, mirror, product
 from standout._xp import (
     column_products,
+    concat,
+    cumulative_sum,
     device,
     indices_like,
     is_foreign,
@@ -154,77 +155,49 @@ def random_pivots(kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generato
     >>> random_pivots(resolve_kernel("linear"), rows, 50, rng, 1e-10).factor.shape
     (3, 3)
     """
-    if is_foreign(rows):
-        return _random_pivots_on_device(kernel, rows, rank, rng, tol)
-    n_rows = rows.shape[0]
-    residual = kernel.diagonal(rows)
-    total, height = float(residual.sum()), largest(residual)
-    if float(np.min(residual, initial=0.0)) < 0.0:
-        reject_indefinite("these rows")
-    factor = np.zeros((n_rows, rank), order="F")
-    chosen: list[int] = []
-    block = _block(rank)
-    while len(chosen) < rank and float(residual.sum()) > tol * total:
-        wanted = min(block, rank - len(chosen))
-        drawn: npt.NDArray[np.intp] = np.unique(rng.choice(n_rows, size=wanted, p=residual / residual.sum()))
-        done = len(chosen)
-        columns = kernel(rows, rows[drawn])
-        if done:
-            columns -= product(factor[:, :done], factor[drawn, :done].T)
-        core, kept = pivoted_cholesky(columns[drawn], COPY_TOL)
-        new = len(kept)
-        if core is None or not new:
-            break
-        fresh = drawn[kept]
-        solved = solve_triangular(core[kept], columns[:, kept].T)
-        factor[:, done : done + new] = solved.T
-        chosen.extend(fresh.tolist())
-        residual = residual - column_products(solved, solved)
-        if float(np.min(residual)) < -1e-6 * height:
-            reject_indefinite("these rows")
-        residual = np.maximum(residual, 0.0)
-        residual[fresh] = 0.0
-    picked = np.array(chosen, dtype=np.intp)
-    return Pivots(picked, np.tril(factor[picked, : len(picked)]))
-
-
-def _random_pivots_on_device(kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generator, tol: float) -> Pivots:
-    """Choose landmarks with the host's random numbers; everything else stays on the device."""
-    xp = namespace(rows)
-    n_rows = rows.shape[0]
+    xp, n_rows = namespace(rows), rows.shape[0]
     residual = kernel.diagonal(rows)
     total, height = float(xp.sum(residual)), largest(residual)
     if float(xp.min(residual)) < 0.0:
         reject_indefinite("these rows")
     factor = zeros((n_rows, rank), rows)
-    numbers = xp.arange(n_rows, device=device(rows))
     chosen: list[Array] = []
-    done, block = 0, _block(rank)
+    done, block = 0, max(rank // 10, min(rank, 32))
     while done < rank and float(xp.sum(residual)) > tol * total:
-        heights = xp.cumulative_sum(residual)
-        shots = like(rng.random(min(block, rank - done)), residual)
-        drawn = xp.unique_values(xp.searchsorted(heights / heights[-1], shots, side="right"))
+        drawn = _drawn(residual, rng.random(min(block, rank - done)))
         columns = kernel(rows, take(rows, drawn))
         if done:
-            columns -= product(factor[:, :done], take(factor, drawn)[:, :done].T)
+            columns -= product(factor[:, :done], take(factor[:, :done], drawn).T)
         core, kept = pivoted_cholesky(take(columns, drawn), COPY_TOL)
         new = kept.shape[0]
         if core is None or not new:
             break
-        fresh = xp.take(drawn, kept)
+        fresh = take(drawn, kept)
         solved = solve_triangular(xp.tril(take(core, kept)), take(columns, kept, axis=1).T)
         factor[:, done : done + new] = solved.T
-        chosen.append(fresh)
         residual = residual - column_products(solved, solved)
         if float(xp.min(residual)) < -1e-6 * height:
             reject_indefinite("these rows")
-        taken = xp.any(numbers[:, None] == fresh[None, :], axis=1)
-        residual = xp.clip(residual, 0.0, None) * xp.astype(~taken, xp.float64)
+        residual = _without(xp.clip(residual, 0.0, None), fresh)
+        chosen.append(fresh)
         done += new
-    picked = xp.concat(chosen) if chosen else numbers[:0]
-    return Pivots(picked, xp.tril(take(factor, picked)[:, :done]))
+    picked = concat(chosen) if chosen else indices_like(np.zeros(0, dtype=np.intp), rows)
+    return Pivots(picked, xp.tril(take(factor[:, :done], picked)))
 
 
-def _block(rank: int) -> int:
-    """Give the number of rows that are drawn in a round."""
-    return max(rank // 10, min(rank, 32))
+def _drawn(weights: Float, shots: Float) -> Array:
+    """Give the positions, each once, that uniform random numbers choose with probabilities proportional to weights."""
+    xp = namespace(weights)
+    heights = cumulative_sum(weights)
+    found = xp.searchsorted(heights / heights[-1], like(shots, weights), side="right")
+    return xp.unique_values(found) if is_foreign(found) else np.unique(found)
+
+
+def _without(numbers: Float, positions: Array) -> Float:
+    """Set the numbers at some positions to zero."""
+    if not is_foreign(numbers):
+        numbers[positions] = 0.0
+        return numbers
+    xp = namespace(numbers)
+    every = xp.arange(numbers.shape[0], device=device(numbers))
+    return numbers * xp.astype(~xp.any(every[:, None] == positions[None, :], axis=1), xp.float64)

@@ -22,13 +22,13 @@ from standout._arrays import (
     row_slice,
     stacked,
 )
-from standout._validation import Source, check_squares, reject_non_finite
+from standout._validation import check_squares, reject_non_finite
 from standout._xp import is_foreign, largest, namespace
 from standout.moments._base import Moments
 from standout.moments._root import gather_root
 from standout.moments._rows import CentredRows, RowMoments
 from standout.moments._scatter import gather_scatter
-from standout.sources import all_rows, open_dataset
+from standout.sources import Source, all_rows, open_dataset
 
 Kind = Literal["auto", "scatter", "root", "rows"]
 
