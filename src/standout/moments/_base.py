@@ -153,7 +153,8 @@ class Moments(ABC):
     @property
     def total_variance(self) -> float:
         """Trace of the covariance."""
-        return float(namespace(self.variances).sum(self.variances))
+        variances = self.variances
+        return float(namespace(variances).sum(variances))
 
     def _merged_mean(self, other: Moments) -> tuple[int, Float, Float, float]:
         """Give count and mean of both datasets, the difference of the means, and its weight in the merged scatter."""
