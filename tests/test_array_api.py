@@ -123,9 +123,9 @@ def test_kernels_of_counts_equal_numpys(approximation, library, kernel_data):
     model = KernelDiscriminativePCA(2, kernel="chi2", approximation=approximation, rank=None)
     ours, theirs = assert_same(model, library, target, backgrounds, tol=1e-9)
     assert theirs.residual_ == pytest.approx(ours.residual_, abs=1e-9)
-    with pytest.raises(ValueError, match=r"the kernel 'chi2' cannot be taken of these data: X contains negative"):
+    with pytest.raises(ValueError, match="the kernel 'chi2' cannot be .*: X contains negative"):
         sklearn.clone(model).fit(library.there(-target), background=[library.there(data) for data in backgrounds])
-    with pytest.raises(ValueError, match=r"the kernel 'chi2' cannot be taken of these data: X contains negative"):
+    with pytest.raises(ValueError, match="the kernel 'chi2' cannot be .*: X contains negative"):
         theirs.transform(library.there(-target))
 
 

@@ -5,6 +5,7 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import re
 import subprocess
 import sys
 import types
@@ -19,10 +20,9 @@ SOURCE = Path(standout.__file__).parent
 # Each room may import from those before it. `contrast` builds the record of `pencil`, so it stands after it although
 # it comes before it in the flow.
 ORDER = [
-    "_namespaces",
-    "_threads",
+    "_messages",
+    "_xp",
     "_arrays",
-    "_algebra",
     "_validation",
     "sources",
     "io",
@@ -63,6 +63,38 @@ def test_the_import_rule_can_fail(tmp_path):
         "import standout.report\nfrom standout.estimators import DiscriminativePCA\nfrom standout import contrast\n"
     )
     assert list(imported_rooms(wrong)) == ["report", "estimators", "contrast"]
+
+
+# Of the array API, what NumPy 1.25 has under another name or not at all.
+NOT_IN_NUMPY_1 = {
+    *("acos", "acosh", "asin", "asinh", "astype", "atan", "atan2", "atanh", "bitwise_invert", "bitwise_left_shift"),
+    *("bitwise_right_shift", "concat", "cumulative_prod", "cumulative_sum", "diagonal", "isdtype", "matrix_norm"),
+    *("matrix_transpose", "permute_dims", "pow", "svdvals", "take_along_axis", "unique_all", "unique_counts"),
+    *("unique_inverse", "unique_values", "unstack", "vecdot", "vector_norm"),
+}
+
+
+def names_of_xp(function):
+    """The names that a function asks of an array namespace: ``xp.sum``, ``xp.linalg.qr``, ``namespace(a).sum``."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Attribute):
+            root = ast.unparse(node.value).removesuffix(".linalg")
+            if root == "xp" or root.startswith("namespace("):
+                yield node.attr
+
+
+def test_code_for_all_arrays_uses_names_that_numpy_1_has():
+    for path in SOURCE.rglob("*.py"):
+        for function in ast.walk(ast.parse(path.read_text())):
+            if isinstance(function, ast.FunctionDef) and not re.search("foreign|on_device", ast.unparse(function)):
+                assert NOT_IN_NUMPY_1.isdisjoint(names_of_xp(function)), (path, function.name)
+
+
+def test_the_rule_of_names_can_fail():
+    code = (
+        "def f(a):\n    xp = namespace(a)\n    return xp.concat([a, xp.linalg.vector_norm(a), namespace(a).pow(a, 2)])"
+    )
+    assert set(names_of_xp(ast.parse(code))) == {"concat", "linalg", "vector_norm", "pow"}
 
 
 PUBLIC = [

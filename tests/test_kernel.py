@@ -245,7 +245,7 @@ def test_the_rule_between_exact_and_pivoted():
 
 
 def test_many_rows_are_pivoted_by_themselves(rng, monkeypatch):
-    monkeypatch.setattr("standout.features._choice.EXACT_ROWS", 100)
+    monkeypatch.setattr("standout.features._coordinates.EXACT_ROWS", 100)
     fitted = KernelDiscriminativePCA(1).fit(rng.normal(size=(80, 2)), background=rng.normal(size=(80, 2)))
     assert fitted.approximation_ == "pivoted"
     assert fitted.residual_ < 1e-6

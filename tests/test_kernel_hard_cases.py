@@ -147,12 +147,12 @@ BAD = {
     "an unknown parameter": (
         {"kernel": "rbf", "kernel_params": {"gama": 1.0}},
         ValueError,
-        "the kernel 'rbf' does not know parameter 'gama': it has parameter 'gamma'",
+        "'rbf' .* parameter 'gama': it has parameter 'gamma'",
     ),
     "an unknown parameter in a pair": (
         {"kernel": [("rbf", {"gama": 1.0})]},
         ValueError,
-        "does not know parameter 'gama'",
+        "parameter 'gama'",
     ),
     "a bad number in a pair": ({"kernel": ("rbf", {"gamma": -5.0})}, ValueError, "gamma=-5.0 is not a positive number"),
     "parameters that are no dict": ({"kernel_params": [1]}, TypeError, r"kernel_params=\[1\] is not a dict. Give"),
@@ -178,11 +178,11 @@ BAD = {
         "kernel='rbg' is unknown. Use a callable, or .*'gaussian'",
     ),
     "kernel a number": ({"kernel": 3}, ValueError, "kernel=3 is unknown. Use"),
-    "no bandwidth": ({"kernel": "gaussian"}, TypeError, "'gaussian' has bandwidth=None, .* Give"),
+    "no bandwidth": ({"kernel": "gaussian"}, TypeError, "bandwidth=None .* 'gaussian' .* Give"),
     "bandwidth zero": (
         {"kernel": "gaussian", "kernel_params": {"bandwidth": 0}},
         ValueError,
-        "'gaussian' has bandwidth=0, which is not positive. Give",
+        "bandwidth=0 is not a positive number. Give",
     ),
     "gamma negative": ({"gamma": -1.0}, ValueError, "gamma=-1.0 is not a positive number. Give"),
     "degree zero": ({"degree": 0}, ValueError, "degree=0 is not a positive number. Give"),
@@ -201,7 +201,7 @@ BAD = {
     "fourier of a polynomial": (
         {"approximation": "fourier", "kernel": "poly"},
         ValueError,
-        "approximation='fourier' is for kernels of the difference .* Use",
+        "approximation='fourier' .* Use approximation='pivoted'",
     ),
     "no kernels": ({"kernel": []}, ValueError, "kernel is an empty list. Give"),
     "precomputed among others": ({"kernel": ["rbf", "precomputed"]}, ValueError, "cannot be one of several. Add"),
@@ -287,5 +287,5 @@ def test_pipelines_and_scores_work_as_for_the_linear_method(rng):
 
 def test_a_kernel_that_is_not_made_for_the_data_says_so(rng):
     target, background = rng.normal(size=(20, 3)), rng.normal(size=(20, 3))
-    with pytest.raises(ValueError, match=r"the kernel 'chi2' cannot be taken of these data: .*negative.*\. Use"):
+    with pytest.raises(ValueError, match=r"the kernel 'chi2' cannot be .*: .*negative.*\. Use"):
         KernelDiscriminativePCA(1, kernel="chi2").fit(target, background=background)

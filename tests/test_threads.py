@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from standout import _threads
-from standout._arrays import product, self_product
-from standout._threads import are_side_by_side, in_order
+from standout import _arrays
+from standout._arrays import are_side_by_side, in_order, product, self_product
 
 
 @pytest.fixture(autouse=True)
 def three_cores(monkeypatch):
-    monkeypatch.setattr(_threads, "_n_cores", lambda: 3)
+    monkeypatch.setattr(_arrays, "_n_cores", lambda: 3)
 
 
 def test_results_come_in_the_order_of_the_items():

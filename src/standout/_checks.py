@@ -17,7 +17,7 @@ from sklearn.utils import check_array, check_random_state
 
 from standout._arrays import Rows, is_sparse, row_blocks
 from standout._messages import InvalidTypeError, InvalidValueError, MixedArraysError, listed
-from standout._namespaces import (
+from standout._xp import (
     detached,
     device,
     is_foreign,

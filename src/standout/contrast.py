@@ -1,19 +1,17 @@
-"""From moments to a pencil: what each method compares, in a few lines each."""
+"""From moments to a pencil: what each method compares, one short function per method."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from standout._algebra import at_least, lower_factor, lower_triangle, root, symmetric_eigen
 from standout._arrays import Float
+from standout._xp import cholesky, eigh, namespace
 from standout.moments import Moments, ScatterMoments
 from standout.pencil import Form, Pencil
 
 
 def principal(target: Moments) -> Pencil:
-    """PCA: the variance of the target against unit length, ``Cxx u = λ u`` (eq. 1, and Remark 1).
+    """Which problem is PCA? The variance of the target against unit length: ``Cxx u = λ u`` (eq. 1, and Remark 1).
 
     Parameters
     ----------
@@ -41,7 +39,7 @@ def discriminative(
     weights: Sequence[float] | Float,
     shrinkage: Sequence[float] | Float,
 ) -> Pencil:
-    """Pose dPCA and MdPCA: the variance of the target against that of the backgrounds (eqs. 6 and 20).
+    """Which problem is dPCA and MdPCA? The variance of the target against that of the backgrounds (eqs. 6 and 20).
 
     ``A = Cxx`` and ``B = Σ ωₖ [(1 - sₖ) Cₖ + sₖ (tr Cₖ / D) I]``. With all shrinkages sₖ zero this is the paper's
     formula.
@@ -85,7 +83,7 @@ def discriminative(
 def contrastive(
     target: Moments, backgrounds: Sequence[Moments], weights: Sequence[float] | Float, alpha: float
 ) -> Pencil:
-    """Pose cPCA: the target's variance less α times the backgrounds', against unit length.
+    """Which problem is cPCA? The target's variance minus α times the backgrounds', against unit length.
 
     ``A = Cxx - α Σ ωₖ Cₖ`` and ``B = I``: contrastive PCA, the baseline of the paper's Sec. VI, for one or several
     backgrounds. With α = 0 it is PCA. With α the leading ratio of dPCA it has dPCA's leading direction (Theorem 2).
@@ -126,11 +124,11 @@ def contrastive(
 def kernel_discriminative(
     target: Moments, backgrounds: Sequence[Moments], weights: Sequence[float] | Float, epsilon: float
 ) -> Pencil:
-    """Pose KdPCA and KMdPCA in coordinates: ``A = Cxx``, ``B = Σ ωₖ Cₖ + ε I`` (eqs. 19 and 23).
+    """Which problem is KdPCA and KMdPCA? In coordinates, ``A = Cxx`` and ``B = Σ ωₖ Cₖ + ε I`` (eqs. 19 and 23).
 
-    The paper adds ``ε I`` in dual coordinates. Here the moments are those of coordinates in which it is ``ε I``, too:
-    the centred kernel rows, or features g mapped by R with ``RᵀR = T``, the total scatter of the centred features
-    (see `total_root`). The weights ω, which the paper drops from its equation, are kept.
+    The paper adds ``ε I`` in dual coordinates. The moments must be those of coordinates in which the ridge is ``ε I``,
+    too: the centred kernel rows, or features g multiplied by R with ``RᵀR = T``, the total scatter of the centred
+    features (see `total_root`). The weights ω, which the paper leaves out of its equation, are used here.
 
     Parameters
     ----------
@@ -162,7 +160,7 @@ def kernel_discriminative(
 
 
 def total_root(datasets: Sequence[ScatterMoments]) -> Float:
-    """Give R with ``RᵀR`` the total scatter of the datasets, each about its own mean.
+    """What is a root R, with ``RᵀR`` the total scatter of the datasets, each about its own mean?
 
     Parameters
     ----------
@@ -182,9 +180,10 @@ def total_root(datasets: Sequence[ScatterMoments]) -> Float:
            [0., 2.]])
     """
     total = sum((moments.scatter for moments in datasets[1:]), start=datasets[0].scatter)
-    factor = lower_factor(1.0 * total)
+    xp = namespace(total)
+    factor = cholesky(1.0 * total)
     if factor is not None:
-        return lower_triangle(factor).T
-    values, vectors = symmetric_eigen(total)
-    result: Float = root(at_least(values, 0.0))[:, np.newaxis] * vectors.T
-    return result
+        return xp.tril(factor).T
+    values, vectors = eigh(total)
+    root: Float = xp.sqrt(xp.clip(values, 0.0, None))[:, None] * vectors.T
+    return root

@@ -1,22 +1,17 @@
-"""How good a low-dimensional view is: whether groups are apart, subspaces are the same, and how much they hold.
+"""How good a low-dimensional view is: separation of groups, angles between subspaces, captured variance.
 
-Every function takes plain arrays, so that it judges any method's scores and components alike.
+All functions take plain arrays, so that they can be used for the scores and components of any method.
 """
 
-from typing import Any
+from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import linalg, optimize
 
-from standout._arrays import Float, dense, double
-from standout._validation import (
-    as_rows,
-    check_groups,
-    check_nonzero,
-    check_same_columns,
-    check_several_groups,
-    check_spread,
-)
+from standout._arrays import Dataset, Float, dense, double
+from standout._messages import InvalidValueError
+from standout._validation import as_rows, check_groups, check_same_columns
 from standout.moments import RowMoments, gather
 
 ALIKE = "Give both the same columns in the same order."
@@ -24,26 +19,25 @@ ALIKE = "Give both the same columns in the same order."
 __all__ = ["captured_variance", "clustering_error", "principal_angles", "scatter_ratio"]
 
 
-def clustering_error(scores: Any, labels: Any, *, random_state: int | None = 0) -> float:
-    """Would someone who sees only these scores find the groups that the labels know of?
+def clustering_error(scores: ArrayLike, labels: ArrayLike, *, random_state: int | None = 0) -> float:
+    """Can the labelled groups be found from these scores alone?
 
-    K-means splits the scores into as many clusters as there are distinct labels. The clusters are matched one to one
-    with the labels so that as many rows as possible agree; the rest is the error. This is the clustering error of the
-    paper's Table I.
+    K-means splits the scores into as many clusters as there are distinct labels. Clusters and labels are matched one to
+    one so that as many rows as possible agree. The error is the share of the other rows, as in the paper's Table I.
 
     Parameters
     ----------
     scores : array-like of shape (m, d)
-        One row per data vector. The scale of the columns matters to K-means, so keep the scale of the method.
+        One row per data vector. K-means depends on the scale of the columns, so keep the scale of the method.
     labels : array-like of shape (m,)
         True group of each row: strings, integers or booleans. At least two different ones.
     random_state : int or None, default=0
-        Seed of the ten K-means starts. ``None`` gives other starts on each call.
+        Seed of the ten K-means starts. ``None`` means different starts on each call.
 
     Returns
     -------
     float
-        Fraction of wrongly clustered rows. Two groups of equal size that cannot be told apart give about 0.5.
+        Fraction of wrongly clustered rows: about 0.5 for two groups of equal size that are not separated.
 
     Examples
     --------
@@ -57,37 +51,42 @@ def clustering_error(scores: Any, labels: Any, *, random_state: int | None = 0) 
     rows = _matrix(scores, "the scores")
     groups = check_groups(labels, rows.shape[0])
     n_groups = int(groups.max()) + 1
-    check_several_groups(n_groups)
-    # Loaded here: it takes a while, and what else is in this module does without.
+    if n_groups < 2:
+        raise InvalidValueError(
+            "labels has {n_groups} distinct value, but an error needs at least {limit}",
+            limit=2,
+            advice="Give rows of several groups.",
+            n_groups=n_groups,
+        )
+    # Imported here because it takes long, and the other functions do not need it.
     from sklearn.cluster import KMeans
 
     clusters = KMeans(n_clusters=n_groups, n_init=10, random_state=random_state).fit_predict(rows)
     agreement = np.zeros((n_groups, n_groups), dtype=np.intp)
     np.add.at(agreement, (clusters, groups), 1)
     matched = optimize.linear_sum_assignment(agreement, maximize=True)
-    # Counting the wrong rows keeps a perfect match at exactly 0, which 1 - share would not promise.
+    # The number of wrong rows makes a perfect match exactly 0. One minus the share of right rows might not.
     return float((groups.size - agreement[matched].sum()) / groups.size)
 
 
-def scatter_ratio(scores: Any, labels: Any) -> float:
-    """How far apart are the groups, measured by how spread out each one is?
+def scatter_ratio(scores: ArrayLike, labels: ArrayLike) -> float:
+    """How far apart are the groups, compared with the spread of each group?
 
-    The ratio is ``S_t / sum_i S_i``: the total scatter about the overall mean, over the scatters of the groups about
-    their own means. It is 1 when the groups share one mean and grows as they separate. The paper prints the centre of
-    a group as the sum of its rows; its mean is meant.
+    The ratio is ``S_t / sum_i S_i``: the total scatter about the overall mean, divided by the sum of the groups'
+    scatters about their own means. It is 1 if the groups have the same mean, and grows as they separate. The paper
+    prints the centre of a group as the sum of its rows; its mean is meant.
 
     Parameters
     ----------
     scores : array-like of shape (m, d)
         One row per data vector.
     labels : array-like of shape (m,)
-        The partition to be judged. The paper's Table I passes the clusters that K-means found; true labels are as
-        good a question.
+        The groups. The paper's Table I uses the clusters that K-means found; true labels can be used as well.
 
     Returns
     -------
     float
-        At least 1, and ``inf`` when every group has shrunk to one point.
+        At least 1, and ``inf`` if all rows of each group are equal.
 
     Examples
     --------
@@ -100,16 +99,16 @@ def scatter_ratio(scores: Any, labels: Any) -> float:
     rows = _matrix(scores, "the scores")
     groups = check_groups(labels, rows.shape[0])
     total = _scatter(rows)
-    check_spread(total, "the scores")
+    _check_spread(total, "the scores")
     within = sum(_scatter(rows[groups == group]) for group in range(int(groups.max()) + 1))
     return total / within if within > 0 else float("inf")
 
 
-def principal_angles(first: Any, second: Any) -> Float:
-    """Do two fits look at the same subspace, and if not, how far apart are they?
+def principal_angles(first: ArrayLike, second: ArrayLike) -> Float:
+    """Do two fits find the same subspace, and if not, how far apart are they?
 
-    Angles ignore the order, sign and scale of the components, and any mixing among them, so they compare what two
-    methods, two samples or two seeds really found.
+    Angles do not depend on the order, sign and scale of the components, nor on mixing among them. So they compare what
+    two methods, two samples or two seeds found.
 
     Parameters
     ----------
@@ -119,9 +118,9 @@ def principal_angles(first: Any, second: Any) -> Float:
     Returns
     -------
     ndarray of shape (min(d, e),)
-        Principal angles between the two row spaces in radians, in ascending order: the last one is 0 only if one
-        space holds the other, and pi / 2 if some direction of the smaller is orthogonal to all of the larger.
-        Linearly dependent rows span less and so give fewer angles.
+        Principal angles between the two row spaces in radians, in ascending order. The last one is 0 only if one space
+        contains the other, and pi / 2 if a direction of the smaller space is orthogonal to all of the larger one.
+        Linearly dependent rows span a smaller space, and so give fewer angles.
 
     Examples
     --------
@@ -139,18 +138,18 @@ def principal_angles(first: Any, second: Any) -> Float:
     return angles[::-1].copy()
 
 
-def captured_variance(X: Any, components: Any) -> float:
-    """How much of the variation in a dataset do these components see?
+def captured_variance(X: Dataset, components: ArrayLike) -> float:
+    """How much of the variance of a dataset do these components capture?
 
-    The share of the total variance of ``X``, about its own mean, that lies in the subspace spanned by the components.
-    Components that stand out hold a larger share of the target than of any background: ask it of each dataset.
+    The share of the total variance of ``X``, about its own mean, that is in the subspace spanned by the components.
+    Components that stand out have a larger share of the target than of any background. Compute it for each dataset.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n, D)
-        A dataset, target or background; an iterator of batches will do too.
+        A dataset, target or background. It can be an iterator of batches, too.
     components : array-like of shape (d, D)
-        Components as rows, such as ``components_``. They need not be orthonormal, nor linearly independent.
+        Components as rows, such as ``components_``. They need not be orthonormal or linearly independent.
 
     Returns
     -------
@@ -167,24 +166,35 @@ def captured_variance(X: Any, components: Any) -> float:
     rows = _matrix(components, "the components")
     moments = gather(X, kind="rows", single=False)
     check_same_columns(rows.shape[1], None, "components", moments.n_features, None, "the data", ALIKE)
-    check_spread(moments.total_variance, "the data")
+    _check_spread(moments.total_variance, "the data")
     inside = float(np.sum(moments.variance(_orthonormal_basis(rows, "the components"))))
     return min(inside / moments.total_variance, 1.0)
 
 
 def _scatter(rows: Float) -> float:
-    """Sum of squared distances from the mean row."""
+    """Sum the squared distances from the mean row."""
     return float(np.sum(RowMoments(rows).variances)) * len(rows)
 
 
 def _orthonormal_basis(rows: Float, name: str) -> Float:
     """Give a basis of the row space as columns."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    check_nonzero(lengths, name)
-    # The rank is cut relative to the longest row, and the scale of a component says nothing about its direction.
+    if not np.any(lengths):
+        raise InvalidValueError(
+            "there are only zeros in {name}, which span nothing", advice="Give at least one nonzero row.", name=name
+        )
+    # The rank is relative to the longest row, and the length of a component does not matter for its direction.
     basis: Float = linalg.orth(np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0).T)
     return basis
 
 
-def _matrix(values: Any, name: str) -> Float:
+def _check_spread(total: float, name: str) -> None:
+    """Reject data without variance."""
+    if total == 0:
+        raise InvalidValueError(
+            "there is no variance in {name}: all rows are equal", advice="Give rows that differ.", name=name
+        )
+
+
+def _matrix(values: ArrayLike, name: str) -> Float:
     return double(dense(as_rows(values, name, min_rows=1, finite=True, host=True)))

@@ -75,16 +75,16 @@ TRUSTED_TYPES = (
     "standout.estimators._kernel_contrastive.KernelContrastivePCA",
     "standout.estimators._kernel_discriminative.KernelDiscriminativePCA",
     "standout.estimators._pipeline.BackgroundPipeline",
-    "standout.features._kernels.NamedKernel",
-    "standout.features._kernels.PrecomputedKernel",
-    "standout.features._kernels.SumKernel",
-    "standout.features._maps.FourierMap",
-    "standout.features._maps.IdentityMap",
-    "standout.features._maps.KernelRowMap",
-    "standout.features._maps.LandmarkMap",
-    "standout.moments._base.NormSums",
-    "standout.moments._root.RootMoments",
-    "standout.moments._scatter.ScatterMoments",
+    "standout.features.FourierMap",
+    "standout.features.IdentityMap",
+    "standout.features.KernelRowMap",
+    "standout.features.LandmarkMap",
+    "standout.features.NamedKernel",
+    "standout.features.PrecomputedKernel",
+    "standout.features.SumKernel",
+    "standout.moments.NormSums",
+    "standout.moments.RootMoments",
+    "standout.moments.ScatterMoments",
     "standout.selection._groups.GroupSearch",
     "standout.selection._verdict.ComponentTest",
     # Imputers and discretisers keep the type of their data; landmarks can be sparse.
@@ -100,6 +100,16 @@ TRUSTED_TYPES = (
     "scipy.sparse._dia.dia_array",
     "scipy.sparse._dia.dia_matrix",
 )
+
+# Modules under which earlier versions saved types, and where these types are now. A file is read as if it had the new
+# names, which must be trusted as in any other file. The old modules need not exist.
+_EARLIER_HOMES = {
+    "standout.features._kernels": "standout.features",
+    "standout.features._maps": "standout.features",
+    "standout.moments._base": "standout.moments",
+    "standout.moments._root": "standout.moments",
+    "standout.moments._scatter": "standout.moments",
+}
 
 # The ways of making objects, by skops' names, that a model needs. Others, such as those of methods, partial functions
 # or random generators, have led around skops' look at the types in the past.
@@ -365,6 +375,7 @@ def _read(file: BinaryIO, place: Path) -> tuple[Any, list[str]]:
         found = _examined(file)
     check_unpacked_size(found.unpacked, file.seek(0, os.SEEK_END), place)
     with _damage_told(place):
+        file = _with_new_names(file, found)
         untrusted = _untrusted(file)
     here = _versions_here()
     check_trusted(untrusted, found.versions, here["standout"], place)
@@ -403,21 +414,29 @@ class _Findings:
         The ways in which skops is asked to make objects.
     unpacked : int
         Number of bytes of all arrays that are asked for.
+    arrays : set of str
+        The entries of the archive that hold these arrays.
+    has_earlier_names : bool
+        Whether types are under modules of an earlier version.
     """
 
     versions: Any
     ways: set[str]
     unpacked: int
+    arrays: set[str]
+    has_earlier_names: bool
 
 
 def _examined(file: BinaryIO) -> _Findings:
     """Look at what a file asks for."""
     ways: set[str] = set()
     reads: set[tuple[str, Any]] = set()
+    modules: set[str] = set()
 
     def note(node: dict[str, Any]) -> dict[str, Any]:
         if "__loader__" in node:
             ways.add(str(node["__loader__"]))
+            modules.add(str(node.get("__module__")))
             # An array is read once for every object that names it; objects are told apart by their ids.
             if "file" in node:
                 reads.add((node["file"], node.get("__id__") or object()))
@@ -427,7 +446,26 @@ def _examined(file: BinaryIO) -> _Findings:
         json.loads(archive.read(_SCHEMA), object_hook=note)
         versions = json.loads(archive.read(_VERSIONS)) if _VERSIONS in archive.namelist() else None
         sizes = {name: _unpacked_size(archive, name) for name in {name for name, _ in reads}}
-    return _Findings(versions, ways, sum(sizes[name] for name, _ in reads))
+    unpacked = sum(sizes[name] for name, _ in reads)
+    return _Findings(versions, ways, unpacked, set(sizes), not modules.isdisjoint(_EARLIER_HOMES))
+
+
+def _with_new_names(file: BinaryIO, found: _Findings) -> BinaryIO:
+    """Give the file itself, or a copy in memory in which types that have moved are under their new names."""
+    if not found.has_earlier_names:
+        return file
+
+    def renamed(node: dict[str, Any]) -> dict[str, Any]:
+        if "__module__" in node:
+            node["__module__"] = _EARLIER_HOMES.get(node["__module__"], node["__module__"])
+        return node
+
+    content = BytesIO()
+    with ZipFile(file) as old, ZipFile(content, "w") as new:
+        new.writestr(_SCHEMA, json.dumps(json.loads(old.read(_SCHEMA), object_hook=renamed)))
+        for name in found.arrays - {_SCHEMA}:
+            new.writestr(name, old.read(name))
+    return content
 
 
 def _unpacked_size(archive: ZipFile, name: str) -> int:

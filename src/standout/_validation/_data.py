@@ -10,11 +10,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from standout._arrays import Float, Rows, is_sparse, row_blocks
-from standout._namespaces import is_foreign, namespace
+from standout._arrays import Rows, all_finite, is_sparse, row_blocks
 from standout._validation._devices import as_foreign_rows, dispatches, reject_on_device
 from standout._validation._sources import Source, reject_source
 from standout._validation._words import listed
+from standout._xp import is_foreign, namespace
 
 
 def as_rows(data: Any, name: str, *, min_rows: int = 2, finite: bool = False, host: bool = False) -> Rows:
@@ -219,27 +219,6 @@ def reject_iterator(data: Any, method: str) -> None:
         )
 
 
-def check_fourth_powers(quartic: float, total_variance: float) -> None:
-    """Refuse a scale at which fourth powers leave the range of floating-point numbers."""
-    if total_variance > 0.0 and not np.finfo(np.float64).tiny < quartic < np.inf:
-        raise ValueError(
-            f"a background has a standard deviation of about {np.sqrt(total_variance):.1e} in all, and the fourth "
-            "powers that shrinkage='auto' needs are out of range. Rescale the data, or give shrinkage as a number."
-        )
-
-
-def check_spread(total: float, name: str) -> None:
-    """Refuse data without any variance where variance is the measure."""
-    if total == 0:
-        raise ValueError(f"there is no variance in {name}: all rows are equal. Give rows that differ.")
-
-
-def check_nonzero(lengths: Float, name: str) -> None:
-    """Refuse directions that are all zero."""
-    if not np.any(lengths):
-        raise ValueError(f"there are only zeros in {name}, which span nothing. Give at least one nonzero row.")
-
-
 def _is_plain_row(element: Any) -> bool:
     return not (isinstance(element, Iterator) or is_sparse(element) or hasattr(element, "columns")) and (
         np.ndim(element) == 1
@@ -260,16 +239,6 @@ def _is_numeric(column: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
-
-
-def all_finite(rows: Rows) -> bool:
-    if is_foreign(rows):
-        xp = namespace(rows)
-        return bool(xp.isfinite(xp.sum(rows))) or bool(xp.all(xp.isfinite(rows)))
-    numbers = rows.data if is_sparse(rows) else rows
-    # A finite sum needs finite terms, and takes no copy; the reverse fails only where the sum overflows.
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(np.sum(numbers)) or np.isfinite(numbers).all())
 
 
 def _first_non_finite(rows: Rows) -> tuple[Any, Any]:

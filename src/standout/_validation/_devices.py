@@ -9,7 +9,7 @@ import numpy as np
 from sklearn import get_config
 
 from standout._arrays import Rows
-from standout._namespaces import (
+from standout._xp import (
     detached,
     device,
     is_on_host,

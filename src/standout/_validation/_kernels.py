@@ -2,38 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from standout._arrays import Float
-from standout._validation._data import all_finite
 from standout._validation._numbers import check_whole, is_number
-from standout._validation._words import listed
-
-PAPER_KERNELS = ("gaussian", "homogeneous_polynomial", "inhomogeneous_polynomial")
-# Whose squares, and one by them, are numbers of full precision.
-BANDWIDTHS = (1e-150, 1e150)
-
-
-def check_kernel_name(kernel: Any) -> None:
-    """Check the name of a kernel."""
-    known = sorted({*PAIRWISE_KERNEL_FUNCTIONS, *PAPER_KERNELS, "precomputed"})
-    if not isinstance(kernel, str) or kernel not in known:
-        raise ValueError(f"kernel={kernel!r} is unknown. Use a callable, or one of {', '.join(map(repr, known))}.")
-
-
-def check_kernel_params(params: dict[str, Any], allowed: Iterable[str], kernel: str) -> None:
-    """Check the names and numbers of a kernel's parameters."""
-    unknown = sorted(set(params) - set(allowed))
-    if unknown:
-        known = listed("parameter", sorted(allowed)) if allowed else "no parameters"
-        raise ValueError(
-            f"the kernel {kernel!r} does not know {listed('parameter', unknown)}: it has {known}. Drop it."
-        )
-    check_kernel_numbers(params.get("gamma"), params.get("degree", 1), params.get("coef0", 0))
 
 
 def check_single_kernel(kernel_weights: Any, kernel_params: Any) -> None:
@@ -42,16 +17,6 @@ def check_single_kernel(kernel_weights: Any, kernel_params: Any) -> None:
         raise ValueError("kernel_weights are for a list of kernels, but there is one. Give kernel as a list, or None.")
     if kernel_params is not None and not isinstance(kernel_params, dict):
         raise TypeError(f"kernel_params={kernel_params!r} is not a dict. Give one, for example {{'bandwidth': 5.0}}.")
-
-
-def reject_indefinite(where: str, *, kernel_rows: bool = True) -> None:
-    """Refuse a kernel that is no inner product; for methods that can do with its rows, these are the remedy."""
-    remedy = "Use another kernel."
-    if kernel_rows:
-        remedy = "Use approximation='exact', which works with the kernel rows, or another kernel."
-    raise ValueError(
-        f"the kernel is not positive semidefinite on {where}: no coordinates have it as their inner product. {remedy}"
-    )
 
 
 def check_learnable(scales: Float, sizes: Sequence[int]) -> None:
@@ -70,22 +35,6 @@ def check_kernel_numbers(gamma: Any, degree: Any, coef0: Any) -> None:
         raise ValueError(f"degree={degree!r} is not a positive number. Give one.")
     if not (is_number(coef0) and np.isfinite(coef0)):
         raise ValueError(f"coef0={coef0!r} is not a finite number. Give one.")
-
-
-def check_bandwidth(bandwidth: Any) -> float:
-    """Check the bandwidth of the Gaussian kernel."""
-    remedy = "Give a positive number, for example kernel_params={'bandwidth': 5.0}."
-    if not is_number(bandwidth):
-        raise TypeError(f"the kernel 'gaussian' has bandwidth={bandwidth!r}, which is not a number. {remedy}")
-    if not (np.isfinite(bandwidth) and bandwidth > 0):
-        raise ValueError(f"the kernel 'gaussian' has bandwidth={bandwidth}, which is not positive. {remedy}")
-    least, most = BANDWIDTHS
-    if not least <= bandwidth <= most:
-        raise ValueError(
-            f"the kernel 'gaussian' has bandwidth={bandwidth}, whose square is out of range: it takes {least:g} to "
-            f"{most:g}. Give a number of the size of distances between rows."
-        )
-    return float(bandwidth)
 
 
 def check_epsilon(epsilon: Any, *, clusters: bool = False) -> float | None:
@@ -133,15 +82,6 @@ def check_approximation(approximation: Any) -> None:
         raise TypeError("approximation=None has no meaning. Use 'auto', 'exact', 'pivoted', 'fourier', or landmarks.")
 
 
-def check_fourier_kernel(kernel: Any) -> None:
-    """Check that a kernel has random Fourier features."""
-    if kernel not in ("rbf", "laplacian"):
-        raise ValueError(
-            "approximation='fourier' is for kernels of the difference of two rows: 'rbf', 'gaussian', 'laplacian'. "
-            "Use approximation='pivoted' for other kernels."
-        )
-
-
 def check_precomputed(widths: list[int], n_rows: int, approximation: Any) -> None:
     """Check the shapes of a precomputed kernel: every row against all fitted rows."""
     if not isinstance(approximation, str) or approximation not in ("auto", "exact"):
@@ -151,26 +91,6 @@ def check_precomputed(widths: list[int], n_rows: int, approximation: Any) -> Non
             raise ValueError(
                 f"the precomputed kernel has {width} columns, but there are {n_rows} rows in all datasets. Give the "
                 "kernel of each row with all rows: the target's first, then those of each background."
-            )
-
-
-def check_kernel_matrix(matrix: Float, symmetric: bool) -> None:
-    """Check that a kernel matrix is finite, and symmetric where that is not known already."""
-    if not all_finite(matrix):
-        raise ValueError(
-            "the kernel has values that are not finite numbers. Rescale the data, or check the kernel: a degree that "
-            "is no whole number, for one, is for positive numbers only."
-        )
-    if symmetric:
-        return
-    size, largest = len(matrix), max(float(np.max(matrix, initial=0.0)), -float(np.min(matrix, initial=0.0)))
-    for start in range(0, size, 512):
-        apart = np.abs(matrix[start : start + 512] - matrix[:, start : start + 512].T)
-        if float(np.max(apart)) > 1e-8 * largest:
-            row, column = np.unravel_index(int(np.argmax(apart)), apart.shape)
-            raise ValueError(
-                f"the kernel is not symmetric: entries ({start + row}, {column}) and ({column}, {start + row}) differ "
-                f"by {np.max(apart):.3g}. Give a symmetric kernel, with the rows of all datasets in one order."
             )
 
 
@@ -203,9 +123,3 @@ def check_kernel_list(kernels: Any) -> None:
             raise TypeError(f"kernel {kernel!r} is not a pair of a name and a dict of parameters. Give such a pair.")
         if name == "precomputed":
             raise ValueError("a precomputed kernel cannot be one of several. Add the matrices up yourself.")
-
-
-def reject_kernel_of_data(kernel: Any, error: Exception) -> NoReturn:
-    """Say that a kernel is not made for such data, such as one of counts for negative numbers."""
-    reason = " ".join(str(error).split()).rstrip(".")
-    raise ValueError(f"the kernel {kernel!r} cannot be taken of these data: {reason}. Use another kernel.") from None

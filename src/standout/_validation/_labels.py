@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from standout._algebra import all_true, total
-from standout._arrays import Float
-from standout._namespaces import is_foreign, namespace, to_host
+from standout._arrays import Float, double
 from standout._validation._devices import dispatches
 from standout._validation._words import listed
+from standout._xp import is_foreign, namespace, to_host
 
 
 def check_batch_labels(y: Any, n_rows: int, target_label: Any, background: Any) -> tuple[Any, Any]:
@@ -73,14 +72,12 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> Float:
     """Check the weights of rows; None means equal weights."""
     if sample_weight is None:
         return np.ones(n_rows)
-    if dispatches(sample_weight):
-        xp = namespace(sample_weight)
-        weights = xp.astype(sample_weight, xp.float64)
-    else:
-        weights = np.asarray(sample_weight, dtype=np.float64)
+    weights = double(sample_weight) if dispatches(sample_weight) else np.asarray(sample_weight, dtype=np.float64)
     if tuple(weights.shape) != (n_rows,):
         raise ValueError(f"sample_weight has shape {weights.shape}, but there are {n_rows} rows. Give one per row.")
-    if not np.isfinite(total(weights)) or not all_true(weights >= 0) or total(weights) == 0:
+    xp = namespace(weights)
+    total = float(xp.sum(weights))
+    if not np.isfinite(total) or not bool(xp.all(weights >= 0)) or total == 0:
         raise ValueError("sample_weight must be non-negative, finite and not all zero. Give such weights, or None.")
     return weights
 
@@ -89,12 +86,6 @@ def check_groups(labels: Any, n_rows: int) -> npt.NDArray[np.intp]:
     """Check a partition of rows, and give group numbers 0, 1, ... in place of its labels."""
     _, groups = np.unique(_as_labels(labels, n_rows, "labels"), return_inverse=True)
     return groups
-
-
-def check_several_groups(n_groups: int) -> None:
-    """Refuse a partition into one group where groups are to be told apart."""
-    if n_groups < 2:
-        raise ValueError("labels has 1 distinct value, but an error needs at least 2. Give rows of several groups.")
 
 
 def _distinct(labels: Any) -> list[Any]:
@@ -108,7 +99,7 @@ def _as_labels(labels: Any, n_rows: int, name: str) -> npt.NDArray[Any]:
     if dispatches(labels):
         if labels.ndim != 1 or labels.shape[0] != n_rows:
             raise ValueError(f"{name} has shape {tuple(labels.shape)}, but there are {n_rows} rows. Give one per row.")
-        if not all_true(labels == labels):
+        if not bool(namespace(labels).all(labels == labels)):
             raise ValueError(f"{name} has missing values, but every row must belong to a group. Drop those rows.")
         return labels
     values = np.asarray(labels)

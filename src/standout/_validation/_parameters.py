@@ -112,15 +112,6 @@ def check_n_scores(given: int, fitted: int) -> None:
         )
 
 
-def check_formable(size: int, limit: int) -> None:
-    """Refuse a singular problem whose roots would not fit in memory."""
-    if size > limit:
-        raise ValueError(
-            f"the background covariance is singular, and {size} rows and columns are more than the {limit} up to which "
-            "such a problem is solved. Use shrinkage, for example shrinkage='auto'."
-        )
-
-
 def check_enough(wanted: int, available: int, what: str, stock: str, remedy: str) -> None:
     """Refuse to give more than there is."""
     if wanted > available:

@@ -28,7 +28,7 @@ from standout._messages import InvalidTypeError, InvalidValueError, MixedArraysE
 from standout._xp import is_foreign, largest_entries, like, looks_foreign, namespace, place, take, to_host
 from standout.moments import Moments
 from standout.pencil import Solution
-from standout.sources import InMemory, Source, open_dataset
+from standout.sources import Source, open_dataset
 
 # How many units in the last place of the largest score rounding may be: sums of terms that partly cancel lose a few.
 SCORE_ROUNDING = 16.0

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from standout import contrast
-from standout._algebra import count_true, largest, piled
 from standout._arrays import Float
-from standout._namespaces import like
 from standout._validation import (
     check_alpha,
     check_n_components,
@@ -19,6 +17,7 @@ from standout._validation import (
     check_weights,
     warn_user,
 )
+from standout._xp import largest, like, namespace
 from standout.estimators._linear import LinearFit, LinearTransformer, fit_linear
 from standout.moments import Moments
 from standout.selection._alpha import AlphaChoice, choose_alpha
@@ -224,7 +223,7 @@ class ContrastivePCA(LinearTransformer):
         self._keep_linear(fit)
         self.alphas_ = like(fit.choice.alphas, self.mean_)
         self.alpha_ = fit.choice.alpha
-        self.candidates_ = piled([solution.vectors.T for solution in fit.choice.solutions])
+        self.candidates_ = namespace(self.mean_).stack([solution.vectors.T for solution in fit.choice.solutions])
 
     def _check_incremental(self) -> None:
         alphas_to_try(self.alpha, self.n_representatives)
@@ -241,7 +240,8 @@ class ContrastivePCA(LinearTransformer):
 def _warn_of_rounding(fit: ContrastiveFit) -> None:
     """Say where directions are missing that the data may have, or a value is not to be relied on."""
     solution, datasets = fit.solution, [fit.target, *fit.backgrounds]
-    varying = count_true(sum((dataset.variances for dataset in datasets[1:]), start=fit.target.variances) > 0.0)
+    variances = sum((dataset.variances for dataset in datasets[1:]), start=fit.target.variances)
+    varying = int(namespace(variances).count_nonzero(variances > 0.0))
     many_rows = sum(dataset.count - 1 for dataset in datasets) >= fit.target.n_features
     if many_rows and solution.rank is not None and solution.rank < varying:
         warn_user(

@@ -7,11 +7,9 @@ from functools import cached_property, reduce
 from operator import add
 from typing import Any
 
-from standout._algebra import total as sum_of
 from standout._arrays import Float, Rows, product, row_slice, stacked, sum_of_squares
-from standout._namespaces import is_foreign
-from standout._validation import check_kernel_matrix, reject_indefinite
-from standout.features import FeatureMap, LandmarkMap
+from standout._xp import is_foreign, namespace
+from standout.features import FeatureMap, LandmarkMap, check_kernel_matrix, reject_indefinite
 from standout.moments import Kind, Moments, ScatterMoments, gather, project
 from standout.sources import Source
 
@@ -153,7 +151,8 @@ class CoordinatePart:
         kernel = self.mapping.kernel
         values = kernel(rows, self.mapping.landmarks) if self.direct else self.mapping.transform(rows)
         check_kernel_matrix(values, symmetric=True)
-        return CoordinateSums(_moments(values), sum_of(kernel.diagonal(rows)))
+        diagonal = kernel.diagonal(rows)
+        return CoordinateSums(_moments(values), float(namespace(diagonal).sum(diagonal)))
 
 
 def _moments(values: Float) -> ScatterMoments:

@@ -26,7 +26,14 @@ from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._linear import LinearFit, LinearTransformer, fit_linear, warn_of_trouble
 from standout.moments import Moments, ledoit_wolf
 from standout.pencil import Pencil, solve
-from standout.selection import ComponentTest, GroupSearch, choose_weights, require_rows, search_shrinkage, test_components
+from standout.selection import (
+    ComponentTest,
+    GroupSearch,
+    choose_weights,
+    require_rows,
+    search_shrinkage,
+    test_components,
+)
 from standout.sources import Source
 
 SHRINKAGE_RULES = ("auto", "clusters")
@@ -289,7 +296,9 @@ class DiscriminativePCA(LinearTransformer):
     def _looks_for_groups(self) -> bool:
         return isinstance(self.shrinkage, str) and self.shrinkage == "clusters"
 
-    def _answer(self, datasets: Sequence[Source | Moments], moments: list[Moments], solver: str, seed: int) -> DiscriminativeFit:
+    def _answer(
+        self, datasets: Sequence[Source | Moments], moments: list[Moments], solver: str, seed: int
+    ) -> DiscriminativeFit:
         """Choose what is to be chosen, and solve; where the number of components is still to be found, for one."""
         target, *backgrounds = moments
         n_directions = sum(dataset.count - 1 for dataset in moments)

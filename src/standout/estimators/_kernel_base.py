@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from standout._algebra import column_means, either
 from standout._arrays import Array, Float, Rows, double, in_type_of, is_sparse, row_slice, weighted_sum
-from standout._namespaces import like
 from standout._validation import (
     as_rows,
     check_approximation,
@@ -35,6 +33,7 @@ from standout._validation import (
     reject_on_device,
     require_finite,
 )
+from standout._xp import like, namespace
 from standout.estimators._coordinates import (
     Coordinates,
     CoordinateSums,
@@ -46,6 +45,7 @@ from standout.estimators._coordinates import (
 )
 from standout.estimators._incremental import IncrementalTransformer
 from standout.features import (
+    BOUNDED_TOL,
     FeatureMap,
     Kernel,
     NamedKernel,
@@ -59,7 +59,6 @@ from standout.features import (
     given_landmarks,
     resolve_kernel,
 )
-from standout.features._exact import BOUNDED_TOL
 from standout.moments import Moments
 from standout.selection._kernel_weights import learn_kernel_weights
 from standout.sources import Source, all_rows, count_rows
@@ -101,7 +100,9 @@ class Gathered:
         if not backgrounds:
             return like(np.ones(vectors.shape[1]), vectors)
         step = target.mean - sum(float(w) * part.mean for w, part in zip(self.weights, backgrounds, strict=True))
-        return either(weighted_sum(step, vectors) < 0, -1.0, 1.0)
+        xp = namespace(vectors)
+        along = weighted_sum(step, vectors)
+        return xp.where(along < 0, -xp.ones_like(along), xp.ones_like(along))
 
 
 class KernelTransformer(IncrementalTransformer):
@@ -215,7 +216,7 @@ class KernelTransformer(IncrementalTransformer):
         options: dict[str, Any] = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
         # Given landmarks fix everything: the same ones give the same coordinates, whatever the rows.
         near = some if isinstance(self.approximation, str) else self._landmarks(some)
-        options["origin"] = None if is_sparse(near) else column_means(double(row_slice(near, 0, 1000)))
+        options["origin"] = None if is_sparse(near) else namespace(near).mean(double(row_slice(near, 0, 1000)), axis=0)
         if not isinstance(self.kernel, list):
             check_single_kernel(self.kernel_weights, self.kernel_params)
             name, params = self.kernel if isinstance(self.kernel, tuple) else (self.kernel, self.kernel_params)

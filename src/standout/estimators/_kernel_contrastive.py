@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from standout import contrast
-from standout._algebra import as_rows_of, piled
-from standout._namespaces import like
+from standout._xp import columns_as_rows, like, namespace
 from standout.estimators._contrastive import alphas_to_try
 from standout.estimators._kernel_base import Gathered, KernelTransformer
 from standout.selection._alpha import choose_alpha
@@ -201,10 +200,10 @@ class KernelContrastivePCA(KernelTransformer):
 
         self._keep(choice.solution, target, backgrounds, weights)
         self._keep_coordinates(gathered)
-        self.components_ = as_rows_of(candidates[choice.chosen])
+        self.components_ = columns_as_rows(candidates[choice.chosen])
         self.alphas_ = like(choice.alphas, self.components_)
         self.alpha_ = choice.alpha
-        self.candidates_ = piled([vectors.T for vectors in candidates])
+        self.candidates_ = namespace(self.components_).stack([vectors.T for vectors in candidates])
 
     def _check_incremental(self) -> None:
         super()._check_incremental()

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from standout import contrast
-from standout._algebra import as_rows_of
 from standout._arrays import Float, product
 from standout._validation import (
     FindingWarning,
@@ -17,6 +16,7 @@ from standout._validation import (
     require_rows,
     warn_user,
 )
+from standout._xp import columns_as_rows
 from standout.estimators._kernel_base import Gathered, KernelTransformer
 from standout.moments import Moments, ScatterMoments
 from standout.pencil import solve
@@ -271,7 +271,7 @@ class KernelDiscriminativePCA(KernelTransformer):
 
         self._keep(solution, target, backgrounds, weights)
         self._keep_coordinates(gathered)
-        self.components_ = as_rows_of(vectors * gathered.signs(vectors))
+        self.components_ = columns_as_rows(vectors * gathered.signs(vectors))
         self.epsilon_ = epsilon
         self.__dict__.pop("group_search_", None)
         if groups is not None:

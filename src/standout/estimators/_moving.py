@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from standout._namespaces import looks_foreign
+from standout._xp import looks_foreign
 
 Model = TypeVar("Model")
 

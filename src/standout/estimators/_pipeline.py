@@ -13,7 +13,6 @@ from sklearn.utils._user_interface import _print_elapsed_time
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from standout._namespaces import looks_foreign
 from standout._validation import (
     as_backgrounds,
     as_rows_at_hand,
@@ -25,6 +24,7 @@ from standout._validation import (
     dispatches,
     reject_iterator,
 )
+from standout._xp import looks_foreign
 from standout.estimators._base import check_place
 from standout.estimators._steps import check_steps, fit_step, is_step, named, takes_parts, transformed
 from standout.sources import Source, Transformed, is_read_in_parts, open_dataset

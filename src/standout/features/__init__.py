@@ -1,18 +1,14 @@
 """Kernels as coordinates: exact low rank, landmarks, random Fourier features."""
 
-from standout.features._choice import choose_approximation
-from standout.features._exact import exact_coordinates
-from standout.features._kernels import Kernel, NamedKernel, PrecomputedKernel, SumKernel, resolve_kernel
-from standout.features._landmarks import chosen_landmarks, fourier_features, given_landmarks
-from standout.features._maps import (
-    FeatureMap,
-    FourierMap,
-    IdentityMap,
-    KernelRowMap,
-    LandmarkMap,
-    give_same_coordinates,
+from standout.features._coordinates import (
+    choose_approximation,
+    chosen_landmarks,
+    exact_coordinates,
+    fourier_features,
+    given_landmarks,
 )
-from standout.features._pivoted import pivoted_cholesky, random_pivots
+from standout.features._kernels import Kernel, NamedKernel, PrecomputedKernel, SumKernel, resolve_kernel
+from standout.features._maps import FeatureMap, FourierMap, IdentityMap, KernelRowMap, LandmarkMap
 
 __all__ = [
     "FeatureMap",
@@ -28,9 +24,27 @@ __all__ = [
     "chosen_landmarks",
     "exact_coordinates",
     "fourier_features",
-    "give_same_coordinates",
     "given_landmarks",
-    "pivoted_cholesky",
-    "random_pivots",
     "resolve_kernel",
 ]
+
+# Shared with other packages, but not part of the public interface.
+from standout.features._coordinates import BOUNDED_TOL as BOUNDED_TOL
+from standout.features._kernels import check_kernel_matrix as check_kernel_matrix
+from standout.features._kernels import reject_indefinite as reject_indefinite
+from standout.features._maps import centre_columns as centre_columns
+from standout.features._maps import give_same_coordinates as give_same_coordinates
+
+# Saved models name these classes by the public package. Its modules can then be reorganised.
+for _class in (
+    FeatureMap,
+    FourierMap,
+    IdentityMap,
+    Kernel,
+    KernelRowMap,
+    LandmarkMap,
+    NamedKernel,
+    PrecomputedKernel,
+    SumKernel,
+):
+    _class.__module__ = __name__

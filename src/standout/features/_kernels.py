@@ -5,21 +5,26 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
-from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
+from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from standout._algebra import at_least, either, root
-from standout._arrays import Float, Rows, dense, double, is_sparse, product, squared_lengths
-from standout._namespaces import is_foreign, like, namespace
-from standout._validation import check_bandwidth, check_kernel_name, check_kernel_params, reject_kernel_of_data
-from standout.features._columns import chi2_distances, manhattan_distances
+from standout._arrays import Array, Float, Rows, all_finite, dense, double, is_sparse, product, squared_lengths
+from standout._messages import InvalidTypeError, InvalidValueError, choices, listed
+from standout._validation import check_kernel_numbers
+from standout._xp import is_foreign, like, namespace, zeros
 
-# Kernels that are made of inner products alone.
+# Kernels that are functions of inner products.
 BY_INNER_PRODUCTS = ("linear", "rbf", "polynomial", "poly", "sigmoid", "cosine")
-# Kernels of the difference of two rows: they do not change when both are shifted, and equal 1 where it is zero.
+# Kernels that are functions of the difference of two rows. They equal 1 if the difference is zero.
 SHIFT_INVARIANT = ("rbf", "laplacian")
+PAPER_KERNELS = ("gaussian", "homogeneous_polynomial", "inhomogeneous_polynomial")
+# Bandwidths whose square, and its inverse, are numbers of full precision.
+BANDWIDTHS = (1e-150, 1e150)
+
+Landmarks: TypeAlias = Rows
+"""Rows, or for a precomputed kernel the numbers of columns."""
 
 
 class Kernel(ABC):
@@ -28,7 +33,7 @@ class Kernel(ABC):
     Attributes
     ----------
     symmetric : bool
-        Whether it is known to be symmetric; otherwise its matrix must be looked at.
+        Whether it is known to be symmetric. Otherwise its matrix must be checked.
     semidefinite : bool
         Whether it is known to be positive semidefinite.
 
@@ -45,7 +50,7 @@ class Kernel(ABC):
     semidefinite: bool = False
 
     @abstractmethod
-    def __call__(self, X: Rows, Z: Any) -> Float:
+    def __call__(self, X: Rows, Z: Landmarks) -> Float:
         """Give the kernel of every row of X with every row of Z."""
 
     @abstractmethod
@@ -62,8 +67,8 @@ class NamedKernel(Kernel):
     metric : str or callable
     params : dict
     origin : ndarray or None
-        Taken off all rows first where the kernel is of their difference: far from the origin, distances between rows
-        would drown in the rounding of their lengths. Not where one side is sparse, which it would make dense.
+        Subtracted from all rows if the kernel is a function of their difference: far from zero, distances between rows
+        would be lost in the rounding of their lengths. Sparse rows stay as they are, as they would become dense.
 
     Examples
     --------
@@ -80,7 +85,7 @@ class NamedKernel(Kernel):
 
     @property
     def symmetric(self) -> bool:  # type: ignore[override]
-        """Whether it is known to be symmetric: scikit-learn's are."""
+        """Whether it is known to be symmetric: scikit-learn's kernels are."""
         return not callable(self.metric)
 
     @property
@@ -90,7 +95,7 @@ class NamedKernel(Kernel):
             return self.params.get("coef0", 1) >= 0 and float(self.params.get("degree", 3)).is_integer()
         return self.metric in ("linear", "cosine", *SHIFT_INVARIANT)
 
-    def __call__(self, X: Rows, Z: Any) -> Float:
+    def __call__(self, X: Rows, Z: Landmarks) -> Float:
         """Give the kernel of every row of X with every row of Z."""
         if self.origin is None or is_sparse(X) or is_sparse(Z):
             X, Z = double(X), double(Z)
@@ -106,11 +111,11 @@ class NamedKernel(Kernel):
         except ValueError as error:
             if callable(self.metric):
                 raise
-            reject_kernel_of_data(self.metric, error)
+            _reject_data(self.metric, str(error))
         return double(dense(values))
 
     def _by_inner_products(self, X: Float, Z: Float) -> Float:
-        """Give scikit-learn's commonest kernels with the products made by the BLAS that makes all others, too."""
+        """Compute scikit-learn's most common kernels, with products by the same BLAS as all others."""
         if self.metric == "cosine":
             return product(_unit(X), _unit(Z).T)
         values: Float = product(X, Z.T)
@@ -122,29 +127,31 @@ class NamedKernel(Kernel):
             values += squared_lengths(X)[:, np.newaxis]
             values += squared_lengths(Z)
             if is_foreign(values):
-                return namespace(values).exp(-gamma * at_least(values, 0.0))
+                xp = namespace(values)
+                return xp.exp(-gamma * xp.clip(values, 0.0, None))
             np.maximum(values, 0.0, out=values)
             values *= -gamma
             return np.exp(values, out=values)
         return self._of_products(values, X.shape[1])
 
     def _by_columns(self, X: Float, Z: Float) -> Float:
-        """Give scikit-learn's other kernels for arrays of other libraries."""
+        """Compute scikit-learn's other kernels for foreign arrays, as sums over columns."""
+        xp = namespace(X)
         if self.metric == "laplacian":
-            return namespace(X).exp(-self._gamma(X.shape[1]) * manhattan_distances(X, Z))
+            return xp.exp(-self._gamma(X.shape[1]) * _manhattan_distances(X, Z))
         assert isinstance(self.metric, str)
-        distances = chi2_distances(X, Z, self.metric)
+        distances = _chi2_distances(X, Z, self.metric)
         if self.metric == "additive_chi2":
             return -distances
-        # scikit-learn's default is 1 for this one.
-        return namespace(X).exp(-self.params.get("gamma", 1.0) * distances)
+        # The default of scikit-learn is 1 for this kernel.
+        return xp.exp(-self.params.get("gamma", 1.0) * distances)
 
     def _gamma(self, n_features: int) -> float:
         gamma = self.params.get("gamma")
         return 1.0 / n_features if gamma is None else gamma
 
     def _of_products(self, values: Float, n_features: int) -> Float:
-        """Give the polynomial of inner products, or the sigmoid, in their place."""
+        """Compute the polynomial of inner products, or the sigmoid, in place."""
         values *= self._gamma(n_features)
         values += self.params.get("coef0", 1)
         if self.metric == "sigmoid":
@@ -160,14 +167,15 @@ class NamedKernel(Kernel):
             return squared_lengths(double(X))
         if is_foreign(X):
             return self._diagonal_on_device(squared_lengths(double(X)), X.shape[1])
-        # A block of rows with itself holds the diagonal, and little else.
+        # Small blocks of rows with themselves contain the diagonal and little else.
         size = 64
         return np.concatenate([np.diagonal(self(X[i : i + size], X[i : i + size])) for i in range(0, X.shape[0], size)])
 
     def _diagonal_on_device(self, squares: Float, n_features: int) -> Float:
-        """Give the diagonal from the squared lengths of the rows: many small blocks would leave a device waiting."""
+        """Compute the diagonal from the squared lengths of the rows: many small blocks would leave a device idle."""
         if self.metric == "cosine":
-            return either(squares > 0.0, 1.0, 0.0)
+            xp = namespace(squares)
+            return xp.astype(squares > 0.0, xp.float64)
         if self.metric in ("chi2", "additive_chi2"):
             return 0.0 * squares + (1.0 if self.metric == "chi2" else 0.0)
         return self._of_products(squares, n_features)
@@ -176,6 +184,11 @@ class NamedKernel(Kernel):
 @dataclass(frozen=True, eq=False)
 class SumKernel(Kernel):
     """A sum of kernels with non-negative weights (Remark 5).
+
+    Attributes
+    ----------
+    kernels : tuple of Kernel
+    weights : ndarray of shape (n_kernels,)
 
     Examples
     --------
@@ -191,15 +204,15 @@ class SumKernel(Kernel):
 
     @property
     def symmetric(self) -> bool:  # type: ignore[override]
-        """Whether all of them are known to be symmetric."""
+        """Whether all kernels are known to be symmetric."""
         return all(kernel.symmetric for kernel in self.kernels)
 
     @property
     def semidefinite(self) -> bool:  # type: ignore[override]
-        """Whether all of them are known to be positive semidefinite."""
+        """Whether all kernels are known to be positive semidefinite."""
         return all(kernel.semidefinite for kernel in self.kernels)
 
-    def __call__(self, X: Rows, Z: Any) -> Float:
+    def __call__(self, X: Rows, Z: Landmarks) -> Float:
         """Give the kernel of every row of X with every row of Z."""
         total: Float | None = None
         for weight, kernel in self._active():
@@ -222,7 +235,7 @@ class SumKernel(Kernel):
 
 
 class PrecomputedKernel(Kernel):
-    """Rows that hold kernel values already: with all fitted rows, in the order in which these were given.
+    """Rows that are kernel values with all fitted rows, in the order of the fitted rows.
 
     Examples
     --------
@@ -234,17 +247,17 @@ class PrecomputedKernel(Kernel):
            [2., 3.]])
     """
 
-    def __call__(self, X: Rows, Z: Any) -> Float:
+    def __call__(self, X: Rows, Z: Landmarks) -> Float:
         """Give the columns Z of the rows X."""
         return double(dense(X[:, np.asarray(Z)]))
 
     def diagonal(self, X: Rows) -> Float:
-        """Refuse: the kernel of a row with itself stands in one place of a precomputed matrix only."""
+        """Not available: a row does not tell which of its columns is the kernel with itself."""
         raise NotImplementedError
 
 
 def resolve_kernel(
-    kernel: Any,
+    kernel: str | Callable[..., Any],
     *,
     gamma: float | None = None,
     degree: float = 3,
@@ -252,10 +265,11 @@ def resolve_kernel(
     kernel_params: dict[str, Any] | None = None,
     origin: Float | None = None,
 ) -> Kernel:
-    """Fix a kernel's parameters: by scikit-learn's names, by the paper's, or as a callable.
+    """Which function is this kernel, with all its parameters?
 
-    ``"gaussian"`` is ``exp(-|x - z|² / (2 bandwidth²))``, ``"homogeneous_polynomial"`` is ``(x·z)^degree`` and
-    ``"inhomogeneous_polynomial"`` is ``(x·z + coef0)^degree``.
+    A kernel is a name of scikit-learn (see `sklearn.metrics.pairwise.pairwise_kernels`), a name of the paper, or a
+    callable. Of the paper's names, ``"gaussian"`` is ``exp(-|x - z|² / (2 bandwidth²))``,
+    ``"homogeneous_polynomial"`` is ``(x·z)^degree`` and ``"inhomogeneous_polynomial"`` is ``(x·z + coef0)^degree``.
 
     Parameters
     ----------
@@ -265,7 +279,7 @@ def resolve_kernel(
     kernel_params : dict, default=None
         Other parameters.
     origin : ndarray of shape (n_features,), default=None
-        A point near the data, for kernels of differences.
+        A point near the data, for kernels that are functions of differences.
 
     Returns
     -------
@@ -285,23 +299,149 @@ def resolve_kernel(
     if kernel == "precomputed":
         return PrecomputedKernel()
     if kernel == "gaussian":
-        bandwidth = check_bandwidth(params.get("bandwidth"))
+        bandwidth = _checked_bandwidth(params.get("bandwidth"))
         kernel, params = "rbf", {"gamma": 0.5 / bandwidth**2}
     elif kernel == "homogeneous_polynomial":
         kernel, params = "polynomial", {"gamma": 1.0, "coef0": 0.0, "degree": degree, **params}
     elif kernel == "inhomogeneous_polynomial":
         kernel, params = "polynomial", {"gamma": 1.0, "coef0": coef0, "degree": degree, **params}
     else:
-        check_kernel_name(kernel)
+        known = sorted({*PAIRWISE_KERNEL_FUNCTIONS, *PAPER_KERNELS, "precomputed"})
+        if not isinstance(kernel, str) or kernel not in known:
+            raise InvalidValueError(
+                "is unknown",
+                parameter="kernel",
+                value=kernel,
+                limit=known,
+                advice="Use a callable, or one of {known}.",
+                known=choices(known),
+            )
         defaults = {"gamma": gamma, "degree": degree, "coef0": coef0}
         allowed = KERNEL_PARAMS.get(kernel, frozenset())
-        check_kernel_params(params, allowed, kernel)
-        # scikit-learn has a default of its own where gamma is None.
+        _check_params(params, sorted(allowed), kernel)
+        # scikit-learn has its own default for a gamma of None.
         params = {key: value for key, value in {**defaults, **params}.items() if key in allowed and value is not None}
     return NamedKernel(kernel, params, origin if kernel in SHIFT_INVARIANT else None)
 
 
 def _unit(rows: Float) -> Float:
-    """Give the rows at unit length; those without any length as they are."""
-    lengths = root(squared_lengths(rows))
-    return rows / either(lengths > 0.0, lengths, 1.0)[:, None]
+    """Scale the rows to unit length; rows of zeros stay zeros."""
+    xp = namespace(rows)
+    lengths = xp.sqrt(squared_lengths(rows))
+    return rows / xp.where(lengths > 0.0, lengths, 1.0)[:, None]
+
+
+# --- kernels of foreign arrays that are sums over columns -----------------------------------------------------------
+
+
+def _manhattan_distances(X: Array, Z: Array) -> Array:
+    """Give ``Σ |x - z|`` of every row of X with every row of Z.
+
+    One column after the other: an array of all differences would be larger by the number of columns.
+    """
+    distances = zeros((X.shape[0], Z.shape[0]), X)
+    for column in range(X.shape[1]):
+        distances += abs(X[:, column][:, None] - Z[:, column][None, :])
+    return distances
+
+
+def _chi2_distances(X: Array, Z: Array, metric: str) -> Array:
+    """Give ``Σ (x - z)² / (x + z)`` of every row of X with every row of Z. Numbers must not be negative."""
+    xp = namespace(X)
+    for rows, name in ((X, "X"), (Z, "Y")):
+        if not bool(xp.all(rows >= 0.0)):
+            _reject_data(metric, f"{name} contains negative values")  # in the words of scikit-learn
+    distances = zeros((X.shape[0], Z.shape[0]), X)
+    for column in range(X.shape[1]):
+        x, z = X[:, column][:, None], Z[:, column][None, :]
+        # If both are zero, so is their difference, and the divisor does not matter.
+        distances += (x - z) ** 2 / xp.where(x + z > 0.0, x + z, 1.0)
+    return distances
+
+
+# --- checks ---------------------------------------------------------------------------------------------------------
+
+
+def _checked_bandwidth(bandwidth: Any) -> float:
+    """Check the bandwidth of the Gaussian kernel."""
+    if isinstance(bandwidth, bool) or not isinstance(bandwidth, int | float | np.integer | np.floating):
+        raise InvalidTypeError(
+            "is not a number, but the kernel 'gaussian' needs one",
+            parameter="bandwidth",
+            value=bandwidth,
+            advice="Give a positive number, for example kernel_params={{'bandwidth': 5.0}}.",
+        )
+    least, most = BANDWIDTHS
+    if not (np.isfinite(bandwidth) and bandwidth > 0):
+        problem = "is not a positive number"
+    elif not least <= bandwidth <= most:
+        problem = "is out of range, as its square must be a number: from {least:g} to {most:g}"
+    else:
+        return float(bandwidth)
+    raise InvalidValueError(
+        problem,
+        parameter="bandwidth",
+        value=bandwidth,
+        limit=BANDWIDTHS,
+        advice="Give a number of the size of distances between rows.",
+        least=least,
+        most=most,
+    )
+
+
+def _check_params(params: dict[str, Any], allowed: list[str], kernel: str) -> None:
+    """Check the names and the numbers of a kernel's parameters."""
+    unknown = sorted(set(params) - set(allowed))
+    if unknown:
+        raise InvalidValueError(
+            "the kernel {kernel!r} does not have {unknown}: it has {known}",
+            limit=allowed,
+            advice="Remove what it does not have.",
+            kernel=kernel,
+            unknown=listed("parameter", unknown),
+            known=listed("parameter", allowed) if allowed else "no parameters",
+        )
+    check_kernel_numbers(params.get("gamma"), params.get("degree", 1), params.get("coef0", 0))
+
+
+def _reject_data(kernel: str, reason: str) -> NoReturn:
+    """Reject data for which a kernel is not defined, such as negative numbers for a kernel of counts."""
+    raise InvalidValueError(
+        "the kernel {kernel!r} cannot be computed from these data: {reason}",
+        advice="Use another kernel.",
+        kernel=kernel,
+        reason=" ".join(reason.split()).rstrip("."),
+    ) from None
+
+
+def reject_indefinite(where: str, *, kernel_rows: bool = True) -> NoReturn:
+    """Reject a kernel that is not an inner product; `kernel_rows` tells whether the method can use its rows instead."""
+    use_rows = "Use {p.approximation:exact}, which works with the kernel rows, or another kernel."
+    raise InvalidValueError(
+        "the kernel is not positive semidefinite on {where}: no coordinates have it as their inner product",
+        advice=use_rows if kernel_rows else "Use another kernel.",
+        where=where,
+    )
+
+
+def check_kernel_matrix(matrix: Float, symmetric: bool) -> None:
+    """Check that a kernel matrix is finite, and that it is symmetric unless that is known."""
+    if not all_finite(matrix):
+        raise InvalidValueError(
+            "the kernel has values that are not finite numbers",
+            advice="Rescale the data, or check the kernel: a degree that is not a whole number needs positive numbers.",
+        )
+    if symmetric:
+        return
+    size, largest = len(matrix), max(float(np.max(matrix, initial=0.0)), -float(np.min(matrix, initial=0.0)))
+    for start in range(0, size, 512):
+        apart = np.abs(matrix[start : start + 512] - matrix[:, start : start + 512].T)
+        if float(np.max(apart)) > 1e-8 * largest:
+            row, column = np.unravel_index(int(np.argmax(apart)), apart.shape)
+            raise InvalidValueError(
+                "the kernel is not symmetric: entries ({row}, {column}) and ({column}, {row}) differ by {apart:.3g}",
+                advice="Give a symmetric kernel, with the rows of all datasets in one order.",
+                row=start + int(row),
+                column=int(column),
+                apart=float(np.max(apart)),
+            )

@@ -1,18 +1,16 @@
-"""From rows to coordinates: ``g(x)·g(z)`` is the kernel of x and z, exactly or nearly so."""
+"""From rows to coordinates g: ``g(x)·g(z)`` is the kernel of x and z, exactly or approximately."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from standout._algebra import all_true, condition, cosines, identity, row_means, triangular_solve
 from standout._arrays import BLOCK_BYTES, Float, Rows, dense, double, row_slice, stacked
-from standout._namespaces import DEVICE_BLOCK_BYTES, is_foreign, like
-from standout.features._kernels import Kernel
+from standout._xp import DEVICE_BLOCK_BYTES, condition, eye, is_foreign, like, namespace, solve_triangular
+from standout.features._kernels import Kernel, Landmarks
 from standout.moments import ScatterMoments
 
 
@@ -23,7 +21,8 @@ class FeatureMap(ABC):
     ----------
     n_coordinates : int
     plain_ridge : bool
-        Whether the paper's ``ε I`` is ``ε I`` in these coordinates, too; otherwise it is ``ε T⁻¹``.
+        Whether the paper's ridge ``ε I`` is ``ε I`` in these coordinates, too. Otherwise it is ``ε T⁻¹``, with T the
+        total scatter.
 
     Examples
     --------
@@ -47,12 +46,12 @@ class FeatureMap(ABC):
         """Give the coordinates of the rows."""
 
     def block_rows(self, rows: Rows) -> int:
-        """Number of these rows whose coordinates make a block."""
+        """Give the number of these rows whose coordinates make one block."""
         n_bytes = DEVICE_BLOCK_BYTES if is_foreign(rows) else BLOCK_BYTES
         return max(n_bytes // (8 * max(self.n_coordinates, 1)), 1)
 
     def blocks(self, rows: Rows) -> Iterator[Float]:
-        """Give the coordinates of one block of rows after the other."""
+        """Give the coordinates of the rows, one block after the other."""
         size = self.block_rows(rows)
         for start in range(0, rows.shape[0], size):
             yield self.transform(row_slice(rows, start, start + size))
@@ -65,7 +64,8 @@ class LandmarkMap(FeatureMap):
     Attributes
     ----------
     kernel : Kernel
-    landmarks : rows of shape (r, n_features), or column numbers of a precomputed kernel
+    landmarks : rows of shape (r, n_features)
+        For a precomputed kernel, numbers of columns.
     factor : ndarray of shape (r, r)
         L, lower triangular.
 
@@ -82,7 +82,7 @@ class LandmarkMap(FeatureMap):
     """
 
     kernel: Kernel
-    landmarks: Any
+    landmarks: Landmarks
     factor: Float
 
     @property
@@ -92,28 +92,28 @@ class LandmarkMap(FeatureMap):
 
     @property
     def well_conditioned(self) -> bool:
-        """Whether moments of kernel values become moments of coordinates without loss: eight digits stay at least."""
+        """Whether moments of kernel values can be turned into moments of coordinates with at least eight digits."""
         return self.n_coordinates == 0 or condition(self.factor) < 1e3
 
     def from_kernel_values(self, moments: ScatterMoments) -> ScatterMoments:
         """Turn the moments of ``k(x, landmarks)`` into those of the coordinates."""
-        return moments.mapped(triangular_solve(self.factor, identity(self.n_coordinates, self.factor)))
+        return moments.mapped(solve_triangular(self.factor, eye(self.n_coordinates, self.factor)))
 
     def transform(self, rows: Rows) -> Float:
         """Give the coordinates of the rows."""
         values = self.kernel(rows, self.landmarks)
-        return triangular_solve(self.factor, values.T, overwrite=True).T
+        return solve_triangular(self.factor, values.T, overwrite=True).T
 
 
 @dataclass(frozen=True, eq=False)
 class KernelRowMap(FeatureMap):
-    """The kernel with all fitted rows as coordinates, centred over the columns of each dataset (rows of K, eq. k).
+    """Coordinates from the kernel with all fitted rows, centred over the rows of each dataset (rows of K, eq. k).
 
     Attributes
     ----------
     kernel : Kernel
-    rows : rows of shape (n, n_features), or column numbers of a precomputed kernel
-        The fitted rows of all datasets, one dataset after the other.
+    rows : rows of shape (n, n_features)
+        The fitted rows of all datasets, one dataset after the other. For a precomputed kernel, numbers of columns.
     sizes : tuple of int
         Number of rows of each dataset.
 
@@ -128,7 +128,7 @@ class KernelRowMap(FeatureMap):
     """
 
     kernel: Kernel
-    rows: Any
+    rows: Landmarks
     sizes: tuple[int, ...]
     plain_ridge: bool = True
 
@@ -144,7 +144,7 @@ class KernelRowMap(FeatureMap):
 
 @dataclass(frozen=True, eq=False)
 class IdentityMap(FeatureMap):
-    """The rows themselves as coordinates: those of the linear kernel.
+    """The rows themselves as coordinates, for the linear kernel.
 
     Attributes
     ----------
@@ -201,11 +201,13 @@ class FourierMap(FeatureMap):
     def transform(self, rows: Rows) -> Float:
         """Give the coordinates of the rows."""
         angles = dense(double(rows) @ self.frequencies) + self.phases
-        return cosines(angles) * float(np.sqrt(2.0 / self.n_coordinates))
+        waves: Float = namespace(angles).cos(angles) if is_foreign(angles) else np.cos(angles, out=angles)
+        waves *= float(np.sqrt(2.0 / self.n_coordinates))
+        return waves
 
 
 def give_same_coordinates(first: FeatureMap, second: FeatureMap, n_columns: int) -> bool:
-    """Tell whether two maps give rows the same coordinates, by trying them on some.
+    """Tell whether two maps give rows the same coordinates, by trying them on some rows.
 
     Examples
     --------
@@ -222,18 +224,18 @@ def give_same_coordinates(first: FeatureMap, second: FeatureMap, n_columns: int)
     if isinstance(first, FourierMap):
         some = like(some, first.frequencies)
     if isinstance(first, LandmarkMap):
-        # Far from all landmarks a kernel may be zero, whatever its parameters.
+        # Far from all landmarks a kernel can be zero for all values of its parameters.
         landmarks = double(dense(row_slice(first.landmarks, 0, 1000)))
         some = stacked([like(some, landmarks), landmarks])
     one, other = first.transform(some), second.transform(some)
-    return all_true(abs(one - other) <= 1e-12 + 1e-9 * abs(other))
+    return bool(namespace(one).all(abs(one - other) <= 1e-12 + 1e-9 * abs(other)))
 
 
 def centre_columns(values: Float, sizes: tuple[int, ...]) -> Float:
-    """Take off each row the mean over the columns of each dataset, in place."""
-    start = 0
+    """Subtract from each row its mean over the columns of each dataset, in place."""
+    xp, start = namespace(values), 0
     for size in sizes:
         part = values[:, start : start + size]
-        part -= row_means(part)
+        part -= xp.mean(part, axis=1, keepdims=True)
         start += size
     return values

@@ -1,16 +1,31 @@
-"""Pivoted Cholesky: which rows stand for all, found on the way of factorising the kernel matrix."""
+"""Pivoted Cholesky: choose rows that represent all others while factorising the kernel matrix."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
-from standout._arrays import Float, Rows, mirror, product
-from standout._validation import reject_indefinite
-from standout.features._kernels import Kernel
+from standout._arrays import Array, Float, Rows, copied, mirror, product
+from standout._xp import (
+    column_products,
+    concat,
+    cumulative_sum,
+    device,
+    indices_like,
+    is_foreign,
+    largest,
+    like,
+    namespace,
+    solve_triangular,
+    take,
+    zeros,
+)
+from standout.features._kernels import Kernel, reject_indefinite
+
+# Drawn rows whose residual kernel has no more than this share of the largest residual are copies of others.
+COPY_TOL = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,46 +40,49 @@ class Pivots:
         L, lower triangular, with ``L Lᵀ`` the kernel matrix of the chosen rows.
     """
 
-    chosen: npt.NDArray[np.intp]
+    chosen: Array
     factor: Float
 
 
-def pivoted_cholesky(matrix: Float, tol: float, most: int | None = None) -> tuple[Float | None, npt.NDArray[np.intp]]:
-    """Factorise a kernel matrix by LAPACK's pivoted Cholesky, up to a tolerance.
+def pivoted_cholesky(matrix: Float, tol: float, most: int | None = None) -> tuple[Float | None, Array]:
+    """Factorise a kernel matrix by pivoted Cholesky, up to a tolerance.
 
     Parameters
     ----------
     matrix : ndarray of shape (n, n)
-        Symmetric. It is worked in, and restored afterwards.
+        Symmetric. LAPACK overwrites it; it is restored afterwards.
     tol : float
-        The factorisation stops where no row has a residual above `tol` times the largest diagonal entry.
+        The factorisation stops when no row has a residual above `tol` times the largest diagonal entry.
     most : int, default=None
-        Rank up to which a factor is wanted. A matrix of full rank beyond it gives None in its place.
+        The largest rank for which a factor is wanted. If the matrix has a larger rank, the factor can be None: on the
+        host if the matrix has full rank, on a device always.
 
     Returns
     -------
     factor : ndarray of shape (n, r) or None
         Rows in the order of the matrix: ``factor factorᵀ`` is the matrix up to the tolerance.
     pivots : ndarray of shape (r,)
-        The rows it rests on; ``factor[pivots]`` is lower triangular.
+        The chosen rows; ``factor[pivots]`` is lower triangular.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from standout.features import pivoted_cholesky
+    >>> from standout.features._pivoted import pivoted_cholesky
     >>> factor, pivots = pivoted_cholesky(np.array([[1.0, 2.0], [2.0, 4.0]]), 1e-10)
     >>> factor, pivots
     (array([[1.],
            [2.]]), array([1]))
     """
+    if is_foreign(matrix):
+        return _pivot_on_device(matrix, tol, most)
     matrix = np.ascontiguousarray(matrix)
     size = len(matrix)
     diagonal = np.diagonal(matrix).copy()
-    largest = float(np.max(diagonal, initial=0.0))
-    if largest <= 0.0:
+    height = largest(diagonal)
+    if height <= 0.0:
         return np.empty((size, 0)), np.empty(0, dtype=np.intp)
-    # LAPACK works in the upper triangle of the C-ordered matrix, so that the lower one can restore it.
-    lower, order, rank, _ = linalg.lapack.dpstrf(matrix.T, tol=tol * largest, lower=1, overwrite_a=True)
+    # LAPACK works in the upper triangle of the C-ordered matrix. The lower one then restores it.
+    lower, order, rank, _ = linalg.lapack.dpstrf(matrix.T, tol=tol * height, lower=1, overwrite_a=True)
     rank, order = int(rank), order.astype(np.intp) - 1
     factor: Float | None = None
     if most is None or rank <= most or rank < size:
@@ -77,11 +95,41 @@ def pivoted_cholesky(matrix: Float, tol: float, most: int | None = None) -> tupl
     return factor, order[:rank]
 
 
-def random_pivots(kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generator, tol: float) -> Pivots:
-    """Choose landmarks by randomly pivoted Cholesky in blocks: kernel columns are computed only when chosen.
+def _pivot_on_device(matrix: Float, tol: float, most: int | None) -> tuple[Float | None, Array]:
+    """Factorise one column after the other, with the functions that every array library has.
 
-    In each round rows are drawn with probability in proportion to their residual; near-copies among them are dropped by
-    a pivoted Cholesky of their residual kernel.
+    It stops as soon as the rank is larger than `most`.
+    """
+    xp, size = namespace(matrix), matrix.shape[0]
+    residual = copied(xp.linalg.diagonal(matrix))
+    threshold = tol * largest(residual)
+    steps = size if most is None else min(size, most + 1)
+    factor = zeros((size, steps), matrix)
+    pivots: list[int] = []
+    while len(pivots) < steps:
+        pivot = int(xp.argmax(residual))
+        height = float(residual[pivot])
+        if height <= threshold:
+            break
+        rank = len(pivots)
+        column = matrix[:, pivot]
+        if rank:
+            column = column - factor[:, :rank] @ factor[pivot, :rank]
+        column = column / height**0.5
+        factor[:, rank] = column
+        residual = residual - column**2
+        residual[pivot] = 0.0
+        pivots.append(pivot)
+    rank = len(pivots)
+    beyond = most is not None and rank > most
+    return None if beyond else factor[:, :rank], indices_like(np.array(pivots, dtype=np.int64), matrix)
+
+
+def random_pivots(kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generator, tol: float) -> Pivots:
+    """Choose landmarks by randomly pivoted Cholesky in blocks. Kernel columns are computed only for chosen rows.
+
+    In each round, rows are drawn with probabilities proportional to their residuals. A pivoted Cholesky of their
+    residual kernel removes rows that nearly repeat others.
 
     Parameters
     ----------
@@ -91,7 +139,7 @@ def random_pivots(kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generato
         Most landmarks.
     rng : numpy.random.Generator
     tol : float
-        Fewer landmarks are chosen where they leave out less than this share of the trace.
+        No more landmarks are chosen once they leave out less than this share of the trace.
 
     Returns
     -------
@@ -100,39 +148,56 @@ def random_pivots(kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generato
     Examples
     --------
     >>> import numpy as np
-    >>> from standout.features import random_pivots, resolve_kernel
+    >>> from standout.features import resolve_kernel
+    >>> from standout.features._pivoted import random_pivots
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.normal(size=(200, 3))
     >>> random_pivots(resolve_kernel("linear"), rows, 50, rng, 1e-10).factor.shape
     (3, 3)
     """
-    n_rows = rows.shape[0]
+    xp, n_rows = namespace(rows), rows.shape[0]
     residual = kernel.diagonal(rows)
-    total, largest = float(residual.sum()), float(np.max(residual, initial=0.0))
-    if float(np.min(residual, initial=0.0)) < 0.0:
+    total, height = float(xp.sum(residual)), largest(residual)
+    if float(xp.min(residual)) < 0.0:
         reject_indefinite("these rows")
-    factor = np.zeros((n_rows, rank), order="F")
-    chosen: list[int] = []
-    block = max(rank // 10, min(rank, 32))
-    while len(chosen) < rank and float(residual.sum()) > tol * total:
-        wanted = min(block, rank - len(chosen))
-        drawn = np.unique(rng.choice(n_rows, size=wanted, p=residual / residual.sum()))
-        done = len(chosen)
-        columns = kernel(rows, rows[drawn])
+    factor = zeros((n_rows, rank), rows)
+    chosen: list[Array] = []
+    done, block = 0, max(rank // 10, min(rank, 32))
+    while done < rank and float(xp.sum(residual)) > tol * total:
+        drawn = _drawn(residual, rng.random(min(block, rank - done)))
+        columns = kernel(rows, take(rows, drawn))
         if done:
-            columns -= product(factor[:, :done], factor[drawn, :done].T)
-        core, kept = pivoted_cholesky(columns[drawn], 1e-10)
-        new = len(kept)
+            columns -= product(factor[:, :done], take(factor[:, :done], drawn).T)
+        core, kept = pivoted_cholesky(take(columns, drawn), COPY_TOL)
+        new = kept.shape[0]
         if core is None or not new:
             break
-        fresh = drawn[kept]
-        solved = linalg.solve_triangular(core[kept], columns[:, kept].T, lower=True, check_finite=False)
+        fresh = take(drawn, kept)
+        solved = solve_triangular(xp.tril(take(core, kept)), take(columns, kept, axis=1).T)
         factor[:, done : done + new] = solved.T
-        chosen.extend(fresh.tolist())
-        residual = residual - np.einsum("ij,ij->j", solved, solved)
-        if float(np.min(residual)) < -1e-6 * largest:
+        residual = residual - column_products(solved, solved)
+        if float(xp.min(residual)) < -1e-6 * height:
             reject_indefinite("these rows")
-        residual = np.maximum(residual, 0.0)
-        residual[fresh] = 0.0
-    picked = np.array(chosen, dtype=np.intp)
-    return Pivots(picked, np.tril(factor[picked, : len(picked)]))
+        residual = _without(xp.clip(residual, 0.0, None), fresh)
+        chosen.append(fresh)
+        done += new
+    picked = concat(chosen) if chosen else indices_like(np.zeros(0, dtype=np.intp), rows)
+    return Pivots(picked, xp.tril(take(factor[:, :done], picked)))
+
+
+def _drawn(weights: Float, shots: Float) -> Array:
+    """Give the positions, each once, that uniform random numbers choose with probabilities proportional to weights."""
+    xp = namespace(weights)
+    heights = cumulative_sum(weights)
+    found = xp.searchsorted(heights / heights[-1], like(shots, weights), side="right")
+    return xp.unique_values(found) if is_foreign(found) else np.unique(found)
+
+
+def _without(numbers: Float, positions: Array) -> Float:
+    """Set the numbers at some positions to zero."""
+    if not is_foreign(numbers):
+        numbers[positions] = 0.0
+        return numbers
+    xp = namespace(numbers)
+    every = xp.arange(numbers.shape[0], device=device(numbers))
+    return numbers * xp.astype(~xp.any(every[:, None] == positions[None, :], axis=1), xp.float64)

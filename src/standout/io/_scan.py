@@ -11,10 +11,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from standout._arrays import Array, Rows, is_sparse, stacked
+from standout._arrays import Array, Rows, in_order, is_sparse, stacked
 from standout._checks import check_whole
 from standout._messages import InvalidValueError, choices, reject_too_few, shown
-from standout._threads import in_order
 from standout._writing import progress_bar
 from standout.io._checkpoint import Checkpoint, Reached, checkpoint_folder
 from standout.io._columns import Asked, ask, choose, choose_again

@@ -1,26 +1,28 @@
 """Mergeable sufficient statistics of a dataset: count, mean, scatter."""
 
-from standout.moments._base import Moments, NormSums
-from standout.moments._centred import CentredRows
-from standout.moments._gather import Kind, gather
-from standout.moments._projection import project
+from standout.moments._base import Moments, NormSums, ledoit_wolf
+from standout.moments._gather import gather, project
 from standout.moments._root import RootMoments
-from standout.moments._rows import RowMoments, joint_gram
+from standout.moments._rows import CentredRows, RowMoments
 from standout.moments._scatter import ScatterMoments
-from standout.moments._shrinkage import ledoit_wolf
-from standout.moments._span import in_span
 
 __all__ = [
     "CentredRows",
-    "Kind",
     "Moments",
     "NormSums",
     "RootMoments",
     "RowMoments",
     "ScatterMoments",
     "gather",
-    "in_span",
-    "joint_gram",
     "ledoit_wolf",
     "project",
 ]
+
+# Shared with other packages, but not part of the public interface.
+from standout.moments._gather import Kind as Kind
+from standout.moments._gather import in_span as in_span
+from standout.moments._rows import joint_gram as joint_gram
+
+# Saved models and checkpoints name these classes by the public package. Its modules can then be reorganised.
+for _class in (CentredRows, Moments, NormSums, RootMoments, RowMoments, ScatterMoments):
+    _class.__module__ = __name__

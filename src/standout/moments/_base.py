@@ -1,20 +1,23 @@
-"""What every representation of a dataset's moments has in common."""
+"""What all representations of a dataset's moments have in common, and the shrinkage that follows from them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from standout._algebra import total
+import numpy as np
+
 from standout._arrays import Float, Rows, double, in_type_of, inner, squared_lengths, sum_of_squares, weighted_sum
+from standout._messages import InvalidTypeError, InvalidValueError
+from standout._xp import namespace
 
 
 @dataclass(frozen=True, eq=False)
 class NormSums:
-    """Two sums over the centred rows z, kept beside the scatter because Ledoit-Wolf shrinkage needs them.
+    """Two sums over the centred rows z that Ledoit-Wolf shrinkage needs in addition to the scatter.
 
-    Only the second enters the shrinkage; the first is what lets the second move to another mean, so that the pair
-    can be merged.
+    Only the second sum enters the shrinkage. The first one is needed to change the mean of the second, and so to merge
+    the sums of two datasets.
 
     Attributes
     ----------
@@ -36,14 +39,14 @@ class NormSums:
 
     @classmethod
     def of(cls, rows: Rows) -> NormSums:
-        """Sum over the rows as they are."""
+        """Sum over the rows, without centring them."""
         lengths = double(squared_lengths(rows))
         return cls(double(weighted_sum(in_type_of(lengths, rows), rows)), sum_of_squares(lengths))
 
     def shifted(self, shift: Float, count: int, trace: float, scatter_shift: Float) -> NormSums:
         """Give the sums over ``z + shift``, where the `count` rows z have mean zero.
 
-        `trace` is the trace of their scatter, `scatter_shift` the scatter times `shift`.
+        `trace` is the trace of their scatter, and `scatter_shift` is their scatter multiplied with `shift`.
         """
         length = inner(shift, shift)
         quartic = (
@@ -57,7 +60,7 @@ class NormSums:
         return NormSums(cubic, quartic)
 
     def unshifted(self, shift: Float, count: int, trace: float, scatter_shift: Float) -> NormSums:
-        """Undo `shifted`: from the sums over ``z + shift`` to those over the centred z."""
+        """Undo `shifted`: from sums over ``z + shift``, give the sums over the centred z."""
         length = inner(shift, shift)
         cubic = self.cubic - (trace + count * length) * shift - 2.0 * scatter_shift
         quartic = (
@@ -71,10 +74,11 @@ class NormSums:
 
 
 class Moments(ABC):
-    """Count, mean and scatter of a dataset: all that the linear methods need to know of it.
+    """Count, mean and scatter of a dataset: everything that the linear methods need to know of it.
 
-    The representations differ in how they keep the scatter: as a matrix (`ScatterMoments`), as a root
-    (`RootMoments`), or as the rows themselves (`RowMoments`). All add up with ``+``, and all answer the same questions.
+    The representations differ in how they store the scatter: as a matrix (`ScatterMoments`), as a root
+    (`RootMoments`), or as the rows themselves (`RowMoments`, and `CentredRows` on a device). All have the same methods,
+    and all are merged with ``+``.
 
     Attributes
     ----------
@@ -84,7 +88,7 @@ class Moments(ABC):
     precision : float
         Relative rounding error of the numbers the scatter was computed with.
     norms : NormSums or None
-        What Ledoit-Wolf shrinkage needs beside the scatter, if it was gathered.
+        What Ledoit-Wolf shrinkage needs in addition to the scatter, if it was gathered.
 
     Examples
     --------
@@ -119,7 +123,7 @@ class Moments(ABC):
     @property
     @abstractmethod
     def root_level(self) -> float:
-        """Relative rounding error of `root`, as a share of its largest singular value."""
+        """Rounding error of `root`, relative to its largest singular value."""
 
     @abstractmethod
     def covariance(self) -> Float:
@@ -139,7 +143,7 @@ class Moments(ABC):
 
     @abstractmethod
     def __add__(self, other: Moments) -> Moments:
-        """Give the moments of both datasets taken as one."""
+        """Give the moments of both datasets together."""
 
     @property
     def quartic(self) -> float | None:
@@ -149,15 +153,17 @@ class Moments(ABC):
     @property
     def total_variance(self) -> float:
         """Trace of the covariance."""
-        return total(self.variances)
+        variances = self.variances
+        return float(namespace(variances).sum(variances))
 
     def _merged_mean(self, other: Moments) -> tuple[int, Float, Float, float]:
-        """Count and mean of the union, the step between the means, and the weight of its square in the scatter."""
+        """Give count and mean of both datasets, the difference of the means, and its weight in the merged scatter."""
         count = self.count + other.count
         step = other.mean - self.mean
         return count, self.mean + step * (other.count / count), step, self.count * other.count / count
 
     def _norms_about(self, mean: Float) -> NormSums | None:
+        """Give the sums of norms about another mean than the dataset's own."""
         if self.norms is None:
             return None
         shift = self.mean - mean
@@ -169,3 +175,51 @@ class Moments(ABC):
         if first is None or second is None:
             return None
         return NormSums(first.cubic + second.cubic, first.quartic + second.quartic)
+
+
+def ledoit_wolf(moments: Moments) -> float:
+    """How far should this covariance be shrunk towards a multiple of the identity?
+
+    The share s that minimises the expected squared error of ``(1 - s) C + s (tr C / D) I`` (Ledoit and Wolf, 2004). It
+    goes to zero as the number of rows grows. The moments must have been gathered with ``norms=True``.
+
+    Parameters
+    ----------
+    moments : Moments
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.covariance import ledoit_wolf_shrinkage
+    >>> from standout.moments import gather, ledoit_wolf
+    >>> X = np.random.default_rng(0).normal(size=(50, 20)) * np.arange(1, 21)
+    >>> round(ledoit_wolf(gather(X, norms=True)), 6), round(float(ledoit_wolf_shrinkage(X)), 6)
+    (0.307355, 0.307355)
+    """
+    quartic = moments.quartic
+    if quartic is None:
+        raise InvalidTypeError(
+            "Ledoit-Wolf shrinkage needs the sums of norms, but these moments have none",
+            advice="Gather the moments with {p.norms:True}.",
+        )
+    n_rows, n_features = moments.count, moments.n_features
+    squared_norm, variance = moments.squared_norm, moments.total_variance
+    if variance > 0.0 and not np.finfo(np.float64).tiny < quartic < np.inf:
+        raise InvalidValueError(
+            "a background has a standard deviation of about {spread:.1e} in all, and the fourth powers that "
+            "{p.shrinkage:auto} needs are out of range",
+            advice="Rescale the data, or give {p.shrinkage} as a number.",
+            spread=float(np.sqrt(variance)),
+        )
+    # Both are n_features times the quantities of the article. Only their ratio matters.
+    dispersion = squared_norm - variance * variance / n_features
+    noise = (quartic / n_rows - squared_norm) / n_rows
+    # Shrinkage does not change a covariance that is already a multiple of the identity, up to rounding.
+    if dispersion <= 16 * n_features * np.finfo(np.float64).eps * squared_norm or noise <= 0.0:
+        return 0.0
+    return float(min(noise / dispersion, 1.0))

@@ -1,48 +1,59 @@
-"""From data to moments: the one way in, whatever the data are."""
+"""From data to moments, and from rows to coordinates: scores along filters, and coordinates in the rows' span."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+from scipy import linalg
 
-from standout._arrays import Rows, dense, double, is_single
-from standout._namespaces import is_foreign
-from standout._validation import Source, check_squares, reject_non_finite
+from standout._arrays import (
+    Dataset,
+    Float,
+    Rows,
+    dense,
+    double,
+    is_single,
+    is_sparse,
+    product,
+    row_blocks,
+    row_slice,
+    stacked,
+)
+from standout._validation import check_squares, reject_non_finite
+from standout._xp import is_foreign, largest, namespace
 from standout.moments._base import Moments
-from standout.moments._centred import CentredRows
-from standout.moments._device import gather_on_device
 from standout.moments._root import gather_root
-from standout.moments._rows import RowMoments
+from standout.moments._rows import CentredRows, RowMoments
 from standout.moments._scatter import gather_scatter
-from standout.sources import all_rows, open_dataset
+from standout.sources import Source, all_rows, open_dataset
 
 Kind = Literal["auto", "scatter", "root", "rows"]
 
 
 def gather(
-    data: Any, *, kind: Kind = "auto", norms: bool = False, single: bool = True, name: str = "the data"
+    data: Dataset, *, kind: Kind = "auto", norms: bool = False, single: bool = True, name: str = "the data"
 ) -> Moments:
     """What are the count, mean and scatter of this dataset?
 
     Parameters
     ----------
-    data : array-like, sparse matrix, frame, or iterator of such
-        A table of real numbers, one row per sample, of any real dtype, in C or Fortran order, read-only or
-        memory-mapped; an array of another library (see `standout.DiscriminativePCA`); or an iterator that gives one
-        batch of rows after the other. Never copied as a whole.
+    data : array-like, sparse matrix, frame, source, or iterator of such
+        A table of real numbers, one row per sample. It can have any real dtype, be in C or Fortran order, read-only or
+        memory-mapped. It can also be an array of another library (see `standout.DiscriminativePCA`), data that are read
+        in parts (see `standout.sources`), or an iterator of batches of rows. Data are never copied as a whole.
     kind : {"auto", "scatter", "root", "rows"}, default="auto"
-        How the scatter is kept: as a matrix (`ScatterMoments`), as a QR root (`RootMoments`), or as the rows
-        themselves (`RowMoments`). "auto" keeps the rows where there are fewer of them than columns, and a matrix
-        otherwise.
+        How the scatter is stored: as a matrix (`ScatterMoments`), as a QR root (`RootMoments`), or as the rows
+        themselves (`RowMoments`). "auto" keeps the rows if there are fewer rows than columns, and a matrix otherwise.
     norms : bool, default=False
         Gather also what Ledoit-Wolf shrinkage needs.
     single : bool, default=True
-        Multiply single-precision rows in single precision, at twice the speed. They are centred first, and sums over
-        blocks are kept in float64, so a relative error of about 1e-7 of each column's spread is all that it costs.
+        Multiply single-precision rows in single precision, which is twice as fast. Rows are centred first, and blocks
+        are summed in float64, so that the relative error is about 1e-7 of each column's spread.
     name : str, default="the data"
-        What messages call the dataset.
+        Name of the dataset in messages.
 
     Returns
     -------
@@ -58,7 +69,7 @@ def gather(
     True
     """
     dataset = open_dataset(data, name, min_rows=1)
-    # An infinity makes NaN on its way through; it is looked for at the end, where looking is cheap.
+    # Infinities become NaN during the computation. They are looked for in the result, where this is cheap.
     with np.errstate(invalid="ignore", over="ignore"):
         if isinstance(dataset, Source):
             moments = _gather_source(dataset, kind, norms, single)
@@ -71,7 +82,7 @@ def gather(
 
 
 def _suits_single(rows: Rows) -> bool:
-    """Tell, from some of the rows, whether squares of single-precision numbers stay within their range."""
+    """Tell, from some of the rows, whether the squares of single-precision numbers are within range."""
     if is_foreign(rows) or not is_single(rows):
         return False
     enough = max(8, min(256, 2**19 // rows.shape[1]))
@@ -83,7 +94,7 @@ def _suits_single(rows: Rows) -> bool:
 
 @dataclass(frozen=True)
 class Part:
-    """What gathering makes of one part of a dataset: moments, of the kind that was asked for.
+    """The function that gathers the moments of one part of a dataset. It can be sent to other processes.
 
     Attributes
     ----------
@@ -98,19 +109,14 @@ class Part:
 
     def __call__(self, rows: Rows) -> Moments:
         """Gather the moments of these rows."""
-        # As in `gather`; parts may be worked on in threads, which do not share what is ignored.
+        # `gather` ignores these errors, too, but threads do not share NumPy's error state.
         with np.errstate(invalid="ignore", over="ignore"):
-            return self._gathered(rows)
-
-    def _gathered(self, rows: Rows) -> Moments:
-        kind = self.kind if self.kind != "auto" else "rows" if rows.shape[0] < rows.shape[1] else "scatter"
-        if kind == "rows":
-            return CentredRows(rows) if is_foreign(rows) else RowMoments(rows, single=self.single)
-        if kind == "root":
-            return gather_root(rows, norms=self.norms)
-        if is_foreign(rows):
-            return gather_on_device(rows, norms=self.norms)
-        return gather_scatter(rows, norms=self.norms, single=self.single)
+            kind = self.kind if self.kind != "auto" else "rows" if rows.shape[0] < rows.shape[1] else "scatter"
+            if kind == "rows":
+                return CentredRows(rows) if is_foreign(rows) else RowMoments(rows, single=self.single)
+            if kind == "root":
+                return gather_root(rows, norms=self.norms)
+            return gather_scatter(rows, norms=self.norms, single=self.single)
 
 
 def _gather_source(source: Source, kind: Kind, norms: bool, single: bool) -> Moments:
@@ -121,3 +127,92 @@ def _gather_source(source: Source, kind: Kind, norms: bool, single: bool) -> Mom
         return Part(kind, norms, single)(all_rows(source))
     moments: Moments = source.summed(Part(kind, norms, single))
     return moments
+
+
+def project(rows: Rows, mean: Float, filters: Float) -> Float:
+    """What are the scores of these rows: ``(X - mean) U``?
+
+    Rows are centred before they are multiplied, one block at a time, so that a large mean costs no digits. Sparse rows
+    are corrected for the mean afterwards.
+
+    Parameters
+    ----------
+    rows : array or sparse matrix of shape (n_rows, n_features)
+    mean : ndarray of shape (n_features,)
+    filters : ndarray of shape (n_features, d)
+
+    Returns
+    -------
+    ndarray of shape (n_rows, d)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.moments import project
+    >>> project(np.array([[1.0, 5.0], [3.0, 5.0]]), np.array([2.0, 5.0]), np.array([[2.0], [1.0]]))
+    array([[-2.],
+           [ 2.]])
+    """
+    if is_sparse(rows):
+        scores: Float = dense(rows @ filters) - mean @ filters
+        return scores
+    return stacked([(double(block) - mean) @ filters for block in row_blocks(rows)])
+
+
+def in_span(datasets: Sequence[RowMoments | CentredRows]) -> tuple[Float, list[Float]]:
+    """Give the rows of datasets in an orthonormal basis of the space that all of them span.
+
+    Wide data have no variance outside of this space. What is computed from inner products, variances and multiples of
+    the identity can be computed from the coordinates, and directions found there are mapped back by the basis.
+
+    Parameters
+    ----------
+    datasets : sequence of RowMoments or CentredRows
+
+    Returns
+    -------
+    basis : ndarray of shape (n_features, r)
+        Orthonormal columns, one for each direction of the data: fewer than rows.
+    coordinates : list of ndarray of shape (n_rows, r)
+        The rows of each dataset, centred by its own mean: ``coordinates @ basis.T`` are the centred rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.moments import gather, in_span
+    >>> X = np.random.default_rng(0).normal(size=(5, 1000))
+    >>> basis, (coordinates,) = in_span([gather(X, kind="rows")])
+    >>> coordinates.shape, np.allclose(coordinates @ basis.T, X - X.mean(axis=0))
+    ((5, 4), True)
+    """
+    # Each dataset is scaled by its own spread, so that a small one is not mistaken for rounding of a large one.
+    spreads = [float(np.sqrt(dataset.total_variance)) or 1.0 for dataset in datasets]
+    counts = [dataset.count for dataset in datasets]
+    rows = stacked([part.centred_rows() / spread for part, spread in zip(datasets, spreads, strict=True)])
+    basis, coordinates = (_span_on_device if is_foreign(rows) else _span_on_host)(rows)
+    ends = np.cumsum(counts).tolist()
+    return basis, [
+        row_slice(coordinates, end - count, end) * spread
+        for end, count, spread in zip(ends, counts, spreads, strict=True)
+    ]
+
+
+def _span_on_host(rows: Float) -> tuple[Float, Float]:
+    """Find basis and coordinates of rows, which are overwritten, by QR decompositions."""
+    wide, triangle = linalg.qr(rows.T, mode="economic", overwrite_a=True, check_finite=False)
+    # The centred rows of a dataset are linearly dependent. What rounding leaves of this is not a direction.
+    turn, triangle, order = linalg.qr(triangle, mode="economic", pivoting=True, overwrite_a=True, check_finite=False)
+    pivots = np.abs(np.diagonal(triangle))
+    rank = int(np.sum(pivots > max(rows.shape) * np.finfo(np.float64).eps * pivots.max(initial=0.0)))
+    coordinates = np.empty((len(rows), rank))
+    coordinates[order] = triangle[:rank].T
+    return product(wide, turn[:, :rank]), coordinates
+
+
+def _span_on_device(rows: Float) -> tuple[Float, Float]:
+    """Find basis and coordinates by a singular value decomposition: the array API has no pivoted QR."""
+    xp = namespace(rows)
+    wide, triangle = xp.linalg.qr(rows.T)
+    turn, sizes, right = xp.linalg.svd(triangle, full_matrices=False)
+    rank = int(xp.count_nonzero(sizes > max(rows.shape) * float(np.finfo(np.float64).eps) * largest(sizes)))
+    return product(wide, turn[:, :rank]), right[:rank, :].T * sizes[:rank]

@@ -1,4 +1,4 @@
-"""Moments with the scatter as a QR root: the representation that loses no digits to squaring."""
+"""Moments with the scatter as a QR root: the representation for ill-conditioned data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from standout._algebra import column_products, orthonormal
 from standout._arrays import (
     Float,
     Rows,
@@ -18,7 +17,7 @@ from standout._arrays import (
     stacked,
     sum_of_squares,
 )
-from standout._namespaces import is_foreign
+from standout._xp import column_products, is_foreign, namespace
 from standout.moments._base import Moments, NormSums
 from standout.moments._scatter import ScatterMoments, centred_block
 
@@ -27,8 +26,8 @@ from standout.moments._scatter import ScatterMoments, centred_block
 class RootMoments(Moments):
     """Count, mean and a root of the scatter: ``rootᵀ root`` is the scatter, which is never formed.
 
-    A root keeps directions whose spread is 1e-13 of the largest, a scatter matrix only those above 1e-7: use it for
-    ill-conditioned or rank-deficient data. Two roots are merged by stacking them, and the stack is cut back to
+    A root represents directions whose spread is 1e-13 of the largest, a scatter matrix only those above 1e-7. Use it
+    for ill-conditioned or rank-deficient data. Two roots are merged by stacking them and reducing the stack to
     `n_features` rows by a QR decomposition.
 
     Attributes
@@ -40,7 +39,7 @@ class RootMoments(Moments):
     precision : float
         Relative rounding error of the numbers.
     norms : NormSums or None
-        What Ledoit-Wolf shrinkage needs beside the scatter.
+        What Ledoit-Wolf shrinkage needs in addition to the scatter.
 
     Examples
     --------
@@ -70,7 +69,7 @@ class RootMoments(Moments):
 
     @property
     def root_level(self) -> float:
-        """The precision itself, grown by the size of the root."""
+        """The precision times the size of the root: no digits are lost by squaring."""
         return self.precision * max(self.scatter_root.shape)
 
     def covariance(self) -> Float:
@@ -91,7 +90,7 @@ class RootMoments(Moments):
         return column_products(projected, projected) / self.count
 
     def __add__(self, other: Moments) -> Moments:
-        """Give the moments of both datasets taken as one."""
+        """Give the moments of both datasets together."""
         if not isinstance(other, Moments):
             return NotImplemented
         if isinstance(other, ScatterMoments):
@@ -103,7 +102,7 @@ class RootMoments(Moments):
 
 
 def gather_root(rows: Rows, *, norms: bool = False) -> RootMoments:
-    """Find the QR root of a dataset's scatter block by block, in float64."""
+    """Compute the QR root of a dataset's scatter block by block, in float64."""
     total: Moments | None = None
     for block in row_blocks(rows, at_least=2 * rows.shape[1]):
         centred, mean = centred_block(double(dense(block)))
@@ -115,11 +114,11 @@ def gather_root(rows: Rows, *, norms: bool = False) -> RootMoments:
 
 
 def _compressed(parts: list[Float]) -> Float:
-    """Stack roots into one of no more rows than columns."""
+    """Stack roots, and reduce the stack to no more rows than columns."""
     stack = stacked(parts)
     if stack.shape[0] <= stack.shape[1]:
         return stack
     if is_foreign(stack):
-        return orthonormal(stack)[1]
+        return namespace(stack).linalg.qr(stack)[1]
     root: Float = np.asarray(np.linalg.qr(stack, mode="r"))
     return root

@@ -1,4 +1,4 @@
-"""Moments that keep the rows themselves: the representation for more columns than rows, and for huge sparse data."""
+"""Moments that keep the rows themselves: the representations for more columns than rows, and for huge sparse data."""
 
 from __future__ import annotations
 
@@ -22,21 +22,24 @@ from standout._arrays import (
     is_thin,
     product,
     row_blocks,
+    row_slice,
     self_product,
     squared_lengths,
+    stacked,
     sum_of_squares,
     weighted_sum,
 )
+from standout._xp import column_products, namespace
 from standout.moments._base import Moments, NormSums
 from standout.moments._root import RootMoments, gather_root
 from standout.moments._scatter import UNCENTRED_LIMIT, ScatterMoments, centred_block, gather_scatter
 
 
 class RowMoments(Moments):
-    """Count and mean of a dataset, and the rows themselves in place of their scatter.
+    """Count and mean of a dataset, and the rows themselves instead of their scatter.
 
-    Nothing of size n_features x n_features is formed unless `covariance` is asked for, and no centred copy of the data
-    is made: centring happens on the way, a block of rows or columns at a time.
+    No matrix of size n_features x n_features is formed except by `covariance`, and no centred copy of the data is made:
+    a block of rows or columns is centred when it is needed.
 
     Attributes
     ----------
@@ -60,7 +63,7 @@ class RowMoments(Moments):
 
     def __init__(self, *blocks: Rows, single: bool = True) -> None:
         self.single = single and all(is_single(block) and not is_thin(block) for block in blocks)
-        # Thin sparse data are multiplied as they are: integers would overflow, single precision would lose digits.
+        # Thin sparse data are later multiplied as a whole. Integers would overflow, single precision would lose digits.
         self.blocks = tuple(double(block) if is_thin(block) else block for block in blocks)
         self.precision = float(np.finfo(np.float32 if self.single else np.float64).eps)
         self.count, self.mean, squares = reduce(_merged, map(_column_moments, _pieces(self.blocks)))
@@ -73,7 +76,7 @@ class RowMoments(Moments):
 
     @cached_property
     def norms(self) -> NormSums:  # type: ignore[override]
-        """What Ledoit-Wolf shrinkage needs beside the scatter."""
+        """What Ledoit-Wolf shrinkage needs in addition to the scatter."""
         lengths = self._squared_lengths()
         return NormSums(self.combine(lengths[:, np.newaxis])[:, 0], sum_of_squares(lengths))
 
@@ -96,7 +99,7 @@ class RowMoments(Moments):
 
     @property
     def root_level(self) -> float:
-        """The precision itself, grown by the size of the data."""
+        """The precision times the size of the data: no digits are lost by squaring."""
         return float(np.finfo(np.float64).eps) * max(self.count, self.n_features)
 
     def covariance(self) -> Float:
@@ -124,7 +127,7 @@ class RowMoments(Moments):
     def variance(self, U: Float) -> Float:
         """Give the variance of the data along each column of U."""
         projected = self.project(U)
-        return np.einsum("ij,ij->j", projected, projected) / self.count
+        return column_products(projected, projected) / self.count
 
     def project(self, U: Float) -> Float:
         """Multiply the centred rows with the columns of U: ``Z U``."""
@@ -142,11 +145,11 @@ class RowMoments(Moments):
         return total
 
     def centred_rows(self) -> Float:
-        """Give a dense copy of the rows without their mean."""
+        """Give a dense copy of the centred rows."""
         return np.vstack([double(dense(part)) - offset for part, offset in self._parts()])
 
     def __add__(self, other: Moments) -> Moments:
-        """Give the moments of both datasets taken as one."""
+        """Give the moments of both datasets together."""
         if not isinstance(other, Moments):
             return NotImplemented
         if not isinstance(other, RowMoments):
@@ -155,12 +158,12 @@ class RowMoments(Moments):
 
     @cached_property
     def _correctable(self) -> bool:
-        """Whether products of the rows as they are, corrected for the mean afterwards, lose no accuracy."""
+        """Whether rows can be multiplied without centring, and corrected for the mean afterwards, without loss."""
         plain = all(is_thin(block) or is_plain(block) for block in self.blocks)
         return plain and sum_of_squares(self.mean) <= UNCENTRED_LIMIT * self.total_variance
 
     def _parts(self) -> Iterator[tuple[Rows, Float]]:
-        """Cut the rows into pieces, each with what is still to be taken off every row of it."""
+        """Cut the rows into pieces, and give with each what is still to be subtracted from its rows."""
         if self._correctable:
             yield from ((block, self.mean) for block in self.blocks)
             return
@@ -174,7 +177,7 @@ class RowMoments(Moments):
         parts = [dense(block[:, columns]) for block in self.blocks]
         if not self.single:
             return np.vstack([np.subtract(part, self.mean[columns], dtype=np.float64) for part in parts])
-        # A row goes off first, for then no single-precision number is rounded at the size of a large mean.
+        # A row is subtracted first. Then no single-precision number is rounded at the size of a large mean.
         origin = parts[0][0].copy()
         centred = np.vstack([part - origin for part in parts])
         centred -= (self.mean[columns] - origin).astype(np.float32)
@@ -201,30 +204,109 @@ class RowMoments(Moments):
         return sum_of_squares(self.combine(double(self._centred_columns(columns)))) / self.count**2
 
 
-def joint_gram(datasets: Sequence[RowMoments]) -> Float:
-    """Give the inner products of the centred rows of all datasets, one dataset after the other.
+class CentredRows(Moments):
+    """Count and mean of a dataset, and its centred rows instead of their scatter: `RowMoments` for foreign arrays.
 
-    Each dataset is centred by its own mean: this is the matrix K of eq. (k) for the linear kernel.
+    It keeps a centred copy of the rows. On a device, results of the size of this copy are needed anyway.
 
-    Parameters
+    Attributes
     ----------
-    datasets : sequence of RowMoments
-
-    Returns
-    -------
-    ndarray of shape (n, n)
-        With n the number of rows of all datasets.
+    count : int
+        Number of rows.
+    mean : array of shape (n_features,)
+    rows : array of shape (count, n_features)
+        As given, uncentred.
+    precision : float
+        Relative rounding error of the products.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from standout.moments import gather, joint_gram
-    >>> first, second = np.array([[1.0, 0.0], [-1.0, 0.0]]), np.array([[5.0, 2.0], [5.0, 4.0]])
-    >>> joint_gram([gather(first, kind="rows"), gather(second, kind="rows")])
-    array([[ 1., -1.,  0.,  0.],
-           [-1.,  1.,  0.,  0.],
-           [ 0.,  0.,  1., -1.],
-           [ 0.,  0., -1.,  1.]])
+    >>> from standout.moments import CentredRows
+    >>> moments = CentredRows(np.array([[1.0, 5.0, 0.0], [3.0, 5.0, 4.0]]))
+    >>> moments.mean, moments.variances
+    (array([2., 5., 2.]), array([1., 0., 4.]))
+    """
+
+    precision = float(np.finfo(np.float64).eps)
+
+    def __init__(self, rows: Rows) -> None:
+        xp = namespace(rows)
+        self.rows = rows
+        self.count = rows.shape[0]
+        # The first row is subtracted before the mean, as in `centred_block`.
+        origin = double(row_slice(rows, 0, 1))
+        moved = double(rows) - origin
+        offset = xp.mean(moved, axis=0)
+        self.mean = origin[0, :] + offset
+        self._centred = moved - offset
+
+    @property
+    def variances(self) -> Float:
+        """Variance of each column."""
+        return column_products(self._centred, self._centred) / self.count
+
+    @cached_property
+    def norms(self) -> NormSums:  # type: ignore[override]
+        """What Ledoit-Wolf shrinkage needs in addition to the scatter."""
+        return NormSums.of(self._centred)
+
+    @property
+    def quartic(self) -> float:
+        """Sum of the fourth powers of the centred rows' lengths."""
+        return sum_of_squares(squared_lengths(self._centred))
+
+    @cached_property
+    def self_gram(self) -> Float:
+        """Inner products of the centred rows with each other."""
+        return self_product(self._centred.T)
+
+    @property
+    def squared_norm(self) -> float:
+        """Squared Frobenius norm of the covariance, from the covariance or the Gram matrix, whichever is smaller."""
+        if self.count > self.n_features:
+            return sum_of_squares(self.covariance())
+        return sum_of_squares(self.self_gram) / self.count**2
+
+    @property
+    def root_level(self) -> float:
+        """The precision times the size of the data: no digits are lost by squaring."""
+        return self.precision * max(self.count, self.n_features)
+
+    def covariance(self) -> Float:
+        """Give the covariance matrix."""
+        return self_product(self._centred) / self.count
+
+    def root(self) -> Float:
+        """Give R with ``RᵀR`` the covariance."""
+        return self._centred / self.count**0.5
+
+    def apply(self, U: Float) -> Float:
+        """Multiply the covariance with the columns of U."""
+        return product(self._centred.T, product(self._centred, U)) / self.count
+
+    def variance(self, U: Float) -> Float:
+        """Give the variance of the data along each column of U."""
+        projected = product(self._centred, U)
+        return column_products(projected, projected) / self.count
+
+    def centred_rows(self) -> Float:
+        """Give the centred rows."""
+        return self._centred
+
+    def __add__(self, other: Moments) -> Moments:
+        """Give the moments of both datasets together."""
+        if not isinstance(other, Moments):
+            return NotImplemented
+        if not isinstance(other, CentredRows):
+            return other + self
+        return CentredRows(stacked([self.rows, other.rows]))
+
+
+def joint_gram(datasets: Sequence[RowMoments]) -> Float:
+    """Give the inner products of the centred rows of all datasets, one dataset after the other.
+
+    Each dataset is centred by its own mean: this is the matrix K of eq. (k) for the linear kernel.
     """
     if not all(dataset._correctable for dataset in datasets):
         return _gram_by_columns(datasets)
@@ -241,19 +323,19 @@ def joint_gram(datasets: Sequence[RowMoments]) -> Float:
 
 
 def _centred_gram(first: RowMoments, second: RowMoments) -> Float:
-    """Multiply the rows as they are, and correct for the means."""
+    """Multiply the rows without centring them, and correct for the means."""
     if second is first and len(first.blocks) == 1:
         gram = self_product(first.blocks[0].T)
     else:
         gram = np.vstack([np.hstack([product(one, two.T) for two in second.blocks]) for one in first.blocks])
-    # The means of a Gram matrix are the inner products with the mean row: centring needs no other pass.
+    # The row means of the Gram matrix are the inner products with the mean row, so no other pass is needed.
     gram -= gram.mean(axis=1, keepdims=True)
     gram -= gram.mean(axis=0, keepdims=True)
     return gram
 
 
 def _gram_by_columns(datasets: Sequence[RowMoments]) -> Float:
-    """Centre first, then multiply, a slice of columns at a time."""
+    """Centre and multiply one slice of columns after the other."""
     n_rows = sum(dataset.count for dataset in datasets)
     gram = np.zeros((n_rows, n_rows))
     n_bytes_number = 4 if all(dataset.single for dataset in datasets) else 8
@@ -263,7 +345,7 @@ def _gram_by_columns(datasets: Sequence[RowMoments]) -> Float:
 
 
 def _pieces(blocks: tuple[Rows, ...]) -> Iterator[Rows]:
-    """Cut dense data into blocks; thin sparse data stay whole, their sums need no dense copy."""
+    """Cut dense data into blocks; thin sparse data stay whole, as their sums need no dense copy."""
     for block in blocks:
         if is_thin(block):
             yield block
@@ -272,7 +354,7 @@ def _pieces(blocks: tuple[Rows, ...]) -> Iterator[Rows]:
 
 
 def _column_moments(rows: Rows) -> tuple[int, Float, Float]:
-    """Count, mean and centred sum of squares of each column."""
+    """Give count, mean and centred sum of squares of each column."""
     if not is_thin(rows):
         rows = double(dense(rows))
     count = rows.shape[0]
@@ -280,7 +362,7 @@ def _column_moments(rows: Rows) -> tuple[int, Float, Float]:
     squares = (
         np.asarray(rows.multiply(rows).sum(axis=0)).ravel() if is_sparse(rows) else np.einsum("ij,ij->j", rows, rows)
     )
-    # Single columns may lose four digits: their variances are summed up, and serve to judge accuracy.
+    # Losing four digits does no harm here: the variances are summed, and used to estimate accuracy.
     if np.all(count * mean**2 <= (1.0 - 1e-4) * squares):
         return count, mean, squares - count * mean**2
     if is_sparse(rows):

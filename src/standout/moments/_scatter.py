@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 
 import numpy as np
 
-from standout._algebra import at_least, column_products, diagonal, either, outer, root, symmetric_eigen
 from standout._arrays import (
     UNCOPIED_BYTES,
     Array,
@@ -20,15 +21,16 @@ from standout._arrays import (
     is_thin,
     product,
     row_blocks,
+    row_slice,
     self_product,
     sum_of_squares,
     weighted_sum,
 )
-from standout._namespaces import is_foreign, namespace
+from standout._xp import column_products, diagonal, eigh, is_foreign, namespace
 from standout.moments._base import Moments, NormSums
 
-# Rows are multiplied as they are while each column's squared mean stays below this many times its variance. The
-# correction afterwards then loses at most two of float64's sixteen digits, and no centred copy is needed.
+# Rows are multiplied without centring them if each column's squared mean is below this many times its variance. The
+# correction for the mean then costs at most two of the sixteen digits of float64, and no centred copy is needed.
 UNCENTRED_LIMIT = 100.0
 
 
@@ -46,7 +48,7 @@ class ScatterMoments(Moments):
     precision : float
         Relative rounding error of the products it was summed from.
     norms : NormSums or None
-        What Ledoit-Wolf shrinkage needs beside the scatter.
+        What Ledoit-Wolf shrinkage needs in addition to the scatter.
 
     Examples
     --------
@@ -88,11 +90,12 @@ class ScatterMoments(Moments):
 
     def root(self) -> Float:
         """Give R with ``RᵀR`` the covariance, from the eigenvectors of the correlation matrix."""
-        scale = root(self.variances)
-        safe = either(scale > 0, scale, 1.0)
-        values, vectors = symmetric_eigen(self.covariance() / outer(safe, safe))
-        result: Float = root(at_least(values, 0.0))[:, np.newaxis] * vectors.T * scale
-        return result
+        xp = namespace(self.scatter)
+        scale = xp.sqrt(self.variances)
+        safe = xp.where(scale > 0, scale, 1.0)
+        values, vectors = eigh(self.covariance() / (safe[:, None] * safe))
+        root: Float = xp.sqrt(xp.clip(values, 0.0, None))[:, None] * vectors.T * scale
+        return root
 
     def apply(self, U: Float) -> Float:
         """Multiply the covariance with the columns of U."""
@@ -103,19 +106,19 @@ class ScatterMoments(Moments):
         return column_products(U, self.apply(U))
 
     def mapped(self, matrix: Float) -> ScatterMoments:
-        """Give the moments of the rows after multiplication by a matrix."""
+        """Give the moments of the rows multiplied by a matrix: of ``matrix @ x`` for every row x."""
         scatter = product(product(matrix, self.scatter), matrix.T)
-        mean = product(matrix, self.mean[:, np.newaxis])[:, 0]
+        mean = product(matrix, self.mean[:, None])[:, 0]
         return ScatterMoments(self.count, mean, scatter, self.precision)
 
     def __add__(self, other: Moments) -> Moments:
-        """Give the moments of both datasets taken as one."""
+        """Give the moments of both datasets together."""
         if not isinstance(other, Moments):
             return NotImplemented
         count, mean, step, weight = self._merged_mean(other)
         theirs = other.scatter if isinstance(other, ScatterMoments) else other.count * other.covariance()
         scatter = self.scatter + theirs
-        _rank_one(scatter, weight, step)
+        _add_outer(scatter, weight, step)
         return ScatterMoments(
             count, mean, scatter, max(self.precision, other.precision), self._merged_norms(other, mean)
         )
@@ -124,9 +127,11 @@ class ScatterMoments(Moments):
 def gather_scatter(rows: Rows, *, norms: bool = False, single: bool = True) -> ScatterMoments:
     """Sum the scatter matrix of a dataset block by block, in float64.
 
-    Single-precision rows are centred and multiplied in single precision (twice as fast) unless `single` is false;
-    the blocks' products are summed in float64 either way.
+    Single-precision rows are centred and multiplied in single precision (twice as fast) unless `single` is false. The
+    products of the blocks are summed in float64 in both cases. Foreign rows are always multiplied in float64.
     """
+    if is_foreign(rows):
+        return _gather_on_device(rows, norms)
     single = single and is_single(rows)
     if is_thin(rows):
         whole = _scatter_uncentred(double(rows), norms)
@@ -140,7 +145,7 @@ def gather_scatter(rows: Rows, *, norms: bool = False, single: bool = True) -> S
 
 
 def _parts(rows: Rows, norms: bool, single: bool) -> Iterator[ScatterMoments]:
-    """Give the moments of one block after the other."""
+    """Give the moments of each block."""
     centre = single
     workspace: Array | None = None
     enough = 2 * rows.shape[1]
@@ -150,7 +155,7 @@ def _parts(rows: Rows, norms: bool, single: bool) -> Iterator[ScatterMoments]:
         if part is not None:
             yield part
             continue
-        # Once a block has a mean too large for a correction afterwards, the following ones will have it too.
+        # If the mean of one block is too large to multiply without centring, it is so for the following ones, too.
         centre = True
         for copied in row_blocks(numbers, at_least=enough):
             if workspace is None:
@@ -159,17 +164,16 @@ def _parts(rows: Rows, norms: bool, single: bool) -> Iterator[ScatterMoments]:
 
 
 def centred_block(block: Array, workspace: Array | None = None) -> tuple[Array, Float]:
-    """Give a centred copy of the block, in its own precision, and the mean that was taken off.
+    """Give a centred copy of the block, in the block's own precision, and the mean that was subtracted.
 
-    The copy is made in the workspace, if one is given: fresh memory for every block would cost as much as the copy.
+    The copy is made in the workspace if one is given: allocating memory for every block takes as long as the copy.
 
-    The first row goes off before the mean does: then no number is rounded at the size of a large common offset, and
-    a constant column becomes exactly zero.
+    The first row is subtracted before the mean. Then no number is rounded at the size of a large common offset, and a
+    constant column becomes exactly zero.
     """
     if is_foreign(block):
-        xp = namespace(block)
         moved = block - block[:1, :]
-        middle = xp.mean(moved, axis=0)
+        middle = namespace(block).mean(moved, axis=0)
         return moved - middle, block[0, :] + middle
     origin = block[0].copy()
     centred: Array = np.subtract(block, origin, out=None if workspace is None else workspace[: len(block)])
@@ -186,27 +190,67 @@ def _scatter_centred(block: Array, norms: bool, workspace: Array) -> ScatterMome
 
 
 def _scatter_uncentred(block: Rows, norms: bool) -> ScatterMoments | None:
-    """Multiply first and correct for the mean afterwards; None where that would cost accuracy."""
+    """Multiply first and correct for the mean afterwards; None if that would cost accuracy."""
     count = block.shape[0]
     scatter = self_product(block)
     mean = weighted_sum(np.ones(count), block) / count
     squares = np.diagonal(scatter) / count
     if not np.all(mean**2 <= UNCENTRED_LIMIT / (1.0 + UNCENTRED_LIMIT) * squares):
         return None
-    _rank_one(scatter, -count, mean)
-    sums = None
-    if norms:
-        sums = NormSums.of(block).unshifted(
-            mean, count, float(np.trace(scatter)), product(scatter, mean[:, np.newaxis])[:, 0]
-        )
+    _add_outer(scatter, -count, mean)
+    sums = _norms_of_uncentred([block], count, mean, scatter) if norms else None
     return ScatterMoments(count, mean, scatter, norms=sums)
 
 
-def _rank_one(matrix: Float, weight: float, vector: Float) -> None:
+def _gather_on_device(rows: Rows, norms: bool) -> ScatterMoments:
+    """Sum the scatter matrix of foreign rows on their device, in float64.
+
+    All rows are on the device, so an extra pass for the mean is cheap compared with the product. As on the host, rows
+    are centred first only if that is needed for accuracy. Devices made for double precision multiply it as fast as
+    single precision.
+    """
+    count = rows.shape[0]
+    xp = namespace(rows)
+    ones = xp.ones_like(rows[:, 0], dtype=xp.float64)
+    mean = (weighted_sum(ones, rows) if is_plain(rows) else xp.sum(rows, axis=0, dtype=xp.float64)) / count
+    scatter: Float = reduce(add, map(self_product, _double_blocks(rows)))
+    # This condition is the only result that the host waits for.
+    if bool(xp.all(mean**2 <= UNCENTRED_LIMIT / (1.0 + UNCENTRED_LIMIT) / count * diagonal(scatter))):
+        _add_outer(scatter, -count, mean)
+        sums = _norms_of_uncentred(_double_blocks(rows), count, mean, scatter) if norms else None
+        return ScatterMoments(count, mean, scatter, norms=sums)
+    # The first row is subtracted before the mean, as in `centred_block`.
+    origin = double(row_slice(rows, 0, 1))
+    offset = sum(xp.sum(double(block) - origin, axis=0) for block in row_blocks(rows)) / count
+
+    def centred() -> Iterator[Float]:
+        return (double(block) - origin - offset for block in row_blocks(rows))
+
+    scatter = reduce(add, map(self_product, centred()))
+    return ScatterMoments(count, origin[0, :] + offset, scatter, norms=_norms_of(centred()) if norms else None)
+
+
+def _double_blocks(rows: Rows) -> Iterator[Rows]:
+    """Give the rows in float64: as a whole if that needs no copy, otherwise in blocks."""
+    return iter([rows]) if is_plain(rows) else (double(block) for block in row_blocks(rows))
+
+
+def _norms_of(blocks: Iterable[Rows]) -> NormSums:
+    parts = [NormSums.of(block) for block in blocks]
+    return NormSums(reduce(add, (part.cubic for part in parts)), sum(part.quartic for part in parts))
+
+
+def _norms_of_uncentred(blocks: Iterable[Rows], count: int, mean: Float, scatter: Float) -> NormSums:
+    """Give the sums over centred rows from rows that are not centred."""
+    trace = float(namespace(scatter).sum(diagonal(scatter)))
+    return _norms_of(blocks).unshifted(mean, count, trace, product(scatter, mean[:, None])[:, 0])
+
+
+def _add_outer(matrix: Float, weight: float, vector: Float) -> None:
     """Add ``weight * vector vectorᵀ`` to a symmetric matrix in place."""
-    if is_foreign(matrix):
-        matrix += weight * outer(vector, vector)
-        return
     weighted = weight * vector
+    if is_foreign(matrix):
+        matrix += weighted[:, None] * vector
+        return
     for start in range(0, len(vector), 256):
         matrix[start : start + 256] += np.multiply.outer(weighted[start : start + 256], vector)

@@ -1,23 +1,21 @@
-"""The dense solver: both matrices formed, LAPACK for the leading vectors."""
+"""The dense solver: both matrices are formed, and LAPACK finds the leading vectors."""
 
 from __future__ import annotations
 
 import numpy as np
-from scipy import linalg
 
-from standout._algebra import all_true, at_least, diagonal, lower_factor, triangular_solve, whiten
-from standout._arrays import Float, leading_eigenvectors, product, self_product
-from standout._namespaces import like
+from standout._arrays import Float, product, self_product
+from standout._xp import cholesky, diagonal, leading_eigenvectors, like, namespace, solve_triangular, whiten
 from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, finish
 
 
 def solve_dense(pencil: Pencil, n_components: int) -> Solution:
-    """Factorise B and find the leading eigenvectors of the whitened A.
+    """Factorise B, and find the leading eigenvectors of the whitened A.
 
     Raises
     ------
     NotDefiniteError
-        Where B is singular.
+        If B is singular.
     """
     factor = cholesky_factor(pencil.b)
     by_rows = pencil.a.is_nonnegative and pencil.a.keeps_rows and pencil.a.n_rows < pencil.n_features
@@ -27,22 +25,24 @@ def solve_dense(pencil: Pencil, n_components: int) -> Solution:
             return solution
     whitened = pencil.a.matrix()
     if factor is not None:
-        # A B without datasets is the host's.
+        # If B has no datasets, its factor is a NumPy array even for foreign data.
         factor = like(factor, whitened)
         whitened = whiten(whitened, factor)
-    values, vectors = leading_eigenvectors(whitened.T, n_components)  # symmetric, and in LAPACK's order
+    # The transpose of a symmetric matrix is the same matrix in LAPACK's order of memory.
+    values, vectors = leading_eigenvectors(whitened.T, n_components)
     if factor is not None:
-        vectors = triangular_solve(factor, vectors, transposed=True)
-    # Below zero there is only rounding, unless A is a difference.
-    return finish(pencil, at_least(values, 0.0) if pencil.a.is_nonnegative else values, vectors, "dense")
+        vectors = solve_triangular(factor, vectors, transposed=True)
+    if pencil.a.is_nonnegative:
+        values = namespace(values).clip(values, 0.0, None)  # negative values are rounding errors
+    return finish(pencil, values, vectors, "dense")
 
 
 def _solve_by_rows(pencil: Pencil, factor: Float, n_components: int) -> Solution | None:
-    """Solve with A kept as m rows, fewer than there are columns: its whitened rows have an m x m Gram matrix.
+    """Solve with A kept as m rows, fewer than there are columns, through the m x m Gram matrix of its whitened rows.
 
-    None where the target has fewer directions than components are wanted.
+    None if the target has fewer directions than components are wanted.
     """
-    whitened = linalg.solve_triangular(factor, pencil.a.root().T, lower=True, overwrite_b=True, check_finite=False)
+    whitened = solve_triangular(factor, pencil.a.root().T, overwrite=True)
     gram = self_product(whitened)
     size = len(gram)
     if n_components > size:
@@ -50,24 +50,26 @@ def _solve_by_rows(pencil: Pencil, factor: Float, n_components: int) -> Solution
     values, weights = leading_eigenvectors(gram, n_components)
     if values[-1] <= size * np.finfo(np.float64).eps * values[0]:
         return None
-    vectors = linalg.solve_triangular(factor, product(whitened, weights), lower=True, trans="T", check_finite=False)
+    vectors = solve_triangular(factor, product(whitened, weights), transposed=True)
     return finish(pencil, values, vectors, "dense")
 
 
 def cholesky_factor(form: Form) -> Float | None:
-    """Give the lower Cholesky factor of a form's matrix; None where the form is the identity.
+    """Give the lower Cholesky factor of a form's matrix, or None if the form is the identity.
 
     Raises
     ------
     NotDefiniteError
-        Where there is no such factor.
+        If the matrix is singular to working precision.
     """
     if form.is_identity:
         return None
-    factor = lower_factor(form.matrix())
-    # A pivot is what a column has beyond the ones before it. Where that is no more than rounding, a direction may be
-    # lost in it without any trace in the solutions that are found.
+    factor = cholesky(form.matrix())
+    if factor is None:
+        raise NotDefiniteError
+    # A pivot is the variance of a column that the columns before it do not explain. If it is no larger than rounding, a
+    # direction may be lost, and the solutions would not show that.
     noise = 100.0 * form.n_features * form.precision
-    if factor is None or not all_true(diagonal(factor) ** 2 >= noise * form.diagonal):
+    if not bool(namespace(factor).all(diagonal(factor) ** 2 >= noise * form.diagonal)):
         raise NotDefiniteError
     return factor

@@ -1,4 +1,4 @@
-"""The LOBPCG solver: neither matrix is formed, both are applied to a few vectors at a time."""
+"""The LOBPCG solver: no matrix is formed, both are applied to a few vectors at a time."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from sklearn.exceptions import ConvergenceWarning
 from standout._arrays import Float
 from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, finish
 
-# Vectors carried beside the wanted ones: they shield these from the rest of the spectrum.
+# Number of vectors in addition to the wanted ones. They speed up convergence of the wanted ones.
 GUARD = 6
-# Rank of the low-rank picture of B that preconditions the iterations.
+# Rank of the approximation of B that preconditions the iterations.
 SKETCH = 64
-# Iterations between looks at the wanted vectors, and the most looks.
+# Iterations between two checks of the wanted vectors, and the most checks.
 ROUND = 20
 MOST_ROUNDS = 30
-# Relative residuals: the value's error goes with the square.
+# Relative residuals: aimed at, and accepted. The error of a value is the square of its residual.
 TOLERANCE = 1e-6
 ACCEPTABLE = 1e-4
 
@@ -28,31 +28,31 @@ ACCEPTABLE = 1e-4
 def solve_lobpcg(pencil: Pencil, n_components: int, seed: int, start: Float | None = None) -> Solution:
     """Find the leading vectors by locally optimal block preconditioned conjugate gradients.
 
-    The iterations start from the columns of `start`, if any are given.
+    The iterations start from the columns of `start`, if it is given.
 
     Raises
     ------
     NotDefiniteError
-        Where B has no ridge and too few rows or too little spread to do without, or the data are too small.
+        If the data are too small, or B has no ridge and is singular or nearly so.
 
     Warns
     -----
     ConvergenceWarning
-        Where the residual is still large after the last round of iterations.
+        If a residual is still large after the last round of iterations.
     """
     size = pencil.n_features
     n_target, n_background = (sum(moments.count - 1 for _, moments in form.terms) for form in (pencil.a, pencil.b))
     width = n_components + GUARD
-    # The iterations work in spaces three times as wide, which must have room in the span of the data.
+    # The iterations work in spaces of three times this width, which must fit into the span of the data.
     too_small = 5 * width > min(size, n_target + n_background)
     if too_small or (pencil.b.ridge == 0.0 and n_background < size) or not np.any(pencil.a.added.diagonal):
         raise NotDefiniteError
-    # SciPy adds absolute numbers here and there: both forms are brought to size 1.
+    # SciPy uses absolute tolerances, so both forms are scaled to size 1.
     added = pencil.a.added
     size_a, size_b = float(np.mean(added.diagonal)), float(np.mean(pencil.b.diagonal))
     rng = np.random.default_rng(seed)
     vectors = rng.standard_normal((size, width))
-    # One application turns the random vectors towards the range of what is to be large.
+    # Applying A once turns the random vectors towards its range.
     vectors += added.apply(vectors) / size_a
     if start is not None:
         vectors[:, : start.shape[1]] = start[:, :width]
@@ -60,7 +60,7 @@ def solve_lobpcg(pencil: Pencil, n_components: int, seed: int, start: Float | No
     last = np.inf
     for _ in range(MOST_ROUNDS):
         with warnings.catch_warnings():
-            # SciPy warns of the guard vectors, which need not converge; the wanted ones are judged here.
+            # SciPy warns if the additional vectors do not converge, which does not matter. The others are checked here.
             warnings.simplefilter("ignore")
             values, vectors = lobpcg(
                 _operator(pencil.a, size_a),
@@ -75,7 +75,7 @@ def solve_lobpcg(pencil: Pencil, n_components: int, seed: int, start: Float | No
         wanted = vectors[:, order[:n_components]]
         solution = finish(pencil, pencil.a.value(wanted) / pencil.b.value(wanted), wanted, "lobpcg")
         worst = float(np.max(solution.residuals))
-        # Below what is acceptable, a round that gains little has met the rounding of the products.
+        # An acceptable residual that hardly gets smaller in a round has reached the rounding of the products.
         if worst < TOLERANCE or 0.5 * last < worst < ACCEPTABLE:
             return solution
         last = worst
@@ -90,14 +90,14 @@ def solve_lobpcg(pencil: Pencil, n_components: int, seed: int, start: Float | No
 
 
 def _penalty(pencil: Pencil, size: float) -> Form:
-    """Give the form that keeps vectors small: B, or what a difference subtracts beside what it adds."""
+    """Give the form that limits the size of vectors: B, or for a difference the part that is subtracted."""
     if pencil.a.is_nonnegative:
         return pencil.b
     return replace(pencil.a.subtracted, ridge=size)
 
 
 def _operator(form: Form, size: float) -> LinearOperator:
-    """Apply a form, divided by its size."""
+    """Give the operator of a form, divided by its size."""
 
     def apply(V: Float) -> Float:
         return form.apply(V.reshape(form.n_features, -1)).reshape(V.shape) / size
@@ -112,7 +112,7 @@ def _preconditioner(form: Form, rng: np.random.Generator) -> LinearOperator | No
     size = form.n_features
     test = np.linalg.qr(rng.standard_normal((size, min(SKETCH, size))))[0]
     image = form.apply(test)
-    # A small shift keeps the factor real where rounding would not; it is taken off again.
+    # A small shift keeps the factorisation stable against rounding. It is subtracted again afterwards.
     shift = float(np.finfo(np.float64).eps) * float(np.linalg.norm(image))
     image += shift * test
     core = test.T @ image

@@ -1,4 +1,4 @@
-"""The problem and its answer: a pencil of two quadratic forms, and the record that a solver returns."""
+"""The problem and its solution: a pencil of two quadratic forms, and the record that a solver returns."""
 
 from __future__ import annotations
 
@@ -6,35 +6,30 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from standout._algebra import (
+from standout._arrays import Float, stacked, weighted_sum
+from standout._xp import (
     add_to_diagonal,
-    all_true,
-    at_least,
-    column_lengths,
+    column_norms,
     column_products,
-    either,
-    identity,
-    is_infinite,
-    larger,
+    eye,
+    is_foreign,
     largest,
     largest_entries,
-    root,
+    namespace,
 )
-from standout._arrays import Float, stacked, weighted_sum
-from standout._namespaces import is_foreign
 from standout.moments import CentredRows, Moments, RowMoments
 
 
 class NotDefiniteError(Exception):
-    """B is singular to working precision: this solver cannot take it, the root solver can."""
+    """B is singular to working precision. This solver cannot solve the problem, but the root solver can."""
 
 
 @dataclass(frozen=True, eq=False)
 class Form:
     """A quadratic form ``u -> Σ cᵢ uᵀCᵢu + ridge uᵀu`` over the covariances of datasets.
 
-    It is kept as a sum so that a solver can ask for it in the shape it needs: as a matrix, as a root, or only applied
-    to vectors.
+    It is stored as a sum, so that each solver can use it in the way it needs: as a matrix, as a root, or only by its
+    action on vectors.
 
     Attributes
     ----------
@@ -66,7 +61,7 @@ class Form:
 
     @property
     def is_nonnegative(self) -> bool:
-        """Whether no dataset is subtracted: then the form is a sum of variances."""
+        """Whether no dataset is subtracted, so that the form is a sum of variances."""
         return all(coefficient >= 0.0 for coefficient, _ in self.terms) and self.ridge >= 0.0
 
     @property
@@ -76,12 +71,12 @@ class Form:
 
     @property
     def subtracted(self) -> Form:
-        """The datasets that are subtracted, with coefficients turned positive."""
+        """The datasets that are subtracted, with positive coefficients."""
         return Form(self.n_features, tuple((-weight, moments) for weight, moments in self.terms if weight < 0.0))
 
     @property
     def keeps_rows(self) -> bool:
-        """Whether every dataset is there with its rows."""
+        """Whether the moments of every dataset have its rows."""
         return all(isinstance(moments, RowMoments | CentredRows) for _, moments in self.terms)
 
     @property
@@ -108,7 +103,7 @@ class Form:
         return max((moments.root_level for _, moments in self.terms), default=float(np.finfo(np.float64).eps))
 
     def matrix(self) -> Float:
-        """Give the form as a symmetric matrix, the caller's own to overwrite."""
+        """Give the form as a symmetric matrix, which the caller may overwrite."""
         total: Float | None = None
         for coefficient, moments in self.terms:
             part = moments.covariance()
@@ -123,15 +118,15 @@ class Form:
         return add_to_diagonal(total, self.ridge) if self.ridge else total
 
     def root(self) -> Float:
-        """Give R with ``RᵀR`` the matrix, the caller's own to overwrite; all coefficients must be non-negative."""
+        """Give R with ``RᵀR`` the matrix, which the caller may overwrite; coefficients must be non-negative."""
         parts = [
             moments.root() if coefficient == 1.0 else float(np.sqrt(coefficient)) * moments.root()
             for coefficient, moments in self.terms
             if coefficient > 0
         ]
         if self.ridge > 0:
-            ones = identity(self.n_features, parts[0]) if parts else np.eye(self.n_features)
-            parts.append(float(np.sqrt(self.ridge)) * ones)
+            identity = eye(self.n_features, parts[0]) if parts else np.eye(self.n_features)
+            parts.append(float(np.sqrt(self.ridge)) * identity)
         if not parts:
             return np.zeros((0, self.n_features))
         return stacked(parts)
@@ -158,7 +153,7 @@ class Pencil:
     Attributes
     ----------
     a, b : Form
-        What is to be large, and what it is measured by.
+        What should be large, and what it is compared with.
 
     Examples
     --------
@@ -181,12 +176,12 @@ class Pencil:
 
     @property
     def keeps_rows(self) -> bool:
-        """Whether every dataset is there with its rows."""
+        """Whether the moments of every dataset have its rows."""
         return self.a.keeps_rows and self.b.keeps_rows
 
     @property
     def on_device(self) -> bool:
-        """Whether the datasets are arrays of another library, on a device of its own."""
+        """Whether the datasets are arrays of another library than NumPy."""
         return any(is_foreign(moments.mean) for form in (self.a, self.b) for _, moments in form.terms)
 
     @property
@@ -202,24 +197,24 @@ class Solution:
     Attributes
     ----------
     values : ndarray of shape (d,)
-        λ. ``inf`` where B has no part in the direction at all; negative only where A is a difference.
+        λ. It is ``inf`` if B is zero along the direction, and negative only if A is a difference.
     vectors : ndarray of shape (n_features, d)
-        Scaled to ``uᵀBu = 1``, or to unit length where λ is ``inf``; the largest entry of each is positive.
+        Scaled to ``uᵀBu = 1``, or to unit length if λ is ``inf``. The largest entry of each is positive.
     patterns : ndarray of shape (n_features, d)
-        ``B u``, what the component looks like in the data; for a λ of ``inf`` the limit of it, ``patternsᵀ vectors``
-        being the identity in any case.
+        ``B u``: how the component shows in the data. For a λ of ``inf`` it is the limit of a vanishing ridge.
+        ``patternsᵀ vectors`` is always the identity.
     residuals : ndarray of shape (d,)
         ``|A u - λ B u| / |A u|``: how well the equation holds.
     rounding : ndarray of shape (d,)
-        Estimated relative error of each value from the rounding of A and B alone.
+        Estimated relative error of each value, from the rounding of A and B.
     solver : str
         The solver that was used.
     n_absent : int
-        Number of directions that occur in the data but not in B.
+        Number of directions in which the data vary but B does not.
     singular : bool
         Whether B was found to be singular.
     rank : int or None
-        Number of directions that occur in the data, where fewer than there are columns; None where all do.
+        Number of directions in which the data vary, if it is less than the number of columns; otherwise None.
     rounding_unit : float
         Relative rounding error of the numbers in A and B.
 
@@ -248,7 +243,7 @@ class Solution:
     @property
     def accurate(self) -> bool:
         """Whether rounding has left at least half of the digits."""
-        return all_true(self.rounding <= float(np.sqrt(self.rounding_unit)))
+        return bool(namespace(self.rounding).all(self.rounding <= float(np.sqrt(self.rounding_unit))))
 
 
 def finish(
@@ -264,29 +259,30 @@ def finish(
     singular: bool = False,
     rank: int | None = None,
 ) -> Solution:
-    """Scale, sign and certify what a solver found, given in descending order. The only place that does so.
+    """Scale, sign and certify what a solver found, given in descending order. No other function does this.
 
-    A solver that knows ``A U`` and ``B U`` already passes them as `images`; one that knows better than the rounding of
-    matrices what has happened to its values passes `rounding`.
+    A solver that already has ``A U`` and ``B U`` passes them as `images`. A solver with a better estimate of the error
+    of its values than the rounding of the matrices passes it as `rounding`.
     """
-    infinite = is_infinite(values)
+    xp = namespace(vectors)
+    infinite = xp.isinf(values)
     a_vectors, b_vectors = images if images is not None else (pencil.a.apply(vectors), pencil.b.apply(vectors))
-    lengths = column_products(vectors, either(infinite, vectors, b_vectors))
-    signs = either(largest_entries(vectors) < 0, -1.0, 1.0)
-    # Where B is singular and its rounding has passed for more than that, a length can come out negative. The NaN it
-    # makes counts as no accuracy at all.
+    lengths = column_products(vectors, xp.where(infinite, vectors, b_vectors))
+    ones = xp.ones_like(lengths)
+    signs = xp.where(largest_entries(vectors) < 0, -ones, ones)
+    # If B is singular but rounding hides that, a length can be negative. The NaN that results means no accuracy at all.
     with np.errstate(invalid="ignore"):
-        scale = signs / root(lengths)
+        scale = signs / xp.sqrt(lengths)
     vectors, a_vectors, b_vectors = vectors * scale, a_vectors * scale, b_vectors * scale
-    finite_values = either(infinite, 0.0, values)
-    difference = either(infinite, b_vectors, a_vectors - finite_values * b_vectors)
-    # Beside the leading value a value of zero is never exact: its residual is judged at the leading value's size.
+    finite_values = xp.where(infinite, 0.0, values)
+    difference = xp.where(infinite, b_vectors, a_vectors - finite_values * b_vectors)
+    # A value of zero is never exact compared with the leading value, so its residual is relative to the latter.
     leading = largest(finite_values) * float(np.sqrt(np.finfo(np.float64).eps))
-    size = larger(column_lengths(a_vectors), leading * column_lengths(b_vectors))
+    size = xp.maximum(column_norms(a_vectors), leading * column_norms(b_vectors))
     if not pencil.a.is_nonnegative:
-        # A difference can cancel: the equation is judged at the size of what is subtracted from.
-        size = larger(size, column_lengths(pencil.a.added.apply(vectors)))
-    residuals = column_lengths(difference) / either(size > 0, size, 1.0)
+        # A difference can cancel, so residuals are relative to the part that is added.
+        size = xp.maximum(size, column_norms(pencil.a.added.apply(vectors)))
+    residuals = column_norms(difference) / xp.where(size > 0, size, 1.0)
     patterns = b_vectors
     if infinite_patterns is not None:
         n_infinite = infinite_patterns.shape[1]
@@ -306,23 +302,24 @@ def finish(
 
 
 def _rounding(pencil: Pencil, values: Float, vectors: Float, a_vectors: Float) -> Float:
-    """First-order effect on each value of relative errors in the entries of A and B.
+    """Estimate, to first order, the effect on each value of relative errors in the entries of A and B.
 
-    An entry (i, j) is wrong by about ``precision * sqrt(Aii Ajj)``, so ``uᵀAu`` by ``precision * Σ uᵢ² Aii``. The
-    estimate does not change when columns are rescaled.
+    The error of an entry (i, j) is about ``precision * sqrt(Aii Ajj)``, so that of ``uᵀAu`` is about
+    ``precision * Σ uᵢ² Aii``. The estimate does not change when columns are rescaled.
     """
-    squares = vectors**2
+    xp, squares = namespace(vectors), vectors**2
+    tiny = float(np.finfo(np.float64).tiny)
     if not pencil.a.is_nonnegative:
-        # A difference has no relative error of its own: what counts is the share of the target's variance.
+        # A difference has no relative error of its own. The error is relative to the target's variance.
         sizes = pencil.a.added.diagonal + pencil.a.subtracted.diagonal
-        target = at_least(pencil.a.added.value(vectors), float(np.finfo(np.float64).tiny))
+        target = xp.clip(pencil.a.added.value(vectors), tiny, None)
         if not largest(pencil.a.added.diagonal):
-            return 0.0 * target  # nothing to be wrong about
+            return 0.0 * target
         with np.errstate(over="ignore"):
             return pencil.a.precision * weighted_sum(sizes, squares) / target
-    target = at_least(column_products(vectors, a_vectors), float(np.finfo(np.float64).tiny))
+    target = xp.clip(column_products(vectors, a_vectors), tiny, None)
     share_a = pencil.a.precision * weighted_sum(pencil.a.diagonal, squares) / target
     share_b = pencil.b.precision * weighted_sum(pencil.b.diagonal, squares)
-    # A value of zero has no relative error, and an infinite one no background to be wrong about.
-    share_a = either(values > float(np.finfo(np.float64).eps) * largest(values), share_a, 0.0)
-    return either(is_infinite(values), 0.0, share_a + share_b)
+    # A value of zero has no relative error, and an infinite one has no error from B.
+    share_a = xp.where(values > float(np.finfo(np.float64).eps) * largest(values), share_a, 0.0)
+    return xp.where(xp.isinf(values), 0.0, share_a + share_b)

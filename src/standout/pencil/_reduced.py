@@ -2,20 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
 
-from standout._arrays import Float, leading_eigenvectors, product, self_product
-from standout.moments import Moments, RowMoments, joint_gram
+from standout._arrays import Float, product, self_product
+from standout._messages import InvalidTypeError
+from standout._validation import check_n_components
+from standout._xp import (
+    add_to_diagonal,
+    cholesky,
+    column_norms,
+    eigh,
+    largest,
+    leading_eigenvectors,
+    like,
+    namespace,
+    solve_triangular,
+    take,
+)
+from standout.moments import CentredRows, Moments, RootMoments, RowMoments, ScatterMoments, in_span, joint_gram
+from standout.pencil._dense import cholesky_factor
+from standout.pencil._lanczos import solve_lanczos
 from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, finish
-from standout.pencil._span import SpanProblem
+from standout.pencil._root import solve_root
+
+# Rounding of results that were computed in double precision.
+DOUBLE = 1e-12
+# A direction that is lost in rounding is far below all others. The first step finds it, the second one is for safety.
+INVERSE_STEPS = 2
+
+# --- through inner products -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class _Stack:
-    """Centred rows Z of several datasets, one under the other and scaled: ``ZᵀZ`` is a form without its ridge."""
+    """Centred rows Z of several datasets, stacked and scaled so that ``ZᵀZ`` is a form without its ridge."""
 
     parts: tuple[tuple[float, RowMoments], ...]
 
@@ -28,6 +52,7 @@ class _Stack:
         return sum(moments.count for _, moments in self.parts)
 
     def combine(self, W: Float, n_features: int) -> Float:
+        """Sum the rows with the columns of W as weights: ``Zᵀ W``."""
         total = np.zeros((n_features, W.shape[1]))
         start = 0
         for scale, moments in self.parts:
@@ -36,68 +61,211 @@ class _Stack:
         return total
 
 
+def _rows(moments: Moments) -> RowMoments:
+    if not isinstance(moments, RowMoments):
+        raise InvalidTypeError(
+            "the reduced solver needs the rows, not {kind}",
+            advice="Gather the moments with {p.kind:rows}.",
+            kind=type(moments).__name__,
+        )
+    return moments
+
+
 def solve_reduced(pencil: Pencil, n_components: int) -> Solution:
     """Solve through the inner products of the rows.
 
-    With ``A = XᵀX``, ``B = YᵀY + ρI`` and Woodbury's identity, ``X B⁻¹ Xᵀ`` (of the target's number of rows) carries
-    all non-zero values, and ``u = B⁻¹ Xᵀ w``. Where rounding would show, where more components are wanted than the
-    target has directions, or where A is a difference, the same problem is solved in an orthonormal basis of the span
+    With ``A = XᵀX``, ``B = YᵀY + ρI`` and Woodbury's identity, the matrix ``X B⁻¹ Xᵀ``, with one row per row of the
+    target, has all non-zero values, and ``u = B⁻¹ Xᵀ w``. If rounding would be visible, if more components are wanted
+    than the target has directions, or if A is a difference, the problem is solved in an orthonormal basis of the span
     instead.
 
     Raises
     ------
     NotDefiniteError
-        Where B has no ridge: with fewer rows than columns it is singular.
+        If B has no ridge: with fewer rows than columns it is singular.
     """
     if pencil.b.ridge == 0.0:
         raise NotDefiniteError
-    if not pencil.a.is_nonnegative:
-        return SpanProblem.of([pencil], n_components).solve(pencil, n_components)
-    target, background = _Stack.of(pencil.a), _Stack.of(pencil.b)
-    parts = target.parts + background.parts
-    scales = np.concatenate([np.full(moments.count, scale) for scale, moments in parts])
-    inner = joint_gram([moments for _, moments in parts]) * scales[:, np.newaxis] * scales
-    if n_components <= target.n_rows:
-        solution = _solve_woodbury(pencil, target, background, inner, n_components)
-        if solution is not None and solution.accurate:
-            return solution
+    if pencil.a.is_nonnegative:
+        target, background = _Stack.of(pencil.a), _Stack.of(pencil.b)
+        parts = target.parts + background.parts
+        scales = np.concatenate([np.full(moments.count, scale) for scale, moments in parts])
+        inner = joint_gram([moments for _, moments in parts]) * scales[:, np.newaxis] * scales
+        if n_components <= target.n_rows:
+            solution = _solve_woodbury(pencil, target, background, inner, n_components)
+            if solution is not None and solution.accurate:
+                return solution
     return SpanProblem.of([pencil], n_components).solve(pencil, n_components)
 
 
 def _solve_woodbury(pencil: Pencil, target: _Stack, background: _Stack, inner: Float, d: int) -> Solution | None:
+    """Solve from the inner products of all rows; None if they do not determine d components."""
     ridge = pencil.b.ridge
     cut = target.n_rows
     inner_a, inner_ba, inner_b = inner[:cut, :cut], inner[cut:, :cut], inner[cut:, cut:]
-    shifted = inner_b.copy()
-    shifted.flat[:: len(shifted) + 1] += ridge
-    factor, info = linalg.lapack.dpotrf(shifted.T, lower=1, overwrite_a=True) if len(shifted) else (shifted, 0)
-    if info != 0:
+    factor: Float | None = np.zeros((0, 0))
+    if len(inner_b):
+        factor = cholesky(add_to_diagonal(inner_b.copy(), ridge))
+    if factor is None:
         return None
     whitened = inner_a
     if len(factor):
-        half = linalg.solve_triangular(factor, inner_ba, lower=True, check_finite=False)
-        whitened = inner_a - self_product(half)
+        whitened = inner_a - self_product(solve_triangular(factor, inner_ba))
     size = len(whitened)
     values, weights = leading_eigenvectors(whitened / ridge, d)
     if values[-1] <= size * np.finfo(np.float64).eps * values[0]:
-        return None  # a direction in which the target does not vary: B⁻¹Xᵀw says nothing of it
+        return None  # the target does not vary along one of the directions, and B⁻¹Xᵀw does not determine it
     back = np.zeros((0, d))
     if len(factor):
         back = -linalg.cho_solve((factor, True), product(inner_ba, weights), check_finite=False)
-    # X u and Y u follow from the inner products, so one pass over the rows gives u, A u and B u.
+    # X u and Y u follow from the inner products, so that one pass over the rows gives u, A u and B u.
     along_a = product(inner_a, weights) + product(inner_ba.T, back)
     along_b = product(inner_ba, weights) + product(inner_b, back)
     from_a = target.combine(np.hstack([weights, along_a]), pencil.n_features)
     from_b = background.combine(np.hstack([back, along_b]), pencil.n_features)
     vectors = from_a[:, :d] + from_b[:, :d]
-    # Inner products are rounded at the size of the largest, and divided by the ridge.
+    # The rounding of inner products is relative to the largest of them, and they are divided by the ridge.
     precision = max(pencil.a.precision, pencil.b.precision)
     rounding = precision * float(np.linalg.norm(inner_a)) / (ridge * values)
     images = (from_a[:, d:], from_b[:, d:] + ridge * vectors)
     return finish(pencil, values, vectors, "reduced", images=images, rounding=rounding)
 
 
-def _rows(moments: Moments) -> RowMoments:
-    if not isinstance(moments, RowMoments):
-        raise TypeError(f"the reduced solver needs the rows, not {type(moments).__name__}. Gather with kind='rows'.")
-    return moments
+# --- in a basis of the span -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class SpanProblem:
+    """The datasets of some pencils in an orthonormal basis Q of the directions in which they vary, ``Z = F Qᵀ``.
+
+    Attributes
+    ----------
+    basis : ndarray of shape (n_features, r)
+        Q.
+    scatters, roots : dict
+        For each dataset (by the identity of its moments) the moments of its coordinates F: as a matrix, and as a root
+        if the rows are kept.
+    """
+
+    basis: Float
+    scatters: dict[int, Moments]
+    roots: dict[int, Moments]
+
+    @classmethod
+    def of(cls, pencils: Sequence[Pencil], n_components: int) -> SpanProblem:
+        """Find the span of all datasets, which must have their rows, and check that it has enough directions."""
+        datasets = {
+            id(moments): moments
+            for pencil in pencils
+            for form in (pencil.a, pencil.b)
+            for _, moments in form.terms
+            if isinstance(moments, RowMoments | CentredRows)
+        }
+        basis, coordinates = in_span(list(datasets.values()))
+        check_n_components(n_components, pencils[0].n_features, basis.shape[1])
+        nothing = like(np.zeros(basis.shape[1]), basis)
+        scatters: dict[int, Moments] = {}
+        roots: dict[int, Moments] = {}
+        for (key, moments), rows in zip(datasets.items(), coordinates, strict=True):
+            scatters[key] = ScatterMoments(moments.count, nothing, self_product(rows))
+            roots[key] = RootMoments(moments.count, nothing, rows)
+        return cls(basis, scatters, roots)
+
+    @classmethod
+    def of_range(cls, pencils: Sequence[Pencil], n_components: int) -> SpanProblem | None:
+        """Find the directions in which any dataset varies, from covariance matrices; None if these are all directions.
+
+        A difference is zero along a direction in which no dataset varies, and zero can be more than its values along
+        the directions of the data. Ratios have no such problem: they have no value along such a direction.
+        """
+        terms = {id(part): part for pencil in pencils for form in (pencil.a, pencil.b) for _, part in form.terms}
+        datasets = [part for part in terms.values() if part.total_variance > 0.0]
+        size = pencils[0].n_features
+        # Each dataset is scaled by its own spread, so that a small one is not mistaken for rounding of a large one.
+        total = Form(size, tuple((1.0 / part.total_variance, part) for part in datasets))
+        if total.precision > DOUBLE:
+            # Single precision cannot tell a small direction from none. The solution shows that, and is not kept.
+            return None
+        if datasets and _is_surely_definite(total):
+            return None
+        check_n_components(n_components, size, size if datasets else 0)
+        xp = namespace(total.diagonal)
+        scale = xp.sqrt(total.diagonal)
+        safe = xp.where(scale > 0.0, scale, 1.0)
+        values, vectors = eigh(total.matrix() / (safe[:, None] * safe))
+        present = values > _noise(total) * values[-1]
+        n_present = int(xp.count_nonzero(present))
+        if n_present == size:
+            return None
+        check_n_components(n_components, size, n_present)
+        basis = xp.linalg.qr(scale[:, None] * take(vectors, present, axis=1))[0]
+        nothing = like(np.zeros(basis.shape[1]), basis)
+        scatters: dict[int, Moments] = {
+            key: ScatterMoments(part.count, nothing, part.count * product(basis.T, part.apply(basis)), part.precision)
+            for key, part in terms.items()
+        }
+        return cls(basis, scatters, {})
+
+    def inside(self, pencil: Pencil, *, by_roots: bool = False) -> Pencil:
+        """Give the pencil in the coordinates of the span."""
+        known = self.roots if by_roots else self.scatters
+        size = self.basis.shape[1]
+
+        def mapped(form: Form) -> Form:
+            return Form(size, tuple((weight, known[id(moments)]) for weight, moments in form.terms), form.ridge)
+
+        return Pencil(mapped(pencil.a), mapped(pencil.b))
+
+    def solve(self, pencil: Pencil, n_components: int, seed: int = 0) -> Solution:
+        """Solve in the span: a difference as a matrix, a ratio by roots, which lose no digits by squaring."""
+        by_roots = pencil.a.is_nonnegative
+        inner = self.inside(pencil, by_roots=by_roots)
+        solution = solve_root(inner, n_components) if by_roots else solve_lanczos(inner, n_components, seed)
+        return self.lifted(pencil, inner, solution)
+
+    def lifted(self, pencil: Pencil, inner: Pencil, solution: Solution) -> Solution:
+        """Map a solution in the span back to the columns of the data."""
+        vectors = solution.vectors
+        xp = namespace(vectors)
+        images = product(self.basis, inner.a.apply(vectors)), product(self.basis, inner.b.apply(vectors))
+        n_infinite = int(xp.count_nonzero(xp.isinf(solution.values)))
+        return finish(
+            pencil,
+            solution.values,
+            product(self.basis, vectors),
+            "reduced",
+            images=images,
+            infinite_patterns=product(self.basis, solution.patterns[:, :n_infinite]) if n_infinite else None,
+            rounding=solution.rounding,
+            n_absent=solution.n_absent,
+            singular=solution.singular,
+            rank=solution.rank or inner.n_features,
+        )
+
+
+def _noise(form: Form) -> float:
+    """Give the share of the largest eigenvalue that can be rounding."""
+    return 100.0 * form.n_features * form.precision
+
+
+def _is_surely_definite(form: Form) -> bool:
+    """Tell whether the least eigenvalue, in units of the diagonal, is far above rounding; False if that is not sure.
+
+    Pivots alone do not show this: the pivot of a column in which the missing direction has a small entry is many times
+    the least eigenvalue. Inverse iterations cost little once there is a factor, and approach that eigenvalue from
+    above.
+    """
+    try:
+        factor = cholesky_factor(form)
+    except NotDefiniteError:
+        return False
+    assert factor is not None  # a form with datasets is not the identity
+    scale = namespace(factor).sqrt(form.diagonal)[:, None]
+    vector = like(np.random.default_rng(0).standard_normal((form.n_features, 1)), scale)
+    growth = largest(column_norms(vector))
+    for _ in range(INVERSE_STEPS):
+        solved = solve_triangular(factor, scale * vector / growth)
+        vector = scale * solve_triangular(factor, solved, transposed=True)
+        growth = largest(column_norms(vector))
+    # The largest eigenvalue is at most the trace, which is the number of columns.
+    return growth * form.n_features * _noise(form) < 1.0

@@ -1,18 +1,75 @@
-"""One door to all solvers."""
+"""Which solver fits, and the one function that calls them all: for one pencil, for many, on the host and on devices."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from standout._arrays import Float
-from standout._validation import check_formable
-from standout.pencil._choice import FORMED_SIZE, choose_solver
+from standout._messages import InvalidValueError
 from standout.pencil._dense import solve_dense
-from standout.pencil._device import solve_on_device
-from standout.pencil._lanczos import solve_lanczos
+from standout.pencil._lanczos import solve_lanczos, solve_shifted
 from standout.pencil._lobpcg import solve_lobpcg
 from standout.pencil._record import NotDefiniteError, Pencil, Solution
-from standout.pencil._reduced import solve_reduced
+from standout.pencil._reduced import SpanProblem, solve_reduced
 from standout.pencil._root import solve_root
-from standout.pencil._span import SpanProblem
+
+# Up to this size LAPACK's reduction of the whole matrix takes no longer than a Lanczos run. For larger ones Lanczos is
+# as fast if nothing stands out, and two to three times as fast if something does.
+DENSE_FEATURES = 1000
+# Up to this size matrices are formed. Two of them need 4 GiB.
+FORMED_SIZE = 16384
+
+
+def choose_solver(n_rows: int, n_features: int, n_components: int, *, on_device: bool = False) -> str:
+    """Which solver fits data of this shape?
+
+    The first of these rules that applies:
+
+    1. ``"reduced"`` if all datasets together have fewer rows than columns (and at most 16,384 rows): the problem is
+       solved in the span of the rows, through their inner products.
+    2. ``"dense"`` up to 1,000 columns, or if more than a tenth of all components is wanted: both matrices are formed,
+       and LAPACK finds the leading vectors. Up to 16,384 columns.
+    3. ``"lanczos"`` up to 16,384 columns: both matrices are formed, B is factorised, and Lanczos iterations find the
+       leading vectors of the whitened operator.
+    4. ``"lobpcg"`` for more: no matrix is formed, both are applied to vectors through the rows.
+
+    A device finds all eigenvectors in less time than iterations need to find a few. It uses ``"reduced"`` if there are
+    fewer rows than columns, and ``"dense"`` otherwise.
+
+    A fifth solver, ``"root"``, works on QR roots of the covariances and loses no digits by squaring them. It is slower,
+    and no shape needs it. `solver="auto"` uses it if the solution from matrices has lost more than half of its digits
+    (unless the data are batches, which cannot be read again), or if the background covariance is singular.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows of all datasets together.
+    n_features : int
+    n_components : int
+    on_device : bool, default=False
+        Whether the data are arrays of another library than NumPy.
+
+    Returns
+    -------
+    {"reduced", "dense", "lanczos", "lobpcg"}
+
+    Examples
+    --------
+    >>> from standout.pencil import choose_solver
+    >>> choose_solver(n_rows=40_000, n_features=500, n_components=2)
+    'dense'
+    >>> choose_solver(n_rows=600, n_features=20_000, n_components=2)
+    'reduced'
+    >>> choose_solver(n_rows=1_000_000, n_features=4_000, n_components=2, on_device=True)
+    'dense'
+    """
+    if on_device:
+        return "reduced" if n_rows < n_features else "dense"
+    if n_rows < n_features and n_rows <= FORMED_SIZE:
+        return "reduced"
+    if n_features <= FORMED_SIZE:
+        return "dense" if n_features <= DENSE_FEATURES or 10 * n_components > n_features else "lanczos"
+    return "lobpcg"
 
 
 def solve(
@@ -26,12 +83,12 @@ def solve(
     n_components : int
         How many solutions.
     solver : {"auto", "dense", "root", "reduced", "lanczos", "lobpcg"}, default="auto"
-        See `choose_solver`. A singular B is always left to the root solver. Arrays of other libraries than NumPy are
+        See `choose_solver`. A singular B is always solved by the root solver. Arrays of other libraries than NumPy are
         solved on their device, without iterations.
     seed : int, default=0
-        Start of the iterative solvers; the answer depends on it by rounding only.
+        Start of the iterative solvers. The solution depends on it only by rounding.
     start : ndarray of shape (n_features, d), default=None
-        Vectors close to the solution, for the LOBPCG solver to start from.
+        Vectors near the solution, from which the LOBPCG solver starts.
 
     Returns
     -------
@@ -47,22 +104,87 @@ def solve(
     >>> solution.values.round(0), solution.solver
     (array([9., 4.]), 'dense')
     """
-    if pencil.on_device:
-        return next(solve_on_device([pencil], n_components, solver))
+    return next(_solutions([pencil], n_components, solver, seed, start))
+
+
+def solve_path(
+    pencils: Sequence[Pencil], n_components: int, *, solver: str = "auto", seed: int = 0
+) -> Iterator[Solution]:
+    """What are the leading solutions of each of these pencils?
+
+    All pencils must be over the same datasets, such as one target and background at many values of α. Wide data are
+    brought to the span of their rows once. Differences ``A - α B`` with growing α are solved by shifted iterations,
+    which start from the solution before and need a fraction of the time of a single solution.
+
+    Parameters
+    ----------
+    pencils : sequence of Pencil
+        Differences in order of growing subtraction: the A of each is at most that of the one before it.
+    n_components : int
+        How many solutions of each.
+    solver : {"auto", "dense", "root", "reduced", "lanczos", "lobpcg"}, default="auto"
+        As in `solve`.
+    seed : int, default=0
+        Start of the iterative solvers.
+
+    Yields
+    ------
+    Solution
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout import contrast, moments, pencil
+    >>> rng = np.random.default_rng(0)
+    >>> target = moments.gather(rng.normal(size=(1000, 3)) * [9, 1, 3])
+    >>> background = moments.gather(rng.normal(size=(1000, 3)) * [9, 1, 1])
+    >>> pencils = [contrast.contrastive(target, [background], [1.0], alpha) for alpha in (0.0, 2.0)]
+    >>> [int(np.argmax(np.abs(solution.vectors))) for solution in pencil.solve_path(pencils, 1)]
+    [0, 2]
+    """
+    yield from _solutions(pencils, n_components, solver, seed)
+
+
+def _solutions(
+    pencils: Sequence[Pencil], n_components: int, solver: str, seed: int, start: Float | None = None
+) -> Iterator[Solution]:
+    """Solve pencils over the same datasets one after the other, in the span of the data if that is needed."""
+    alone, on_device = len(pencils) == 1, pencils[0].on_device
+    keeps_rows = all(pencil.keeps_rows for pencil in pencils)
     if solver == "auto":
-        solver = choose_solver(pencil.a.n_rows + pencil.b.n_rows, pencil.n_features, n_components)
-    by_rows = solver == "lobpcg" or (solver == "reduced" and pencil.keeps_rows)
-    if pencil.is_difference and not by_rows:
-        span = SpanProblem.of_range([pencil], n_components)
+        n_rows = max(pencil.a.n_rows + pencil.b.n_rows for pencil in pencils)
+        solver = choose_solver(n_rows, pencils[0].n_features, n_components, on_device=on_device)
+    if solver == "reduced" and not keeps_rows:
+        solver = "dense"
+    span: SpanProblem | None = None
+    if keeps_rows and (on_device or (solver == "reduced" and not alone)):
+        span = SpanProblem.of(pencils, n_components)
+    elif any(pencil.is_difference for pencil in pencils) and (on_device or solver not in ("reduced", "lobpcg")):
+        span = SpanProblem.of_range(pencils, n_components)
+    if span is not None and not on_device:
+        solver = "lanczos" if alone else "dense"
+    before: Solution | None = None
+    for pencil in pencils:
+        problem = pencil if span is None else span.inside(pencil)
+        if problem.is_difference and before is not None and solver != "lobpcg" and not on_device:
+            solution = solve_shifted(problem, n_components, before)
+        else:
+            near = start if before is None else before.vectors
+            solution = _solved(problem, n_components, solver, seed, near)
+        before = solution
         if span is not None:
-            return span.solve(pencil, n_components, seed)
-    return solve_in_range(pencil, n_components, solver=solver, seed=seed, start=start)
+            if span.roots and pencil.a.is_nonnegative and (solution.solver == "root" or not solution.accurate):
+                # The rows are kept: their roots have lost no digits by squaring.
+                problem = span.inside(pencil, by_roots=True)
+                solution = solve_root(problem, n_components)
+            solution = span.lifted(pencil, problem, solution)
+        yield solution
 
 
-def solve_in_range(pencil: Pencil, n_components: int, *, solver: str, seed: int, start: Float | None) -> Solution:
-    """Solve a pencil with a given solver; a difference must not lack directions."""
-    n_rows = pencil.a.n_rows + pencil.b.n_rows
-    if solver == "reduced" and not pencil.keeps_rows:
+def _solved(pencil: Pencil, n_components: int, solver: str, seed: int, start: Float | None) -> Solution:
+    """Solve one pencil with a given solver, or by roots if B is singular. A difference must not be singular."""
+    n_rows, on_device = pencil.a.n_rows + pencil.b.n_rows, pencil.on_device
+    if on_device and solver != "root":
         solver = "dense"
     try:
         if solver == "dense":
@@ -74,8 +196,17 @@ def solve_in_range(pencil: Pencil, n_components: int, *, solver: str, seed: int,
         if solver == "lobpcg":
             return solve_lobpcg(pencil, n_components, seed, start)
     except NotDefiniteError:
-        check_formable(min(n_rows, pencil.n_features), FORMED_SIZE)
+        size = min(n_rows, pencil.n_features)
+        if size > FORMED_SIZE and not on_device:
+            raise InvalidValueError(
+                "the background covariance is singular, and {size} rows and columns are more than the {limit} up to "
+                "which such a problem is solved",
+                limit=FORMED_SIZE,
+                advice="Use shrinkage, for example {p.shrinkage:auto}.",
+                size=size,
+            ) from None
     if not pencil.a.is_nonnegative:
-        # A difference has no root; too small for LOBPCG, it is small enough to be formed.
-        return solve_reduced(pencil, n_components) if n_rows < pencil.n_features else solve_dense(pencil, n_components)
+        # A difference has no root. If it is too small for LOBPCG, its matrix can be formed.
+        wide = n_rows < pencil.n_features and not on_device
+        return solve_reduced(pencil, n_components) if wide else solve_dense(pencil, n_components)
     return solve_root(pencil, n_components)

@@ -8,10 +8,9 @@ import numpy as np
 from scipy import optimize, special
 
 from standout import contrast
-from standout._algebra import at_least, column_products, largest_eigenvalue, outer, root
 from standout._arrays import Float, product
-from standout._namespaces import to_host
 from standout._validation import check_background_degrees, check_n_components, reject_singular_background
+from standout._xp import column_products, namespace, to_host
 from standout.moments import Moments
 from standout.pencil import Form, Solution, solve
 from standout.selection._tracy_widom import survival, upper_quantile
@@ -102,9 +101,10 @@ def analytic_test(
 def _plain_ratios(solution: Solution, plain: Form) -> Float:
     """Give, for each k, the smallest ratio to the plain form in the span of the first k vectors."""
     target = column_products(solution.vectors, solution.patterns) * solution.values
-    lengths = root(at_least(target, float(np.finfo(np.float64).tiny)))
-    gram = product(solution.vectors.T, plain.apply(solution.vectors)) / outer(lengths, lengths)
-    largest = [largest_eigenvalue(gram[:k, :k]) for k in range(1, gram.shape[0] + 1)]
+    xp = namespace(target)
+    lengths = xp.sqrt(xp.clip(target, float(np.finfo(np.float64).tiny), None))
+    gram = product(solution.vectors.T, plain.apply(solution.vectors)) / (lengths[:, None] * lengths)
+    largest = [float(xp.linalg.eigvalsh(gram[:k, :k])[-1]) for k in range(1, gram.shape[0] + 1)]
     target = to_host(target)
     with np.errstate(divide="ignore"):
         return np.where(target > 0.0, 1.0 / np.maximum(largest, 0.0), 0.0)

@@ -9,19 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from standout._algebra import (
-    ascending_columns,
-    column_deviations,
-    column_means,
-    either,
-    entries,
-    larger,
-    largest_rows,
-    running_sums,
-)
-from standout._arrays import Float, Rows, double, take_rows
-from standout._namespaces import like, to_host
+from standout._arrays import Float, Rows, double
 from standout._validation import Source
+from standout._xp import cumulative_sum, like, namespace, take, take_per_column, to_host
 
 # A view is taken to show groups where its p-value, times the number of views looked at, is below this.
 LEVEL = 0.05
@@ -99,7 +89,7 @@ def rows_to_look_at(dataset: Any, seed: int) -> Rows:
         return dataset.sample(MOST_ROWS, rng)
     if dataset.shape[0] <= MOST_ROWS:
         return dataset
-    return take_rows(dataset, np.sort(rng.choice(dataset.shape[0], MOST_ROWS, replace=False)))
+    return take(dataset, np.sort(rng.choice(dataset.shape[0], MOST_ROWS, replace=False)))
 
 
 def search_groups(parameters: Float, scores: Float) -> GroupSearch:
@@ -131,26 +121,26 @@ def split_share(scores: Float) -> tuple[Float, Float]:
 
     Scores of another library are sorted and summed up where they lie; the two numbers of each column come to the host.
     """
-    n_rows = scores.shape[0]
-    ordered = ascending_columns(scores)
+    xp, n_rows = namespace(scores), scores.shape[0]
+    ordered = xp.sort(scores, axis=0)
     lowest, highest = ordered[0, :], ordered[-1, :]
     # Scores that are equal but for rounding have no groups, whatever the rounding looks like.
-    flat = highest - lowest <= 1e-12 * larger(abs(lowest), abs(highest))
-    ordered -= column_means(ordered)
+    flat = highest - lowest <= 1e-12 * xp.maximum(abs(lowest), abs(highest))
+    ordered -= xp.mean(ordered, axis=0)
     left = np.arange(1, n_rows)
     left = left[np.minimum(left, n_rows - left) >= LEAST_SIDE * n_rows]
     if not len(left):
         return np.zeros(scores.shape[1]), np.zeros(scores.shape[1])
     first, last = int(left[0]), int(left[-1])
-    sums = running_sums(ordered)[first - 1 : last, :]
+    sums = cumulative_sum(ordered)[first - 1 : last, :]
     # With sums of centred scores S on one side of k rows and -S on the other, the means' variance is S² / (k (n - k)).
     between = sums**2 / like(left * (n_rows - left), sums)[:, None]
-    split = largest_rows(between)
-    total = either(flat, 1.0, column_means(ordered**2))
-    shares = either(flat, 0.0, entries(between, split) / total)
+    split = xp.argmax(between, axis=0)
+    total = xp.where(flat, 1.0, xp.mean(ordered**2, axis=0))
+    shares = xp.where(flat, 0.0, take_per_column(between, split) / total)
     # To first order the share is a mean over the rows, of what each adds to it.
-    sizes, sides = double(split) + float(first), entries(sums, split)
+    sizes, sides = double(split) + float(first), take_per_column(sums, split)
     on_the_left = like(np.arange(n_rows), ordered)[:, None] < sizes
-    means = either(on_the_left, sides / sizes, -sides / (n_rows - sizes))
+    means = xp.where(on_the_left, sides / sizes, -sides / (n_rows - sizes))
     added = (2.0 * ordered * means - means**2 - shares * ordered**2) / total
-    return to_host(shares), to_host(column_deviations(added)) / sqrt(n_rows)
+    return to_host(shares), to_host(xp.std(added, axis=0)) / sqrt(n_rows)

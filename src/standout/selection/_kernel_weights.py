@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
-from standout._arrays import Float, Rows, leading_eigenvectors, product
+from standout._arrays import Float, Rows, product
 from standout._validation import check_learnable
-from standout.features import Kernel
-from standout.features._maps import centre_columns
+from standout._xp import leading_eigenvectors
+from standout.features import Kernel, centre_columns
 
 # Learning looks at this many rows at most: weights are a few numbers, and need no more.
 MOST_ROWS = 800

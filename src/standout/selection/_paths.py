@@ -10,10 +10,9 @@ import numpy as np
 from scipy import linalg
 
 from standout import contrast
-from standout._algebra import column_lengths, orthonormal, total
 from standout._arrays import Float
-from standout._namespaces import is_foreign
 from standout._validation import check_alphas, check_n_components, check_shrinkages, check_solver, check_weights
+from standout._xp import column_norms, is_foreign, namespace
 from standout.moments import Moments
 from standout.pencil import Pencil, Solution, solve_path
 from standout.selection._inputs import gather_all, open_host_datasets
@@ -189,8 +188,9 @@ def _path(
 
 def shares_in_span(solution: Solution, datasets: Sequence[Moments]) -> Float:
     """Give the share of each dataset's variance that lies in the span of the solution's vectors."""
-    unit = solution.vectors / column_lengths(solution.vectors)
-    basis = orthonormal(unit)[0] if is_foreign(unit) else linalg.orth(unit)
-    inside = np.array([total(dataset.variance(basis)) for dataset in datasets])
+    unit = solution.vectors / column_norms(solution.vectors)
+    xp = namespace(unit)
+    basis = xp.linalg.qr(unit)[0] if is_foreign(unit) else linalg.orth(unit)
+    inside = np.array([float(xp.sum(dataset.variance(basis))) for dataset in datasets])
     totals = np.array([dataset.total_variance for dataset in datasets])
     return np.divide(inside, totals, out=np.zeros_like(inside), where=totals > 0)

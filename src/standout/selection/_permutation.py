@@ -8,19 +8,6 @@ from math import copysign, sqrt
 
 import numpy as np
 
-from standout._algebra import (
-    add_to_diagonal,
-    at_least,
-    column_means,
-    column_sums,
-    diagonal,
-    largest_ratio,
-    length,
-    lower_factor,
-    outer,
-    root,
-)
-from standout._algebra import total as sum_of
 from standout._arrays import (
     Array,
     Float,
@@ -30,11 +17,11 @@ from standout._arrays import (
     self_product,
     squared_lengths,
     stacked,
-    take_rows,
+    sum_of_squares,
     weighted_sum,
 )
-from standout._namespaces import like
 from standout._validation import check_n_components, reject_singular_background
+from standout._xp import add_to_diagonal, cholesky, diagonal, largest_ratio, like, namespace, take
 from standout.moments import CentredRows, RowMoments, ScatterMoments, in_span
 from standout.pencil import Form, Pencil, solve
 from standout.selection._progress import tracked
@@ -143,7 +130,7 @@ def permutation_test(
     while len(ratios) < (most if n_components is None else asked):
         ends = np.cumsum(sizes).tolist()
         groups = (row_slice(rows, end - size, end) for end, size in zip(ends, sizes, strict=True))
-        scatters = [self_product(group - column_means(group)) for group in groups]
+        scatters = [self_product(group - namespace(group).mean(group, axis=0)) for group in groups]
         # The ridge is a share of each background's whole variance. What lies along the components already found is
         # no longer exchangeable: it stays as it is, and only the rest goes with the reshuffled rows.
         held = np.maximum(totals - _variances(scatters[1:], sizes[1:]), 0.0)
@@ -164,7 +151,8 @@ def permutation_test(
 
 def _variances(scatters: Sequence[Float], sizes: Sequence[int]) -> Float:
     """Total variance of each group."""
-    return np.array([sum_of(diagonal(scatter)) / size for scatter, size in zip(scatters, sizes, strict=True)])
+    traces = (float(namespace(scatter).sum(diagonal(scatter))) for scatter in scatters)
+    return np.array([trace / size for trace, size in zip(traces, sizes, strict=True)])
 
 
 def _pencil(scatters: Sequence[Float], roles: _Roles) -> Pencil:
@@ -192,7 +180,7 @@ def _chance_ratios(
     progress: bool,
 ) -> Float:
     """Give the largest ratio of each reshuffling."""
-    total, total_row = self_product(rows), column_sums(rows)
+    total, total_row = self_product(rows), namespace(rows).sum(rows, axis=0)
     ratios = np.empty(n_permutations)
     for number in tracked(range(n_permutations), n_permutations, description, progress):
         order = rng.permutation(rows.shape[0])
@@ -205,18 +193,19 @@ def _dealt(rows: Float, total: Float, total_row: Float, sizes: Sequence[int], or
 
     The largest group needs no product: its sums are what the others leave of the total.
     """
+    xp = namespace(rows)
     groups = np.split(order, np.cumsum(sizes)[:-1])
     largest = int(np.argmax(sizes))
     scatters: list[Float] = [total] * len(groups)
     rest, rest_row = copied(total), copied(total_row)
     for number, group in enumerate(groups):
         if number != largest:
-            chosen = take_rows(rows, group)
-            squares, row = self_product(chosen), column_sums(chosen)
+            chosen = take(rows, group)
+            squares, row = self_product(chosen), xp.sum(chosen, axis=0)
             rest -= squares
             rest_row -= row
-            scatters[number] = squares - outer(row, row / len(group))
-    scatters[largest] = rest - outer(rest_row, rest_row / sizes[largest])
+            scatters[number] = squares - row[:, None] * (row / len(group))
+    scatters[largest] = rest - rest_row[:, None] * (rest_row / sizes[largest])
     return scatters
 
 
@@ -229,7 +218,7 @@ def _largest_ratio(scatters: Sequence[Float], roles: _Roles) -> float:
     b = coefficients[0] * scatters[1]
     for coefficient, scatter in zip(coefficients[1:], scatters[2:], strict=True):
         b += coefficient * scatter
-    factor = lower_factor(add_to_diagonal(b, roles.ridge(scatters)))
+    factor = cholesky(add_to_diagonal(b, roles.ridge(scatters)))
     return np.inf if factor is None else largest_ratio(scatters[0] / roles.sizes[0], factor)
 
 
@@ -241,10 +230,10 @@ def _without(rows: Float, pattern: Float) -> Float:
     the component is real, the rows lose what it added; and the target loses one degree of freedom, to which the
     reshuffled groups do not have to own up, so that the following tests err on the safe side.
     """
-    mirror = pattern / length(pattern)
+    mirror = pattern / sqrt(sum_of_squares(pattern))
     mirror[0] += copysign(1.0, float(mirror[0]))
     along = product(rows, mirror[:, None])
-    step = mirror[1:] * (2.0 / sum_of(mirror**2))
+    step = mirror[1:] * (2.0 / sum_of_squares(mirror))
     return rows[:, 1:] - along * step
 
 
@@ -271,10 +260,11 @@ def spatial_median(rows: Float) -> Float:
     >>> spatial_median(np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0], [4.0, 4.0], [2.0, 999.0]])).round()
     array([2., 3.])
     """
-    middle: Float = column_means(rows)
+    xp = namespace(rows)
+    middle: Float = xp.mean(rows, axis=0)
     # A row at the middle itself has weight enough to hold it there, and not an infinite one.
-    nearest = 1e-9 * sqrt(sum_of(squared_lengths(rows - middle)) / rows.shape[0]) or 1.0
+    nearest = 1e-9 * sqrt(float(xp.sum(squared_lengths(rows - middle))) / rows.shape[0]) or 1.0
     for _ in range(N_STEPS):
-        weights = 1.0 / at_least(root(squared_lengths(rows - middle)), nearest)
-        middle = weighted_sum(weights / sum_of(weights), rows)
+        weights = 1.0 / xp.clip(xp.sqrt(squared_lengths(rows - middle)), nearest, None)
+        middle = weighted_sum(weights / xp.sum(weights), rows)
     return middle

@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
-from standout._algebra import column_lengths, joined, orthonormal
-from standout._arrays import Float, leading_eigenvectors, product, self_product
-from standout._namespaces import is_foreign, to_host
+from standout._arrays import Float, product, self_product
 from standout._validation import check_n_representatives, check_spanning, check_subspaces
+from standout._xp import column_norms, concat, is_foreign, leading_eigenvectors, namespace, to_host
 
 Indices = npt.NDArray[np.intp]
 
@@ -108,7 +107,8 @@ def comparable(views: Sequence[Float]) -> Float:
     """
     if not is_foreign(views[0]):
         return np.array([vectors.T for vectors in views])
-    bases = joined([orthonormal(vectors / column_lengths(vectors))[0] for vectors in views])
+    xp = namespace(views[0])
+    bases = concat([xp.linalg.qr(vectors / column_norms(vectors))[0] for vectors in views], axis=1)
     values, turn = np.linalg.eigh(to_host(self_product(bases)))
     coordinates: Float = turn * np.sqrt(np.maximum(values, 0.0))
     return coordinates.reshape(len(views), -1, len(values))

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from standout import contrast
-from standout._algebra import column_lengths, joined
 from standout._arrays import Float
+from standout._xp import column_norms, concat
 from standout.moments import Moments, project
 from standout.pencil import Pencil, solve_path
 from standout.selection._groups import GroupSearch, rows_to_look_at, search_groups
@@ -46,7 +46,7 @@ def search_path(
     `pose` gives the pencil at a value, `scores` the target's scores along the leading vectors of all values at once.
     """
     path = solve_path([pose(float(parameter)) for parameter in parameters], 1, solver=solver, seed=seed)
-    filters = joined([solution.vectors[:, :1] for solution in path])
+    filters = concat([solution.vectors[:, :1] for solution in path], axis=1)
     # Filters of very different length would lose digits in nothing but the scores of the longest.
-    filters /= column_lengths(filters)
+    filters /= column_norms(filters)
     return search_groups(parameters, scores(filters))

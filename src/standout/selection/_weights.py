@@ -13,10 +13,9 @@ from math import comb
 
 import numpy as np
 
-from standout._algebra import piled
-from standout._algebra import total as sum_of
 from standout._arrays import Float
 from standout._validation import check_n_components, check_n_representatives, check_solver, require_some_background
+from standout._xp import namespace
 from standout.pencil import solve
 from standout.selection._pose import Pose
 from standout.selection._representatives import Indices, comparable, representatives
@@ -141,7 +140,7 @@ def best_weights(
     n_features = pose(corners[0]).n_features
     n_components = check_n_components(n_components, n_features, n_features)
     solutions = (solve(pose(corner), n_components, solver=solver, seed=seed) for corner in corners)
-    values = np.array([sum_of(solution.values) for solution in solutions])
+    values = np.array([float(namespace(solution.values).sum(solution.values)) for solution in solutions])
     best = int(np.argmax(values))
     return BestCase(corners[best], float(values[best]), values)
 
@@ -213,7 +212,7 @@ def spectral_weights(
     few = representatives(comparable(views), n_representatives)
     # The grid begins with equal weights, so the first of the largest clusters is the one nearest to these.
     chosen = int(np.argmax(few.sizes))
-    components = piled([views[index].T for index in few.indices])
+    components = namespace(views[0]).stack([views[index].T for index in few.indices])
     return WeightCandidates(grid[few.indices], chosen, components, grid, few.labels)
 
 

@@ -8,10 +8,9 @@ import numpy as np
 from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
-from standout._algebra import joined, take_columns, total
 from standout._arrays import Float, product
-from standout._namespaces import like, to_host
 from standout._validation import check_mixture_present, check_solver, require_some_background, warn_user
+from standout._xp import concat, like, namespace, take, to_host
 from standout.pencil import Form, Solution, solve
 from standout.selection._pose import Pose
 
@@ -247,7 +246,7 @@ def _extended(problem: _Problem, span: _Span, solution: Solution) -> _Span:
     """Add the vectors of a solution to the span; the same span comes back where they are in it already."""
     lengths = to_host(problem.mixture.value(solution.vectors))
     present = np.flatnonzero(lengths > 0.0)
-    vectors = take_columns(solution.vectors, present) / like(np.sqrt(lengths[present]), solution.vectors)
+    vectors = take(solution.vectors, present, axis=1) / like(np.sqrt(lengths[present]), solution.vectors)
     # Twice: what rounding has left after the first time goes the second time.
     for _ in range(2):
         vectors = vectors - product(span.basis, product(span.basis.T, problem.mixture.apply(vectors)))
@@ -257,7 +256,7 @@ def _extended(problem: _Problem, span: _Span, solution: Solution) -> _Span:
     if not np.any(is_new):
         return span
     new = product(vectors, like(turn[:, is_new] / np.sqrt(shares[is_new]), vectors))
-    basis = joined([span.basis, new])
+    basis = concat([span.basis, new], axis=1)
 
     def extended(matrix: Float, form: Form) -> Float:
         return _bordered(matrix, to_host(product(basis.T, form.apply(new))))
@@ -403,8 +402,9 @@ def _without_negligible(problem: _Problem, weights: Float, value: float) -> tupl
 
 def _certified(problem: _Problem, weights: Float, value: float, directions: Float, n_solves: int) -> WorstCase:
     """Evaluate the proof on the full forms, so that it stands on its own."""
-    target = total(problem.target.value(directions))
-    against = np.array([total(form.value(directions)) for form in problem.backgrounds])
+    xp = namespace(directions)
+    target = float(xp.sum(problem.target.value(directions)))
+    against = np.array([float(xp.sum(form.value(directions))) for form in problem.backgrounds])
     if target <= 0.0:
         return WorstCase(weights, value, 0.0, 0.0, directions, np.zeros(len(weights)), n_solves)
     most = float(against.max())

@@ -12,7 +12,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import BLOCK_BYTES, Array, Rows, copied, row_slice, stacked, take_rows
+from standout._arrays import BLOCK_BYTES, Array, Rows, copied, row_slice, stacked
 from standout._checks import (
     as_rows,
     check_one_place,
@@ -21,6 +21,7 @@ from standout._checks import (
     require_finite_rows,
 )
 from standout._messages import InvalidValueError, reject_too_few
+from standout._xp import take
 
 Words: TypeAlias = npt.NDArray[np.object_]
 """Strings as Python objects: an array of fixed width would take the length of the longest for each."""
@@ -248,7 +249,7 @@ class InMemory(Source):
     def sample(self, count: int, rng: np.random.Generator) -> Rows:
         """Draw `count` rows at random, or all if there are fewer, in their order."""
         rows = self._batch.rows
-        return rows if rows.shape[0] <= count else take_rows(rows, drawn(rows.shape[0], count, rng))
+        return rows if rows.shape[0] <= count else take(rows, drawn(rows.shape[0], count, rng))
 
 
 # Compared by identity: == between records of arrays has no single truth value.
@@ -427,4 +428,4 @@ def _smallest(kept: list[Rows], keys: list[Array], count: int) -> tuple[list[Row
     """Keep the `count` rows with the smallest keys, in the order in which they came."""
     rows, values = stacked(kept), np.concatenate(keys)
     chosen = np.sort(np.argsort(values, kind="stable")[:count])
-    return [take_rows(rows, chosen)], [values[chosen]]
+    return [take(rows, chosen)], [values[chosen]]

@@ -15,7 +15,7 @@ import numpy as np
 from standout._arrays import Array, Rows, dense, row_slice
 from standout._checks import check_whole, require_finite_rows
 from standout._messages import InvalidTypeError, InvalidValueError
-from standout._namespaces import is_on_host, library_named, looks_foreign, place, to_host
+from standout._xp import is_on_host, library_named, looks_foreign, place, to_host
 from standout.sources._base import Batch, Source
 from standout.sources._dask import open_dataset
 

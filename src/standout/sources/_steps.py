@@ -16,7 +16,7 @@ from sklearn.utils import get_tags
 from standout._arrays import Array, Rows, copied, is_sparse
 from standout._checks import as_rows, check_same_columns, column_names
 from standout._messages import InvalidTypeError, InvalidValueError
-from standout._namespaces import is_foreign
+from standout._xp import is_foreign
 from standout.sources._base import Batch, Source
 
 

@@ -1,0 +1,343 @@
+"""Array libraries: NumPy, and PyTorch, CuPy and others that follow the array API standard.
+
+``xp = namespace(array)`` is NumPy itself for NumPy arrays, and the library's array API namespace for *foreign* arrays.
+Most code is then the same for both: ``xp.sqrt(a)``, ``xp.where(a > 0, a, 1.0)``, ``xp.sum(a, axis=0)``. Code that both
+share uses only names that the array API and NumPy 1.25 have in common. The functions below are for the rest: what the
+libraries do under different names, or not at all, or what LAPACK does faster for NumPy arrays.
+
+Foreign arrays are worked on where they are, on their own device. Only `to_host` copies numbers to the host's memory.
+This is the only module that names these libraries, and none of them is imported before an array of it is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg, sparse
+
+Array: TypeAlias = npt.NDArray[Any]
+Float: TypeAlias = npt.NDArray[np.float64]
+
+# How much is converted or multiplied at a time on a device. Every call makes a device wait, so blocks are larger than
+# on the host.
+DEVICE_BLOCK_BYTES = 512 * 2**20
+
+_ON_HOST = (np.ndarray, np.generic, float, int)
+
+# --- libraries and devices ------------------------------------------------------------------------------------------
+
+
+@cache
+def _compat() -> ModuleType:
+    """Give array-api-compat: the copy in scikit-learn 1.7 and newer, or the package itself."""
+    try:
+        return import_module("sklearn.externals.array_api_compat")
+    except ImportError:
+        return import_module("array_api_compat")
+
+
+def is_foreign(array: object) -> bool:
+    """Tell whether an array inside the library is neither NumPy's nor SciPy's."""
+    return not (isinstance(array, _ON_HOST) or sparse.issparse(array))
+
+
+def looks_foreign(data: object) -> bool:
+    """Tell whether the user's data are an array of another library, in memory: neither lazy nor sparse."""
+    if isinstance(data, np.ndarray) or sparse.issparse(data) or not hasattr(data, "shape"):
+        return False
+    compat = _compat()
+    return bool(
+        compat.is_array_api_obj(data)
+        and not compat.is_numpy_array(data)
+        and not compat.is_dask_array(data)
+        and not compat.is_pydata_sparse_array(data)
+    )
+
+
+def namespace(array: object) -> Any:
+    """Give the functions for an array: NumPy, or the array API namespace of a foreign array's library."""
+    return _compat().array_namespace(array) if is_foreign(array) else np
+
+
+def library_named(name: str) -> Any:
+    """Give the array API namespace of a library by the library's name."""
+    compat = _compat().__name__
+    return import_module(f"{compat}.{name}" if name in ("torch", "cupy") else name)
+
+
+def device(array: object) -> Any:
+    """Give the device of a foreign array."""
+    return _compat().device(array)
+
+
+def is_on_host(array: object) -> bool:
+    """Tell whether a foreign array is in the host's memory, where NumPy can read it."""
+    return "cpu" in str(device(array)).lower()
+
+
+def place(array: object) -> tuple[str, str]:
+    """Name the library and the device of an array, for comparisons and for messages."""
+    if not is_foreign(array):
+        return "numpy", "cpu"
+    return namespace(array).__name__.rsplit(".", 1)[-1], str(device(array))
+
+
+def is_sparse_tensor(array: object) -> bool:
+    """Tell whether an array is a sparse tensor of PyTorch."""
+    return str(getattr(array, "layout", "torch.strided")) != "torch.strided"
+
+
+def detached(array: Any) -> Any:
+    """Give the array without PyTorch's record for gradients."""
+    return array.detach() if getattr(array, "requires_grad", False) else array
+
+
+def to_host(array: Any) -> Any:
+    """Copy an array to the host, as a NumPy array. Meant for a few numbers only."""
+    if not is_foreign(array):
+        return array
+    compat = _compat()
+    if compat.is_torch_array(array):
+        return array.detach().cpu().numpy()
+    if compat.is_cupy_array(array):
+        return array.get()
+    xp = namespace(array)
+    return np.asarray(compat.to_device(array, xp.Device("CPU_DEVICE")) if hasattr(xp, "Device") else array)
+
+
+def like(numbers: Any, reference: Array) -> Array:
+    """Give numbers of the host as float64 in the library and on the device of a reference.
+
+    Foreign numbers, and numbers for a NumPy reference, are returned as they are.
+    """
+    if not is_foreign(reference) or (is_foreign(numbers) and not isinstance(numbers, list | tuple)):
+        return numbers
+    return namespace(reference).asarray(np.array(numbers, dtype=np.float64), device=device(reference))
+
+
+def indices_like(indices: Array, reference: Array) -> Array:
+    """Give indices of the host in the library and on the device of a reference; foreign ones as they are."""
+    if is_foreign(indices) or not is_foreign(reference):
+        return indices
+    return namespace(reference).asarray(np.array(indices, dtype=np.int64), device=device(reference))
+
+
+def eye(size: int, reference: Array) -> Array:
+    """Give the identity matrix in the library and on the device of a reference."""
+    if not is_foreign(reference):
+        return np.eye(size)
+    xp = namespace(reference)
+    return xp.eye(size, dtype=xp.float64, device=device(reference))
+
+
+def zeros(shape: tuple[int, ...], reference: Array) -> Array:
+    """Give zeros in the library and on the device of a reference; for NumPy with contiguous columns."""
+    if not is_foreign(reference):
+        return np.zeros(shape, order="F")
+    xp = namespace(reference)
+    return xp.zeros(shape, dtype=xp.float64, device=device(reference))
+
+
+# --- entries, rows and columns --------------------------------------------------------------------------------------
+
+
+def largest(numbers: Array) -> float:
+    """Give the largest of some numbers, and 0 if there are none or none is positive."""
+    if is_foreign(numbers):
+        return max(float(namespace(numbers).max(numbers)), 0.0) if numbers.shape[0] else 0.0
+    return float(np.max(numbers, initial=0.0))
+
+
+def argsort_descending(numbers: Array) -> Array:
+    """Give the positions of numbers from the largest to the smallest, equal numbers in their order."""
+    if is_foreign(numbers):
+        return namespace(numbers).argsort(-numbers, stable=True)
+    return np.argsort(-numbers, kind="stable")
+
+
+def concat(arrays: Sequence[Array], axis: int = 0) -> Array:
+    """Join arrays along an axis."""
+    if is_foreign(arrays[0]):
+        return namespace(arrays[0]).concat(list(arrays), axis=axis)
+    return np.concatenate(arrays, axis=axis)
+
+
+def take(array: Any, chosen: Array, axis: int = 0) -> Any:
+    """Give rows (axis 0) or columns (axis 1) by their numbers, or by a condition for each.
+
+    The numbers or conditions for a foreign array may be the host's.
+    """
+    if not is_foreign(array):
+        return array[chosen] if axis == 0 else array[:, chosen]
+    xp = namespace(array)
+    if not is_foreign(chosen):
+        chosen = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
+    elif xp.isdtype(chosen.dtype, "bool"):
+        chosen = xp.nonzero(chosen)[0]
+    return xp.take(array, indices_like(chosen, array), axis=axis)
+
+
+def take_per_column(matrix: Array, rows: Array) -> Array:
+    """Give one entry of each column, from the row that is named for it."""
+    if not is_foreign(matrix):
+        return np.take_along_axis(matrix, rows[np.newaxis], axis=0)[0]
+    xp = namespace(matrix)
+    numbers = xp.arange(matrix.shape[0], device=device(matrix))
+    return xp.sum(xp.where(numbers[:, None] == rows[None, :], matrix, 0.0), axis=0)
+
+
+def largest_entries(matrix: Array) -> Array:
+    """Give the entry of largest absolute value of each column, with its sign; the first of several."""
+    return take_per_column(matrix, namespace(matrix).argmax(abs(matrix), axis=0))
+
+
+def cumulative_sum(array: Array) -> Array:
+    """Give the sums over the first axis up to every row."""
+    if is_foreign(array):
+        return namespace(array).cumulative_sum(array, axis=0)
+    return np.cumsum(array, axis=0)
+
+
+def column_products(first: Array, second: Array) -> Array:
+    """Give the inner product of each column of one matrix with the same column of another."""
+    if is_foreign(first):
+        return namespace(first).sum(first * second, axis=0)
+    products: Array = np.einsum("ij,ij->j", first, second)
+    return products
+
+
+def column_norms(matrix: Array) -> Array:
+    """Give the Euclidean length of each column."""
+    if is_foreign(matrix):
+        return namespace(matrix).linalg.vector_norm(matrix, axis=0)
+    lengths: Array = np.linalg.norm(matrix, axis=0)
+    return lengths
+
+
+def diagonal(matrix: Array) -> Array:
+    """Give the diagonal of a matrix."""
+    return namespace(matrix).linalg.diagonal(matrix) if is_foreign(matrix) else np.diagonal(matrix)
+
+
+def add_to_diagonal(matrix: Array, value: float) -> Array:
+    """Add a number to the diagonal of a matrix, in place."""
+    if is_foreign(matrix):
+        matrix += value * eye(matrix.shape[0], matrix)
+    else:
+        matrix.flat[:: len(matrix) + 1] += value
+    return matrix
+
+
+def columns_as_rows(matrix: Array) -> Array:
+    """Give the transpose; of a NumPy array a contiguous copy, which makes products with rows faster."""
+    return matrix.T if is_foreign(matrix) else np.ascontiguousarray(matrix.T)
+
+
+# --- factorisations -------------------------------------------------------------------------------------------------
+
+
+def eigh(matrix: Array) -> tuple[Array, Array]:
+    """Give all eigenvalues of a symmetric matrix, in ascending order, and the eigenvectors as columns."""
+    if is_foreign(matrix):
+        values, vectors = namespace(matrix).linalg.eigh(matrix)
+        return values, vectors
+    return linalg.eigh(matrix, check_finite=False)
+
+
+def leading_eigenvectors(matrix: Float, count: int) -> tuple[Float, Float]:
+    """Give the largest eigenvalues of a symmetric matrix, in descending order, and the eigenvectors as columns."""
+    if is_foreign(matrix):
+        xp = namespace(matrix)
+        values, vectors = xp.linalg.eigh(matrix)
+        first = matrix.shape[0] - count
+        return xp.flip(values[first:], axis=0), xp.flip(vectors[:, first:], axis=1)
+    size = len(matrix)
+    values, vectors = linalg.eigh(matrix, lower=True, subset_by_index=[size - count, size - 1], check_finite=False)
+    if len(values) < count or vectors.shape[1] < count:
+        # Where many eigenvalues are equal, LAPACK's search for some of them can find fewer than it was asked for. The
+        # driver that finds all has no such problem.
+        values, vectors = linalg.eigh(matrix, lower=True, driver="evd", check_finite=False)
+        values, vectors = values[size - count :], vectors[:, size - count :]
+    return values[::-1], vectors[:, ::-1]
+
+
+def condition(matrix: Array) -> float:
+    """Give the condition number of a matrix; values above 1e7 are reported as about 1e7 for foreign arrays."""
+    if not is_foreign(matrix):
+        return float(np.linalg.cond(matrix))
+    # On a device eigenvalues take a fraction of the time of singular values.
+    xp = namespace(matrix)
+    values = xp.linalg.eigvalsh(matrix.T @ matrix)
+    return float(values[-1] / xp.clip(values, float(values[-1]) * 1e-14, None)[0]) ** 0.5
+
+
+def cholesky(matrix: Array) -> Array | None:
+    """Give the lower Cholesky factor of a symmetric matrix, or None if the matrix is not positive definite.
+
+    A NumPy matrix is overwritten, and its factor has arbitrary numbers above the diagonal.
+    """
+    if not is_foreign(matrix):
+        # The transpose of a symmetric matrix is the same matrix in LAPACK's order of memory.
+        factor, info = linalg.lapack.dpotrf(matrix.T, lower=1, overwrite_a=True, clean=False)
+        return factor if info == 0 else None
+    compat = _compat()
+    if compat.is_torch_array(matrix):
+        # Failure is a number on the device here. An exception would wait for the device twice.
+        factor, info = import_module("torch").linalg.cholesky_ex(matrix)
+        return factor if int(info) == 0 else None
+    raising: Any = nullcontext()
+    if compat.is_cupy_array(matrix):
+        # Otherwise CuPy returns a wrong factor.
+        raising = import_module("cupyx").errstate(linalg="raise")
+    try:
+        with raising:
+            return namespace(matrix).linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return None
+
+
+def solve_triangular(factor: Array, right: Array, *, transposed: bool = False, overwrite: bool = False) -> Array:
+    """Solve ``L X = right``, or ``Lᵀ X = right``, for a lower triangular L."""
+    if not is_foreign(factor):
+        solved: Array = linalg.solve_triangular(
+            factor, right, lower=True, trans="T" if transposed else "N", overwrite_b=overwrite, check_finite=False
+        )
+        return solved
+    compat = _compat()
+    if compat.is_torch_array(factor):
+        matrix = factor.T if transposed else factor
+        return import_module("torch").linalg.solve_triangular(matrix, right, upper=transposed)
+    if compat.is_cupy_array(factor):
+        cupyx = import_module("cupyx.scipy.linalg")
+        return cupyx.solve_triangular(factor, right, trans=1 if transposed else 0, lower=True)
+    return namespace(factor).linalg.solve(factor.T if transposed else factor, right)
+
+
+def whiten(matrix: Array, factor: Array) -> Array:
+    """Give ``L⁻¹ A L⁻ᵀ`` for a symmetric A, which is overwritten, and a lower triangular L."""
+    if is_foreign(matrix):
+        return solve_triangular(factor, solve_triangular(factor, matrix).T)
+    whitened, _ = linalg.lapack.dsygst(matrix.T, factor, lower=1, overwrite_a=True)
+    return whitened.T
+
+
+def largest_ratio(matrix: Array, factor: Array) -> float:
+    """Give the largest eigenvalue of ``L⁻¹ A L⁻ᵀ`` for a symmetric A, which is overwritten, and a lower triangular L.
+
+    For inner loops: NumPy arrays go to LAPACK directly. The value is infinite if LAPACK finds none.
+    """
+    if is_foreign(matrix):
+        return float(namespace(matrix).linalg.eigvalsh(whiten(matrix, factor))[-1])
+    size = len(matrix)
+    whitened, _ = linalg.lapack.dsygst(matrix.T, factor, lower=1, overwrite_a=True)
+    values, _, _, _, info = linalg.lapack.dsyevr(
+        whitened, compute_v=0, range="I", lower=1, il=size, iu=size, overwrite_a=True
+    )
+    return float(values[0]) if info == 0 else float("inf")
