@@ -1,6 +1,6 @@
 """Datasets as sources: arrays, files, iterators, Dask, devices; all are read in batches, and a table is one batch."""
 
-from standout.sources._base import Batch, Batches, InMemory, Source, Table
+from standout.sources._base import Backgrounds, Batch, Batches, Dataset, InMemory, Source, Table
 from standout.sources._base import Words as Words
 from standout.sources._base import added as added
 from standout.sources._base import regrouped as regrouped
@@ -15,9 +15,11 @@ from standout.sources._steps import takes_parts as takes_parts
 from standout.sources._steps import transformed as transformed
 
 __all__ = [
+    "Backgrounds",
     "Batch",
     "Batches",
     "DaskBlocks",
+    "Dataset",
     "InMemory",
     "OnDevice",
     "Source",
