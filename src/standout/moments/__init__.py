@@ -1,28 +1,33 @@
 """Mergeable sufficient statistics of a dataset: count, mean, scatter."""
 
 from standout.moments._base import Moments, NormSums, ledoit_wolf
-from standout.moments._gather import gather, project
+from standout.moments._folds import Folds
+from standout.moments._gather import gather, gather_folds, project
 from standout.moments._root import RootMoments
 from standout.moments._rows import CentredRows, RowMoments
 from standout.moments._scatter import ScatterMoments
 
 __all__ = [
     "CentredRows",
+    "Folds",
     "Moments",
     "NormSums",
     "RootMoments",
     "RowMoments",
     "ScatterMoments",
     "gather",
+    "gather_folds",
     "ledoit_wolf",
     "project",
 ]
 
 # Shared with other packages, but not part of the public interface.
+from standout.moments._folds import FoldPart as FoldPart
+from standout.moments._folds import fold_of_rows as fold_of_rows
 from standout.moments._gather import Kind as Kind
 from standout.moments._gather import in_span as in_span
 from standout.moments._rows import joint_gram as joint_gram
 
 # Saved models and checkpoints name these classes by the public package. Its modules can then be reorganised.
-for _class in (CentredRows, Moments, NormSums, RootMoments, RowMoments, ScatterMoments):
+for _class in (CentredRows, Folds, Moments, NormSums, RootMoments, RowMoments, ScatterMoments):
     _class.__module__ = __name__

@@ -177,7 +177,7 @@ class Moments(ABC):
         return NormSums(first.cubic + second.cubic, first.quartic + second.quartic)
 
 
-def ledoit_wolf(moments: Moments) -> float:
+def ledoit_wolf(moments: Moments, n_columns: int | None = None) -> float:
     """How far should this covariance be shrunk towards a multiple of the identity?
 
     The share s that minimises the expected squared error of ``(1 - s) C + s (tr C / D) I`` (Ledoit and Wolf, 2004). It
@@ -186,6 +186,8 @@ def ledoit_wolf(moments: Moments) -> float:
     Parameters
     ----------
     moments : Moments
+    n_columns : int, optional
+        Number of columns D of the data, if the moments are those of coordinates in a subspace.
 
     Returns
     -------
@@ -207,7 +209,7 @@ def ledoit_wolf(moments: Moments) -> float:
             "Ledoit-Wolf shrinkage needs the sums of norms, but these moments have none",
             advice="Gather the moments with {p.norms:True}.",
         )
-    n_rows, n_features = moments.count, moments.n_features
+    n_rows, n_features = moments.count, n_columns or moments.n_features
     squared_norm, variance = moments.squared_norm, moments.total_variance
     if variance > 0.0 and not np.finfo(np.float64).tiny < quartic < np.inf:
         raise InvalidValueError(

@@ -24,6 +24,7 @@ from standout._arrays import (
 from standout._checks import check_squares
 from standout._xp import is_foreign, largest, namespace
 from standout.moments._base import Moments
+from standout.moments._folds import FoldPart, Folds
 from standout.moments._root import gather_root
 from standout.moments._rows import CentredRows, RowMoments
 from standout.moments._scatter import gather_scatter
@@ -78,6 +79,48 @@ def gather(
             dataset.require_finite()
             check_squares(np.inf, name)
     return moments
+
+
+def gather_folds(
+    data: Dataset,
+    n_folds: int,
+    *,
+    kind: Kind = "scatter",
+    norms: bool = False,
+    single: bool = True,
+    name: str = "the data",
+) -> Folds[Moments]:
+    """What are the moments of each fold of this dataset?
+
+    One pass gives them all, and the moments of all rows, or of all rows but those of one fold, are sums of them. Folds
+    depend on the numbers of the rows alone: see `Folds`.
+
+    Parameters
+    ----------
+    data : as in `gather`
+    n_folds : int
+    kind, norms, single, name
+        As in `gather`; the rows themselves are not kept.
+
+    Returns
+    -------
+    Folds
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.moments import gather_folds
+    >>> [part.count for part in gather_folds(np.ones((7, 2)), 3).sums]
+    [3, 2, 2]
+    """
+    dataset = open_dataset(data, name, min_rows=1)
+    part = FoldPart(Part("scatter" if kind in ("auto", "rows") else kind, norms, single), n_folds)
+    with np.errstate(invalid="ignore", over="ignore"):
+        folds: Folds[Moments] = dataset.summed(part)
+        if not all(np.isfinite(moments.total_variance) for moments in folds.sums if moments is not None):
+            dataset.require_finite()
+            check_squares(np.inf, name)
+    return folds
 
 
 def _suits_single(rows: Rows) -> bool:

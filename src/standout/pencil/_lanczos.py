@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from standout._arrays import Float
-from standout._xp import argsort_descending, cholesky, column_products, solve_triangular
+from standout._arrays import Float, product
+from standout._xp import (
+    argsort_descending,
+    cholesky,
+    column_products,
+    eigh,
+    leading_eigenvectors,
+    namespace,
+    solve_triangular,
+)
+from standout.moments import Moments
 from standout.pencil._dense import cholesky_factor, solve_dense
-from standout.pencil._record import Form, Pencil, Solution, finish
+from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, finish
 
 # Number of vectors in a Lanczos run; shifted iterations converge fast and need fewer.
 SUBSPACE = 48
 SHIFTED_SUBSPACE = 12
+# Up to this size LAPACK finds the leading vectors of a matrix as fast as iterations do.
+DIRECT_SIZE = 1000
 # Tolerance of the vectors. The error of the values is its square.
 TOLERANCE = 1e-11
 # The check for missed values needs only a rough answer, and few vectors.
@@ -23,6 +35,91 @@ ROUGH = 1e-2
 FEW = 8
 # Two views count as the same if the product of the cosines between them is at least this.
 SAME_VIEW = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeFamily:
+    """Pencils with the same A, and B a multiple of one matrix plus a ridge: all shrinkages, or all ε, of one dataset.
+
+    The matrix is diagonalised once. In its eigenbasis every B of the family is diagonal, and a solution costs a few
+    products of A with a vector.
+
+    Attributes
+    ----------
+    term : tuple of (float, Moments)
+        The first dataset of B, with the coefficient to which others are relative.
+    values : array of shape (n_features,)
+        Eigenvalues of B without its ridge, for the coefficient in `term`.
+    basis : array of shape (n_features, n_features)
+        The eigenvectors.
+    rotated : array of shape (n_features, n_features)
+        A in the eigenbasis.
+    """
+
+    term: tuple[float, Moments]
+    values: Float
+    basis: Float
+    rotated: Float
+
+    @classmethod
+    def of(cls, pencils: Sequence[Pencil]) -> RidgeFamily | None:
+        """Diagonalise the common matrix; None if the pencils are no such family."""
+        with_terms = [pencil for pencil in pencils if pencil.b.terms]
+        if not with_terms or not all(pencil.a.is_nonnegative and pencil.b.is_nonnegative for pencil in pencils):
+            return None
+        first = with_terms[0]
+        shares = _shares(first.b)
+        same = all(_same_terms(pencil.a.terms, first.a.terms) and pencil.a.ridge == 0.0 for pencil in pencils)
+        if not same or any(_shares(pencil.b) != shares for pencil in with_terms):
+            return None
+        values, basis = eigh(Form(first.n_features, first.b.terms).matrix())
+        rotated = product(basis.T, product(first.a.matrix(), basis))
+        return cls(first.b.terms[0], values, basis, rotated)
+
+    def solve(self, pencil: Pencil, n_components: int) -> Solution:
+        """Solve one pencil of the family.
+
+        Raises
+        ------
+        NotDefiniteError
+            If B is singular.
+        """
+        xp = namespace(self.values)
+        share = pencil.b.terms[0][0] / self.term[0] if pencil.b.terms else 0.0
+        diagonal = share * self.values + pencil.b.ridge
+        size = pencil.n_features
+        if float(diagonal[0]) <= 100.0 * size * pencil.b.precision * float(diagonal[-1]):
+            raise NotDefiniteError
+        scale = 1.0 / xp.sqrt(diagonal)
+        found = None
+        if size > DIRECT_SIZE and not pencil.on_device:
+            found = self._iterations(scale, n_components)
+        if found is None:
+            found = leading_eigenvectors(self.rotated * (scale[:, None] * scale), n_components)
+        values, vectors = found
+        return finish(pencil, xp.clip(values, 0.0, None), product(self.basis, scale[:, None] * vectors), "dense")
+
+    def _iterations(self, scale: Float, n_components: int) -> tuple[Float, Float] | None:
+        size = len(scale)
+        if n_components >= size - 1:
+            return None
+
+        def whitened(v: Float) -> Float:
+            return scale * linalg.blas.dsymv(1.0, self.rotated.T, scale * v.ravel(), lower=1)
+
+        start = np.random.default_rng(0).standard_normal(size)
+        found = _iterated(whitened, size, n_components, start, SUBSPACE)
+        return None if found is None or _has_missed(whitened, size, *found) else found
+
+
+def _shares(form: Form) -> tuple[tuple[int, float], ...]:
+    """Give the datasets of a form, each with its coefficient relative to the first, up to rounding."""
+    first = form.terms[0][0]
+    return tuple((id(moments), round(coefficient / first, 12)) for coefficient, moments in form.terms)
+
+
+def _same_terms(first: Sequence[tuple[float, Moments]], second: Sequence[tuple[float, Moments]]) -> bool:
+    return [(weight, id(part)) for weight, part in first] == [(weight, id(part)) for weight, part in second]
 
 
 def solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from standout._arrays import Float
 from standout._messages import InvalidValueError
 from standout.pencil._dense import solve_dense
-from standout.pencil._lanczos import solve_lanczos, solve_shifted
+from standout.pencil._lanczos import RidgeFamily, solve_lanczos, solve_shifted
 from standout.pencil._lobpcg import solve_lobpcg
 from standout.pencil._record import NotDefiniteError, Pencil, Solution
 from standout.pencil._reduced import SpanProblem, solve_reduced
@@ -18,6 +18,8 @@ from standout.pencil._root import solve_root
 DENSE_FEATURES = 1000
 # Up to this size matrices are formed. Two of them need 4 GiB.
 FORMED_SIZE = 16384
+# So many pencils that differ in nothing but their ridge are worth a diagonalisation of what they share.
+FAMILY = 4
 
 
 def choose_solver(n_rows: int, n_features: int, n_components: int, *, on_device: bool = False) -> str:
@@ -163,14 +165,15 @@ def _solutions(
         span = SpanProblem.of_range(pencils, n_components)
     if span is not None and not on_device:
         solver = "lanczos" if alone else "dense"
+    problems = [pencil if span is None else span.inside(pencil) for pencil in pencils]
+    family = RidgeFamily.of(problems) if len(pencils) >= FAMILY and solver in ("dense", "lanczos") else None
     before: Solution | None = None
-    for pencil in pencils:
-        problem = pencil if span is None else span.inside(pencil)
+    for pencil, problem in zip(pencils, problems, strict=True):
         if problem.is_difference and before is not None and solver != "lobpcg" and not on_device:
             solution = solve_shifted(problem, n_components, before)
         else:
             near = start if before is None else before.vectors
-            solution = _solved(problem, n_components, solver, seed, near)
+            solution = _solved(problem, n_components, solver, seed, near, family)
         before = solution
         if span is not None:
             if span.roots and pencil.a.is_nonnegative and (solution.solver == "root" or not solution.accurate):
@@ -181,12 +184,21 @@ def _solutions(
         yield solution
 
 
-def _solved(pencil: Pencil, n_components: int, solver: str, seed: int, start: Float | None) -> Solution:
+def _solved(
+    pencil: Pencil,
+    n_components: int,
+    solver: str,
+    seed: int,
+    start: Float | None,
+    family: RidgeFamily | None = None,
+) -> Solution:
     """Solve one pencil with a given solver, or by roots if B is singular. A difference must not be singular."""
     n_rows, on_device = pencil.a.n_rows + pencil.b.n_rows, pencil.on_device
     if on_device and solver != "root":
         solver = "dense"
     try:
+        if family is not None:
+            return family.solve(pencil, n_components)
         if solver == "dense":
             return solve_dense(pencil, n_components)
         if solver == "lanczos":

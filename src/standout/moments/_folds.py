@@ -1,0 +1,143 @@
+"""Sums by fold: one pass gives the sums of every fold, and those of all other folds follow by adding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import accumulate
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from standout._arrays import BLOCK_BYTES, row_slice
+from standout._xp import take
+from standout.sources import Batch, added
+
+Sums = TypeVar("Sums")
+
+
+def fold_of_rows(start: int, count: int, n_folds: int) -> npt.NDArray[np.intp]:
+    """Give the fold of each of `count` consecutive rows, from the row number `start` on.
+
+    Of every `n_folds` consecutive rows each fold gets one, in an order that a hash of the row number decides. So folds
+    are of equal size, do not follow a period in the rows, and are the same however the rows are cut into batches.
+    """
+    first, last = start // n_folds, -(-(start + count) // n_folds)
+    numbers = np.arange(first * n_folds, last * n_folds, dtype=np.uint64)
+    folds = np.argsort(_hashed(numbers).reshape(-1, n_folds), axis=1).ravel()
+    skipped = start - first * n_folds
+    return folds[skipped : skipped + count]
+
+
+def _hashed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Scramble whole numbers (the finaliser of SplitMix64; Steele, Lea and Flood, 2014)."""
+    with np.errstate(over="ignore"):
+        mixed = (numbers + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+@dataclass(frozen=True, eq=False)
+class Folds(Generic[Sums]):
+    """The sums of each fold of a dataset; None for a fold without rows.
+
+    Attributes
+    ----------
+    sums : tuple
+        For each fold something with a ``+`` and a ``count``, such as moments.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.moments import gather, gather_folds
+    >>> X = np.random.default_rng(0).normal(size=(20, 3))
+    >>> folds = gather_folds(X, 5)
+    >>> folds.count, [part.count for part in folds.sums], folds.without(0).count
+    (20, [4, 4, 4, 4, 4], 16)
+    >>> np.allclose(folds.total().covariance(), gather(X).covariance())
+    True
+    """
+
+    sums: tuple[Sums | None, ...]
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds."""
+        return len(self.sums)
+
+    @property
+    def count(self) -> int:
+        """Number of rows of all folds."""
+        return sum(0 if part is None else part.count for part in self.sums)  # type: ignore[attr-defined]
+
+    def total(self) -> Sums:
+        """Give the sums over all rows."""
+        return _sum(self.sums)
+
+    def without(self, fold: int) -> Sums:
+        """Give the sums over the rows of all other folds."""
+        return _sum([part for number, part in enumerate(self.sums) if number != fold])
+
+    def others(self) -> list[Sums]:
+        """Give, for each fold, the sums over the rows of all other folds: three additions each."""
+        before = list(accumulate(self.sums[:-1], added, initial=None))
+        after = list(accumulate(self.sums[:0:-1], added, initial=None))[::-1]
+        return [_sum(pair) for pair in zip(before, after, strict=True)]
+
+    def fewer(self, n_folds: int) -> Folds[Sums]:
+        """Give the same rows in fewer folds."""
+        if n_folds >= self.n_folds:
+            return self
+        return Folds(tuple(reduce(added, self.sums[number::n_folds], None) for number in range(n_folds)))
+
+    def mapped(self, function: Callable[[Sums], Any]) -> Folds[Any]:
+        """Give what a function makes of the sums of each fold."""
+        return Folds(tuple(None if part is None else function(part) for part in self.sums))
+
+    def __add__(self, other: Folds[Sums]) -> Folds[Sums]:
+        """Give the sums over the rows of both, fold by fold."""
+        return Folds(tuple(map(added, self.sums, other.sums)))
+
+
+def _sum(parts: Sequence[Sums | None]) -> Sums:
+    total: Sums | None = reduce(added, parts, None)
+    assert total is not None
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class FoldPart:
+    """The function that sums up each fold of a batch. It can be sent to other processes.
+
+    Attributes
+    ----------
+    part : callable
+        What sums up the rows of one fold.
+    n_folds : int
+    """
+
+    part: Callable[[Batch], Any]
+    n_folds: int
+
+    # For sources that know the numbers of their rows only after a pass.
+    needs_start = True
+
+    def __call__(self, batch: Batch) -> Folds[Any]:
+        """Sum up the folds of these rows, a block at a time: a copy of a block is no burden."""
+        # A block has enough rows of each fold for a product to be worth its merge.
+        width = max(batch.rows.shape[1], 1)
+        size = self.n_folds * max(2 * width, BLOCK_BYTES // (8 * width))
+        total: Folds[Any] | None = None
+        for first in range(0, batch.n_rows, size):
+            rows = row_slice(batch.rows, first, first + size)
+            folds = fold_of_rows(batch.start + first, rows.shape[0], self.n_folds)
+            sums = Folds(tuple(self._of_fold(rows, np.flatnonzero(folds == fold)) for fold in range(self.n_folds)))
+            total = sums if total is None else total + sums
+        assert total is not None
+        return total
+
+    def _of_fold(self, rows: Any, chosen: npt.NDArray[np.intp]) -> Any:
+        return self.part(Batch(take(rows, chosen))) if len(chosen) else None

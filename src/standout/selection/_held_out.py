@@ -1,0 +1,347 @@
+"""How much of what was found holds on rows that were not fitted, from the moments of folds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import optimize
+
+from standout._arrays import Array, Float, product
+from standout._messages import InvalidValueError
+from standout._xp import column_norms, column_products, concat, eigh, like, namespace, take, to_host
+from standout.moments import CentredRows, Folds, Moments, RowMoments, gather_folds, joint_gram
+from standout.pencil import Pencil, solve_path
+
+# Larger problems have fewer folds: each fold has a matrix of this size for every dataset, and a solution of its own.
+MANY_FOLDS_SIZE, SOME_FOLDS_SIZE, MOST_SIZE = 2000, 5000, 8192
+# A dataset needs so many rows per fold.
+ROWS_PER_FOLD = 2
+# A held-out variance of the backgrounds below this share of the target's is taken as this share.
+LEAST_SHARE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """What the components of a fit are worth on rows that were not fitted.
+
+    Each fold of the rows is left out in turn. Components are found on the other folds, and the variances of the rows of
+    the fold are taken along them. The components of each fold are put in the order, and given the signs and the scale,
+    of those of the fit.
+
+    Attributes
+    ----------
+    ratios : ndarray of shape (d,)
+        The target's variance by the backgrounds' weighted variance, over all rows, each along components that were
+        found without its fold.
+    standard_errors : ndarray of shape (d,)
+        Of the ratios, by a jackknife over the folds.
+    target_variance, background_variance : ndarray of shape (d,)
+        The two variances.
+    n_folds : int
+    components : array of shape (n_folds, d, n_features)
+        The components that were found without each fold.
+    means : array of shape (n_folds, n_features)
+        The means of the target without each fold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout import DiscriminativePCA
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.normal(size=(2, 40, 30))
+    >>> dpca = DiscriminativePCA(1, shrinkage=None).fit(X, background=Y)
+    >>> bool(dpca.eigenvalues_[0] > 10), bool(dpca.held_out_.ratios[0] < 3)
+    (True, True)
+    """
+
+    ratios: Float
+    standard_errors: Float
+    target_variance: Float
+    background_variance: Float
+    n_folds: int
+    components: Array
+    means: Array
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutPath:
+    """How the leading component fares on rows that were not fitted, at each of several values of a parameter.
+
+    Attributes
+    ----------
+    parameters : ndarray of shape (g,)
+    log_ratios : ndarray of shape (g,)
+        Logarithm of the held-out ratio.
+    standard_errors : ndarray of shape (g,)
+        Of the difference to the largest one.
+    best : int
+        The value with the largest ratio.
+    chosen : int
+        The value farthest from `best` towards more regularisation, with all values between, whose ratio is within one
+        standard error of the largest.
+    filters : list of array of shape (n_features, g)
+        For each fold, the leading filters that were found without it.
+    means : list of array of shape (n_features,)
+        For each fold, the target's mean without it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout import DiscriminativePCA
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.normal(size=(60, 40)) * ([1] * 39 + [3]), rng.normal(size=(60, 40))
+    >>> path = DiscriminativePCA(1, shrinkage="held-out").fit(X, background=Y).held_out_path_
+    >>> bool(path.parameters[path.chosen] > 0.1)
+    True
+    """
+
+    parameters: Float
+    log_ratios: Float
+    standard_errors: Float
+    best: int
+    chosen: int
+    filters: list[Array]
+    means: list[Array]
+
+
+def n_folds_for(wanted: int, size: int) -> int | None:
+    """Give the number of folds for matrices of a size: the wanted one, fewer for large ones, None beyond."""
+    if size > MOST_SIZE:
+        return None
+    return min(wanted, 3 if size > SOME_FOLDS_SIZE else 5 if size > MANY_FOLDS_SIZE else wanted)
+
+
+# --- folds of wide data ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class SpanFolds:
+    """Folds of wide data in coordinates of the span of their rows, found from the inner products of the rows.
+
+    Attributes
+    ----------
+    folds : list of Folds
+        For each dataset, moments of the coordinates of its centred rows.
+    datasets : list of RowMoments or CentredRows
+    maps : list of array
+        For each dataset, the weights of its rows in each direction of the span.
+    """
+
+    folds: list[Folds[Moments]]
+    datasets: list[RowMoments | CentredRows]
+    maps: list[Array]
+
+    @classmethod
+    def of(cls, datasets: Sequence[RowMoments | CentredRows], n_folds: int) -> SpanFolds:
+        """Multiply the rows with each other once, and gather the moments of folds from the products."""
+        rows = [part for part in datasets if isinstance(part, RowMoments)]
+        if len(rows) == len(datasets):
+            gram = joint_gram(rows)
+        else:
+            stacked = concat([part.centred_rows() for part in datasets])
+            gram = product(stacked, stacked.T)
+        values, vectors = eigh(gram)
+        xp = namespace(values)
+        present = values > float(xp.max(values)) * gram.shape[0] * float(np.finfo(np.float64).eps)
+        values, vectors = take(values, present), take(vectors, present, axis=1)
+        coordinates, weights = vectors * xp.sqrt(values), vectors / xp.sqrt(values)
+        ends = np.cumsum([part.count for part in datasets]).tolist()
+        places = [(end - part.count, end) for end, part in zip(ends, datasets, strict=True)]
+        folds = [gather_folds(coordinates[start:end, :], n_folds, norms=True) for start, end in places]
+        return cls(folds, list(datasets), [weights[start:end, :] for start, end in places])
+
+    def lifted(self, filters: Array) -> Array:
+        """Give directions in the span, the columns of an array, in the columns of the data."""
+        parts = [
+            part.combine(product(weights, filters))
+            if isinstance(part, RowMoments)
+            else product(part.centred_rows().T, product(weights, filters))
+            for part, weights in zip(self.datasets, self.maps, strict=True)
+        ]
+        return sum(parts[1:], start=parts[0])
+
+
+# --- judging --------------------------------------------------------------------------------------------------------
+
+
+def judge(
+    solve: Callable[[Moments, list[Moments]], Float], folds: Sequence[Folds[Moments]], weights: Float, vectors: Float
+) -> HeldOut | None:
+    """Find out what components are worth on rows that were not fitted.
+
+    Parameters
+    ----------
+    solve : callable
+        Finds the components, as columns, from the moments of a target and of backgrounds.
+    folds : sequence of Folds
+        Of the target, then of each background.
+    weights : ndarray
+        Of the backgrounds.
+    vectors : array of shape (n_features, d)
+        The components of the fit to all rows.
+
+    Returns
+    -------
+    HeldOut or None
+        None if there are too few rows for two folds, or no components without one of the folds.
+    """
+    folds = _with_enough_rows(folds)
+    if not folds:
+        return None
+    images = folds[0].total().apply(vectors)
+    spreads = column_products(vectors, images)
+    found, means = [], []
+    others = [part.others() for part in folds]
+    for number in range(folds[0].n_folds):
+        target, *backgrounds = (part[number] for part in others)
+        try:
+            solution = solve(target, backgrounds)
+        except InvalidValueError:
+            # The other folds have fewer directions than components are wanted.
+            return None
+        found.append(_aligned(solution, target, images, spreads))
+        means.append(target.mean)
+    variances = np.array([_fold_variances(part, found, left) for part, left in zip(folds, others, strict=True)])
+    counts = np.array([[_count(sums) for sums in part.sums] for part in folds], dtype=np.float64)
+    own, against = _pooled(variances, counts, weights, None)
+    log_ratios = np.array(
+        [_log_ratio(*_pooled(variances, counts, weights, fold)) for fold in range(folds[0].n_folds)]
+    )
+    ratios = np.exp(_log_ratio(own, against))
+    xp = namespace(vectors)
+    return HeldOut(
+        ratios=ratios,
+        standard_errors=ratios * _jackknife_error(log_ratios),
+        target_variance=own,
+        background_variance=against,
+        n_folds=folds[0].n_folds,
+        components=xp.stack([filters.T for filters in found]),
+        means=xp.stack(means),
+    )
+
+
+def judge_path(
+    pose: Callable[[Moments, list[Moments], float], Pencil],
+    parameters: Float,
+    folds: Sequence[Folds[Moments]],
+    weights: Float,
+    *,
+    allowed: npt.NDArray[np.bool_] | None = None,
+    seed: int = 0,
+) -> HeldOutPath | None:
+    """Find out which value of a parameter gives the largest ratio on rows that were not fitted.
+
+    Parameters
+    ----------
+    pose : callable
+        Gives the problem of a target and backgrounds at a value of the parameter.
+    parameters : ndarray of shape (g,)
+        In order of growing regularisation.
+    folds, weights
+        As in `judge`.
+    allowed : ndarray of bool, optional
+        The values that may be chosen.
+    seed : int
+        Start of iterations.
+
+    Returns
+    -------
+    HeldOutPath or None
+        None if there are too few rows for two folds.
+    """
+    folds = _with_enough_rows(folds)
+    if not folds:
+        return None
+    filters, means = [], []
+    others = [part.others() for part in folds]
+    for number in range(folds[0].n_folds):
+        target, *backgrounds = (part[number] for part in others)
+        pencils = [pose(target, backgrounds, float(value)) for value in parameters]
+        path = solve_path(pencils, 1, solver="dense", seed=seed)
+        leading = concat([solution.vectors[:, :1] for solution in path], axis=1)
+        # The scale has no meaning for a ratio of sums over folds unless it is the same in each.
+        filters.append(leading / namespace(leading).sqrt(target.variance(leading)))
+        means.append(target.mean)
+    variances = np.array([_fold_variances(part, filters, left) for part, left in zip(folds, others, strict=True)])
+    counts = np.array([[_count(sums) for sums in part.sums] for part in folds], dtype=np.float64)
+    log_ratios = _log_ratio(*_pooled(variances, counts, weights, None))
+    by_fold = np.array([_log_ratio(*_pooled(variances, counts, weights, fold)) for fold in range(len(filters))])
+    usable = np.isfinite(log_ratios) if allowed is None else np.isfinite(log_ratios) & allowed
+    best = int(np.argmax(np.where(usable, log_ratios, -np.inf)))
+    errors = _jackknife_error(by_fold - by_fold[:, best : best + 1])
+    chosen = best
+    while chosen + 1 < len(parameters) and usable[chosen + 1] and _within(log_ratios, errors, chosen + 1, best):
+        chosen += 1
+    return HeldOutPath(parameters, log_ratios, errors, best, chosen, filters, means)
+
+
+def _within(log_ratios: Float, errors: Float, place: int, best: int) -> bool:
+    return bool(log_ratios[place] + errors[place] >= log_ratios[best])
+
+
+def _with_enough_rows(folds: Sequence[Folds[Moments]]) -> list[Folds[Moments]]:
+    """Give fewer folds if a dataset has few rows; none if two folds are too many."""
+    most = min(part.count for part in folds) // ROWS_PER_FOLD
+    return [] if most < 2 else [part.fewer(most) for part in folds]
+
+
+def _count(sums: Moments | None) -> int:
+    return 0 if sums is None else sums.count
+
+
+def _aligned(vectors: Float, target: Moments, images: Float, spreads: Float) -> Float:
+    """Give components in the order, and with the signs and the scale, of those of the fit to all rows.
+
+    `images` are the fit's components times the target's covariance, `spreads` the target's variances along them.
+    """
+    xp = namespace(vectors)
+    own = target.variance(vectors)
+    both = to_host(product(images.T, vectors) / xp.sqrt(spreads[:, None] * own))
+    _, order = optimize.linear_sum_assignment(-np.abs(np.nan_to_num(both)))
+    signs = np.where(both[np.arange(len(order)), order] < 0, -1.0, 1.0)
+    return take(vectors, order, axis=1) * (like(signs, vectors) * xp.sqrt(spreads / take(own, order)))
+
+
+def _fold_variances(folds: Folds[Moments], filters: Sequence[Array], others: Sequence[Moments]) -> Float:
+    """Give the variances of the rows of each fold along filters, about the mean of all other folds.
+
+    The mean of n rows is itself off by 1/n of the variance, which is taken off.
+    """
+    rows = []
+    for part, along, rest in zip(folds.sums, filters, others, strict=True):
+        if part is None:
+            rows.append(np.zeros(along.shape[1]))
+            continue
+        step = product((part.mean - rest.mean)[None, :], along)[0, :]
+        rows.append(to_host(part.variance(along) + step**2) / (1.0 + 1.0 / rest.count))
+    return np.array(rows)
+
+
+def _pooled(variances: Float, counts: Float, weights: Float, left_out: int | None) -> tuple[Float, Float]:
+    """Average the variances of folds, all but one, over the rows: the target's, and the backgrounds' by weights."""
+    kept = np.arange(counts.shape[1]) != (-1 if left_out is None else left_out)
+    shares = counts[:, kept] / counts[:, kept].sum(axis=1, keepdims=True)
+    means = np.einsum("ak,akd->ad", shares, variances[:, kept])
+    return means[0], weights @ means[1:]
+
+
+def _log_ratio(own: Float, against: Float) -> Float:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios: Float = np.log(own) - np.log(np.maximum(against, LEAST_SHARE * own))
+    return ratios
+
+
+def _jackknife_error(estimates: Float) -> Float:
+    """Give the standard error from the estimates without each fold."""
+    n_folds = len(estimates)
+    with np.errstate(invalid="ignore"):
+        error: Float = np.sqrt((n_folds - 1.0) / n_folds * np.sum((estimates - estimates.mean(axis=0)) ** 2, axis=0))
+    return error
+
+
+def unit(filters: Array) -> Array:
+    """Give filters of unit length: sums of very different size would lose digits."""
+    return filters / column_norms(filters)
