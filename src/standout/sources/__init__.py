@@ -7,6 +7,7 @@ from standout.sources._base import regrouped as regrouped
 from standout.sources._dask import DaskBlocks, is_dask, is_read_in_parts, open_dataset
 from standout.sources._device import OnDevice, on_device
 from standout.sources._steps import Transformed
+from standout.sources._steps import at_hand as at_hand
 from standout.sources._steps import check_steps as check_steps
 from standout.sources._steps import fit_step as fit_step
 from standout.sources._steps import is_step as is_step
