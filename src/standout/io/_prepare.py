@@ -81,6 +81,8 @@ class Preparation(TransformerMixin, BaseEstimator):
     2
     """
 
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"background": True}
+
     # For pipelines: `fit` takes data that are read in parts, and the backgrounds; `transform` takes a source.
     _takes_parts: ClassVar[bool] = True
     _takes_sources: ClassVar[bool] = True

@@ -260,6 +260,11 @@ def takes_parts(step: Any) -> bool:
     return bool(getattr(type(step), "_takes_parts", False))
 
 
+def takes_sources(step: Any) -> bool:
+    """Tell whether `transform` of a step takes a source, and gives another one."""
+    return bool(getattr(type(step), "_takes_sources", False))
+
+
 def check_steps(steps: Sequence[tuple[str, Any]], target: Any) -> None:
     """Refuse steps that cannot be fitted to the target, before any of it is read."""
     if not isinstance(target, Source):
@@ -310,7 +315,7 @@ def fit_step(step: Any, target: Any, y: Any, backgrounds: list[Any]) -> tuple[An
 
 def transformed(data: Any, step: Any) -> Any:
     """Give a dataset after a fitted step: rows at once, a source lazily."""
-    if getattr(type(step), "_takes_sources", False):
+    if takes_sources(step):
         return step.transform(data)
     if isinstance(data, Transformed):
         return data.then(step).looked_at()
