@@ -13,6 +13,7 @@ from standout.sources._steps import fit_step as fit_step
 from standout.sources._steps import is_step as is_step
 from standout.sources._steps import step_name as step_name
 from standout.sources._steps import takes_parts as takes_parts
+from standout.sources._steps import takes_sources as takes_sources
 from standout.sources._steps import transformed as transformed
 
 __all__ = [
