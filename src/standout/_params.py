@@ -119,6 +119,13 @@ def check_shrinkage(shrinkage: Any, *, rules: Sequence[str] = ("auto",)) -> floa
     return float(shrinkage)
 
 
+def check_held_out(held_out: Any) -> int | None:
+    """Check the number of folds whose rows are held out in turn, or None for no such folds."""
+    if held_out is None:
+        return None
+    return check_whole(held_out, "held_out", least=2, advice="Give a number of folds, at least {limit}, or {v.None}.")
+
+
 def check_solver(solver: Any, *, without: Sequence[str] = ()) -> str:
     """Check the name of a solver, of which some may not fit the problem."""
     known = [name for name in SOLVERS if name not in without]

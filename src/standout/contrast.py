@@ -38,6 +38,8 @@ def discriminative(
     backgrounds: Sequence[Moments],
     weights: Sequence[float] | Float,
     shrinkage: Sequence[float] | Float,
+    *,
+    n_columns: int | None = None,
 ) -> Pencil:
     """Which problem is dPCA and MdPCA? The variance of the target against that of the backgrounds (eqs. 6 and 20).
 
@@ -52,6 +54,8 @@ def discriminative(
         ω, non-negative, with sum 1.
     shrinkage : sequence of float
         s, one number in [0, 1] per background.
+    n_columns : int, optional
+        Number of columns D of the data, if the moments are those of coordinates in a subspace.
 
     Returns
     -------
@@ -76,7 +80,7 @@ def discriminative(
             continue
         if share < 1.0:
             terms.append((float(weight * (1.0 - share)), background))
-        ridge += float(weight * share) * background.total_variance / d
+        ridge += float(weight * share) * background.total_variance / (n_columns or d)
     return Pencil(Form(d, ((1.0, target),)), Form(d, tuple(terms), ridge=ridge))
 
 

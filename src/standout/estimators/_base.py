@@ -28,6 +28,7 @@ from standout._messages import InvalidTypeError, InvalidValueError, MixedArraysE
 from standout._xp import is_foreign, largest_entries, like, looks_foreign, namespace, place, take, to_host
 from standout.moments import Moments
 from standout.pencil import Solution
+from standout.selection import HeldOut
 from standout.sources import Backgrounds, Dataset, Source, Table, open_dataset
 
 # How many units in the last place of the largest score rounding may be: sums of terms that partly cancel lose a few.
@@ -108,9 +109,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         reject_iterator(X, "transform")
         return self._scores(self._opened(X, "the data", "transform", min_rows=1))
 
-    def score(
-        self, X: Dataset, y: Any = None, *, background: Backgrounds = None, sample_weight: Any = None
-    ) -> float:
+    def score(self, X: Dataset, y: Any = None, *, background: Backgrounds = None, sample_weight: Any = None) -> float:
         """How much more does this target vary than these backgrounds, along the fitted components?
 
         The ratio of the target's to the backgrounds' (weighted, not shrunken) variance, averaged over the components.
@@ -246,9 +245,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         if not datasets[0].in_memory:
             self._set_columns(n_features, datasets[0].columns)
 
-    def _see_columns(
-        self, X: Any, dataset: Source, *, reset: bool, reference: str = "the fitted target"
-    ) -> None:
+    def _see_columns(self, X: Any, dataset: Source, *, reset: bool, reference: str = "the fitted target") -> None:
         """Keep the columns of a dataset (`reset`), or compare them with those that were kept, as far as known."""
         if dataset.in_memory and not isinstance(X, Source | Table):
             validate_data(self, X, reset=reset, skip_check_array=True)
@@ -317,6 +314,14 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def _seed(self) -> int:
         """Give a number to start random generators with: a fixed one unless `random_state` is set."""
         return as_seed(self.random_state)
+
+    def _keep_held_out(self, found: HeldOut | None) -> None:
+        """Keep what the components are worth on rows that were not fitted."""
+        for name in ("held_out_", "held_out_ratio_", "held_out_ratio_error_"):
+            self.__dict__.pop(name, None)
+        if found is not None:
+            self.held_out_ = found
+            self.held_out_ratio_, self.held_out_ratio_error_ = found.ratios, found.standard_errors
 
     def _keep(self, solution: Solution, target: Moments, backgrounds: list[Moments], weights: Float) -> None:
         """Keep what every fit has found."""

@@ -10,12 +10,20 @@ import numpy as np
 from standout import contrast
 from standout._arrays import Float
 from standout._messages import warn_user
-from standout._params import check_alpha, check_n_components, check_n_representatives, check_solver, check_weights
+from standout._params import (
+    check_alpha,
+    check_held_out,
+    check_n_components,
+    check_n_representatives,
+    check_solver,
+    check_weights,
+)
 from standout._xp import largest, like, namespace
 from standout.estimators._base import unchanged_if_refused
-from standout.estimators._linear import LinearFit, LinearTransformer, fit_linear
+from standout.estimators._linear import LinearFit, LinearSums, LinearTransformer, fit_linear
 from standout.moments import Moments
-from standout.selection import ALPHAS, AlphaChoice, choose_alpha
+from standout.pencil import solve
+from standout.selection import ALPHAS, AlphaChoice, HeldOut, choose_alpha
 from standout.sources import Backgrounds, Dataset
 
 # Share of the target's variance from which on an error of rounding is worth a warning.
@@ -29,9 +37,12 @@ class ContrastiveFit(LinearFit):
     Attributes
     ----------
     choice : AlphaChoice
+    held_out : HeldOut or None
+        What the components are worth on rows that were not fitted.
     """
 
     choice: AlphaChoice
+    held_out: HeldOut | None = None
 
     @property
     def accurate(self) -> bool:
@@ -147,6 +158,7 @@ class ContrastivePCA(LinearTransformer):
         alpha: Any = "auto",
         n_representatives: int = 4,
         background_weights: Any = None,
+        held_out: int | None = 10,
         target_label: Any = None,
         solver: str = "auto",
         random_state: Any = None,
@@ -155,6 +167,7 @@ class ContrastivePCA(LinearTransformer):
         self.alpha = alpha
         self.n_representatives = n_representatives
         self.background_weights = background_weights
+        self.held_out = held_out
         self.target_label = target_label
         self.solver = solver
         self.random_state = random_state
@@ -186,18 +199,19 @@ class ContrastivePCA(LinearTransformer):
             seed = self._seed()
             fit = fit_linear(
                 datasets,
-                lambda moments, solver: self._answer(moments, solver, alphas, seed),
+                lambda sums, solver: self._answer(sums, solver, alphas, seed),
                 n_components=self.n_components if isinstance(self.n_components, int | np.integer) else 1,
                 solver=solver,
+                n_folds=check_held_out(self.held_out),
                 roots=False,
             )
             self._keep_columns(datasets, fit.target.n_features)
             self._keep_fit(fit)
         return self
 
-    def _answer(self, moments: list[Moments], solver: str, alphas: Float, seed: int) -> ContrastiveFit:
+    def _answer(self, sums: LinearSums, solver: str, alphas: Float, seed: int) -> ContrastiveFit:
         """Solve for every α, and choose among them."""
-        target, *backgrounds = moments
+        target, *backgrounds = moments = sums.moments
         weights = check_weights(self.background_weights, len(backgrounds))
         n_directions = sum(dataset.count - 1 for dataset in moments)
         n_components = check_n_components(self.n_components, target.n_features, n_directions)
@@ -212,12 +226,21 @@ class ContrastivePCA(LinearTransformer):
             solver=solver,
             seed=seed,
         )
-        return ContrastiveFit(target, backgrounds, weights, choice.solution, choice)
+
+        def solve_others(target: Moments, backgrounds: list[Moments]) -> Float:
+            problem = contrast.contrastive(target, backgrounds, weights, choice.alpha)
+            return solve(problem, n_components, solver="dense").vectors
+
+        held_out = None
+        if self.held_out is not None:
+            held_out = sums.held_out(solve_others, weights, choice.solution.vectors)
+        return ContrastiveFit(target, backgrounds, weights, choice.solution, choice, held_out)
 
     def _keep_fit(self, fit: ContrastiveFit) -> None:
         """Say what is to be said, and keep all that was found."""
         _warn_of_rounding(fit)
         self._keep_linear(fit)
+        self._keep_held_out(fit.held_out)
         self.alphas_ = like(fit.choice.alphas, self.mean_)
         self.alpha_ = fit.choice.alpha
         self.candidates_ = namespace(self.mean_).stack([solution.vectors.T for solution in fit.choice.solutions])
@@ -228,7 +251,7 @@ class ContrastivePCA(LinearTransformer):
 
     def _solve(self, sums: list[Any]) -> None:
         alphas = alphas_to_try(self.alpha, self.n_representatives)
-        self._keep_fit(self._answer(sums, self.solver, alphas, self._seed()))
+        self._keep_fit(self._answer(LinearSums(sums), self.solver, alphas, self._seed()))
 
     def _n_wanted(self) -> int:
         return self.n_components

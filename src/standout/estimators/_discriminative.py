@@ -13,6 +13,7 @@ from standout._arrays import Float
 from standout._checks import require_background
 from standout._messages import warn_user
 from standout._params import (
+    check_held_out,
     check_n_components,
     check_shrinkage,
     check_solver,
@@ -21,25 +22,37 @@ from standout._params import (
     check_weights,
     is_auto,
 )
-from standout._xp import like
+from standout._xp import concat, like
 from standout.estimators._base import unchanged_if_refused
 from standout.estimators._incremental import reject_rows_needed
-from standout.estimators._linear import LinearFit, LinearTransformer, fit_linear, warn_of_trouble
+from standout.estimators._linear import LinearFit, LinearSums, LinearTransformer, fit_linear, warn_of_trouble
 from standout.moments import Moments, ledoit_wolf
-from standout.pencil import Pencil, solve
+from standout.pencil import Pencil, solve, solve_path
 from standout.selection import (
+    PATH_FOLDS,
+    SHRINKAGES,
     ComponentTest,
     GroupSearch,
+    HeldOut,
+    HeldOutPath,
     choose_weights,
+    judge_path,
     require_rows,
-    search_shrinkage,
+    sampled_scores,
+    search_groups,
     test_components,
 )
 from standout.sources import Backgrounds, Dataset, Source
 
-SHRINKAGE_RULES = ("auto", "clusters")
+SHRINKAGE_RULES = ("auto", "held-out", "clusters")
+# The shrinkages among which the last two rules choose: every second one of a path.
+CHOICES = SHRINKAGES[::2]
+# Beyond this shrinkage the backgrounds hardly count, and that is said.
+NEARLY_PCA = 0.9
 # Components that the choice of a solver reckons with while their number is still to be found.
 PERHAPS = 10
+# Up to this size LAPACK finds a few vectors without a fold as fast as iterations do.
+FEW = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +62,12 @@ class DiscriminativeFit(LinearFit):
     Attributes
     ----------
     shrinkage : ndarray of shape (n_backgrounds,)
+    path : HeldOutPath or None
+        How each shrinkage fares on rows that were not fitted, if one was chosen by that.
     groups : GroupSearch or None
         How clearly each shrinkage showed groups, if that was looked at.
+    held_out : HeldOut or None
+        What the components are worth on rows that were not fitted.
     test : ComponentTest or None
         Which components are real, if that was tested.
     solver : str
@@ -58,9 +75,11 @@ class DiscriminativeFit(LinearFit):
     """
 
     shrinkage: Float
-    groups: GroupSearch | None
-    test: ComponentTest | None
     solver: str
+    path: HeldOutPath | None = None
+    groups: GroupSearch | None = None
+    held_out: HeldOut | None = None
+    test: ComponentTest | None = None
 
 
 class DiscriminativePCA(LinearTransformer):
@@ -197,6 +216,7 @@ class DiscriminativePCA(LinearTransformer):
         background_weights: Any = None,
         shrinkage: Any = "auto",
         test: str | None = None,
+        held_out: int | None = 10,
         target_label: Any = None,
         solver: str = "auto",
         random_state: Any = None,
@@ -206,6 +226,7 @@ class DiscriminativePCA(LinearTransformer):
         self.background_weights = background_weights
         self.shrinkage = shrinkage
         self.test = test
+        self.held_out = held_out
         self.target_label = target_label
         self.solver = solver
         self.random_state = random_state
@@ -238,9 +259,10 @@ class DiscriminativePCA(LinearTransformer):
             seed = self._seed()
             fit = fit_linear(
                 datasets,
-                lambda moments, solver: self._answer(datasets, moments, solver, seed),
+                lambda sums, solver: self._answer(datasets, sums, solver, seed),
                 n_components=int(self.n_components) if isinstance(self.n_components, int | np.integer) else PERHAPS,
                 solver=solver,
+                n_folds=check_held_out(self.held_out) or (PATH_FOLDS if self._chooses_by_folds else None),
                 norms=isinstance(self.shrinkage, str),
             )
             self._keep_columns(datasets, fit.target.n_features)
@@ -255,8 +277,11 @@ class DiscriminativePCA(LinearTransformer):
         _warn_of_choices(fit, chosen=is_auto(self.n_components))
         self._keep_linear(fit)
         self.shrinkage_ = like(fit.shrinkage, self.mean_)
-        for name in ("p_values_", "component_test_", "group_search_"):
+        self._keep_held_out(fit.held_out)
+        for name in ("p_values_", "component_test_", "group_search_", "held_out_path_"):
             self.__dict__.pop(name, None)
+        if fit.path is not None:
+            self.held_out_path_ = fit.path
         if fit.test is not None:
             self.component_test_ = fit.test
             self.p_values_ = like(fit.test.p_values[: self.n_components_], self.mean_)
@@ -266,8 +291,8 @@ class DiscriminativePCA(LinearTransformer):
     def _check_incremental(self) -> None:
         check_shrinkage(self.shrinkage, rules=SHRINKAGE_RULES)
         check_solver(self.solver)
-        if self._looks_for_groups:
-            reject_rows_needed("shrinkage", "clusters", "Use {p.shrinkage:auto} or a number")
+        if self._chooses_by_folds:
+            reject_rows_needed("shrinkage", self.shrinkage, "Use {p.shrinkage:auto} or a number")
         if check_test(self.test) == "permutation":
             reject_rows_needed("test", "permutation", "Use {p.test:analytic}")
 
@@ -275,7 +300,7 @@ class DiscriminativePCA(LinearTransformer):
         seed = self._seed()
         if len(sums) > 1:
             self._check_choices(sums)
-        self._keep_fit(sums, self._answer(sums, sums, self.solver, seed), seed)
+        self._keep_fit(sums, self._answer([], LinearSums(sums), self.solver, seed), seed)
 
     def _n_wanted(self) -> int:
         return 1 if is_auto(self.n_components) else self.n_components
@@ -290,7 +315,7 @@ class DiscriminativePCA(LinearTransformer):
         if is_auto(self.n_components) or test is not None:
             require_background(n_backgrounds)
         if self._looks_for_groups and n_backgrounds:
-            require_rows(datasets[:1], "shrinkage='clusters'", sampled=True)
+            require_rows(datasets, "shrinkage='clusters'", sampled=True)
         if test == "permutation":
             require_rows(datasets, "test='permutation'")
 
@@ -298,17 +323,19 @@ class DiscriminativePCA(LinearTransformer):
     def _looks_for_groups(self) -> bool:
         return isinstance(self.shrinkage, str) and self.shrinkage == "clusters"
 
-    def _answer(
-        self, datasets: Sequence[Source | Moments], moments: list[Moments], solver: str, seed: int
-    ) -> DiscriminativeFit:
+    @property
+    def _chooses_by_folds(self) -> bool:
+        return isinstance(self.shrinkage, str) and self.shrinkage in ("held-out", "clusters")
+
+    def _answer(self, datasets: Sequence[Source], sums: LinearSums, solver: str, seed: int) -> DiscriminativeFit:
         """Choose what is to be chosen, and solve; where the number of components is still to be found, for one."""
-        target, *backgrounds = moments
+        target, *backgrounds = moments = sums.moments
         n_directions = sum(dataset.count - 1 for dataset in moments)
         auto = is_auto(self.n_components)
         n_components = 1 if auto else check_n_components(self.n_components, target.n_features, n_directions)
         if not backgrounds:
             solution = solve(contrast.principal(target), n_components, solver=solver, seed=seed)
-            return DiscriminativeFit(target, [], np.zeros(0), solution, np.zeros(0), None, None, solver)
+            return DiscriminativeFit(target, [], np.zeros(0), solution, np.zeros(0), solver)
         shrinkage = check_shrinkage(self.shrinkage, rules=SHRINKAGE_RULES)
         shares = (
             np.array([ledoit_wolf(background) for background in backgrounds])
@@ -316,16 +343,61 @@ class DiscriminativePCA(LinearTransformer):
             else np.full(len(backgrounds), shrinkage)
         )
         weights = self._weights(target, backgrounds, shares, solver, n_components, seed)
-        groups = None
-        if self._looks_for_groups:
-            groups = search_shrinkage(datasets[0], target, backgrounds, weights, solver=solver, seed=seed)
-            if groups.chosen is not None:
-                shares = np.full(len(backgrounds), groups.parameters[groups.chosen])
-                # What was chosen for another shrinkage is chosen again for this one.
-                weights = self._weights(target, backgrounds, shares, solver, n_components, seed)
+        path, groups = self._searched(datasets, sums, weights, seed)
+        if path is not None:
+            place = groups.view if groups is not None and groups.found else path.chosen
+            shares = np.full(len(backgrounds), path.parameters[place])
+            # What was chosen for another shrinkage is chosen again for this one.
+            weights = self._weights(target, backgrounds, shares, solver, n_components, seed)
         problem = contrast.discriminative(target, backgrounds, weights, shares)
         solution = solve(problem, n_components, solver=solver, seed=seed)
-        return DiscriminativeFit(target, backgrounds, weights, solution, shares, groups, None, solver)
+
+        def solve_others(target: Moments, backgrounds: list[Moments]) -> Float:
+            """Solve the same problem without a fold; shrinkage by Ledoit and Wolf is that of the other folds."""
+            own = shares
+            if self.shrinkage == "auto":
+                own = np.array([ledoit_wolf(background, sums.n_columns) for background in backgrounds])
+            problem = contrast.discriminative(target, backgrounds, weights, own, n_columns=sums.n_columns)
+            # Iterations are faster than all of LAPACK's work for a few vectors.
+            size = problem.n_features
+            return solve(problem, solution.values.shape[0], solver="lanczos" if size > FEW else "dense").vectors
+
+        held_out = None
+        if self.held_out is not None:
+            held_out = sums.held_out(solve_others, weights, solution.vectors)
+        return DiscriminativeFit(
+            target, backgrounds, weights, solution, shares, solver, path=path, groups=groups, held_out=held_out
+        )
+
+    def _searched(
+        self, datasets: Sequence[Source], sums: LinearSums, weights: Float, seed: int
+    ) -> tuple[HeldOutPath | None, GroupSearch | None]:
+        """Look at all shrinkages, if one of them is to be chosen by rows that were not fitted."""
+        if not self._chooses_by_folds or sums.folds is None:
+            return None, None
+
+        def solve_path_of(target: Moments, backgrounds: list[Moments], values: Float) -> Float:
+            pencils = [
+                contrast.discriminative(
+                    target, backgrounds, weights, np.full(len(backgrounds), share), n_columns=sums.n_columns
+                )
+                for share in values
+            ]
+            leading = [found.vectors[:, :1] for found in solve_path(pencils, 1, solver="dense", seed=seed)]
+            return concat(leading, axis=1)
+
+        degrees = sum(part.count - 1 for part, weight in zip(sums.moments[1:], weights, strict=True) if weight > 0.0)
+        # Without any shrinkage a background with fewer rows than columns has directions without variance.
+        allowed = (CHOICES > 0.0) | (degrees * (PATH_FOLDS - 1) / PATH_FOLDS > sums.n_columns)
+        path = judge_path(solve_path_of, CHOICES, sums.folds, weights, allowed=allowed)
+        if path is None:
+            return None, None
+        if sums.span is not None:
+            path = path.lifted(sums.span)
+        if not self._looks_for_groups:
+            return path, None
+        target, backgrounds = sampled_scores(path, datasets, [part.count for part in sums.moments], seed)
+        return path, search_groups(path, target, backgrounds, allowed)
 
     def _tested(self, datasets: Sequence[Source | Moments], fit: DiscriminativeFit, seed: int) -> DiscriminativeFit:
         """Test which components are real, and keep these if their number was to be found."""
@@ -359,12 +431,12 @@ class DiscriminativePCA(LinearTransformer):
 
 
 def _warn_of_choices(fit: DiscriminativeFit, *, chosen: bool) -> None:
-    """Warn if what was looked for has not been found."""
-    if fit.groups is not None and fit.groups.chosen is None:
+    """Warn if what was looked for has not been found, or if a choice leaves the backgrounds without effect."""
+    if fit.path is not None and float(np.max(fit.shrinkage)) > NEARLY_PCA:
         warn_user(
-            "no shrinkage shows more than one group: {verdict}",
-            verdict=fit.groups.verdict,
-            advice="{p.shrinkage:auto} is used.",
+            "the shrinkage that was chosen is {share:.2f}: the backgrounds hardly count, and the view is nearly PCA's",
+            share=float(np.max(fit.shrinkage)),
+            advice="No view of the target against these backgrounds holds better on rows that were not fitted.",
             finding=True,
         )
     if chosen and fit.test is not None and fit.test.n_significant == 0:

@@ -15,6 +15,7 @@ from standout._checks import as_rows, check_one_place, check_same_columns, colum
 from standout._messages import InvalidTypeError, InvalidValueError
 from standout._params import (
     check_approximation,
+    check_held_out,
     check_kernel_list,
     check_kernel_weights,
     check_n_components,
@@ -36,6 +37,7 @@ from standout.features import (
     check_kernel_numbers,
     choose_approximation,
     chosen_landmarks,
+    coordinate_folds,
     coordinate_sums,
     exact_coordinates,
     fourier_features,
@@ -44,8 +46,8 @@ from standout.features import (
     residual_share,
     resolve_kernel,
 )
-from standout.moments import Kind, Moments, gather, project
-from standout.selection import learn_kernel_weights
+from standout.moments import Folds, Kind, Moments, gather, gather_folds, project
+from standout.selection import PATH_FOLDS, learn_kernel_weights, n_folds_for
 from standout.sources import Backgrounds, Dataset, InMemory, Source
 
 DEFAULT_RANK = 500
@@ -82,11 +84,11 @@ class Coordinates:
             return self.mapping.n_coordinates
         return min(self.mapping.n_coordinates, sum(count - 1 for count in known))
 
-    def exact_moments(self) -> list[Moments]:
-        """Gather the moments of each dataset's exact coordinates."""
+    @property
+    def kind(self) -> Kind:
+        """How the moments of exact coordinates are stored."""
         # A device has memory for a matrix as large as the kernel's, and solves it without iterations on its rows.
-        kind: Kind = "rows" if self.mapping.plain_ridge and not is_foreign(self.parts[0].specimen) else "scatter"
-        return [gather(part, kind=kind, single=False, name=part.name) for part in self.parts]
+        return "rows" if self.mapping.plain_ridge and not is_foreign(self.parts[0].specimen) else "scatter"
 
     def scores(self, rows: Rows, mean: Float, filters: Float) -> Float:
         """Give the scores of some rows of a part."""
@@ -109,6 +111,8 @@ class Gathered:
         Share of the kernel's trace that the coordinates leave out.
     sums : list of CoordinateSums or None
         What the moments were taken from; None for exact coordinates.
+    folds : list of Folds or None
+        The moments of each fold; None if none were asked for.
     """
 
     found: Coordinates
@@ -117,6 +121,7 @@ class Gathered:
     kernel_weights: Float
     residual: float
     sums: list[CoordinateSums] | None = None
+    folds: list[Folds[Moments]] | None = None
 
     def signs(self, vectors: Float) -> Float:
         """Give the signs for which the target's mean has the larger score, the backgrounds' the smaller one.
@@ -146,6 +151,7 @@ class KernelTransformer(IncrementalTransformer):
     tol: float | None
     approximation: Any
     kernel_weights: Any
+    held_out: int | None
     feature_map_: FeatureMap
     feature_mean_: Float
 
@@ -182,13 +188,33 @@ class KernelTransformer(IncrementalTransformer):
         kernel, kernel_weights = self._resolve(datasets, some, weights, rng)
         found = self._coordinates(kernel, datasets, some, y, rng, kernel_rows)
         check_n_components(self.n_components, self.n_components, found.n_directions)
-        if found.approximation == "exact":
-            moments, residual, sums = found.exact_moments(), found.residual, None
-        else:
-            sums = [coordinate_sums(found.mapping, part, part.name) for part in found.parts]
-            moments, residual = [part.moments for part in sums], residual_share(sums)
+        gathered = self._summed(found, weights, kernel_weights)
         self._keep_columns(datasets, some.shape[1])
-        return Gathered(found, moments, weights, kernel_weights, residual, sums)
+        return gathered
+
+    def _summed(self, found: Coordinates, weights: Float, kernel_weights: Float) -> Gathered:
+        """Gather the moments of coordinates, and those of folds if they are wanted and not too large."""
+        n_folds = check_held_out(self.held_out)
+        if self._chooses_by_folds:
+            n_folds = n_folds or PATH_FOLDS
+        if n_folds is not None:
+            n_folds = n_folds_for(n_folds, found.mapping.n_coordinates) if len(found.parts) > 1 else None
+        exact = found.approximation == "exact"
+        if n_folds is None:
+            if exact:
+                every = [gather(part, kind=found.kind, single=False, name=part.name) for part in found.parts]
+                return Gathered(found, every, weights, kernel_weights, found.residual)
+            sums = [coordinate_sums(found.mapping, part, part.name) for part in found.parts]
+            return Gathered(found, [s.moments for s in sums], weights, kernel_weights, residual_share(sums), sums)
+        if exact:
+            folds = [gather_folds(part, n_folds, kind=found.kind, single=False, name=part.name) for part in found.parts]
+            every = [part.total() for part in folds]
+            return Gathered(found, every, weights, kernel_weights, found.residual, folds=folds)
+        by_fold = [coordinate_folds(found.mapping, part, n_folds, part.name) for part in found.parts]
+        sums = [part.total() for part in by_fold]
+        moments: list[Moments] = [part.moments for part in sums]
+        folds = [part.mapped(lambda fold: fold.moments) for part in by_fold]
+        return Gathered(found, moments, weights, kernel_weights, residual_share(sums), sums, folds)
 
     def _check_numbers(self) -> None:
         """Check the parameters that need no data."""
@@ -199,6 +225,11 @@ class KernelTransformer(IncrementalTransformer):
 
     def _check_choices(self, datasets: list[Source]) -> None:
         """Refuse, before anything is read, what cannot be asked of these datasets."""
+
+    @property
+    def _chooses_by_folds(self) -> bool:
+        """Whether a parameter is chosen by rows that were not fitted."""
+        return False
 
     @abstractmethod
     def _answer(self, gathered: Gathered, seed: int) -> None:

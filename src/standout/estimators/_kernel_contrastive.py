@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 
 from standout import contrast
+from standout._arrays import Float
 from standout._xp import columns_as_rows, like, namespace
 from standout.estimators._base import unchanged_if_refused
 from standout.estimators._contrastive import alphas_to_try
 from standout.estimators._kernel_base import Gathered, KernelTransformer
-from standout.selection import choose_alpha
+from standout.moments import Moments
+from standout.pencil import solve
+from standout.selection import choose_alpha, judge
 from standout.sources import Backgrounds, Dataset
 
 # Up to this many coordinates LAPACK finds the leading vectors as fast as iterations do.
@@ -138,6 +141,7 @@ class KernelContrastivePCA(KernelTransformer):
         tol: float | None = None,
         approximation: Any = "auto",
         kernel_weights: Any = None,
+        held_out: int | None = 10,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -154,6 +158,7 @@ class KernelContrastivePCA(KernelTransformer):
         self.tol = tol
         self.approximation = approximation
         self.kernel_weights = kernel_weights
+        self.held_out = held_out
         self.random_state = random_state
 
     def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> KernelContrastivePCA:
@@ -203,6 +208,15 @@ class KernelContrastivePCA(KernelTransformer):
 
         self._keep(choice.solution, target, backgrounds, weights)
         self._keep_coordinates(gathered)
+
+        def solve_others(target: Moments, backgrounds: list[Moments]) -> Float:
+            problem = contrast.contrastive(target, backgrounds, weights, choice.alpha)
+            return solve(problem, self.n_components, solver="lanczos" if iterative else "dense").vectors
+
+        found = None
+        if gathered.folds is not None and self.held_out is not None:
+            found = judge(solve_others, gathered.folds, weights, candidates[choice.chosen])
+        self._keep_held_out(found)
         self.components_ = columns_as_rows(candidates[choice.chosen])
         self.alphas_ = like(choice.alphas, self.components_)
         self.alpha_ = choice.alpha

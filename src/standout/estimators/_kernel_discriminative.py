@@ -8,20 +8,28 @@ import numpy as np
 
 from standout import contrast
 from standout._arrays import Float, product
-from standout._messages import warn_user
 from standout._params import check_epsilon, check_weight_rule
-from standout._xp import columns_as_rows
+from standout._xp import columns_as_rows, concat
 from standout.estimators._base import unchanged_if_refused
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._kernel_base import Gathered, KernelTransformer
 from standout.moments import Moments, ScatterMoments
-from standout.pencil import solve
-from standout.selection import choose_weights, require_rows, rows_to_look_at, search_path
+from standout.pencil import solve, solve_path
+from standout.selection import (
+    GroupSearch,
+    HeldOutPath,
+    choose_weights,
+    judge,
+    judge_path,
+    require_rows,
+    sampled_scores,
+    search_groups,
+)
 from standout.sources import Backgrounds, Dataset, Source
 
 # As shares of the mean of the diagonal of K Σ ωₖ Kₖ: the "scaled" epsilon, and those among which groups are looked for.
 SCALED_EPSILON = 1e-3
-EPSILONS = np.geomspace(1e-8, 1e2, 21)
+EPSILONS = np.geomspace(1e-8, 1e2, 11)
 
 
 class KernelDiscriminativePCA(KernelTransformer):
@@ -163,13 +171,14 @@ class KernelDiscriminativePCA(KernelTransformer):
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
-        epsilon: Any = 1e-3,
+        epsilon: Any = "scaled",
         background_weights: Any = None,
         target_label: Any = None,
         rank: int | None = None,
         tol: float | None = None,
         approximation: Any = "auto",
         kernel_weights: Any = None,
+        held_out: int | None = 10,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -185,6 +194,7 @@ class KernelDiscriminativePCA(KernelTransformer):
         self.tol = tol
         self.approximation = approximation
         self.kernel_weights = kernel_weights
+        self.held_out = held_out
         self.random_state = random_state
 
     def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> KernelDiscriminativePCA:
@@ -218,44 +228,21 @@ class KernelDiscriminativePCA(KernelTransformer):
 
     def _check_choices(self, datasets: list[Source]) -> None:
         if self._looks_for_groups and len(datasets) > 1:
-            require_rows(datasets[:1], "epsilon='clusters'", sampled=True)
+            require_rows(datasets, "epsilon='clusters'", sampled=True)
 
     def _answer(self, gathered: Gathered, seed: int) -> None:
         epsilon = check_epsilon(self.epsilon)
-        mapping, moments, weights = gathered.found.mapping, gathered.moments, gathered.weights
-        root = None
-        if not mapping.plain_ridge:
-            scatters = [part for part in moments if isinstance(part, ScatterMoments)]
-            root = contrast.total_root(scatters)
-            moments = [part.mapped(root) for part in scatters]
-        target, *backgrounds = moments
+        plain, weights = gathered.found.mapping.plain_ridge, gathered.weights
+        root, target, backgrounds = _rooted(gathered.moments, plain)
         # The target's kernel rows have a problem of their own number; coordinates one of theirs.
-        size = target.count if mapping.plain_ridge else mapping.n_coordinates
-        iterative = size > (2000 if mapping.plain_ridge else 500) and 10 * self.n_components <= size
+        size = target.count if plain else gathered.found.mapping.n_coordinates
+        iterative = size > (2000 if plain else 500) and 10 * self.n_components <= size
         solver = "lanczos" if iterative else "dense"
 
         scale = _size(target, backgrounds, weights)
-        groups = None
-        if self._looks_for_groups and backgrounds:
-            looked_at = rows_to_look_at(gathered.found.parts[0], seed)
-            groups = search_path(
-                scale * EPSILONS,
-                lambda epsilon: contrast.kernel_discriminative(target, backgrounds, weights, epsilon),
-                lambda filters: gathered.found.scores(
-                    looked_at, gathered.moments[0].mean, filters if root is None else product(root.T, filters)
-                ),
-                solver=solver,
-                seed=seed,
-            )
-            if groups.chosen is not None:
-                epsilon = float(groups.parameters[groups.chosen])
-            else:
-                warn_user(
-                    "no epsilon shows more than one group: {verdict}",
-                    verdict=groups.verdict,
-                    advice="{p.epsilon:scaled} is used.",
-                    finding=True,
-                )
+        path, groups = self._searched(gathered, scale, seed)
+        if path is not None:
+            epsilon = float(path.parameters[groups.view if groups is not None and groups.found else path.chosen])
         if epsilon is None:
             epsilon = max(SCALED_EPSILON * scale, float(np.finfo(np.float64).tiny))
         if isinstance(self.background_weights, str) and backgrounds:
@@ -270,24 +257,70 @@ class KernelDiscriminativePCA(KernelTransformer):
         problem = contrast.kernel_discriminative(target, backgrounds, weights, epsilon)
         solution = solve(problem, self.n_components, solver=solver, seed=seed)
         vectors = solution.vectors if root is None else product(root.T, solution.vectors)
+        vectors = vectors * gathered.signs(vectors)
 
+        def solve_others(target: Moments, backgrounds: list[Moments]) -> Float:
+            root, target, backgrounds = _rooted([target, *backgrounds], plain)
+            problem = contrast.kernel_discriminative(target, backgrounds, weights, epsilon)
+            found = solve(problem, self.n_components, solver=solver, seed=seed).vectors
+            return found if root is None else product(root.T, found)
+
+        held_out = None
+        if gathered.folds is not None and self.held_out is not None:
+            held_out = judge(solve_others, gathered.folds, weights, vectors)
         self._keep(solution, target, backgrounds, weights)
         self._keep_coordinates(gathered)
-        self.components_ = columns_as_rows(vectors * gathered.signs(vectors))
+        self._keep_held_out(held_out)
+        self.components_ = columns_as_rows(vectors)
         self.epsilon_ = epsilon
-        self.__dict__.pop("group_search_", None)
-        if groups is not None:
-            self.group_search_ = groups
+        for name, found in (("group_search_", groups), ("held_out_path_", path)):
+            self.__dict__.pop(name, None)
+            if found is not None:
+                setattr(self, name, found)
+
+    def _searched(self, gathered: Gathered, scale: float, seed: int) -> tuple[HeldOutPath | None, GroupSearch | None]:
+        """Look at several ε, if one of them is to be chosen by rows that were not fitted."""
+        if not self._chooses_by_folds or gathered.folds is None:
+            return None, None
+        plain, weights = gathered.found.mapping.plain_ridge, gathered.weights
+
+        def solve_path_of(target: Moments, backgrounds: list[Moments], values: Float) -> Float:
+            root, target, backgrounds = _rooted([target, *backgrounds], plain)
+            pencils = [contrast.kernel_discriminative(target, backgrounds, weights, value) for value in values.tolist()]
+            leading = [found.vectors[:, :1] for found in solve_path(pencils, 1, solver="dense", seed=seed)]
+            filters = concat(leading, axis=1)
+            return filters if root is None else product(root.T, filters)
+
+        path = judge_path(solve_path_of, scale * EPSILONS, gathered.folds, weights)
+        if path is None or not self._looks_for_groups:
+            return path, None
+        counts = [part.count for part in gathered.moments]
+        target, backgrounds = sampled_scores(path, gathered.found.parts, counts, seed, gathered.found.scores)
+        return path, search_groups(path, target, backgrounds, np.ones(len(EPSILONS), dtype=bool))
 
     def _check_incremental(self) -> None:
         super()._check_incremental()
         check_epsilon(self.epsilon)
-        if self._looks_for_groups:
-            reject_rows_needed("epsilon", "clusters", "Use {p.epsilon:scaled} or a number")
+        if self._chooses_by_folds:
+            reject_rows_needed("epsilon", self.epsilon, "Use {p.epsilon:scaled} or a number")
 
     @property
     def _looks_for_groups(self) -> bool:
         return isinstance(self.epsilon, str) and self.epsilon == "clusters"
+
+    @property
+    def _chooses_by_folds(self) -> bool:
+        return isinstance(self.epsilon, str) and self.epsilon in ("held-out", "clusters")
+
+
+def _rooted(moments: list[Moments], plain_ridge: bool) -> tuple[Float | None, Moments, list[Moments]]:
+    """Give the moments in coordinates in which the ridge is a multiple of the identity, and the root that maps them."""
+    if plain_ridge:
+        return None, moments[0], moments[1:]
+    scatters = [part for part in moments if isinstance(part, ScatterMoments)]
+    root = contrast.total_root(scatters)
+    mapped: list[Moments] = [part.mapped(root) for part in scatters]
+    return root, mapped[0], mapped[1:]
 
 
 def _size(target: Moments, backgrounds: list[Moments], weights: Float) -> float:

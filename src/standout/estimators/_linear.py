@@ -14,8 +14,9 @@ from standout._messages import InvalidValueError, warn_user
 from standout._xp import columns_as_rows, is_foreign, largest
 from standout.estimators._base import check_same_place
 from standout.estimators._incremental import IncrementalTransformer
-from standout.moments import CentredRows, Kind, Moments, RowMoments, gather, project
+from standout.moments import CentredRows, Folds, Kind, Moments, RowMoments, gather, gather_folds, project
 from standout.pencil import Solution, choose_solver
+from standout.selection import HeldOut, SpanFolds, judge, n_folds_for
 from standout.sources import Source
 
 KIND_FOR_SOLVER: dict[str, Kind] = {
@@ -26,6 +27,40 @@ KIND_FOR_SOLVER: dict[str, Kind] = {
     "reduced": "rows",
     "lobpcg": "rows",
 }
+
+
+@dataclass(frozen=True, eq=False)
+class LinearSums:
+    """What a linear fit needs to know of its datasets, the target first.
+
+    Attributes
+    ----------
+    moments : list of Moments
+    folds : list of Folds or None
+        The moments of each fold; for wide data in coordinates of the span of their rows. None if none were asked for.
+    span : SpanFolds or None
+        The span of wide data.
+    """
+
+    moments: list[Moments]
+    folds: list[Folds[Moments]] | None = None
+    span: SpanFolds | None = None
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of the data."""
+        return self.moments[0].n_features
+
+    def held_out(
+        self, solve: Callable[[Moments, list[Moments]], Float], weights: Float, vectors: Float
+    ) -> HeldOut | None:
+        """Find out what the components of a fit, columns of an array, are worth on rows that were not fitted."""
+        if self.folds is None or len(self.folds) == 1:
+            return None
+        if self.span is None:
+            return judge(solve, self.folds, weights, vectors)
+        found = judge(solve, self.folds, weights, self.span.inside(vectors))
+        return None if found is None else found.lifted(self.span)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,10 +167,11 @@ class LinearProjection:
 
 def fit_linear(
     datasets: Sequence[Source],
-    answer: Callable[[list[Moments], str], Fit],
+    answer: Callable[[LinearSums, str], Fit],
     *,
     n_components: int,
     solver: str,
+    n_folds: int | None = None,
     norms: bool = False,
     roots: bool = True,
 ) -> Fit:
@@ -154,17 +190,14 @@ def fit_linear(
         chosen = choose_solver(sum(n_rows), n_features, n_components, on_device=on_device)
 
     def attempt(solver: str, single: bool) -> Fit:
-        kind = KIND_FOR_SOLVER[solver]
-        moments = [
-            gather(dataset, kind=kind, norms=norms and number > 0, single=single, name=dataset.name)
-            for number, dataset in enumerate(datasets)
-        ]
+        sums = _gathered(datasets, KIND_FOR_SOLVER[solver], n_folds, norms, single)
+        moments = sums.moments
         for dataset, part in zip(datasets[1:], moments[1:], strict=True):
             check_same_columns(part.n_features, None, dataset.name, moments[0].n_features, None, "the target")
         check_one_place([part.mean for part in moments], [dataset.name for dataset in datasets])
         if solver in ("lanczos", "lobpcg"):
             reject_on_device(moments[0].mean, f"solver={solver!r}", "Use solver='auto'.")
-        return answer(moments, solver)
+        return answer(sums, solver)
 
     # Data that are read in parts are converted to float64 before multiplying: reading costs more than the products.
     fit = attempt(chosen, single=in_memory)
@@ -176,6 +209,41 @@ def fit_linear(
     if roots and by_matrix and (fit.solution.solver == "root" or (solver == "auto" and not fit.solution.accurate)):
         fit = attempt("root", single=False)
     return fit
+
+
+def _gathered(datasets: Sequence[Source], kind: Kind, n_folds: int | None, norms: bool, single: bool) -> LinearSums:
+    """Gather the moments of all datasets, those of the folds as well if they are wanted and not too large."""
+    if len(datasets) == 1:
+        n_folds = None
+    width = datasets[0].width or int(datasets[0].first(1).shape[1])
+    n_rows = sum(dataset.n_rows or 0 for dataset in datasets)
+    wide = kind == "rows" or (
+        kind == "auto" and all(dataset.n_rows is not None for dataset in datasets) and n_rows < width
+    )
+    if n_folds is not None:
+        n_folds = n_folds_for(n_folds, n_rows if wide else width)
+    if n_folds is None or wide:
+        moments = [
+            gather(dataset, kind=kind, norms=norms and number > 0, single=single, name=dataset.name)
+            for number, dataset in enumerate(datasets)
+        ]
+        kept = [part for part in moments if isinstance(part, RowMoments | CentredRows)]
+        if n_folds is None or len(kept) < len(moments):
+            return LinearSums(moments)
+        span = SpanFolds.of(kept, n_folds)
+        return LinearSums(moments, span.folds, span)
+    folds = [
+        gather_folds(
+            dataset,
+            n_folds,
+            kind="root" if kind == "root" else "scatter",
+            norms=norms and number > 0,
+            single=single,
+            name=dataset.name,
+        )
+        for number, dataset in enumerate(datasets)
+    ]
+    return LinearSums([part.total() for part in folds], folds)
 
 
 def _lost(fit: LinearFit, chosen: str) -> bool:

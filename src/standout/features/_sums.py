@@ -11,7 +11,7 @@ from standout._arrays import Float, Rows, row_slice, sum_of_squares
 from standout._xp import namespace
 from standout.features._kernels import check_kernel_matrix, reject_indefinite
 from standout.features._maps import FeatureMap, LandmarkMap
-from standout.moments import ScatterMoments, gather
+from standout.moments import FoldPart, Folds, ScatterMoments, gather
 from standout.sources import Batch, Dataset, open_dataset
 
 
@@ -74,6 +74,19 @@ def coordinate_sums(mapping: FeatureMap, dataset: Dataset, name: str = "the data
         assert isinstance(mapping, LandmarkMap)
         return CoordinateSums(mapping.from_kernel_values(sums.moments), sums.trace)
     return sums
+
+
+def coordinate_folds(
+    mapping: FeatureMap, dataset: Dataset, n_folds: int, name: str = "the data"
+) -> Folds[CoordinateSums]:
+    """Sum up the coordinates of each fold of a dataset, which messages call by a name."""
+    part = CoordinatePart(mapping)
+    folds: Folds[CoordinateSums] = open_dataset(dataset, name, min_rows=1).summed(FoldPart(part, n_folds))
+    if not part.direct:
+        return folds
+    assert isinstance(mapping, LandmarkMap)
+    direct = mapping
+    return folds.mapped(lambda sums: CoordinateSums(direct.from_kernel_values(sums.moments), sums.trace))
 
 
 def residual_share(sums: Sequence[CoordinateSums]) -> float:

@@ -83,8 +83,8 @@ class Folds(Generic[Sums]):
 
     def others(self) -> list[Sums]:
         """Give, for each fold, the sums over the rows of all other folds: three additions each."""
-        before = list(accumulate(self.sums[:-1], added, initial=None))
-        after = list(accumulate(self.sums[:0:-1], added, initial=None))[::-1]
+        before = [None, *accumulate(self.sums[:-1], added)]
+        after = [None, *accumulate(self.sums[:0:-1], added)][::-1]
         return [_sum(pair) for pair in zip(before, after, strict=True)]
 
     def fewer(self, n_folds: int) -> Folds[Sums]:

@@ -100,7 +100,7 @@ def gather_folds(
     data : as in `gather`
     n_folds : int
     kind, norms, single, name
-        As in `gather`; the rows themselves are not kept.
+        As in `gather`; "auto" is "scatter".
 
     Returns
     -------
@@ -114,7 +114,7 @@ def gather_folds(
     [3, 2, 2]
     """
     dataset = open_dataset(data, name, min_rows=1)
-    part = FoldPart(Part("scatter" if kind in ("auto", "rows") else kind, norms, single), n_folds)
+    part = FoldPart(Part("scatter" if kind == "auto" else kind, norms, single), n_folds)
     with np.errstate(invalid="ignore", over="ignore"):
         folds: Folds[Moments] = dataset.summed(part)
         if not all(np.isfinite(moments.total_variance) for moments in folds.sums if moments is not None):

@@ -2,6 +2,7 @@
 
 from standout.selection._analytic import ComponentTest
 from standout.selection._groups import GroupSearch
+from standout.selection._held_out import HeldOut, HeldOutPath
 from standout.selection._paths import ComponentPath, alpha_path, shrinkage_path
 from standout.selection._representatives import Representatives, representatives
 from standout.selection._significance import component_test
@@ -14,6 +15,8 @@ __all__ = [
     "ComponentPath",
     "ComponentTest",
     "GroupSearch",
+    "HeldOut",
+    "HeldOutPath",
     "Pose",
     "Representatives",
     "Stability",
@@ -31,17 +34,22 @@ __all__ = [
 
 # Shared with other packages, but not part of the public interface.
 from standout.selection._analytic import analytic_test as analytic_test
-from standout.selection._groups import rows_to_look_at as rows_to_look_at
-from standout.selection._groups import search_path as search_path
-from standout.selection._groups import search_shrinkage as search_shrinkage
+from standout.selection._groups import sampled_scores as sampled_scores
+from standout.selection._groups import search_groups as search_groups
+from standout.selection._held_out import PATH_FOLDS as PATH_FOLDS
+from standout.selection._held_out import SpanFolds as SpanFolds
+from standout.selection._held_out import judge as judge
+from standout.selection._held_out import judge_path as judge_path
+from standout.selection._held_out import n_folds_for as n_folds_for
 from standout.selection._inputs import require_rows as require_rows
 from standout.selection._kernel_weights import learn_kernel_weights as learn_kernel_weights
 from standout.selection._paths import ALPHAS as ALPHAS
+from standout.selection._paths import SHRINKAGES as SHRINKAGES
 from standout.selection._representatives import AlphaChoice as AlphaChoice
 from standout.selection._representatives import choose_alpha as choose_alpha
 from standout.selection._significance import test_components as test_components
 from standout.selection._weights import choose_weights as choose_weights
 
 # Saved models name these classes by the public package. Its modules can then be reorganised.
-for _class in (ComponentTest, GroupSearch):
+for _class in (ComponentTest, GroupSearch, HeldOut, HeldOutPath):
     _class.__module__ = __name__

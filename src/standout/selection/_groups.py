@@ -1,21 +1,20 @@
-"""Whether scores show more than one group, and the shrinkage or ridge ε at which they show groups most clearly."""
+"""Whether scores show more than one group, and which view shows groups that the backgrounds do not have."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import pi, sqrt
 
 import numpy as np
+import numpy.typing as npt
 from scipy import stats
 
-from standout import contrast
 from standout._arrays import Float, Rows, double
-from standout._xp import column_norms, concat, cumulative_sum, like, namespace, take_per_column, to_host
-from standout.moments import Moments, project
-from standout.pencil import Pencil, solve_path
-from standout.selection._paths import SHRINKAGES
-from standout.sources import Source
+from standout._xp import cumulative_sum, like, namespace, take_per_column, to_host
+from standout.moments import project
+from standout.selection._held_out import HeldOutPath
+from standout.sources import Source, drawn
 
 # A view is taken to show groups where its p-value, times the number of views looked at, is below this.
 LEVEL = 0.05
@@ -24,7 +23,9 @@ SURELY = 1.645
 # Neither side of a split may have fewer than this share of the rows: a few far-off rows are not a group.
 LEAST_SIDE = 0.05
 # Rows whose scores are looked at, at most: more would not change the choice.
-MOST_ROWS = 50_000
+MOST_ROWS = 20_000
+# Share of the largest held-out log ratio that a view must keep.
+KEPT = 0.5
 
 # Of a Gaussian score, the best split into two explains this share of the variance, with this spread over sqrt(n).
 ONE_GROUP = 2.0 / pi
@@ -35,22 +36,31 @@ TWO_MODES = float((2.0 * stats.norm.pdf(1.0) + 2.0 * stats.norm.cdf(1.0) - 1.0) 
 
 @dataclass(frozen=True, eq=False)
 class GroupSearch:
-    """How clearly each of several views shows more than one group.
+    """Which of several views shows groups of the target that the backgrounds do not have.
+
+    All numbers are those of rows that were not fitted: each row has the score that was found without its fold.
 
     Attributes
     ----------
     parameters : ndarray of shape (g,)
-        The value of the parameter (shrinkage or ε) of each view.
+        The value of the parameter (shrinkage or ε) of each view, in order of growing regularisation.
+    log_ratios : ndarray of shape (g,)
+        Logarithm of the held-out ratio of the first component.
     split_shares : ndarray of shape (g,)
-        Share of the first score's variance that the best split of its rows into two groups explains: about 0.64 for one
-        Gaussian group, 0.68 for two of equal size two standard deviations apart, 1 for two points. It is ``1 - 1/r``
-        with r the scatter ratio (`standout.metrics.scatter_ratio`) of that split.
+        Share of the target's first score's variance that the best split of its rows into two groups explains: about
+        0.64 for one Gaussian group, 0.68 for two of equal size two standard deviations apart, 1 for two points. It is
+        ``1 - 1/r`` with r the scatter ratio (`standout.metrics.scatter_ratio`) of that split.
+    background_shares : ndarray of shape (g,)
+        The same of the backgrounds: the largest of them.
     standard_errors : ndarray of shape (g,)
-        Of each share.
-    p_values : ndarray of shape (g,)
-        Chance of a share as large for one Gaussian group, for each view by itself.
-    chosen : int or None
-        The view with the largest share; None where that is no sign of groups, nor of anything flatter than a Gaussian.
+        Of the target's shares.
+    view : int
+        The view in which the target's share exceeds that of the backgrounds most, among the views that are at least as
+        regularised as the one with the largest held-out ratio, and keep half of its logarithm.
+    found : bool
+        Whether the target surely has more than one group there: its share could not come from one Gaussian group, and
+        exceeds, by its standard error, that of two groups which just have a mode each, and that of the backgrounds. If
+        not, the value is chosen by the held-out ratio alone.
 
     Examples
     --------
@@ -60,54 +70,54 @@ class GroupSearch:
     >>> background = rng.normal(size=(300, 3)) * [10, 1, 1]
     >>> target = rng.normal(size=(300, 3)) * [10, 1, 1] + np.repeat([[0, 0, -4], [0, 0, 4]], 150, axis=0)
     >>> search = DiscriminativePCA(1, shrinkage="clusters").fit(target, background=background).group_search_
-    >>> search.chosen is None, search.split_shares.max().round(1)
-    (False, np.float64(0.9))
+    >>> search.found, search.split_shares[search.view].round(1)
+    (True, np.float64(0.9))
     """
 
     parameters: Float
+    log_ratios: Float
     split_shares: Float
+    background_shares: Float
     standard_errors: Float
-    p_values: Float
-    chosen: int | None
-
-    @property
-    def verdict(self) -> str:
-        """What was found, in words."""
-        best = int(np.argmax(self.split_shares))
-        share, error = self.split_shares[best], self.standard_errors[best]
-        # Both of what `search_groups` asks for, as the share that would do with this error.
-        beyond_chance = stats.norm.isf(LEVEL / len(self.parameters)) - stats.norm.isf(self.p_values[best])
-        needed = max(TWO_MODES + SURELY * error, share + beyond_chance * error)
-        return (
-            f"of {len(self.parameters)} views, the one at {self.parameters[best]:.3g} shows groups best; a split into "
-            f"two explains {share:.3f} of its first score's variance, with a standard error of {error:.3f}. One "
-            f"Gaussian group has {ONE_GROUP:.3f}, two groups with a mode each begin at {TWO_MODES:.3f}, and with this "
-            f"error it takes {needed:.3f} to be sure of them"
-        )
+    view: int
+    found: bool
 
 
-def search_groups(parameters: Float, scores: Float) -> GroupSearch:
-    """Find the view whose first score shows more than one group most clearly.
+def search_groups(
+    path: HeldOutPath, target: Float, backgrounds: Sequence[Float], allowed: npt.NDArray[np.bool_]
+) -> GroupSearch:
+    """Choose the view that shows groups of the target which the backgrounds do not have.
 
-    A view counts if its share could not come from one Gaussian group, by p-values times the number of views, and is
-    more, by its own standard error, than that of two groups which just have a mode each. Single groups with heavy
-    tails or a skew rarely pass: of exponential or half-normal scores, fewer than one dataset in ten. Whatever is
-    flatter than a Gaussian does: groups, but an even spread or a gradient as well. So this chooses a view; that there
-    are groups is for the eye to say.
+    This chooses a view. Whatever is flatter than a Gaussian passes for groups: an even spread or a gradient as well.
 
     Parameters
     ----------
-    parameters : ndarray of shape (g,)
-    scores : ndarray of shape (n_rows, g)
-        The first score of each view.
+    path : HeldOutPath
+    target : ndarray of shape (n_rows, g)
+        The first score of the target's rows in each view.
+    backgrounds : sequence of ndarray of shape (n_rows, g)
+        Those of each background.
+    allowed : ndarray of bool
+        The views that may be chosen.
     """
-    shares, errors = split_share(scores)
-    n_rows = scores.shape[0]
-    errors = np.maximum(errors, ONE_GROUP_SPREAD / sqrt(n_rows))
-    p_values = stats.norm.sf((shares - ONE_GROUP - 1.0 / n_rows) / errors)
-    best = int(np.argmax(shares))
-    found = p_values[best] * len(shares) < LEVEL and shares[best] - SURELY * errors[best] >= TWO_MODES
-    return GroupSearch(parameters, shares, errors, p_values, best if found else None)
+    shares, errors = split_share(target)
+    errors = np.maximum(errors, ONE_GROUP_SPREAD / sqrt(target.shape[0]))
+    against = np.max([split_share(scores)[0] for scores in backgrounds], axis=0)
+    best = path.log_ratios[path.best]
+    keeps = path.log_ratios >= (KEPT * best if best > 0.0 else best)
+    candidates = allowed & keeps & (np.arange(len(shares)) >= path.best)
+    excess = _smooth(shares - np.maximum(against, ONE_GROUP))
+    view = int(np.argmax(np.where(candidates, excess, -np.inf)))
+    p_value = stats.norm.sf((shares[view] - ONE_GROUP - 1.0 / target.shape[0]) / errors[view])
+    sure = shares[view] - SURELY * errors[view] >= max(TWO_MODES, against[view])
+    found = bool(sure and p_value * candidates.sum() < LEVEL)
+    return GroupSearch(path.parameters, path.log_ratios, shares, against, errors, view, found)
+
+
+def _smooth(numbers: Float) -> Float:
+    """Average each number with its neighbours: one lucky view among many is no reason to choose it."""
+    padded = np.pad(numbers, 1, mode="edge")
+    return 0.25 * padded[:-2] + 0.5 * padded[1:-1] + 0.25 * padded[2:]
 
 
 def split_share(scores: Float) -> tuple[Float, Float]:
@@ -140,45 +150,18 @@ def split_share(scores: Float) -> tuple[Float, Float]:
     return to_host(shares), to_host(xp.std(added, axis=0)) / sqrt(n_rows)
 
 
-# --- along a path ----------------------------------------------------------------------------------------------------
-
-
-def rows_to_look_at(dataset: Source, seed: int) -> Rows:
-    """Choose the rows whose scores are looked at: all, or a random sample if there are many."""
-    return dataset.sample(MOST_ROWS, np.random.default_rng(seed))
-
-
-def search_shrinkage(
-    dataset: Source, target: Moments, backgrounds: list[Moments], weights: Float, *, solver: str, seed: int
-) -> GroupSearch:
-    """Find the shrinkage at which the first score of the target shows groups most clearly.
-
-    The filters of all shrinkages come from the moments; the target's rows are read once for all scores.
-    """
-
-    def pose(share: float) -> Pencil:
-        return contrast.discriminative(target, backgrounds, weights, np.full(len(backgrounds), share))
-
-    def scores(filters: Float) -> Float:
-        return project(rows_to_look_at(dataset, seed), target.mean, filters)
-
-    return search_path(SHRINKAGES, pose, scores, solver=solver, seed=seed)
-
-
-def search_path(
-    parameters: Float,
-    pose: Callable[[float], Pencil],
-    scores: Callable[[Float], Float],
-    *,
-    solver: str,
+def sampled_scores(
+    path: HeldOutPath,
+    datasets: Sequence[Source],
+    counts: Sequence[int],
     seed: int,
-) -> GroupSearch:
-    """Find the value of a parameter at which the first score shows groups most clearly.
-
-    `pose` gives the pencil at a value, `scores` the target's scores along the leading vectors of all values at once.
-    """
-    path = solve_path([pose(float(parameter)) for parameter in parameters], 1, solver=solver, seed=seed)
-    filters = concat([solution.vectors[:, :1] for solution in path], axis=1)
-    # Filters of very different length would lose digits in nothing but the scores of the longest.
-    filters /= column_norms(filters)
-    return search_groups(parameters, scores(filters))
+    project: Callable[[Rows, Float, Float], Float] = project,
+) -> tuple[Float, list[Float]]:
+    """Give the held-out first scores at each value, of all rows or of a random sample if there are many."""
+    scores = []
+    for number, (dataset, count) in enumerate(zip(datasets, counts, strict=True)):
+        # The same generator draws the same rows for the numbers and for the rows themselves.
+        numbers = drawn(count, MOST_ROWS, np.random.default_rng(seed))
+        rows = dataset.sample(MOST_ROWS, np.random.default_rng(seed))
+        scores.append(path.scores(rows, numbers, number, project))
+    return scores[0], scores[1:]

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 from scipy import optimize
 
-from standout._arrays import Array, Float, product
+from standout._arrays import Array, Float, Rows, product
 from standout._messages import InvalidValueError
-from standout._xp import column_norms, column_products, concat, eigh, like, namespace, take, to_host
-from standout.moments import CentredRows, Folds, Moments, RowMoments, gather_folds, joint_gram
-from standout.pencil import Pencil, solve_path
+from standout._xp import column_products, concat, eigh, like, namespace, take, to_host
+from standout.moments import (
+    CentredRows,
+    Folds,
+    Moments,
+    RowMoments,
+    fold_of_rows,
+    gather_folds,
+    joint_gram,
+    project,
+)
 
 # Larger problems have fewer folds: each fold has a matrix of this size for every dataset, and a solution of its own.
 MANY_FOLDS_SIZE, SOME_FOLDS_SIZE, MOST_SIZE = 2000, 5000, 8192
+# Folds of a path: many solutions for each.
+PATH_FOLDS = 5
 # A dataset needs so many rows per fold.
 ROWS_PER_FOLD = 2
 # A held-out variance of the backgrounds below this share of the target's is taken as this share.
@@ -40,7 +50,8 @@ class HeldOut:
         Of the ratios, by a jackknife over the folds.
     target_variance, background_variance : ndarray of shape (d,)
         The two variances.
-    n_folds : int
+    n_folds, n_gathered : int
+        Number of folds, and of those that were gathered: a row of fold k of the latter is in fold k modulo `n_folds`.
     components : array of shape (n_folds, d, n_features)
         The components that were found without each fold.
     means : array of shape (n_folds, n_features)
@@ -62,8 +73,22 @@ class HeldOut:
     target_variance: Float
     background_variance: Float
     n_folds: int
+    n_gathered: int
     components: Array
     means: Array
+
+    def fold_of(self, numbers: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+        """Give the fold of each row by its number in its dataset."""
+        return _fold_of(numbers, self.n_gathered, self.n_folds)
+
+    def lifted(self, span: SpanFolds) -> HeldOut:
+        """Give the same in the columns of the data, if the components are in coordinates of the span of wide data."""
+        n_folds, d, size = self.components.shape
+        xp = namespace(self.components)
+        flat = xp.reshape(self.components, (n_folds * d, size)).T
+        lifted = span.lifted(concat([flat, self.means.T], axis=1)).T
+        components = xp.reshape(lifted[: n_folds * d, :], (n_folds, d, span.n_columns))
+        return replace(self, components=components, means=span.datasets[0].mean + lifted[n_folds * d :, :])
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +109,10 @@ class HeldOutPath:
         standard error of the largest.
     filters : list of array of shape (n_features, g)
         For each fold, the leading filters that were found without it.
-    means : list of array of shape (n_features,)
-        For each fold, the target's mean without it.
+    means : list of list of array of shape (n_features,)
+        For each dataset and fold, the mean of the dataset without the fold.
+    n_gathered : int
+        Number of folds that were gathered; a row of fold k of them is in fold k modulo the number of `filters`.
 
     Examples
     --------
@@ -104,7 +131,34 @@ class HeldOutPath:
     best: int
     chosen: int
     filters: list[Array]
-    means: list[Array]
+    means: list[list[Array]]
+    n_gathered: int
+
+    def scores(
+        self,
+        rows: Rows,
+        numbers: npt.NDArray[np.intp],
+        dataset: int,
+        project: Callable[[Rows, Float, Float], Float] = project,
+    ) -> Array:
+        """Give the first scores of rows, by their numbers in a dataset, at each value: by the fold without each row."""
+        folds = _fold_of(numbers, self.n_gathered, len(self.filters))
+        order = np.argsort(folds, kind="stable")
+        parts = [
+            project(take(rows, np.flatnonzero(folds == fold)), self.means[dataset][fold], filters)
+            for fold, filters in enumerate(self.filters)
+            if (folds == fold).any()
+        ]
+        return take(concat(parts), np.argsort(order, kind="stable"))
+
+    def lifted(self, span: SpanFolds) -> HeldOutPath:
+        """Give the same in the columns of the data, if the filters are in coordinates of the span of wide data."""
+        filters = [span.lifted(part) for part in self.filters]
+        means = [
+            [part.mean + span.lifted(mean[:, None])[:, 0] for mean in own]
+            for part, own in zip(span.datasets, self.means, strict=True)
+        ]
+        return replace(self, filters=filters, means=means)
 
 
 def n_folds_for(wanted: int, size: int) -> int | None:
@@ -153,6 +207,22 @@ class SpanFolds:
         folds = [gather_folds(coordinates[start:end, :], n_folds, norms=True) for start, end in places]
         return cls(folds, list(datasets), [weights[start:end, :] for start, end in places])
 
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of the data."""
+        return self.datasets[0].n_features
+
+    def inside(self, vectors: Array) -> Array:
+        """Give directions in the columns of the data, the columns of an array, in the coordinates of the span."""
+        parts = [
+            product(
+                weights.T,
+                part.project(vectors) if isinstance(part, RowMoments) else product(part.centred_rows(), vectors),
+            )
+            for part, weights in zip(self.datasets, self.maps, strict=True)
+        ]
+        return sum(parts[1:], start=parts[0])
+
     def lifted(self, filters: Array) -> Array:
         """Give directions in the span, the columns of an array, in the columns of the data."""
         parts = [
@@ -188,7 +258,8 @@ def judge(
     HeldOut or None
         None if there are too few rows for two folds, or no components without one of the folds.
     """
-    folds = _with_enough_rows(folds)
+    n_gathered = folds[0].n_folds
+    folds = _with_enough_rows(folds, n_gathered)
     if not folds:
         return None
     images = folds[0].total().apply(vectors)
@@ -207,9 +278,7 @@ def judge(
     variances = np.array([_fold_variances(part, found, left) for part, left in zip(folds, others, strict=True)])
     counts = np.array([[_count(sums) for sums in part.sums] for part in folds], dtype=np.float64)
     own, against = _pooled(variances, counts, weights, None)
-    log_ratios = np.array(
-        [_log_ratio(*_pooled(variances, counts, weights, fold)) for fold in range(folds[0].n_folds)]
-    )
+    log_ratios = np.array([_log_ratio(*_pooled(variances, counts, weights, fold)) for fold in range(folds[0].n_folds)])
     ratios = np.exp(_log_ratio(own, against))
     xp = namespace(vectors)
     return HeldOut(
@@ -218,53 +287,54 @@ def judge(
         target_variance=own,
         background_variance=against,
         n_folds=folds[0].n_folds,
+        n_gathered=n_gathered,
         components=xp.stack([filters.T for filters in found]),
         means=xp.stack(means),
     )
 
 
 def judge_path(
-    pose: Callable[[Moments, list[Moments], float], Pencil],
+    solve: Callable[[Moments, list[Moments], Float], Float],
     parameters: Float,
     folds: Sequence[Folds[Moments]],
     weights: Float,
     *,
     allowed: npt.NDArray[np.bool_] | None = None,
-    seed: int = 0,
 ) -> HeldOutPath | None:
     """Find out which value of a parameter gives the largest ratio on rows that were not fitted.
 
     Parameters
     ----------
-    pose : callable
-        Gives the problem of a target and backgrounds at a value of the parameter.
+    solve : callable
+        Finds the leading component, as a column, at each value of the parameter, from the moments of a target and of
+        backgrounds.
     parameters : ndarray of shape (g,)
         In order of growing regularisation.
     folds, weights
         As in `judge`.
     allowed : ndarray of bool, optional
         The values that may be chosen.
-    seed : int
-        Start of iterations.
 
     Returns
     -------
     HeldOutPath or None
         None if there are too few rows for two folds.
     """
-    folds = _with_enough_rows(folds)
+    n_gathered = folds[0].n_folds
+    folds = _with_enough_rows(folds, PATH_FOLDS)
     if not folds:
         return None
-    filters, means = [], []
+    filters: list[Array] = []
     others = [part.others() for part in folds]
     for number in range(folds[0].n_folds):
         target, *backgrounds = (part[number] for part in others)
-        pencils = [pose(target, backgrounds, float(value)) for value in parameters]
-        path = solve_path(pencils, 1, solver="dense", seed=seed)
-        leading = concat([solution.vectors[:, :1] for solution in path], axis=1)
-        # The scale has no meaning for a ratio of sums over folds unless it is the same in each.
-        filters.append(leading / namespace(leading).sqrt(target.variance(leading)))
-        means.append(target.mean)
+        leading = solve(target, backgrounds, parameters)
+        # The same scale and sign in every fold: a ratio of sums over folds depends on them.
+        xp = namespace(leading)
+        along = column_products(target.apply(filters[0] if filters else leading), leading)
+        sign = xp.where(along < 0, -xp.ones_like(along), xp.ones_like(along))
+        filters.append(leading * sign / xp.sqrt(target.variance(leading)))
+    means = [[sums.mean for sums in part] for part in others]
     variances = np.array([_fold_variances(part, filters, left) for part, left in zip(folds, others, strict=True)])
     counts = np.array([[_count(sums) for sums in part.sums] for part in folds], dtype=np.float64)
     log_ratios = _log_ratio(*_pooled(variances, counts, weights, None))
@@ -275,17 +345,23 @@ def judge_path(
     chosen = best
     while chosen + 1 < len(parameters) and usable[chosen + 1] and _within(log_ratios, errors, chosen + 1, best):
         chosen += 1
-    return HeldOutPath(parameters, log_ratios, errors, best, chosen, filters, means)
+    return HeldOutPath(parameters, log_ratios, errors, best, chosen, filters, means, n_gathered)
 
 
 def _within(log_ratios: Float, errors: Float, place: int, best: int) -> bool:
     return bool(log_ratios[place] + errors[place] >= log_ratios[best])
 
 
-def _with_enough_rows(folds: Sequence[Folds[Moments]]) -> list[Folds[Moments]]:
-    """Give fewer folds if a dataset has few rows; none if two folds are too many."""
-    most = min(part.count for part in folds) // ROWS_PER_FOLD
+def _with_enough_rows(folds: Sequence[Folds[Moments]], most: int) -> list[Folds[Moments]]:
+    """Give at most so many folds, fewer if a dataset has few rows; none if two folds are too many."""
+    most = min(most, min(part.count for part in folds) // ROWS_PER_FOLD)
     return [] if most < 2 else [part.fewer(most) for part in folds]
+
+
+def _fold_of(numbers: npt.NDArray[np.intp], n_gathered: int, n_folds: int) -> npt.NDArray[np.intp]:
+    """Give the fold of each row by its number, after `Folds.fewer`."""
+    every = fold_of_rows(0, int(numbers.max(initial=-1)) + 1, n_gathered)
+    return every[numbers] % n_folds
 
 
 def _count(sums: Moments | None) -> int:
@@ -340,8 +416,3 @@ def _jackknife_error(estimates: Float) -> Float:
     with np.errstate(invalid="ignore"):
         error: Float = np.sqrt((n_folds - 1.0) / n_folds * np.sum((estimates - estimates.mean(axis=0)) ** 2, axis=0))
     return error
-
-
-def unit(filters: Array) -> Array:
-    """Give filters of unit length: sums of very different size would lose digits."""
-    return filters / column_norms(filters)

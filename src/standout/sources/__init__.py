@@ -3,6 +3,7 @@
 from standout.sources._base import Backgrounds, Batch, Batches, Dataset, InMemory, Source, Table
 from standout.sources._base import Words as Words
 from standout.sources._base import added as added
+from standout.sources._base import drawn as drawn
 from standout.sources._base import regrouped as regrouped
 from standout.sources._dask import DaskBlocks, is_dask, is_read_in_parts, open_dataset
 from standout.sources._device import OnDevice, on_device
