@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from standout._arrays import Array, Float, Rows, double, in_type_of, is_single
@@ -14,7 +15,17 @@ from standout._messages import InvalidValueError, warn_user
 from standout._xp import columns_as_rows, is_foreign, largest
 from standout.estimators._base import check_same_place
 from standout.estimators._incremental import IncrementalTransformer
-from standout.moments import CentredRows, Folds, Kind, Moments, RowMoments, gather, gather_folds, project
+from standout.moments import (
+    CentredRows,
+    Folds,
+    Kind,
+    Moments,
+    RowMoments,
+    fold_of_rows,
+    gather,
+    gather_folds,
+    project,
+)
 from standout.pencil import Solution, choose_solver
 from standout.selection import HeldOut, SpanFolds, judge, n_folds_for
 from standout.sources import Source
@@ -230,20 +241,27 @@ def _gathered(datasets: Sequence[Source], kind: Kind, n_folds: int | None, norms
         kept = [part for part in moments if isinstance(part, RowMoments | CentredRows)]
         if n_folds is None or len(kept) < len(moments):
             return LinearSums(moments)
-        span = SpanFolds.of(kept, n_folds)
-        return LinearSums(moments, span.folds, span)
+        span = SpanFolds.of(kept, [fold_of_rows(0, part.count, n_folds) for part in kept], n_folds)
+        return LinearSums(moments) if span is None else LinearSums(moments, span.folds, span)
     folds = [
         gather_folds(
             dataset,
             n_folds,
-            kind="root" if kind == "root" else "scatter",
+            kind=kind,
             norms=norms and number > 0,
             single=single,
             name=dataset.name,
         )
         for number, dataset in enumerate(datasets)
     ]
-    return LinearSums([part.total() for part in folds], folds)
+    moments = [part.total() for part in folds]
+    kept = [part for part in moments if isinstance(part, RowMoments | CentredRows)]
+    if len(kept) == len(moments):
+        # An iterator turned out to have fewer rows than columns. Its rows are kept fold after fold.
+        numbers = [np.repeat(np.arange(n_folds), [0 if p is None else p.count for p in part.sums]) for part in folds]
+        span = SpanFolds.of(kept, numbers, n_folds)
+        return LinearSums(moments) if span is None else LinearSums(moments, span.folds, span)
+    return LinearSums(moments, folds if not kept else None)
 
 
 def _lost(fit: LinearFit, chosen: str) -> bool:

@@ -129,15 +129,15 @@ class FoldPart:
         """Sum up the folds of these rows, a block at a time: a copy of a block is no burden."""
         # A block has enough rows of each fold for a product to be worth its merge.
         width = max(batch.rows.shape[1], 1)
+        # Whether rows are kept is decided by all rows of the batch, not by those of a fold.
+        part = self.part.of_width(batch.n_rows, width) if hasattr(self.part, "of_width") else self.part
         size = self.n_folds * max(2 * width, BLOCK_BYTES // (8 * width))
         total: Folds[Any] | None = None
         for first in range(0, batch.n_rows, size):
             rows = row_slice(batch.rows, first, first + size)
             folds = fold_of_rows(batch.start + first, rows.shape[0], self.n_folds)
-            sums = Folds(tuple(self._of_fold(rows, np.flatnonzero(folds == fold)) for fold in range(self.n_folds)))
+            chosen = [np.flatnonzero(folds == fold) for fold in range(self.n_folds)]
+            sums = Folds(tuple(part(Batch(take(rows, some))) if len(some) else None for some in chosen))
             total = sums if total is None else total + sums
         assert total is not None
         return total
-
-    def _of_fold(self, rows: Any, chosen: npt.NDArray[np.intp]) -> Any:
-        return self.part(Batch(take(rows, chosen))) if len(chosen) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -100,7 +100,7 @@ def gather_folds(
     data : as in `gather`
     n_folds : int
     kind, norms, single, name
-        As in `gather`; "auto" is "scatter".
+        As in `gather`.
 
     Returns
     -------
@@ -114,7 +114,9 @@ def gather_folds(
     [3, 2, 2]
     """
     dataset = open_dataset(data, name, min_rows=1)
-    part = FoldPart(Part("scatter" if kind == "auto" else kind, norms, single), n_folds)
+    if kind == "auto" and dataset.n_rows is not None and dataset.width is not None:
+        kind = "rows" if dataset.n_rows < dataset.width else "scatter"
+    part = FoldPart(Part(kind, norms, single), n_folds)
     with np.errstate(invalid="ignore", over="ignore"):
         folds: Folds[Moments] = dataset.summed(part)
         if not all(np.isfinite(moments.total_variance) for moments in folds.sums if moments is not None):
@@ -157,12 +159,17 @@ class Part:
         single = self.single and _suits_single(rows)
         # `gather` ignores these errors, too, but threads do not share NumPy's error state.
         with np.errstate(invalid="ignore", over="ignore"):
-            kind = self.kind if self.kind != "auto" else "rows" if rows.shape[0] < rows.shape[1] else "scatter"
+            kind = self.of_width(rows.shape[0], rows.shape[1]).kind
             if kind == "rows":
                 return CentredRows(rows) if is_foreign(rows) else RowMoments(rows, single=single)
             if kind == "root":
                 return gather_root(rows, norms=self.norms)
             return gather_scatter(rows, norms=self.norms, single=single)
+
+    def of_width(self, n_rows: int, width: int) -> Part:
+        """Give the same function with its kind settled by the number of rows."""
+        kind: Kind = "rows" if n_rows < width else "scatter"
+        return replace(self, kind=kind) if self.kind == "auto" else self
 
 
 def project(rows: Rows, mean: Float, filters: Float) -> Float:

@@ -18,7 +18,7 @@ from standout.moments import (
     Moments,
     RowMoments,
     fold_of_rows,
-    gather_folds,
+    gather,
     joint_gram,
     project,
 )
@@ -189,8 +189,13 @@ class SpanFolds:
     maps: list[Array]
 
     @classmethod
-    def of(cls, datasets: Sequence[RowMoments | CentredRows], n_folds: int) -> SpanFolds:
-        """Multiply the rows with each other once, and gather the moments of folds from the products."""
+    def of(
+        cls, datasets: Sequence[RowMoments | CentredRows], fold_of: Sequence[npt.NDArray[np.intp]], n_folds: int
+    ) -> SpanFolds | None:
+        """Multiply the rows with each other once, and gather the moments of folds from the products.
+
+        `fold_of` has the fold of each row of each dataset. None if no dataset varies.
+        """
         rows = [part for part in datasets if isinstance(part, RowMoments)]
         if len(rows) == len(datasets):
             gram = joint_gram(rows)
@@ -200,11 +205,16 @@ class SpanFolds:
         values, vectors = eigh(gram)
         xp = namespace(values)
         present = values > float(xp.max(values)) * gram.shape[0] * float(np.finfo(np.float64).eps)
+        if not bool(xp.any(present)):
+            return None
         values, vectors = take(values, present), take(vectors, present, axis=1)
         coordinates, weights = vectors * xp.sqrt(values), vectors / xp.sqrt(values)
         ends = np.cumsum([part.count for part in datasets]).tolist()
         places = [(end - part.count, end) for end, part in zip(ends, datasets, strict=True)]
-        folds = [gather_folds(coordinates[start:end, :], n_folds, norms=True) for start, end in places]
+        folds = [
+            _folds_of(coordinates[start:end, :], numbers, n_folds)
+            for (start, end), numbers in zip(places, fold_of, strict=True)
+        ]
         return cls(folds, list(datasets), [weights[start:end, :] for start, end in places])
 
     @property
@@ -234,6 +244,12 @@ class SpanFolds:
         return sum(parts[1:], start=parts[0])
 
 
+def _folds_of(rows: Array, numbers: npt.NDArray[np.intp], n_folds: int) -> Folds[Moments]:
+    """Gather the moments of rows by the number of their fold."""
+    chosen = [np.flatnonzero(numbers == fold) for fold in range(n_folds)]
+    return Folds(tuple(gather(take(rows, some), kind="scatter", norms=True) if len(some) else None for some in chosen))
+
+
 # --- judging --------------------------------------------------------------------------------------------------------
 
 
@@ -256,7 +272,8 @@ def judge(
     Returns
     -------
     HeldOut or None
-        None if there are too few rows for two folds, or no components without one of the folds.
+        None if there are too few rows for two folds, if the target does not vary along a component, or if there are
+        fewer components without one of the folds.
     """
     n_gathered = folds[0].n_folds
     folds = _with_enough_rows(folds, n_gathered)
@@ -264,6 +281,9 @@ def judge(
         return None
     images = folds[0].total().apply(vectors)
     spreads = column_products(vectors, images)
+    if not bool(namespace(spreads).all(spreads > 0.0)):
+        # A target that does not vary along a component has no ratio there.
+        return None
     found, means = [], []
     others = [part.others() for part in folds]
     for number in range(folds[0].n_folds):
@@ -333,7 +353,8 @@ def judge_path(
         xp = namespace(leading)
         along = column_products(target.apply(filters[0] if filters else leading), leading)
         sign = xp.where(along < 0, -xp.ones_like(along), xp.ones_like(along))
-        filters.append(leading * sign / xp.sqrt(target.variance(leading)))
+        spread = xp.clip(target.variance(leading), float(np.finfo(np.float64).tiny), None)
+        filters.append(leading * sign / xp.sqrt(spread))
     means = [[sums.mean for sums in part] for part in others]
     variances = np.array([_fold_variances(part, filters, left) for part, left in zip(folds, others, strict=True)])
     counts = np.array([[_count(sums) for sums in part.sums] for part in folds], dtype=np.float64)
@@ -374,7 +395,8 @@ def _aligned(vectors: Float, target: Moments, images: Float, spreads: Float) -> 
     `images` are the fit's components times the target's covariance, `spreads` the target's variances along them.
     """
     xp = namespace(vectors)
-    own = target.variance(vectors)
+    least = float(np.finfo(np.float64).tiny)
+    own, spreads = xp.clip(target.variance(vectors), least, None), xp.clip(spreads, least, None)
     both = to_host(product(images.T, vectors) / xp.sqrt(spreads[:, None] * own))
     _, order = optimize.linear_sum_assignment(-np.abs(np.nan_to_num(both)))
     signs = np.where(both[np.arange(len(order)), order] < 0, -1.0, 1.0)
