@@ -123,7 +123,7 @@ class Checkpoint:
             return
         start = time.monotonic()
         try:
-            write_whole(self.path, self._packed(reached), draft=f".{self._key}")
+            write_whole(self.path, self._packed(reached))
         except TypeError as error:
             _warn_of_no_checkpoint(str(error))
             self._writable = False

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -23,6 +25,9 @@ from standout.sources import Batch, Source, Table, added, regrouped
 
 Format = Literal["csv", "tsv", "parquet", "arrow", "feather", "npy", "npz", "mat", "h5ad", "zarr"]
 MISSING_IN_SCANS = ("error", "keep", "drop-rows")
+ROLES = ("ids", "labels", "groups")
+# How much larger a gzipped file of numbers is as text, about.
+GUNZIPPED = 3
 # Rows that are copied at a time when a table is made: what they touch stays in the cache.
 COPIED_ROWS = 4096
 # A table is made of small batches, which stay in the cache until they are copied. If the number of rows is not known,
@@ -91,6 +96,7 @@ class Scan(Source):
         missing: str,
         checkpoint: Path | None,
         progress: bool,
+        numbered: bool = False,
     ) -> None:
         self._scanned = tuple(scanned)
         self._called = columns
@@ -98,6 +104,9 @@ class Scan(Source):
         self._missing = missing
         self._checkpoint = checkpoint
         self._progress = progress
+        self._numbered = numbered
+        # Shared by copies under other names.
+        self._dropped: dict[str, int] = {}
         self.name = "the scan"
         self.columns = columns if has_names else None
         self.width = len(columns)
@@ -114,6 +123,38 @@ class Scan(Source):
     def keeps_missing(self) -> bool:
         """Whether missing values are given as NaN, for a step of a pipeline to fill in."""
         return self._missing == "keep"
+
+    @property
+    def roles(self) -> list[str]:
+        """Which of ids, labels and groups the rows have."""
+        words = {role for file in self._scanned for role in file.wanted.words}
+        return [role for role in ROLES if role in words or (role == "ids" and self._numbered)]
+
+    @property
+    def n_bytes(self) -> int:
+        """How much memory all rows take, about; of text, the number of rows is guessed from the length of the first."""
+        total = 0
+        for file in self._scanned:
+            size = file.stamp[0] * (GUNZIPPED if file.reader.source.lower().endswith(".gz") else 1)
+            n_rows = size // max(file.form.text_bytes, 1) if file.n_rows is None else file.n_rows
+            total += max(n_rows * file.form.row_bytes, size if file.n_rows is None else 0)
+        return total
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """How many rows the last whole pass left out for a missing value: by group, or under "" without groups."""
+        return dict(self._dropped)
+
+    def numbered(self) -> Scan:
+        """Give the same scan, whose rows have their numbers in the files as ids unless they have others."""
+        named = copy(self)
+        named._numbered = "ids" not in self.roles
+        return named
+
+    def check_in_parts(self) -> None:
+        """Refuse files whose rows cannot be read without all others."""
+        for file in self._scanned:
+            file.reader.check_in_parts()
 
     def __repr__(self) -> str:
         n_files = len(self._scanned)
@@ -165,15 +206,28 @@ class Scan(Source):
 
     def read(self) -> Table:
         """Read all rows at once, as a table."""
+        table = _Collected(self.n_rows)
+        for batch in self._in_small_batches():
+            table.add(batch)
+        return table.made(self._called, ", ".join(self.files), has_names=self.columns is not None)
+
+    def read_groups(self, groups: Sequence[Sequence[str]]) -> list[Table]:
+        """Read all rows once, as one table for each set of groups; rows of other groups are left out."""
+        tables = [_Collected(None) for _ in groups]
+        for batch in self._in_small_batches():
+            for wanted, table in zip(groups, tables, strict=True):
+                chosen = np.flatnonzero(np.isin(batch.groups, list(wanted)))
+                if len(chosen):
+                    table.add(batch if len(chosen) == batch.n_rows else batch.taken(chosen, 0))
+        source, has_names = ", ".join(self.files), self.columns is not None
+        return [table.made(self._called, source, has_names=has_names) for table in tables]
+
+    def _in_small_batches(self) -> Iterator[Batch]:
         scanned = [
             ScannedFile(f.reader, f.wanted, f.form, f.form.batch_rows(TABLE_BATCH_BYTES), f.n_rows, f.stamp)
             for f in self._scanned
         ]
-        small = self._with_files(scanned)
-        table = _Collected(self.n_rows)
-        for batch in small.batches():
-            table.add(batch)
-        return table.made(self._called, ", ".join(self.files), has_names=self.columns is not None)
+        return self._with_files(scanned).batches()
 
     def _with_files(self, scanned: Sequence[ScannedFile], columns: list[str] | None = None) -> Scan:
         made = Scan(
@@ -184,8 +238,9 @@ class Scan(Source):
             missing=self._missing,
             checkpoint=None,
             progress=self._progress,
+            numbered=self._numbered,
         )
-        made.name, made.min_rows = self.name, self.min_rows
+        made.name, made.min_rows, made._dropped = self.name, self.min_rows, self._dropped
         return made
 
     def _without_features(self) -> Scan:
@@ -240,6 +295,8 @@ class Scan(Source):
 
     def _file_batches(self, place: Place) -> Iterator[tuple[Place, int, Batch | None]]:
         """Give the batches of the files: the place after each, the number of rows read, and the wanted rows."""
+        before = sum(file.n_rows or 0 for file in self._scanned[: place.file])
+        self._dropped.clear()
         for number in range(place.file, len(self._scanned)):
             file = self._scanned[number]
             _check_unchanged(file)
@@ -250,9 +307,11 @@ class Scan(Source):
             ):
                 for rows, words in batches:
                     n_read = rows.shape[0]
-                    batch = Batch(rows, 0, words.get("ids"), words.get("labels"), words.get("groups"))
+                    ids = np.arange(before + row, before + row + n_read) if self._numbered else words.get("ids")
+                    batch = Batch(rows, 0, ids, words.get("labels"), words.get("groups"))
                     yield Place(number, row + n_read), n_read, self._chosen(batch, words, row, file)
                     row += n_read
+            before += row
             if file.n_rows is not None and row != file.n_rows:
                 raise InvalidValueError(
                     "{file} cannot be used: it gave {n_rows} rows, but should have {limit}",
@@ -272,7 +331,11 @@ class Scan(Source):
         if not _is_finite(batch.rows if wanted.all() else batch.rows[wanted]):
             self._check_cells(batch, wanted, row, file)
             if self._missing == "drop-rows":
-                wanted &= ~_rows_with_missing(batch.rows)
+                dropped = wanted & _rows_with_missing(batch.rows)
+                groups = [""] * int(dropped.sum()) if batch.groups is None else batch.groups[dropped].tolist()
+                for group, count in Counter(groups).items():
+                    self._dropped[group] = self._dropped.get(group, 0) + count
+                wanted &= ~dropped
         if wanted.all():
             return batch
         return batch.taken(np.flatnonzero(wanted), 0) if wanted.any() else None
@@ -289,7 +352,7 @@ class Scan(Source):
                 name=f"{shown(file.reader.source)} ({self.name})",
                 column=repr(self._called[found[1]]),
                 row=row + found[0] + 1,
-                row_id="" if batch.ids is None else f" ({batch.ids[found[0]]!r})",
+                row_id="" if batch.ids is None or self._numbered else f" ({batch.ids[found[0]]!r})",
                 advice="Say what to do with missing values with {p.missing}."
                 if np.isnan(value)
                 else "Mend it, or leave the cell empty if the value is missing.",
@@ -513,18 +576,22 @@ def scan(
     >>> int(np.argmax(np.abs(dpca.components_))), scores.shape
     (3, (300, 1))
     """
-    made = _make(
+    made = open_files(
         paths,
-        format,
-        variable,
-        ask(columns, drop, {"ids": id_column, "labels": label_column, "groups": group_column}, where),
+        columns=columns,
+        drop=drop,
+        where=where,
+        id_column=id_column,
+        label_column=label_column,
+        group_column=group_column,
         missing=missing,
-        batch_rows=None if batch_rows is None else check_whole(batch_rows, "batch_rows"),
-        checkpoint=checkpoint_folder(checkpoint),
-        progress=bool(progress),
+        format=format,
+        variable=variable,
+        batch_rows=batch_rows,
+        checkpoint=checkpoint,
+        progress=progress,
     )
-    for file in made._scanned:
-        file.reader.check_in_parts()
+    made.check_in_parts()
     return made
 
 
@@ -581,22 +648,40 @@ def read_table(
     >>> mice.columns, mice.values.tolist(), mice.groups.tolist()
     (['weight', 'length'], [[21.5, 9.0], [nan, 8.0]], ['wild', 'mutant'])
     """
-    asked = ask(columns, drop, {"ids": id_column, "labels": label_column, "groups": group_column}, where)
-    return _make(path, format, variable, asked, missing="keep").read()
+    return open_files(
+        path,
+        columns=columns,
+        drop=drop,
+        where=where,
+        id_column=id_column,
+        label_column=label_column,
+        group_column=group_column,
+        missing="keep",
+        format=format,
+        variable=variable,
+    ).read()
 
 
-def _make(
+def open_files(
     paths: Any,
-    format: str | None,
-    variable: str | None,
-    asked: Asked,
     *,
-    missing: str,
+    columns: Any = None,
+    drop: Any = (),
+    where: Any = None,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    group_column: str | None = None,
+    missing: str = "error",
+    format: str | None = None,
+    variable: str | None = None,
     batch_rows: int | None = None,
-    checkpoint: Path | None = None,
+    checkpoint: Any = None,
     progress: bool = False,
 ) -> Scan:
-    """Look at the files, choose their columns, and give the dataset that they make."""
+    """Look at the files, choose their columns, and give the dataset that they make, to be read in parts or at once."""
+    asked = ask(columns, drop, {"ids": id_column, "labels": label_column, "groups": group_column}, where)
+    if batch_rows is not None:
+        batch_rows = check_whole(batch_rows, "batch_rows")
     if missing not in MISSING_IN_SCANS:
         raise InvalidValueError(
             "is unknown",
@@ -621,8 +706,8 @@ def _make(
         has_names=heads[0].names is not None,
         where=asked.where,
         missing=missing,
-        checkpoint=checkpoint,
-        progress=progress,
+        checkpoint=checkpoint_folder(checkpoint),
+        progress=bool(progress),
     )
 
 
