@@ -9,14 +9,14 @@ import numpy as np
 
 from standout import contrast
 from standout._arrays import Float
-from standout._validation import check_same_columns
+from standout._checks import check_one_each, check_same_columns
 from standout.estimators import KernelDiscriminativePCA
 from standout.metrics import clustering_error
 from standout.pencil import solve
 from standout.report._cautions import cautions, heavy_tails
 from standout.report._choices import choices
 from standout.report._findings import Findings, Numbers, Points
-from standout.report._labels import Labels, check_one_each, read_labels
+from standout.report._labels import Labels, read_labels
 from standout.report._path import walk
 from standout.report._recipe import recipe
 from standout.report._subject import Subject, open_subject
@@ -120,7 +120,7 @@ def examine(
     columns = _feature_names(subject, features)
     marks = None if labels is None else read_labels(labels, subject.counts[0])
     if ids is not None:
-        check_one_each(len(ids), subject.counts[0], "ids")
+        check_one_each(len(ids), subject.counts[0], "ids", "row of the target")
     d = min(int(subject.model.n_components_), MOST_COMPONENTS)
 
     shown = shown_rows(subject.counts)
@@ -176,7 +176,7 @@ def _first_scores(subject: Subject, known: Sequence[Any] | None, d: int) -> list
 def _background_names(subject: Subject, given: Sequence[str] | None) -> list[str]:
     n_backgrounds = len(subject.rows) - 1
     if given is not None:
-        check_one_each(len(given), n_backgrounds, "background names")
+        check_one_each(len(given), n_backgrounds, "background names", "background")
         return [str(name) for name in given]
     known = getattr(subject.model, "background_labels_", None)
     if known is not None:

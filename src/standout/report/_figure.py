@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from standout._validation import require_extra
+from standout._messages import require_extra
 from standout.report._colours import Style, background_style, group_styles, target_style
 from standout.report._findings import Findings, Points, plane
 from standout.report._scatter import bounds_of, scale_limits

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Float
-from standout._validation import check_enough
 from standout.report._findings import Numbers
 
 # More colours and shapes than these cannot be told apart.
@@ -54,7 +53,7 @@ def read_labels(labels: Any, n_rows: int) -> Labels:
     Numbers with many different values are taken as a scale. Of very many groups, the largest keep their name.
     """
     given = np.asarray(labels)
-    check_one_each(len(given), n_rows, "labels")
+    check_one_each(len(given), n_rows, "labels", "row of the target")
     if given.dtype.kind in "iuf" and len(np.unique(given[np.isfinite(given)])) > MOST_GROUPS:
         return Labels((), None, given.astype(np.float64), given)
     words, places = _different(given)
@@ -66,13 +65,6 @@ def read_labels(labels: Any, n_rows: int) -> Labels:
     number[largest] = np.arange(len(largest))
     rest = f"other labels ({len(words) - len(largest)})"
     return Labels((*(words[index] for index in largest), rest), number[places], None, given)
-
-
-def check_one_each(given: int, n_rows: int, what: str, each: str = "row of the target") -> None:
-    """Check that there is one of something for each row of the target, or for each of something else."""
-    remedy = f"Give one for each {each}."
-    check_enough(n_rows, given, "the number of rows", f"that of the {what}", remedy)
-    check_enough(given, n_rows, f"the number of {what}", "that of the rows", remedy)
 
 
 def _different(given: npt.NDArray[Any]) -> tuple[list[str], Numbers]:

@@ -7,7 +7,7 @@ import hashlib
 from importlib import resources
 from typing import Any
 
-from standout._validation import require_extra
+from standout._messages import require_extra
 from standout.report._charts import distribution, strength_chart
 from standout.report._features import MOST_SHOWN, feature_bars, feature_table
 from standout.report._findings import Findings

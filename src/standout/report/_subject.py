@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from standout._arrays import Float, Rows, is_sparse
-from standout._validation import as_backgrounds, as_rows, check_enough, check_same_columns, column_names
+from standout._checks import as_backgrounds, as_rows, check_one_each, check_same_columns, column_names
 from standout.estimators import ContrastivePCA, KernelContrastivePCA, KernelDiscriminativePCA
 from standout.moments import Moments, ScatterMoments, gather
 from standout.pencil import choose_solver
@@ -99,10 +99,7 @@ def open_subject(whole: Any, target: Any, backgrounds: Any) -> Subject:
             datasets = [whole[:-1].transform(data) for data in datasets]
             named = whole[:-1].get_feature_names_out(columns) if columns is not None else None
             columns = None if named is None else [str(name) for name in named]
-    fitted = len(model.weights_)
-    remedy = "Give the backgrounds of the fit."
-    check_enough(fitted, len(datasets) - 1, "the number of fitted backgrounds", "that of the given ones", remedy)
-    check_enough(len(datasets) - 1, fitted, "the number of given backgrounds", "that of the fitted ones", remedy)
+    check_one_each(len(datasets) - 1, len(model.weights_), "backgrounds", "background of the fit")
     rows = []
     for number, data in enumerate(datasets):
         name = f"background {number}" if number else "the target"
