@@ -55,7 +55,6 @@ _HOMES = {
 _ROOMS = (
     "contrast",
     "datasets",
-    "demo",
     "estimators",
     "features",
     "io",

@@ -122,7 +122,7 @@ class Message:
 
     def phrased(self, names: Names = PYTHON) -> str:
         """Give the message in the words of a surface."""
-        fields = {**self.facts, "limit": self.limit, "p": _Parameters(names), "v": _Values(names)}
+        fields = {**self.facts, "value": self.value, "limit": self.limit, "p": _Parameters(names), "v": _Values(names)}
         problem = self.problem.format_map(fields)
         if self.parameter is not None:
             given = names.setting(self.parameter, self.value) if self._has_value else names.parameter(self.parameter)

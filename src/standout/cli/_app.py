@@ -6,7 +6,7 @@ is asked, and hands over to its module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from shlex import quote
 from typing import Any

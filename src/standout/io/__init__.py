@@ -6,6 +6,7 @@ from standout.io._hdf5 import BackedRows as BackedRows
 from standout.io._memory import MemoryNeed, fits_in_memory
 from standout.io._prepare import MISSING, STANDARDS, Preparation, Prepared, prepare
 from standout.io._prepare import ColumnSums as ColumnSums
+from standout.io._prepare import earlier_preparation as earlier_preparation
 from standout.io._prepare import match_columns as match_columns
 from standout.io._reader import word as word
 from standout.io._reader import words_of_array as words_of_array

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,11 +33,14 @@ class Preparation(TransformerMixin, BaseEstimator):
     ----------
     log1p : bool, default=False
         Whether log(1 + x) is taken of every value.
+    missing : {"error", "drop-rows", "drop-columns", "mean"}, default="error"
+        What was done about missing values. Rows cannot be left out here: with "drop-rows", whoever reads new rows
+        leaves out those that have a missing value.
 
     Attributes
     ----------
     feature_names_in_ : ndarray of str
-        Columns that come in. Those of a frame are found by name.
+        Columns that come in, if they have names. Those of a frame are found by name.
     n_features_in_ : int
     kept_ : ndarray of int
         Positions of the columns that come out.
@@ -58,27 +61,37 @@ class Preparation(TransformerMixin, BaseEstimator):
     # For pipelines: new rows are given as they are, not as a frame with names.
     _takes_rows = True
 
-    def __init__(self, log1p: bool = False) -> None:
+    def __init__(self, log1p: bool = False, missing: str = "error") -> None:
         self.log1p = log1p
+        self.missing = missing
 
     def fit(self, X: Any, y: Any = None) -> Preparation:
         """Keep all columns, and neither fill in nor scale; what is learned is set by `prepare`."""
         rows = as_rows(X, "the data", min_rows=1)
-        names = column_names(X) or [f"x{number}" for number in range(rows.shape[1])]
-        return self._set(names, np.arange(rows.shape[1]))
+        return self._set(column_names(X), rows.shape[1])
 
     def _set(
         self,
-        names: Sequence[str],
-        kept: npt.NDArray[np.intp],
+        names: Sequence[str] | None,
+        width: int,
+        kept: npt.NDArray[np.intp] | None = None,
         fill: Float | None = None,
         centre: Float | None = None,
         scale: Float | None = None,
     ) -> Preparation:
-        self.feature_names_in_ = np.asarray(names, dtype=object)
-        self.n_features_in_ = len(names)
-        self.kept_, self.fill_, self.centre_, self.scale_ = kept, fill, centre, scale
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+        self.n_features_in_ = width
+        self.kept_ = np.arange(width) if kept is None else kept
+        self.fill_, self.centre_, self.scale_ = fill, centre, scale
         return self
+
+    @property
+    def _names(self) -> list[str]:
+        """Names of the columns that come in, made up if they have none."""
+        named = getattr(self, "feature_names_in_", None)
+        return [f"x{number}" for number in range(self.n_features_in_)] if named is None else [str(n) for n in named]
 
     def transform(self, X: Any, *, copy: bool = True, name: str = "the data") -> Rows:
         """Give rows as they go into the fit.
@@ -96,13 +109,14 @@ class Preparation(TransformerMixin, BaseEstimator):
         ndarray or CSR matrix of shape (n_samples, n_kept)
         """
         check_is_fitted(self, "kept_")
-        rows = self._chosen(X, as_rows(X, name, min_rows=0), name)
+        found = as_rows(X, name, min_rows=0)
+        rows = self._chosen(X, found, name)
         if self.centre_ is not None and self.centre_.any():
             # A sparse matrix minus a centre is dense.
             rows = dense(rows)
-        rows = _writable(rows, copy=copy and rows is X)
+        rows = _writable(rows, copy=copy and rows is found)
         if self.log1p:
-            _take_logarithms(rows, [self.feature_names_in_[place] for place in self.kept_], name)
+            _take_logarithms(rows, self.get_feature_names_out(), name)
         if self.fill_ is not None:
             _fill_missing(rows, self.fill_)
         if self.centre_ is not None and self.scale_ is not None:
@@ -112,20 +126,17 @@ class Preparation(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
         """Name the columns that come out."""
         check_is_fitted(self, "kept_")
-        return self.feature_names_in_[self.kept_]
+        return np.asarray(self._names, dtype=object)[self.kept_]
 
     def _chosen(self, X: Any, rows: Rows, name: str) -> Rows:
         """Give the columns that come out: by name, if the rows have names."""
         names = column_names(X)
         kept = self.kept_
-        if names is not None:
+        if names is not None and hasattr(self, "feature_names_in_"):
             known = {column: place for place, column in enumerate(names)}
-            wanted = [self.feature_names_in_[place] for place in kept]
-            lacking = [column for column in wanted if column not in known]
-            if lacking:
-                check_same_columns(
-                    len(names), names, name, self.n_features_in_, list(self.feature_names_in_), "the data of the fit"
-                )
+            wanted = self.get_feature_names_out().tolist()
+            if any(column not in known for column in wanted):
+                check_same_columns(len(names), names, name, len(wanted), wanted, "the data of the fit")
             kept = np.array([known[column] for column in wanted], dtype=np.intp)
         else:
             check_same_columns(rows.shape[1], None, name, self.n_features_in_, None, "the data of the fit")
@@ -225,11 +236,12 @@ def prepare(
     if missing == "error":
         for dataset, name in zip(datasets, called, strict=True):
             _require_complete(dataset, name)
-    step = Preparation(log1p)._set(columns, np.arange(len(columns)))
+    named = columns if _has_names(datasets[0]) else None
+    step = Preparation(log1p, missing)._set(named, len(columns))
     notes: list[Message] = []
     if missing in ("drop-columns", "mean") or standardize != "none":
         sums = [_column_sums(dataset, step, name) for dataset, name in zip(datasets, called, strict=True)]
-        step = _learned(step, columns, sums, called, missing, standardize, notes)
+        step = _learned(step, columns, sums, called, standardize, notes)
     prepared = [_prepared(dataset, step, name, copy) for dataset, name in zip(datasets, called, strict=True)]
     return Prepared(prepared[0], prepared[1:], notes, step)
 
@@ -273,7 +285,7 @@ def _in_order(dataset: Any, columns: list[str], has_names: bool, name: str, refe
     order = np.array([place[column] for column in columns], dtype=np.intp)
     if isinstance(dataset, Table):
         return replace(dataset, values=dataset.values[:, order], columns=list(columns))
-    return Transformed(dataset, (Preparation()._set(own, order),)).looked_at()
+    return Transformed(dataset, (Preparation()._set(own, len(own), order),)).looked_at()
 
 
 def _columns_of(dataset: Any) -> list[str]:
@@ -415,11 +427,11 @@ def _learned(
     columns: list[str],
     sums: list[ColumnSums],
     names: Sequence[str],
-    missing: str,
     standardize: str,
     notes: list[Message],
 ) -> Preparation:
     """Decide what is dropped, filled in and scaled, and note it."""
+    missing = step.missing
     gaps = [part.count - part.present for part in sums]
     kept = np.arange(len(columns))
     fill = None
@@ -446,12 +458,40 @@ def _learned(
             notes.append(
                 Message(
                     "{columns} constant over {where}, and not scaled",
+                    kind="constant columns",
                     columns=_is_or_are([columns[kept[place]] for place in np.flatnonzero(constant)]),
                     where=where,
                 )
             )
             scale = np.where(constant, 1.0, scale)
-    return Preparation(step.log1p)._set(columns, kept, fill, centre, scale)
+    named = getattr(step, "feature_names_in_", None)
+    return Preparation(step.log1p, missing)._set(named, len(columns), kept, fill, centre, scale)
+
+
+def earlier_preparation(stored: Mapping[str, Any]) -> Preparation:
+    """Make the step of what earlier versions of the command line kept beside a model."""
+    try:
+        columns, dropped = stored["columns"], set(stored["dropped"])
+        kept = np.array([place for place, column in enumerate(columns) if column not in dropped], dtype=np.intp)
+        numbers = {
+            name: None if stored[name] is None else np.asarray(stored[name], dtype=np.float64)
+            for name in ("fill", "centre", "scale")
+        }
+        _check_choice(stored["missing"], "missing", MISSING)
+        ok = len(kept) and all(
+            part is None or (part.shape == kept.shape and np.all(np.isfinite(part))) for part in numbers.values()
+        )
+        if not ok or (numbers["scale"] is not None and not np.all(numbers["scale"] > 0.0)):
+            raise ValueError("its numbers are not those of its columns")
+        step = Preparation(bool(stored["log1p"]), stored["missing"])
+        return step._set(columns if stored["has_names"] else None, len(columns), kept, **numbers)
+    # A forged file can hold anything here.
+    except Exception as error:
+        raise InvalidValueError(
+            "what the model says of the preparation of its data cannot be used: {reason}",
+            reason=f"{type(error).__name__}: {error}",
+            advice="Fit the model again.",
+        ) from None
 
 
 def _note_dropped(columns: list[str], kept: npt.NDArray[np.intp], notes: list[Message]) -> None:

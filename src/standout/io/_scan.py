@@ -18,7 +18,7 @@ from standout._checks import check_whole
 from standout._messages import InvalidValueError, choices, reject_too_few, shown
 from standout._writing import progress_bar
 from standout.io._checkpoint import Checkpoint, Reached, checkpoint_folder
-from standout.io._columns import Asked, ask, choose, choose_again
+from standout.io._columns import ask, choose, choose_again
 from standout.io._files import find_readers, readable, stamp
 from standout.io._reader import Form, Head, Reader, Wanted, ahead, check_rows_of_file
 from standout.sources import Batch, Source, Table, added, regrouped
@@ -151,6 +151,12 @@ class Scan(Source):
         named._numbered = "ids" not in self.roles
         return named
 
+    def with_progress(self, progress: bool) -> Scan:
+        """Give the same scan, which shows a progress bar for each pass, or does not."""
+        showing = copy(self)
+        showing._progress = progress
+        return showing
+
     def check_in_parts(self) -> None:
         """Refuse files whose rows cannot be read without all others."""
         for file in self._scanned:
@@ -211,16 +217,26 @@ class Scan(Source):
             table.add(batch)
         return table.made(self._called, ", ".join(self.files), has_names=self.columns is not None)
 
-    def read_groups(self, groups: Sequence[Sequence[str]]) -> list[Table]:
-        """Read all rows once, as one table for each set of groups; rows of other groups are left out."""
-        tables = [_Collected(None) for _ in groups]
+    def read_groups(self, table_of: Callable[[str], Any]) -> tuple[dict[Any, Table], list[str]]:
+        """Read all rows once, into a table for each key that a function gives to the groups.
+
+        Rows of a group with the key None are left out. All groups that there are come back, too, sorted.
+        """
+        tables: dict[Any, _Collected] = {}
+        keys: dict[str, Any] = {}
         for batch in self._in_small_batches():
-            for wanted, table in zip(groups, tables, strict=True):
-                chosen = np.flatnonzero(np.isin(batch.groups, list(wanted)))
-                if len(chosen):
-                    table.add(batch if len(chosen) == batch.n_rows else batch.taken(chosen, 0))
+            here: dict[Any, list[str]] = {}
+            for group in set(() if batch.groups is None else batch.groups.tolist()):
+                key = keys[group] = keys[group] if group in keys else table_of(group)
+                here.setdefault(key, []).append(group)
+            here.pop(None, None)
+            for key, groups in here.items():
+                chosen = np.flatnonzero(np.isin(batch.groups, groups))
+                table = tables.setdefault(key, _Collected(None))
+                table.add(batch if len(chosen) == batch.n_rows else batch.taken(chosen, 0))
         source, has_names = ", ".join(self.files), self.columns is not None
-        return [table.made(self._called, source, has_names=has_names) for table in tables]
+        made = {key: table.made(self._called, source, has_names=has_names) for key, table in tables.items()}
+        return made, sorted(keys)
 
     def _in_small_batches(self) -> Iterator[Batch]:
         scanned = [
