@@ -28,7 +28,7 @@ figure { margin: 0; }
 """
 
 
-def compare(views: Sequence[Findings]) -> str:
+def compare(views: Sequence[Findings], names: Names = PYTHON) -> str:
     """What does each method show of the same data?
 
     Parameters

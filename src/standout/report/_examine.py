@@ -56,10 +56,10 @@ def examine(
     target_name: str = "target",
     background_names: Sequence[str] | None = None,
     asked: Mapping[str, str] | None = None,
-    warnings: Iterable[str] = (),
+    notes: Iterable[Message] = (),
     with_path: bool = True,
     code: str | None = None,
-    scores: Sequence[Any] | None = None,
+    on_scores: Callable[[int, Batch, Array], None] | None = None,
 ) -> Findings:
     """What did this fit find, and what should one know of it?
 
@@ -86,15 +86,15 @@ def examine(
         One for each background.
     asked : mapping of str to str, default=None
         What else is to be said of the question, such as the files that were read: pairs of a few words.
-    warnings : iterable of str, default=()
-        Sentences on what happened to the data before, such as rows that were dropped.
+    notes : iterable of Message, default=()
+        What happened to the data before the fit, and what the fit warned of.
     with_path : bool, default=True
         Look how the view moves along shrinkage, α or ε. Costs as much as some twenty fits of moments.
     code : str, default=None
         How to do the same in Python. None writes it, from tables that have been read.
-    scores : sequence of arrays, default=None
-        What `model.transform` gives for all rows of the target and of each background, if that is known already; else
-        it is found here.
+    on_scores : callable, default=None
+        Called as ``on_scores(number, batch, scores)`` for every batch of every dataset, in the order of the rows: the
+        number of the dataset (0 is the target), the batch, and its scores along all components.
 
     Returns
     -------

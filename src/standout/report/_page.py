@@ -20,7 +20,7 @@ from standout.report._slider import slider, views
 from standout.report._wording import counted, plain, shortened
 
 
-def page(findings: Findings) -> str:
+def page(findings: Findings, names: Names = PYTHON) -> str:
     """What did the fit find, on one page that explains itself?
 
     The page is one self-contained HTML text: it works offline, on a phone, printed, and in dark and light; nothing is

@@ -16,7 +16,7 @@ from standout.report._wording import plain
 MOST_FEATURES = 10
 
 
-def summary(findings: Findings) -> dict[str, Any]:
+def summary(findings: Findings, names: Names = PYTHON) -> dict[str, Any]:
     """What did the fit find, in numbers and sentences?
 
     Parameters
