@@ -8,11 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from cli_runs import COLUMNS, csv_text, two_datasets, works, write_pair
-from standout import DiscriminativePCA
-from standout.cli import main
-from standout.report import examine
-
 # Modules of helpers, whose assertions are to show both sides, as those of tests do.
 pytest.register_assert_rewrite("array_libraries", "pipelines_in_parts", "saved_models", "scanned_files")
 
@@ -69,6 +64,8 @@ def here(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory):
     """A target with ids and labels against a background without them, with columns in another order."""
+    from cli_runs import COLUMNS, csv_text, two_datasets, works
+
     folder = tmp_path_factory.mktemp("fitted")
     target, background, groups = two_datasets()
     names = [f"row {i}" for i in range(len(target))]
@@ -86,6 +83,8 @@ def fitted(tmp_path_factory):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder to be in, with a target and a background."""
+    from cli_runs import write_pair
+
     monkeypatch.chdir(tmp_path)
     write_pair(tmp_path)
     return tmp_path
@@ -94,6 +93,10 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture(scope="session")
 def result(tmp_path_factory):
     """The folder of a fit that went well."""
+    # Imported here: most tests need neither the command line nor the report.
+    from cli_runs import write_pair
+    from standout.cli import main
+
     place = tmp_path_factory.mktemp("result")
     write_pair(place)
     assert (
@@ -115,6 +118,9 @@ def pair(rng):
 @pytest.fixture(scope="module")
 def findings():
     """Three groups of mice that differ along the last two columns, which the background does not vary in."""
+    from standout import DiscriminativePCA
+    from standout.report import examine
+
     rng = np.random.default_rng(0)
     group = np.arange(240) % 3
     target = rng.normal(size=(240, 8)) * [6, 1, 1, 1, 1, 1, 1, 1]

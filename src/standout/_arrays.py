@@ -29,9 +29,6 @@ from standout._xp import Float as Float
 Rows: TypeAlias = Any
 """A NumPy array, a SciPy CSR matrix or a foreign array, two-dimensional."""
 
-Dataset: TypeAlias = Any
-"""What users can give as a dataset: an array-like, a sparse matrix, a frame, a source, or an iterator of such."""
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

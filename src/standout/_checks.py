@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn import get_config
 from sklearn.utils import check_array, check_random_state
 
-from standout._arrays import Rows, is_sparse, row_blocks
+from standout._arrays import Rows, all_finite, is_sparse, row_blocks
 from standout._messages import InvalidTypeError, InvalidValueError, MixedArraysError, listed
 from standout._xp import (
     detached,
@@ -135,17 +135,6 @@ def require_finite_rows(rows: Rows, name: str) -> None:
     """Refuse NaN and infinity, and say where the first is."""
     if not all_finite(rows):
         reject_non_finite(rows, name)
-
-
-def all_finite(rows: Rows) -> bool:
-    """Tell whether all numbers are finite."""
-    if is_foreign(rows):
-        xp = namespace(rows)
-        return bool(xp.isfinite(xp.sum(rows))) or bool(xp.all(xp.isfinite(rows)))
-    numbers = rows.data if is_sparse(rows) else rows
-    # A finite sum needs finite terms, and takes no copy; the reverse fails only where the sum overflows.
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(np.sum(numbers)) or np.isfinite(numbers).all())
 
 
 def reject_non_finite(rows: Rows, name: str) -> None:

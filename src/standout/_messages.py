@@ -182,13 +182,15 @@ class FindingWarning(CautionWarning):
     """A warning on what a fit found. The report says the same from its own figures, and need not repeat it."""
 
 
-def warn_user(problem: str, *, finding: bool = False, **fields: Any) -> None:
+def warn_user(
+    problem: str, *, finding: bool = False, category: type[CautionWarning] = CautionWarning, **fields: Any
+) -> None:
     """Warn, and let the warning point to the line outside of this library and scikit-learn that led here."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("standout", "sklearn"):
         frame = frame.f_back
         level += 1
-    warnings.warn((FindingWarning if finding else CautionWarning)(problem, **fields), stacklevel=level)
+    warnings.warn((FindingWarning if finding else category)(problem, **fields), stacklevel=level)
 
 
 def require_extra(module: str, extra: str, what: str) -> None:

@@ -14,6 +14,7 @@ from standout._messages import InvalidTypeError, InvalidValueError, choices
 SOLVERS = ("auto", "dense", "root", "reduced", "lanczos", "lobpcg")
 WEIGHT_RULES = ("worst-case", "best", "spectral")
 TESTS = ("analytic", "permutation")
+APPROXIMATIONS = ("auto", "exact", "pivoted", "fourier")
 
 
 def check_n_components(n_components: Any, n_features: int, n_directions: int) -> int:
@@ -213,3 +214,129 @@ def check_n_representatives(n_representatives: Any, n_candidates: int | None = N
             advice="Ask for at most {limit}, or give more candidates.",
         )
     return n_representatives
+
+
+# --- kernels ---------------------------------------------------------------------------------------------------------
+
+
+def check_epsilon(epsilon: Any) -> float | None:
+    """Check the ridge of the kernel methods: a positive number; None for the rules "scaled" and "clusters"."""
+    advice = "Give a positive number, or {v.scaled} for one that goes with the size of the kernel."
+    facts: dict[str, Any] = {"parameter": "epsilon", "value": epsilon, "advice": advice}
+    if isinstance(epsilon, str):
+        if epsilon not in ("scaled", "clusters"):
+            raise InvalidValueError("is unknown", **facts)
+        return None
+    if not is_number(epsilon):
+        raise InvalidTypeError("is not a number", **facts)
+    if not (np.isfinite(epsilon) and epsilon > 0):
+        raise InvalidValueError("is not positive", limit=(0, np.inf), **facts)
+    return float(epsilon)
+
+
+def check_tolerance(tol: Any) -> float | None:
+    """Check the tolerance of a factorisation; None leaves it to the kernel."""
+    if tol is None:
+        return None
+    if not (is_number(tol) and 0.0 < tol < 1.0):
+        raise InvalidValueError(
+            "is not a number between 0 and 1",
+            parameter="tol",
+            value=tol,
+            limit=(0, 1),
+            advice="Give a small one, for example 1e-9, or {v.None}.",
+        )
+    return float(tol)
+
+
+def check_rank(rank: Any, n_rows: int | None = None) -> int | None:
+    """Check the number of coordinates, also against the number of rows if this is known."""
+    if rank is None:
+        return None
+    rank = check_whole(rank, "rank", advice="Give a number of at least {limit}, or {v.None}.")
+    if n_rows is not None and rank > n_rows:
+        raise InvalidValueError(
+            "is larger than {limit}, the number of rows",
+            parameter="rank",
+            value=rank,
+            limit=n_rows,
+            advice="Choose at most {limit}, or {v.None}.",
+        )
+    return rank
+
+
+def check_approximation(approximation: Any) -> None:
+    """Check the name of an approximation; anything that is not a name counts as landmarks."""
+    facts = {
+        "parameter": "approximation",
+        "value": approximation,
+        "known": choices(APPROXIMATIONS),
+        "advice": "Use one of {known}, or an array of landmarks.",
+    }
+    if isinstance(approximation, str) and approximation not in APPROXIMATIONS:
+        raise InvalidValueError("is unknown", **facts)
+    if approximation is None:
+        raise InvalidTypeError("has no meaning", **facts)
+
+
+def check_single_kernel(kernel_weights: Any, kernel_params: Any) -> None:
+    """Check what goes with one kernel."""
+    if kernel_weights is not None:
+        raise InvalidValueError(
+            "is for a list of kernels, but there is one",
+            parameter="kernel_weights",
+            value=kernel_weights,
+            advice="Give {p.kernel} as a list, or {p.kernel_weights:None}.",
+        )
+    if kernel_params is not None and not isinstance(kernel_params, dict):
+        raise InvalidTypeError(
+            "is not a dict",
+            parameter="kernel_params",
+            value=kernel_params,
+            advice="Give one, for example {{'bandwidth': 5.0}}.",
+        )
+
+
+def check_kernel_list(kernels: Sequence[Any]) -> None:
+    """Check a list of kernels that are to be summed."""
+    if not kernels:
+        raise InvalidValueError("{p.kernel} is an empty list", advice="Give at least one kernel.")
+    for kernel in kernels:
+        name = kernel[0] if isinstance(kernel, tuple) else kernel
+        if isinstance(kernel, tuple) and not (len(kernel) == 2 and isinstance(kernel[1], dict)):
+            raise InvalidTypeError(
+                "is not a pair of a name and a dict of parameters",
+                parameter="kernel",
+                value=kernel,
+                advice="Give such a pair.",
+            )
+        if isinstance(name, str) and name == "precomputed":
+            raise InvalidValueError(
+                "cannot be one of several kernels",
+                parameter="kernel",
+                value=name,
+                advice="Add the matrices up yourself.",
+            )
+
+
+def check_kernel_weights(weights: Any, n_kernels: int) -> Float | None:
+    """Check the weights of several kernels; None comes back for "learn"."""
+    facts: dict[str, Any] = {"parameter": "kernel_weights", "value": weights, "limit": n_kernels}
+    advice = "Use {v.learn}, {v.None} for equal weights, or one number for each of the {limit} kernels."
+    if isinstance(weights, str):
+        if weights != "learn":
+            raise InvalidValueError("is unknown", advice=advice, **facts)
+        return None
+    if weights is None:
+        return np.full(n_kernels, 1.0 / n_kernels)
+    try:
+        numbers = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidTypeError("is not a list of numbers", advice=advice, **facts) from None
+    if numbers.shape != (n_kernels,):
+        raise InvalidValueError(
+            "has shape {shape}, but there are {limit} kernels", shape=numbers.shape, advice=advice, **facts
+        )
+    if not np.all(np.isfinite(numbers)) or np.any(numbers < 0) or numbers.sum() == 0:
+        raise InvalidValueError("must be non-negative, finite and not all zero", advice=advice, **facts)
+    return numbers

@@ -14,3 +14,11 @@ __all__ = [
     "KernelDiscriminativePCA",
     "make_pipeline",
 ]
+
+# Shared with other packages, but not part of the public interface.
+from standout.estimators._base import foreign_attributes as foreign_attributes
+from standout.estimators._incremental import reject_without_sums as reject_without_sums
+
+# Saved models name these classes by the public package. Its modules can then be reorganised.
+for _class in (BackgroundPipeline, ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA):
+    _class.__module__ = __name__

@@ -28,7 +28,7 @@ from standout._messages import InvalidTypeError, InvalidValueError, MixedArraysE
 from standout._xp import is_foreign, largest_entries, like, looks_foreign, namespace, place, take, to_host
 from standout.moments import Moments
 from standout.pencil import Solution
-from standout.sources import Source, open_dataset
+from standout.sources import Backgrounds, Dataset, Source, Table, open_dataset
 
 # How many units in the last place of the largest score rounding may be: sums of terms that partly cancel lose a few.
 SCORE_ROUNDING = 16.0
@@ -59,7 +59,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     random_state: Any
 
     @abstractmethod
-    def fit(self, X: Any, y: Any = None, *, background: Any = None) -> Any:
+    def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> Any:
         """Find the components of the target X against the backgrounds."""
 
     @property
@@ -67,13 +67,14 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def _projection(self) -> Callable[[Rows], Array]:
         """The function that gives the scores of checked rows."""
 
-    def fit_transform(self, X: Any, y: Any = None, *, background: Any = None) -> Any:
+    def fit_transform(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> Any:
         """Fit, and give the scores of X: the same as ``fit(X, y, background=background).transform(X)``.
 
         Parameters
         ----------
-        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
-            The target; with `target_label`, the rows of all datasets.
+        X : dataset
+            The target; with `target_label`, the rows of all datasets. In any form that ``fit`` takes, but for an
+            iterator, which can be read only once.
         y : array-like of shape (n_samples,), default=None
             Label of each row, with `target_label`.
         background : dataset, or list or tuple of datasets, default=None
@@ -86,7 +87,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         reject_iterator(X, "fit_transform")
         return self.fit(X, y, background=background).transform(X)
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Dataset) -> Any:
         """Project rows on the components.
 
         All rows are centred by the target's mean, those of a background too, so that all datasets can be shown in
@@ -94,8 +95,8 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
         Parameters
         ----------
-        X : array-like, sparse matrix, frame, or Dask array or frame, of shape (n_samples, n_features)
-            Of the library and on the device of the fitted data.
+        X : array-like, sparse matrix, frame, table, scan, or Dask array or frame
+            Rows with the columns of the fitted data, of their library and on their device.
 
         Returns
         -------
@@ -107,7 +108,9 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         reject_iterator(X, "transform")
         return self._scores(self._opened(X, "the data", "transform", min_rows=1))
 
-    def score(self, X: Any, y: Any = None, *, background: Any = None, sample_weight: Any = None) -> float:
+    def score(
+        self, X: Dataset, y: Any = None, *, background: Backgrounds = None, sample_weight: Any = None
+    ) -> float:
         """How much more does this target vary than these backgrounds, along the fitted components?
 
         The ratio of the target's to the backgrounds' (weighted, not shrunken) variance, averaged over the components.
@@ -115,7 +118,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
         Parameters
         ----------
-        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+        X : array-like, sparse matrix, frame, table, scan, or Dask array or frame
             The target; with `target_label`, the rows of all datasets.
         y : array-like of shape (n_samples,), default=None
             Label of each row, with `target_label`.
@@ -198,24 +201,13 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     # --- datasets -------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def _unchanged_if_refused(self) -> Iterator[None]:
-        """Leave the estimator as it was if a fit is refused: never components of one fit with columns of another."""
-        before = dict(vars(self))
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
-    def _datasets(self, X: Any, y: Any, background: Any) -> list[Source]:
+    def _datasets(self, X: Dataset, y: Any, background: Backgrounds) -> list[Source]:
         """Open and check the datasets of a fit, the target first."""
         if self.target_label is not None:
             reject_iterator(X, "fit with target_label")
             whole = open_dataset(X, "the data")
             rows = rows_with_labels(whole, "fit with target_label")
-            validate_data(self, X, skip_check_array=True)
+            self._see_columns(X, whole, reset=True)
             labels, self.background_labels_ = check_label_form(y, rows, self.target_label, background)
             return [
                 open_dataset(take(rows, labels == label), f"the data with label {label!r}")
@@ -224,13 +216,12 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.__dict__.pop("background_labels_", None)
         target = open_dataset(X, "the target")
         check_no_labels(y, target)
-        if target.in_memory:
-            validate_data(self, X, skip_check_array=True)
+        self._see_columns(X, target, reset=True)
         datasets = [target, *self._opened_backgrounds(background, target, X)]
         check_one_place([part.specimen for part in datasets], dataset_names(len(datasets)))
         return datasets
 
-    def _opened_backgrounds(self, background: Any, target: Source, X: Any = None) -> list[Source]:
+    def _opened_backgrounds(self, background: Backgrounds, target: Source, X: Any = None) -> list[Source]:
         """Open the backgrounds, and check each against the columns of the target if these are known already."""
         opened = []
         for number, data in enumerate(as_backgrounds(background, X), start=1):
@@ -255,6 +246,19 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         if not datasets[0].in_memory:
             self._set_columns(n_features, datasets[0].columns)
 
+    def _see_columns(
+        self, X: Any, dataset: Source, *, reset: bool, reference: str = "the fitted target"
+    ) -> None:
+        """Keep the columns of a dataset (`reset`), or compare them with those that were kept, as far as known."""
+        if dataset.in_memory and not isinstance(X, Source | Table):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        elif dataset.width is not None and reset:
+            self._set_columns(dataset.width, dataset.columns)
+        elif dataset.width is not None:
+            check_same_columns(
+                dataset.width, dataset.columns, dataset.name, self.n_features_in_, self._known_names, reference
+            )
+
     def _set_columns(self, n_features: int, columns: list[str] | None) -> None:
         """Keep the number and the names of the columns, as scikit-learn does for arrays and frames."""
         self.n_features_in_ = n_features
@@ -262,19 +266,12 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         if columns is not None:
             self.feature_names_in_ = np.asarray(columns, dtype=object)
 
-    def _opened(self, X: Any, name: str, method: str, min_rows: int = 2) -> Source:
+    def _opened(self, X: Dataset, name: str, method: str, min_rows: int = 2) -> Source:
         """Open and check rows for a method of a fitted estimator."""
         dataset = open_dataset(X, name, min_rows=min_rows)
         check_fitted_place(dataset, self, method)
-        if dataset.in_memory:
-            dataset.require_finite()
-            if not isinstance(X, Source):
-                validate_data(self, X, reset=False, skip_check_array=True)
-                return dataset
-        if dataset.width is not None:
-            check_same_columns(
-                dataset.width, dataset.columns, name, self.n_features_in_, self._known_names, "the fitted target"
-            )
+        dataset.require_finite()
+        self._see_columns(X, dataset, reset=False)
         return dataset
 
     # --- scores ---------------------------------------------------------------------------------------------------
@@ -333,7 +330,20 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.n_components_ = int(solution.values.shape[0])
 
 
-# --- checks -------------------------------------------------------------------------------------------------------------
+@contextmanager
+def unchanged_if_refused(*estimators: Any) -> Iterator[None]:
+    """Leave estimators as they were if a fit is refused: never components of one fit with columns of another."""
+    before = [dict(vars(estimator)) for estimator in estimators]
+    try:
+        yield
+    except BaseException:
+        for estimator, attributes in zip(estimators, before, strict=True):
+            vars(estimator).clear()
+            vars(estimator).update(attributes)
+        raise
+
+
+# --- checks ----------------------------------------------------------------------------------------------------------
 
 
 def reject_iterator(data: Any, method: str) -> None:
@@ -358,19 +368,21 @@ def rows_with_labels(dataset: Source, method: str) -> Rows:
     return dataset.rows()
 
 
-def check_no_labels(y: Any, target: Source) -> None:
+def check_no_labels(y: Any, target: Source | None) -> None:
     """Refuse a second table in the place of y, which without `target_label` is ignored: the background is meant."""
     if y is None:
         return
     shape = getattr(y, "shape", None)
-    n_dimensions = len(shape) if shape is not None else np.ndim(y) if isinstance(y, list | tuple) else None
-    flat = n_dimensions == 1 or (n_dimensions == 2 and shape is not None and shape[1] == 1)
-    length = len(y) if shape is None and hasattr(y, "__len__") else None if shape is None or not shape else shape[0]
-    if flat and (target.n_rows is None or length == target.n_rows):
+    if shape is not None:
+        flat = len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)
+    else:
+        flat = isinstance(y, list | tuple) and not any(isinstance(x, list | tuple) or np.ndim(x) for x in y)
+    n_rows = None if target is None else target.n_rows
+    if flat and n_rows in (None, len(y) if shape is None else shape[0]):
         return
     raise InvalidValueError(
         "y is given as {what}, but without {p.target_label} it has no meaning",
-        what=f"an array of shape {tuple(shape)}" if shape is not None else f"an object of type {type(y).__name__}",
+        what=f"an array of shape {tuple(y.shape)}" if hasattr(y, "shape") else f"an object of type {type(y).__name__}",
         advice="Pass the background by its name: fit(X, background=...). Labels of rows need {p.target_label}.",
     )
 
@@ -499,7 +511,7 @@ def _distinct(labels: Any) -> list[Any]:
     return list(found.tolist())
 
 
-# --- fitted models from one array library to another ------------------------------------------------------------------
+# --- fitted models from one array library to another -----------------------------------------------------------------
 
 
 def moved(model: Model, convert: Callable[[Any], Any]) -> Model:

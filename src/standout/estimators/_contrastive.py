@@ -9,19 +9,14 @@ import numpy as np
 
 from standout import contrast
 from standout._arrays import Float
-from standout._validation import (
-    check_alpha,
-    check_n_components,
-    check_n_representatives,
-    check_solver,
-    check_weights,
-    warn_user,
-)
+from standout._messages import warn_user
+from standout._params import check_alpha, check_n_components, check_n_representatives, check_solver, check_weights
 from standout._xp import largest, like, namespace
+from standout.estimators._base import unchanged_if_refused
 from standout.estimators._linear import LinearFit, LinearTransformer, fit_linear
 from standout.moments import Moments
-from standout.selection._alpha import AlphaChoice, choose_alpha
-from standout.selection._paths import ALPHAS
+from standout.selection import ALPHAS, AlphaChoice, choose_alpha
+from standout.sources import Backgrounds, Dataset
 
 # Share of the target's variance from which on an error of rounding is worth a warning.
 VISIBLE = 1e-3
@@ -164,14 +159,15 @@ class ContrastivePCA(LinearTransformer):
         self.solver = solver
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, *, background: Any = None) -> ContrastivePCA:
+    def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> ContrastivePCA:
         """Find the components of the target X against the backgrounds.
 
         Parameters
         ----------
-        X : array-like, sparse matrix, frame, Dask array or frame, array of another library, or iterator of such
-            The target; with `target_label`, the rows of all datasets. An iterator gives one batch of rows after the
-            other, and is read once. Blocks of Dask are summed up where they are.
+        X : dataset
+            The target; with `target_label`, the rows of all datasets. An array (of NumPy or another library), a sparse
+            matrix, a frame or a table is in memory. A scan of files (`standout.scan`), a Dask array or frame, and an
+            iterator of batches are read in parts. An iterator is read once. Dask sums up its blocks where they are.
         y : array-like of shape (n_samples,), default=None
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
@@ -184,18 +180,19 @@ class ContrastivePCA(LinearTransformer):
         """
         alphas = alphas_to_try(self.alpha, self.n_representatives)
         solver = check_solver(self.solver, without=("root",))
-        datasets, columns = self._datasets(X, y, background)
-        check_weights(self.background_weights, len(datasets) - 1)
-        seed = self._seed()
-        fit = fit_linear(
-            datasets,
-            lambda moments, solver: self._answer(moments, solver, alphas, seed),
-            n_components=self.n_components if isinstance(self.n_components, int | np.integer) else 1,
-            solver=solver,
-            roots=False,
-        )
-        self._finish_batches(datasets, columns, fit.target.n_features)
-        self._keep_fit(fit)
+        with unchanged_if_refused(self):
+            datasets = self._datasets(X, y, background)
+            check_weights(self.background_weights, len(datasets) - 1)
+            seed = self._seed()
+            fit = fit_linear(
+                datasets,
+                lambda moments, solver: self._answer(moments, solver, alphas, seed),
+                n_components=self.n_components if isinstance(self.n_components, int | np.integer) else 1,
+                solver=solver,
+                roots=False,
+            )
+            self._keep_columns(datasets, fit.target.n_features)
+            self._keep_fit(fit)
         return self
 
     def _answer(self, moments: list[Moments], solver: str, alphas: Float, seed: int) -> ContrastiveFit:
@@ -238,20 +235,24 @@ class ContrastivePCA(LinearTransformer):
 
 
 def _warn_of_rounding(fit: ContrastiveFit) -> None:
-    """Say where directions are missing that the data may have, or a value is not to be relied on."""
+    """Warn if directions are missing that the data may have, or if a value is not reliable."""
     solution, datasets = fit.solution, [fit.target, *fit.backgrounds]
     variances = sum((dataset.variances for dataset in datasets[1:]), start=fit.target.variances)
     varying = int(namespace(variances).count_nonzero(variances > 0.0))
     many_rows = sum(dataset.count - 1 for dataset in datasets) >= fit.target.n_features
     if many_rows and solution.rank is not None and solution.rank < varying:
         warn_user(
-            f"{varying - solution.rank} direction(s) occur in no dataset, as far as double precision can tell, and are "
-            "left out: columns depend on each other, or are of very different size. Drop the former, scale the latter."
+            "{n_missing} direction(s) occur in no dataset, as far as double precision can tell, and are left out: "
+            "columns depend on each other, or are of very different size",
+            n_missing=varying - solution.rank,
+            advice="Drop columns that depend on others, and scale columns of different size.",
         )
     elif largest(solution.rounding) > VISIBLE:
         warn_user(
-            f"rounding may have changed a value by {largest(solution.rounding):.0e} of the target's variance: "
-            "the backgrounds vary so much more in other directions. Scale the columns alike, or use a smaller alpha."
+            "rounding may have changed a value by {share} of the target's variance: the backgrounds vary so much more "
+            "in other directions",
+            share=f"{largest(solution.rounding):.0e}",
+            advice="Scale the columns alike, or use a smaller {p.alpha}.",
         )
 
 

@@ -22,6 +22,7 @@ from standout._params import (
     is_auto,
 )
 from standout._xp import like
+from standout.estimators._base import unchanged_if_refused
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._linear import LinearFit, LinearTransformer, fit_linear, warn_of_trouble
 from standout.moments import Moments, ledoit_wolf
@@ -34,7 +35,7 @@ from standout.selection import (
     search_shrinkage,
     test_components,
 )
-from standout.sources import Source
+from standout.sources import Backgrounds, Dataset, Source
 
 SHRINKAGE_RULES = ("auto", "clusters")
 # Components that the choice of a solver reckons with while their number is still to be found.
@@ -210,14 +211,15 @@ class DiscriminativePCA(LinearTransformer):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, *, background: Any = None) -> DiscriminativePCA:
+    def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> DiscriminativePCA:
         """Find the components of the target X against the backgrounds.
 
         Parameters
         ----------
-        X : array-like, sparse matrix, frame, Dask array or frame, array of another library, or iterator of such
-            The target; with `target_label`, the rows of all datasets. An iterator gives one batch of rows after the
-            other, and is read once. Blocks of Dask are summed up where they are.
+        X : dataset
+            The target; with `target_label`, the rows of all datasets. An array (of NumPy or another library), a sparse
+            matrix, a frame or a table is in memory. A scan of files (`standout.scan`), a Dask array or frame, and an
+            iterator of batches are read in parts. An iterator is read once. Dask sums up its blocks where they are.
         y : array-like of shape (n_samples,), default=None
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
@@ -230,7 +232,7 @@ class DiscriminativePCA(LinearTransformer):
         """
         check_shrinkage(self.shrinkage, rules=SHRINKAGE_RULES)
         solver = check_solver(self.solver)
-        with self._unchanged_if_refused():
+        with unchanged_if_refused(self):
             datasets = self._datasets(X, y, background)
             self._check_choices(datasets)
             seed = self._seed()

@@ -8,13 +8,22 @@ from itertools import zip_longest
 from types import MethodType
 from typing import Any, NoReturn, Protocol, Self
 
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from standout._checks import as_backgrounds, check_one_place, check_same_columns
 from standout._messages import InvalidTypeError, InvalidValueError, dataset_names
 from standout._xp import take
-from standout.estimators._base import BackgroundTransformer, check_batch_labels, rows_with_labels
-from standout.sources import Source, added, open_dataset
+from standout.estimators._base import (
+    BackgroundTransformer,
+    check_batch_labels,
+    check_no_labels,
+    rows_with_labels,
+    unchanged_if_refused,
+)
+from standout.sources import Backgrounds, Dataset, Source, added, open_dataset
+
+# What messages call the rows of earlier batches.
+BEFORE = "what came before"
 
 
 class Sums(Protocol):
@@ -70,7 +79,7 @@ class IncrementalTransformer(BackgroundTransformer):
     _sums: list[Any]
 
     @_WherePossible
-    def partial_fit(self, X: Any = None, y: Any = None, *, background: Any = None) -> Self:
+    def partial_fit(self, X: Dataset | None = None, y: Any = None, *, background: Backgrounds = None) -> Self:
         """Take in more rows of the target, of the backgrounds, or of both.
 
         The rows may be cut into batches in any way, and the batches come in any order: the answer is that of ``fit``
@@ -92,7 +101,7 @@ class IncrementalTransformer(BackgroundTransformer):
         object
             The estimator itself.
         """
-        with self._unchanged_if_refused():
+        with unchanged_if_refused(self):
             known = self.__dict__.get("_sums", [])
             if known:
                 _check_label_of_sums(self.target_label, getattr(self, "background_labels_", None))
@@ -102,12 +111,13 @@ class IncrementalTransformer(BackgroundTransformer):
                 datasets, labels = self._labelled_batch(X, y, background)
             else:
                 datasets, labels = self._batch(X, background), None
+                check_no_labels(y, datasets[0])
             places = [None if dataset is None else dataset.specimen for dataset in datasets]
             _check_places(known, places, "the new rows")
             if known:
                 for dataset in datasets:
                     if dataset is not None:
-                        dataset.expect(self.n_features_in_, "what came before")
+                        dataset.expect(self.n_features_in_, BEFORE)
             else:
                 self._begin(datasets)
             new = [None if dataset is None else self._sum(dataset) for dataset in datasets]
@@ -159,7 +169,8 @@ class IncrementalTransformer(BackgroundTransformer):
                 theirs=theirs,
                 advice="Merge estimators with the same backgrounds, in the same order.",
             )
-        self._take(other._sums, None if self.target_label is None else other.background_labels_)
+        with unchanged_if_refused(self):
+            self._take(other._sums, None if self.target_label is None else other.background_labels_)
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -250,14 +261,11 @@ class IncrementalTransformer(BackgroundTransformer):
             if dataset is None:
                 continue
             dataset.require_finite()
-            if dataset.in_memory and (fresh or name == "the target") and not isinstance(part, Source):
-                validate_data(self, part, reset=fresh, skip_check_array=True)
-                fresh = False
-            elif fresh and dataset.width is not None:
-                self._set_columns(dataset.width, dataset.columns)
-                fresh = False
-            else:
+            if fresh or name == "the target":
+                self._see_columns(part, dataset, reset=fresh, reference=BEFORE)
                 # An iterator tells its columns later.
+                fresh = fresh and dataset.width is None
+            else:
                 self._check_columns(dataset.width, dataset.columns, name)
         return datasets
 
@@ -267,7 +275,7 @@ class IncrementalTransformer(BackgroundTransformer):
         rows = rows_with_labels(whole, "partial_fit with target_label")
         whole.require_finite()
         labels, others = check_batch_labels(y, rows, self.target_label, background)
-        validate_data(self, X, reset=not self.__dict__.get("_sums"), skip_check_array=True)
+        self._see_columns(X, whole, reset=not self.__dict__.get("_sums"), reference=BEFORE)
         parts = {label: take(rows, labels == label) for label in (self.target_label, *others)}
         datasets = [
             open_dataset(part, f"the data with label {label!r}", min_rows=1) if part.shape[0] else None
@@ -277,7 +285,7 @@ class IncrementalTransformer(BackgroundTransformer):
 
     def _check_columns(self, width: int | None, columns: list[str] | None, name: str) -> None:
         if width is not None:
-            check_same_columns(width, columns, name, self.n_features_in_, self._known_names, "what came before")
+            check_same_columns(width, columns, name, self.n_features_in_, self._known_names, BEFORE)
 
     def _check_widths(self, datasets: list[Source | None], sums: list[Any]) -> None:
         """Check what is known of iterators only after they have been read, and keep it if it is the first."""

@@ -11,59 +11,86 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Array, Float, Rows, double, in_type_of, is_sparse, row_slice, weighted_sum
-from standout._validation import (
-    as_rows,
+from standout._checks import as_rows, check_one_place, check_same_columns, column_names, reject_on_device
+from standout._messages import InvalidTypeError, InvalidValueError
+from standout._params import (
     check_approximation,
-    check_fixed_coordinates,
     check_kernel_list,
-    check_kernel_numbers,
     check_kernel_weights,
     check_n_components,
-    check_no_learning,
-    check_one_place,
-    check_precomputed,
     check_rank,
-    check_same_columns,
-    check_same_coordinates,
     check_single_kernel,
     check_tolerance,
     check_weights,
-    column_names,
-    reject_batches,
-    reject_on_device,
-    require_finite,
 )
-from standout._xp import like, namespace
-from standout.estimators._coordinates import (
-    Coordinates,
-    CoordinateSums,
-    coordinate_sums,
-    gather_exact,
-    n_directions,
-    residual_share,
-    scores_of,
-)
-from standout.estimators._incremental import IncrementalTransformer
+from standout._xp import is_foreign, like, namespace
+from standout.estimators._incremental import IncrementalTransformer, reject_rows_needed
 from standout.features import (
     BOUNDED_TOL,
+    CoordinateSums,
     FeatureMap,
     Kernel,
     NamedKernel,
     PrecomputedKernel,
     SumKernel,
+    check_kernel_numbers,
     choose_approximation,
     chosen_landmarks,
+    coordinate_sums,
     exact_coordinates,
     fourier_features,
     give_same_coordinates,
     given_landmarks,
+    residual_share,
     resolve_kernel,
 )
-from standout.moments import Moments
-from standout.selection._kernel_weights import learn_kernel_weights
-from standout.sources import Source, all_rows, count_rows
+from standout.moments import Kind, Moments, gather, project
+from standout.selection import learn_kernel_weights
+from standout.sources import Backgrounds, Dataset, InMemory, Source
 
 DEFAULT_RANK = 500
+# How many of the first rows are looked at for the number of columns and for a point near the data.
+FIRST_ROWS = 1000
+FIXED_COORDINATES = "Use {p.approximation:fourier}, or an array of landmarks."
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Chosen coordinates.
+
+    Attributes
+    ----------
+    mapping : FeatureMap
+    parts : list of Source
+        Exact coordinates of each dataset; for all other kinds the dataset itself, which is still to be mapped.
+    approximation : str
+        The kind of coordinates.
+    residual : float
+        Share of the kernel's trace that is left out, if it is known already.
+    """
+
+    mapping: FeatureMap
+    parts: list[Source]
+    approximation: str
+    residual: float = float("nan")
+
+    @property
+    def n_directions(self) -> int:
+        """Most directions that the centred coordinates can have."""
+        known = [part.n_rows for part in self.parts if part.n_rows is not None]
+        if len(known) < len(self.parts):
+            return self.mapping.n_coordinates
+        return min(self.mapping.n_coordinates, sum(count - 1 for count in known))
+
+    def exact_moments(self) -> list[Moments]:
+        """Gather the moments of each dataset's exact coordinates."""
+        # A device has memory for a matrix as large as the kernel's, and solves it without iterations on its rows.
+        kind: Kind = "rows" if self.mapping.plain_ridge and not is_foreign(self.parts[0].specimen) else "scatter"
+        return [gather(part, kind=kind, single=False) for part in self.parts]
+
+    def scores(self, rows: Rows, mean: Float, filters: Float) -> Float:
+        """Give the scores of some rows of a part."""
+        return (project if self.approximation == "exact" else self.mapping.project)(rows, mean, filters)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +103,12 @@ class Gathered:
     moments : list of Moments
         Of the coordinates: the target's, then the backgrounds'.
     weights : ndarray of shape (n_backgrounds,)
-        Equal ones where a rule is to choose them.
+        Equal ones if a rule is to choose them.
     kernel_weights : ndarray of shape (n_kernels,)
     residual : float
         Share of the kernel's trace that the coordinates leave out.
     sums : list of CoordinateSums or None
-        What the moments were taken from; None where the coordinates are exact.
+        What the moments were taken from; None for exact coordinates.
     """
 
     found: Coordinates
@@ -129,64 +156,87 @@ class KernelTransformer(IncrementalTransformer):
         return tags
 
     def _gather(
-        self, X: Any, y: Any, background: Any, weights: Any, rng: np.random.Generator, *, kernel_rows: bool
+        self,
+        X: Dataset,
+        y: Any,
+        background: Backgrounds,
+        weights: Any,
+        rng: np.random.Generator,
+        *,
+        kernel_rows: bool,
     ) -> Gathered:
         """Check everything, choose the coordinates, and gather their moments.
 
-        `kernel_rows` tells whether the centred kernel rows may serve as coordinates, whose inner products are not those
+        `kernel_rows` tells whether the centred kernel rows may be the coordinates. Their inner products are not those
         of the kernel.
         """
-        tol = check_tolerance(self.tol)
-        check_kernel_numbers(self.gamma, self.degree, self.coef0)
-        check_approximation(self.approximation)
-        check_rank(self.rank)
-        datasets, columns = self._datasets(X, y, background)
-        require_finite(datasets)
+        self._check_numbers()
+        datasets = self._datasets(X, y, background)
+        self._check_choices(datasets)
+        for dataset in datasets:
+            dataset.require_finite()
         weights = check_weights(weights, len(datasets) - 1)
-        some = _first_rows(datasets[0])
-        for background in datasets[1:]:
-            if isinstance(background, Source):
-                background.expect(some.shape[1], "the target")
+        some = datasets[0].first(FIRST_ROWS)
+        for dataset in datasets[1:]:
+            dataset.expect(some.shape[1], "the target")
         kernel, kernel_weights = self._resolve(datasets, some, weights, rng)
-        found = self._coordinates(kernel, datasets, some, y, tol, rng, kernel_rows)
-        check_n_components(self.n_components, self.n_components, n_directions(found.mapping, datasets))
+        found = self._coordinates(kernel, datasets, some, y, rng, kernel_rows)
+        check_n_components(self.n_components, self.n_components, found.n_directions)
         if found.approximation == "exact":
-            moments, residual, sums = gather_exact(found), found.residual, None
+            moments, residual, sums = found.exact_moments(), found.residual, None
         else:
             sums = [coordinate_sums(found.mapping, part) for part in found.parts]
             moments, residual = [part.moments for part in sums], residual_share(sums)
-        self._finish_batches(datasets, columns, some.shape[1])
+        self._keep_columns(datasets, some.shape[1])
         return Gathered(found, moments, weights, kernel_weights, residual, sums)
+
+    def _check_numbers(self) -> None:
+        """Check the parameters that need no data."""
+        check_tolerance(self.tol)
+        check_kernel_numbers(self.gamma, self.degree, self.coef0)
+        check_approximation(self.approximation)
+        check_rank(self.rank)
+
+    def _check_choices(self, datasets: list[Source]) -> None:
+        """Refuse, before anything is read, what cannot be asked of these datasets."""
 
     @abstractmethod
     def _answer(self, gathered: Gathered, seed: int) -> None:
         """Choose what is to be chosen, solve, and keep all that was found."""
 
     def _check_incremental(self) -> None:
-        check_tolerance(self.tol)
-        check_kernel_numbers(self.gamma, self.degree, self.coef0)
-        check_approximation(self.approximation)
-        check_rank(self.rank)
-        check_no_learning(self.kernel_weights)
-        if "_sums" not in vars(self):
-            check_fixed_coordinates(self.approximation)
+        self._check_numbers()
+        if isinstance(self.kernel_weights, str) and self.kernel_weights == "learn":
+            reject_rows_needed("kernel_weights", "learn", "Give one number per kernel")
+        if "_sums" not in vars(self) and isinstance(self.approximation, str) and self.approximation != "fourier":
+            raise InvalidValueError(
+                "chooses its coordinates from all rows, but partial_fit sees a batch at a time",
+                parameter="approximation",
+                value=self.approximation,
+                advice=FIXED_COORDINATES,
+            )
 
-    def _begin(self, datasets: list[Any]) -> None:
+    def _begin(self, datasets: list[Source | None]) -> None:
         """Fix the coordinates with the first rows; every later batch is mapped in the same way."""
-        some = _first_rows(next(dataset for dataset in datasets if dataset is not None))
-        for dataset in datasets:
-            if isinstance(dataset, Source):
-                dataset.expect(some.shape[1], "the first rows")
+        given = [dataset for dataset in datasets if dataset is not None]
+        some = given[0].first(FIRST_ROWS)
+        for dataset in given:
+            dataset.expect(some.shape[1], "the first rows")
         rng = np.random.default_rng(self._seed())
         kernel, self.kernel_weights_ = self._resolve([], some, np.zeros(0), rng)
-        found = self._coordinates(kernel, [], some, None, None, rng, kernel_rows=False)
+        found = self._coordinates(kernel, [], some, None, rng, kernel_rows=False)
         self.feature_map_, self.approximation_ = found.mapping, found.approximation
 
-    def _sum(self, dataset: Any, name: str) -> CoordinateSums:
+    def _sum(self, dataset: Source) -> CoordinateSums:
         return coordinate_sums(self.feature_map_, dataset)
 
     def _check_merge(self, other: Any) -> None:
-        check_same_coordinates(give_same_coordinates(self.feature_map_, other.feature_map_, self.n_features_in_))
+        if not give_same_coordinates(self.feature_map_, other.feature_map_, self.n_features_in_):
+            raise InvalidValueError(
+                "the two estimators have different kernel coordinates",
+                advice="Fit both with the same kernel, and with the same array of landmarks or the same "
+                "{p.random_state}.",
+            )
 
     def _solve(self, sums: list[Any]) -> None:
         weights = self.background_weights
@@ -210,7 +260,7 @@ class KernelTransformer(IncrementalTransformer):
         self._keep_sums(gathered.sums)
 
     def _resolve(
-        self, datasets: list[Any], some: Any, weights: Float, rng: np.random.Generator
+        self, datasets: list[Source], some: Rows, weights: Float, rng: np.random.Generator
     ) -> tuple[Kernel, Float]:
         """Fix the kernel's parameters, and learn the weights of several kernels if asked to."""
         options: dict[str, Any] = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
@@ -229,18 +279,17 @@ class KernelTransformer(IncrementalTransformer):
         _check_on_device(kernels, some)
         given = check_kernel_weights(self.kernel_weights, len(kernels))
         if given is None:
-            reject_batches(datasets, self.approximation)
+            self._reject_iterators(datasets)
             reject_on_device(some, "kernel_weights='learn'", "Give the weights as numbers, or None.")
-            given = learn_kernel_weights(kernels, [all_rows(dataset) for dataset in datasets], weights, rng)
+            given = learn_kernel_weights(kernels, [dataset.rows() for dataset in datasets], weights, rng)
         return SumKernel(kernels, given), given
 
     def _coordinates(
         self,
         kernel: Kernel,
-        datasets: list[Any],
-        some: Any,
+        datasets: list[Source],
+        some: Rows,
         y: Any,
-        tol: float | None,
         rng: np.random.Generator,
         kernel_rows: bool,
     ) -> Coordinates:
@@ -248,30 +297,45 @@ class KernelTransformer(IncrementalTransformer):
         approximation = self.approximation
         precomputed = isinstance(kernel, PrecomputedKernel)
         if precomputed:
-            reject_batches(datasets, approximation)
-            datasets = [all_rows(dataset) for dataset in datasets]
-            n_rows = sum(dataset.shape[0] for dataset in datasets)
-            check_precomputed([dataset.shape[1] for dataset in datasets], n_rows, approximation)
+            self._reject_iterators(datasets)
+            # All rows are needed together, and are read once.
+            datasets = [InMemory(dataset.rows(), dataset.name) for dataset in datasets]
+            _check_precomputed(datasets, approximation)
         if not isinstance(approximation, str):
             return Coordinates(given_landmarks(kernel, self._landmarks(some)), datasets, "landmarks")
         if approximation == "fourier":
             features = fourier_features(kernel, some.shape[1], self.rank or DEFAULT_RANK, rng, some)
             return Coordinates(features, datasets, "fourier")
-        reject_batches(datasets, approximation)
-        n_rows = sum(count_rows(dataset) for dataset in datasets)
+        self._reject_iterators(datasets)
+        n_rows = sum(dataset.count_rows() for dataset in datasets)
         check_rank(self.rank, n_rows)
         if approximation == "auto":
             approximation = "exact" if precomputed else choose_approximation(n_rows)
         if approximation == "exact":
-            # Exact coordinates need a matrix of n_rows x n_rows: the rows themselves are nothing beside it.
-            datasets = [all_rows(dataset) for dataset in datasets]
-            order = self._column_order(y, n_rows)
+            # Exact coordinates need a matrix of n_rows x n_rows. The rows need little memory compared with it.
             mapping, parts, residual = exact_coordinates(
-                kernel, datasets, order, tol, self.rank, kernel_rows=kernel_rows
+                kernel,
+                [dataset.rows() for dataset in datasets],
+                self._column_order(y, n_rows),
+                self.tol,
+                self.rank,
+                kernel_rows=kernel_rows,
             )
-            return Coordinates(mapping, parts, "exact", residual)
+            named = [InMemory(part, dataset.name) for part, dataset in zip(parts, datasets, strict=True)]
+            return Coordinates(mapping, named, "exact", residual)
         rank = min(self.rank or DEFAULT_RANK, n_rows)
-        return Coordinates(chosen_landmarks(kernel, datasets, rank, tol or BOUNDED_TOL, rng), datasets, "pivoted")
+        landmarks = chosen_landmarks(kernel, datasets, rank, self.tol or BOUNDED_TOL, rng)
+        return Coordinates(landmarks, datasets, "pivoted")
+
+    def _reject_iterators(self, datasets: list[Source]) -> None:
+        """Refuse iterators if the coordinates are chosen from the rows."""
+        if not all(dataset.again for dataset in datasets):
+            raise InvalidTypeError(
+                "chooses its coordinates from the rows, but an iterator of batches can be read only once",
+                parameter="approximation",
+                value=self.approximation,
+                advice=FIXED_COORDINATES,
+            )
 
     def _landmarks(self, some: Rows) -> Rows:
         """Check the landmarks that are given, against some rows."""
@@ -318,17 +382,29 @@ class KernelProjection:
 
     def __call__(self, rows: Rows) -> Array:
         """Give the scores of these rows."""
-        return in_type_of(scores_of(self.mapping, rows, self.mean, self.filters), rows)
+        return in_type_of(self.mapping.project(rows, self.mean, self.filters), rows)
 
 
-def _check_on_device(kernels: Sequence[Kernel], some: Any) -> None:
-    """Refuse kernels that there are for NumPy arrays only."""
+def _check_precomputed(datasets: list[Source], approximation: Any) -> None:
+    """Check the shapes of a precomputed kernel: every row against all fitted rows."""
+    if not isinstance(approximation, str) or approximation not in ("auto", "exact"):
+        raise InvalidValueError(
+            "a precomputed kernel is used as it is", advice="Use {p.approximation:auto} or {v.exact}."
+        )
+    n_rows = sum(dataset.count_rows() for dataset in datasets)
+    for dataset in datasets:
+        if dataset.width != n_rows:
+            raise InvalidValueError(
+                "the precomputed kernel has {width} columns, but there are {limit} rows in all datasets",
+                width=dataset.width,
+                limit=n_rows,
+                advice="Give the kernel of each row with all rows: the target's first, then those of each background.",
+            )
+
+
+def _check_on_device(kernels: Sequence[Kernel], some: Rows) -> None:
+    """Refuse kernels that exist for NumPy arrays only."""
     for kernel in kernels:
         if not (isinstance(kernel, NamedKernel) and isinstance(kernel.metric, str)):
             name = repr(kernel.metric) if isinstance(kernel, NamedKernel) else "'precomputed'"
             reject_on_device(some, f"kernel={name}", "Use a kernel that scikit-learn has a name for, such as 'rbf'.")
-
-
-def _first_rows(dataset: Any) -> Rows:
-    """Give some rows to look at."""
-    return dataset.first(1000) if isinstance(dataset, Source) else row_slice(dataset, 0, 1000)

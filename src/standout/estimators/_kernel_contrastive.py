@@ -8,9 +8,11 @@ import numpy as np
 
 from standout import contrast
 from standout._xp import columns_as_rows, like, namespace
+from standout.estimators._base import unchanged_if_refused
 from standout.estimators._contrastive import alphas_to_try
 from standout.estimators._kernel_base import Gathered, KernelTransformer
-from standout.selection._alpha import choose_alpha
+from standout.selection import choose_alpha
+from standout.sources import Backgrounds, Dataset
 
 # Up to this many coordinates LAPACK finds the leading vectors as fast as iterations do.
 DENSE_COORDINATES = 500
@@ -154,15 +156,15 @@ class KernelContrastivePCA(KernelTransformer):
         self.kernel_weights = kernel_weights
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, *, background: Any = None) -> KernelContrastivePCA:
+    def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> KernelContrastivePCA:
         """Find the components of the target X against the backgrounds.
 
         Parameters
         ----------
-        X : array-like, sparse matrix, frame, Dask array or frame, array of another library, or iterator of such
-            The target; with `target_label`, the rows of all datasets. Iterators of batches need coordinates that do not
-            depend on the rows: ``approximation="fourier"`` or landmarks. Of Dask's blocks a sample comes here for
-            landmarks to be chosen from.
+        X : dataset
+            The target; with `target_label`, the rows of all datasets. In any form that `DiscriminativePCA.fit` takes.
+            An iterator of batches needs coordinates that do not depend on the rows: ``approximation="fourier"`` or
+            landmarks. From a scan or from Dask, landmarks are chosen among a random sample of the rows.
         y : array-like of shape (n_samples,), default=None
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
@@ -174,11 +176,12 @@ class KernelContrastivePCA(KernelTransformer):
             The fitted estimator itself.
         """
         alphas_to_try(self.alpha, self.n_representatives)
-        seed = self._seed()
-        gathered = self._gather(
-            X, y, background, self.background_weights, np.random.default_rng(seed), kernel_rows=False
-        )
-        self._answer(gathered, seed)
+        with unchanged_if_refused(self):
+            seed = self._seed()
+            gathered = self._gather(
+                X, y, background, self.background_weights, np.random.default_rng(seed), kernel_rows=False
+            )
+            self._answer(gathered, seed)
         return self
 
     def _answer(self, gathered: Gathered, seed: int) -> None:

@@ -8,22 +8,16 @@ import numpy as np
 
 from standout import contrast
 from standout._arrays import Float, product
-from standout._validation import (
-    FindingWarning,
-    check_epsilon,
-    check_weight_rule,
-    reject_rows_needed,
-    require_rows,
-    warn_user,
-)
+from standout._messages import warn_user
+from standout._params import check_epsilon, check_weight_rule
 from standout._xp import columns_as_rows
+from standout.estimators._base import unchanged_if_refused
+from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._kernel_base import Gathered, KernelTransformer
 from standout.moments import Moments, ScatterMoments
 from standout.pencil import solve
-from standout.selection import GroupSearch
-from standout.selection._groups import rows_to_look_at
-from standout.selection._shrinkage import search_path
-from standout.selection._weights import choose_weights
+from standout.selection import choose_weights, require_rows, rows_to_look_at, search_path
+from standout.sources import Backgrounds, Dataset, Source
 
 # As shares of the mean of the diagonal of K Σ ωₖ Kₖ: the "scaled" epsilon, and those among which groups are looked for.
 SCALED_EPSILON = 1e-3
@@ -193,15 +187,15 @@ class KernelDiscriminativePCA(KernelTransformer):
         self.kernel_weights = kernel_weights
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, *, background: Any = None) -> KernelDiscriminativePCA:
+    def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> KernelDiscriminativePCA:
         """Find the components of the target X against the backgrounds.
 
         Parameters
         ----------
-        X : array-like, sparse matrix, frame, Dask array or frame, array of another library, or iterator of such
-            The target; with `target_label`, the rows of all datasets. Iterators of batches need coordinates that do not
-            depend on the rows: ``approximation="fourier"`` or landmarks. Of Dask's blocks a sample comes here for
-            landmarks to be chosen from.
+        X : dataset
+            The target; with `target_label`, the rows of all datasets. In any form that `DiscriminativePCA.fit` takes.
+            An iterator of batches needs coordinates that do not depend on the rows: ``approximation="fourier"`` or
+            landmarks. From a scan or from Dask, landmarks are chosen among a random sample of the rows.
         y : array-like of shape (n_samples,), default=None
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
@@ -212,19 +206,22 @@ class KernelDiscriminativePCA(KernelTransformer):
         KernelDiscriminativePCA
             The fitted estimator itself.
         """
-        check_epsilon(self.epsilon, clusters=True)
+        check_epsilon(self.epsilon)
         if isinstance(self.background_weights, str):
             check_weight_rule(self.background_weights)
-        if self._looks_for_groups and background is not None:
-            require_rows([X], "epsilon='clusters'", sampled=True)
-        seed = self._seed()
-        # Equal weights until a rule has chosen.
-        given = None if isinstance(self.background_weights, str) else self.background_weights
-        self._answer(self._gather(X, y, background, given, np.random.default_rng(seed), kernel_rows=True), seed)
+        with unchanged_if_refused(self):
+            seed = self._seed()
+            # Equal weights until a rule has chosen.
+            given = None if isinstance(self.background_weights, str) else self.background_weights
+            self._answer(self._gather(X, y, background, given, np.random.default_rng(seed), kernel_rows=True), seed)
         return self
 
+    def _check_choices(self, datasets: list[Source]) -> None:
+        if self._looks_for_groups and len(datasets) > 1:
+            require_rows(datasets[:1], "epsilon='clusters'", sampled=True)
+
     def _answer(self, gathered: Gathered, seed: int) -> None:
-        epsilon = check_epsilon(self.epsilon, clusters=True)
+        epsilon = check_epsilon(self.epsilon)
         mapping, moments, weights = gathered.found.mapping, gathered.moments, gathered.weights
         root = None
         if not mapping.plain_ridge:
@@ -253,7 +250,12 @@ class KernelDiscriminativePCA(KernelTransformer):
             if groups.chosen is not None:
                 epsilon = float(groups.parameters[groups.chosen])
             else:
-                _warn_of_no_groups(groups)
+                warn_user(
+                    "no epsilon shows more than one group: {verdict}",
+                    verdict=groups.verdict,
+                    advice="{p.epsilon:scaled} is used.",
+                    finding=True,
+                )
         if epsilon is None:
             epsilon = max(SCALED_EPSILON * scale, float(np.finfo(np.float64).tiny))
         if isinstance(self.background_weights, str) and backgrounds:
@@ -279,9 +281,9 @@ class KernelDiscriminativePCA(KernelTransformer):
 
     def _check_incremental(self) -> None:
         super()._check_incremental()
-        check_epsilon(self.epsilon, clusters=True)
+        check_epsilon(self.epsilon)
         if self._looks_for_groups:
-            reject_rows_needed("epsilon", "clusters", "epsilon='scaled' or a number")
+            reject_rows_needed("epsilon", "clusters", "Use {p.epsilon:scaled} or a number")
 
     @property
     def _looks_for_groups(self) -> bool:
@@ -293,7 +295,3 @@ def _size(target: Moments, backgrounds: list[Moments], weights: Float) -> float:
     n_rows = target.count + sum(background.count for background in backgrounds)
     trace = float(np.dot(weights, [background.total_variance for background in backgrounds])) if backgrounds else 0.0
     return (trace or target.total_variance) / n_rows
-
-
-def _warn_of_no_groups(groups: GroupSearch) -> None:
-    warn_user(f"no epsilon shows more than one group: {groups.verdict}. epsilon='scaled' is used.", FindingWarning)

@@ -15,7 +15,7 @@ from standout._xp import columns_as_rows, is_foreign, largest
 from standout.estimators._base import check_same_place
 from standout.estimators._incremental import IncrementalTransformer
 from standout.moments import CentredRows, Kind, Moments, RowMoments, gather, project
-from standout.pencil import Solution, choose_device_solver, choose_solver
+from standout.pencil import Solution, choose_solver
 from standout.sources import Source
 
 KIND_FOR_SOLVER: dict[str, Kind] = {
@@ -151,8 +151,7 @@ def fit_linear(
     n_features = datasets[0].width
     if solver == "auto" and len(n_rows) == len(datasets) and n_features is not None:
         on_device = datasets[0].specimen is not None and is_foreign(datasets[0].specimen)
-        choose = choose_device_solver if on_device else choose_solver
-        chosen = choose(sum(n_rows), n_features, n_components)
+        chosen = choose_solver(sum(n_rows), n_features, n_components, on_device=on_device)
 
     def attempt(solver: str, single: bool) -> Fit:
         kind = KIND_FOR_SOLVER[solver]

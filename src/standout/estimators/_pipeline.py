@@ -9,25 +9,28 @@ from sklearn import config_context
 from sklearn.base import TransformerMixin
 from sklearn.pipeline import Pipeline
 from sklearn.pipeline import make_pipeline as make_plain_pipeline
-from sklearn.utils._user_interface import _print_elapsed_time
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from standout._validation import (
-    as_backgrounds,
-    as_rows_at_hand,
-    check_last_step,
-    check_nothing_more,
-    check_one_place,
-    check_same_columns,
-    dataset_names,
-    dispatches,
-    reject_iterator,
-)
+from standout._checks import as_backgrounds, check_one_place, check_same_columns, is_dispatched
+from standout._messages import InvalidTypeError, dataset_names, listed
 from standout._xp import looks_foreign
-from standout.estimators._base import check_place
-from standout.estimators._steps import check_steps, fit_step, is_step, named, takes_parts, transformed
-from standout.sources import Source, Transformed, is_read_in_parts, open_dataset
+from standout.estimators._base import check_fitted_place, reject_iterator, rows_with_labels, unchanged_if_refused
+from standout.sources import (
+    Backgrounds,
+    Dataset,
+    Source,
+    Transformed,
+    at_hand,
+    check_steps,
+    fit_step,
+    is_read_in_parts,
+    is_step,
+    open_dataset,
+    step_name,
+    takes_parts,
+    transformed,
+)
 
 
 class BackgroundPipeline(Pipeline):
@@ -53,44 +56,51 @@ class BackgroundPipeline(Pipeline):
 
     steps: list[Any]
 
-    def fit(self, X: Any, y: Any = None, *, background: Any = None, **params: Any) -> BackgroundPipeline:
-        """Fit the steps on the target X, and the last one against the backgrounds as the steps before leave them."""
+    def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None, **params: Any) -> BackgroundPipeline:
+        """Fit the steps on the target X, and the last one against the backgrounds that the steps have transformed."""
         backgrounds = as_backgrounds(background, X)
-        self.__dict__.pop("_names", None)
-        if any(map(is_read_in_parts, (X, *backgrounds))):
-            check_nothing_more(params, "fit")
-            return self._fit_in_parts(X, y, backgrounds)
-        with config_context(enable_metadata_routing=True):
-            super().fit(X, y, **_given(backgrounds), **params)
+        with unchanged_if_refused(self, *self._estimators()):
+            self.__dict__.pop("_names", None)
+            if any(map(is_read_in_parts, (X, *backgrounds))):
+                _check_nothing_more(params, "fit")
+                return self._fit_in_parts(X, y, backgrounds)
+            with config_context(enable_metadata_routing=True):
+                super().fit(at_hand(X), y, **_given(backgrounds), **params)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, *, background: Any = None, **params: Any) -> Any:
+    def fit_transform(self, X: Dataset, y: Any = None, *, background: Backgrounds = None, **params: Any) -> Any:
         """Fit, and give the scores of X."""
         backgrounds = as_backgrounds(background, X)
         if any(map(is_read_in_parts, (X, *backgrounds))):
             reject_iterator(X, "fit_transform")
             return self.fit(X, y, background=backgrounds or None, **params).transform(X)
-        self.__dict__.pop("_names", None)
-        with config_context(enable_metadata_routing=True):
-            return super().fit_transform(X, y, **_given(backgrounds), **params)
+        with unchanged_if_refused(self, *self._estimators()), config_context(enable_metadata_routing=True):
+            self.__dict__.pop("_names", None)
+            return super().fit_transform(at_hand(X), y, **_given(backgrounds), **params)
 
     @available_if(lambda self: self._can_transform())  # type: ignore[untyped-decorator]
-    def transform(self, X: Any, **params: Any) -> Any:
+    def transform(self, X: Dataset, **params: Any) -> Any:
         """Take rows through all steps: give their scores."""
         if not is_read_in_parts(X):
-            return super().transform(X, **params)
+            return super().transform(at_hand(X), **params)
         check_is_fitted(self)
-        check_nothing_more(params, "transform")
+        _check_nothing_more(params, "transform")
         return self._last.transform(self._before_last(X, "the data", "transform", min_rows=1))
 
     def score(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, background: Any = None, **params: Any
+        self,
+        X: Dataset,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        background: Backgrounds = None,
+        **params: Any,
     ) -> float:
-        """Score the last step on X and the backgrounds, all taken through the steps before it."""
+        """Score the last step on X and the backgrounds, after all steps before it."""
         backgrounds = as_backgrounds(background, X)
         if any(map(is_read_in_parts, (X, *backgrounds))):
             check_is_fitted(self)
-            check_nothing_more(params, "score")
+            _check_nothing_more(params, "score")
             target, *others = (
                 self._before_last(data, name, "score")
                 for name, data in zip(dataset_names(1 + len(backgrounds)), (X, *backgrounds), strict=True)
@@ -98,14 +108,14 @@ class BackgroundPipeline(Pipeline):
             return float(self._last.score(target, y, background=others or None, sample_weight=sample_weight))
         given = _given(backgrounds)
         if given and len(self.steps) > 1:
-            given = {"background": tuple(self[:-1].transform(data) for data in backgrounds)}
+            given = {"background": tuple(self[:-1].transform(data) for data in given["background"])}
         with config_context(enable_metadata_routing=True):
-            return float(super().score(X, y, sample_weight=sample_weight, **given, **params))
+            return float(super().score(at_hand(X), y, sample_weight=sample_weight, **given, **params))
 
     @property
     def feature_names_in_(self) -> Any:
-        """Names of the columns that were fitted, where they have any."""
-        # Sparse parts have no frame to tell a step their names with.
+        """Names of the fitted columns, if they have any."""
+        # Steps learn names from frames. Sparse parts have no frame, so the pipeline keeps their names.
         names = self.__dict__.get("_names")
         return super().feature_names_in_ if names is None else np.asarray(names, dtype=object)
 
@@ -113,47 +123,54 @@ class BackgroundPipeline(Pipeline):
     def _last(self) -> Any:
         """The last step, which must be one that takes data in parts."""
         name, step = self.steps[-1]
-        check_last_step(takes_parts(step), named(name, step))
+        if not takes_parts(step):
+            raise InvalidTypeError(
+                "{step} is the last step, and cannot take data that are read in parts",
+                step=step_name(name, step),
+                advice="End the pipeline with DiscriminativePCA or another class of standout.",
+            )
         return step
+
+    def _estimators(self) -> list[Any]:
+        """Give the steps whose attributes a fit may change."""
+        return [step for _, step in self.steps if is_step(step) and hasattr(step, "__dict__")]
 
     def _fit_in_parts(self, X: Any, y: Any, backgrounds: list[Any]) -> BackgroundPipeline:
         """Fit one step after the other where some of the datasets are read in parts."""
         self.steps = list(self.steps)
         self._validate_steps()
         datasets = [
-            open_dataset(data, name) if is_read_in_parts(data) else data
+            open_dataset(data, name) if is_read_in_parts(data) else at_hand(data)
             for name, data in zip(dataset_names(1 + len(backgrounds)), (X, *backgrounds), strict=True)
         ]
         target, *others = datasets
-        # What can be refused is refused before anything is read, which may take hours.
+        # Refuse what can be refused before anything is read, which may take hours.
         if getattr(self._last, "target_label", None) is not None:
-            as_rows_at_hand(target, "fit with target_label")
+            rows_with_labels(open_dataset(target, "the target"), "fit with target_label")
         check_steps(self.steps[:-1], target)
         _check_columns(datasets)
         _check_places(datasets)
         for number, (name, step) in enumerate(self.steps[:-1]):
             if is_step(step):
-                with _print_elapsed_time("Pipeline", self._log_message(number)):
-                    fitted, target = fit_step(step, target, y, others)
-                    others = [transformed(data, fitted) for data in others]
+                fitted, target = fit_step(step, target, y, others)
+                others = [transformed(data, fitted) for data in others]
                 self.steps[number] = (name, fitted)
-        with _print_elapsed_time("Pipeline", self._log_message(len(self.steps) - 1)):
-            self._last.fit(target, y, background=others or None)
+        self._last.fit(target, y, background=others or None)
         if isinstance(datasets[0], Source) and not hasattr(self, "feature_names_in_"):
             self._names = datasets[0].columns
         return self
 
-    def _before_last(self, data: Any, name: str, method: str, min_rows: int = 2) -> Any:
-        """Give a dataset as the last step is to see it."""
+    def _before_last(self, data: Dataset, name: str, method: str, min_rows: int = 2) -> Any:
+        """Give a dataset as the steps before the last leave it."""
         if not is_read_in_parts(data):
-            return self[:-1].transform(data) if len(self.steps) > 1 else data
+            return self[:-1].transform(at_hand(data)) if len(self.steps) > 1 else data
         reject_iterator(data, method)
-        source: Any = open_dataset(data, name, min_rows=min_rows)
+        source = open_dataset(data, name, min_rows=min_rows)
         steps = tuple(step for _, step in self.steps[:-1] if is_step(step))
         if not steps:
             return source
         if hasattr(self._last, "components_"):
-            check_place(source, self._last, method)
+            check_fitted_place(source, self._last, method)
         width = getattr(steps[0], "n_features_in_", source.width)
         if source.width is not None:
             names = getattr(self, "feature_names_in_", None)
@@ -177,7 +194,8 @@ def make_pipeline(*steps: TransformerMixin, memory: Any = None, verbose: bool = 
     memory : str or joblib.Memory, default=None
         As in `sklearn.pipeline.make_pipeline`.
     verbose : bool, default=False
-        As in `sklearn.pipeline.make_pipeline`.
+        As in `sklearn.pipeline.make_pipeline`: print the time that each step took. Nothing is printed for data that
+        are read in parts.
 
     Returns
     -------
@@ -185,12 +203,12 @@ def make_pipeline(*steps: TransformerMixin, memory: Any = None, verbose: bool = 
 
     Notes
     -----
-    Data that are read in parts (`standout.scan`, Dask) stay so: each part goes through the steps when it is read. Every
-    step must then work row by row. A step is fitted by its ``partial_fit`` on one part of the target after the other
-    (`StandardScaler`, `MinMaxScaler`, `MaxAbsScaler`, `IncrementalPCA` ...), or needs no fitting (`Normalizer`,
-    `FunctionTransformer` ...), or is fitted already (`sklearn.frozen.FrozenEstimator`); all others are refused. So the
-    target is read once for each step that is fitted, and an iterator of batches, which can be read only once, can be a
-    target only where none is. `memory` keeps nothing of such steps.
+    Data that are read in parts (`standout.scan`, Dask) are never brought together: each part goes through the steps
+    when it is read. Every step must then work row by row. A step is fitted by its ``partial_fit`` on one part of the
+    target after the other (`StandardScaler`, `MinMaxScaler`, `MaxAbsScaler`, `IncrementalPCA` ...), or needs no fitting
+    (`Normalizer`, `FunctionTransformer` ...), or is fitted already (`sklearn.frozen.FrozenEstimator`). All others are
+    refused. The target is read once for each step that is fitted. An iterator of batches, which can be read only once,
+    can therefore be a target only if no step is fitted. `memory` does not apply to such data.
 
     Examples
     --------
@@ -209,11 +227,23 @@ def make_pipeline(*steps: TransformerMixin, memory: Any = None, verbose: bool = 
 
 def _given(backgrounds: list[Any]) -> dict[str, Any]:
     """Give the backgrounds as a tuple, whose elements scikit-learn transforms one by one; nothing if there are none."""
-    return {"background": tuple(backgrounds)} if backgrounds else {}
+    return {"background": tuple(map(at_hand, backgrounds))} if backgrounds else {}
+
+
+def _check_nothing_more(params: dict[str, Any], method: str) -> None:
+    """Refuse metadata of rows, which steps that see parts of the rows cannot use."""
+    if params:
+        raise InvalidTypeError(
+            "{method} of a pipeline got {parameters} for its steps, but some data are read in parts, whose rows cannot "
+            "be told apart",
+            method=method,
+            parameters=listed("parameter", list(params)),
+            advice="Leave such parameters out.",
+        )
 
 
 def _check_columns(datasets: list[Any]) -> None:
-    """Compare the columns of what is read in parts, as far as they are known; of rows at hand, the steps do."""
+    """Compare the columns of data that are read in parts, as far as they are known; steps compare those in memory."""
     target, *others = datasets
     for number, data in enumerate(others, start=1):
         both = isinstance(target, Source) and isinstance(data, Source)
@@ -223,7 +253,7 @@ def _check_columns(datasets: list[Any]) -> None:
 
 
 def _check_places(datasets: list[Any]) -> None:
-    """Refuse datasets of several libraries or devices, as far as these are known: no step can take both."""
+    """Refuse datasets of several libraries or devices, as far as these are known. No step can take both."""
     found = [_some_row(data) for data in datasets]
     if any(looks_foreign(row) for row in found):
         rows = [data.first(1) if row is None else row for data, row in zip(datasets, found, strict=True)]
@@ -231,8 +261,8 @@ def _check_places(datasets: list[Any]) -> None:
 
 
 def _some_row(data: Any) -> Any:
-    """Give an array that is where a dataset is; None where that would take a reading of files."""
+    """Give an array that is where a dataset is; None if files would have to be read for it."""
     if not isinstance(data, Source):
-        # What is no array, such as a frame, becomes one of the host.
-        return data if dispatches(data) else np.empty(0)
+        # Frames and the like become arrays of the host.
+        return data if is_dispatched(data) else np.empty(0)
     return data.specimen if data.again else data.first(1)

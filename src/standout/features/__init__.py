@@ -31,12 +31,17 @@ __all__ = [
 # Shared with other packages, but not part of the public interface.
 from standout.features._coordinates import BOUNDED_TOL as BOUNDED_TOL
 from standout.features._kernels import check_kernel_matrix as check_kernel_matrix
+from standout.features._kernels import check_kernel_numbers as check_kernel_numbers
 from standout.features._kernels import reject_indefinite as reject_indefinite
 from standout.features._maps import centre_columns as centre_columns
 from standout.features._maps import give_same_coordinates as give_same_coordinates
+from standout.features._sums import CoordinateSums as CoordinateSums
+from standout.features._sums import coordinate_sums as coordinate_sums
+from standout.features._sums import residual_share as residual_share
 
-# Saved models name these classes by the public package. Its modules can then be reorganised.
+# Saved models and checkpoints name these classes by the public package. Its modules can then be reorganised.
 for _class in (
+    CoordinateSums,
     FeatureMap,
     FourierMap,
     IdentityMap,

@@ -23,7 +23,7 @@ from standout.features._kernels import (
 )
 from standout.features._maps import FeatureMap, FourierMap, IdentityMap, KernelRowMap, LandmarkMap, centre_columns
 from standout.features._pivoted import pivoted_cholesky, random_pivots
-from standout.sources import Source, all_rows, count_rows
+from standout.sources import Dataset, Source, open_dataset
 
 # Three matrices of this size need 2.4 GB.
 EXACT_ROWS = 10_000
@@ -228,7 +228,7 @@ def given_landmarks(kernel: Kernel, landmarks: Rows) -> LandmarkMap:
 
 
 def chosen_landmarks(
-    kernel: Kernel, datasets: Sequence[Rows | Source], rank: int, tol: float, rng: np.random.Generator
+    kernel: Kernel, datasets: Sequence[Dataset], rank: int, tol: float, rng: np.random.Generator
 ) -> LandmarkMap:
     """Which rows of these datasets are good landmarks? They are chosen by randomly pivoted Cholesky.
 
@@ -241,21 +241,17 @@ def chosen_landmarks(
     >>> chosen_landmarks(resolve_kernel("rbf"), [rows], 20, 1e-10, rng).landmarks.shape
     (20, 2)
     """
-    counts = [count_rows(dataset) for dataset in datasets]
+    sources = [open_dataset(data, f"dataset {number}", min_rows=1) for number, data in enumerate(datasets, start=1)]
+    counts = [source.count_rows() for source in sources]
     share = min(1.0, max(CANDIDATES, 4 * rank) / sum(counts))
-    rows = stacked([_draw(dataset, count, share, rng) for dataset, count in zip(datasets, counts, strict=True)])
+    rows = stacked([_draw(source, count, share, rng) for source, count in zip(sources, counts, strict=True)])
     pivots = random_pivots(kernel, rows, rank, rng, tol)
     return LandmarkMap(kernel, take(rows, pivots.chosen), pivots.factor)
 
 
-def _draw(dataset: Rows | Source, n_rows: int, share: float, rng: np.random.Generator) -> Rows:
+def _draw(source: Source, n_rows: int, share: float, rng: np.random.Generator) -> Rows:
     """Draw a share of the rows of a dataset."""
-    if share == 1.0:
-        return all_rows(dataset)
-    size = max(int(share * n_rows), 1)
-    if isinstance(dataset, Source):
-        return dataset.sample(size, rng)
-    return take(dataset, np.sort(rng.choice(n_rows, size=size, replace=False)))
+    return source.rows() if share == 1.0 else source.sample(max(int(share * n_rows), 1), rng)
 
 
 # --- random Fourier features ----------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from standout._arrays import Array, Float, Rows, all_finite, dense, double, is_sparse, product, squared_lengths
+from standout._checks import is_number
 from standout._messages import InvalidTypeError, InvalidValueError, choices, listed
-from standout._validation import check_kernel_numbers
 from standout._xp import is_foreign, like, namespace, zeros
 
 # Kernels that are functions of inner products.
@@ -364,7 +364,7 @@ def _chi2_distances(X: Array, Z: Array, metric: str) -> Array:
 
 def _checked_bandwidth(bandwidth: Any) -> float:
     """Check the bandwidth of the Gaussian kernel."""
-    if isinstance(bandwidth, bool) or not isinstance(bandwidth, int | float | np.integer | np.floating):
+    if not is_number(bandwidth):
         raise InvalidTypeError(
             "is not a number, but the kernel 'gaussian' needs one",
             parameter="bandwidth",
@@ -387,6 +387,21 @@ def _checked_bandwidth(bandwidth: Any) -> float:
         least=least,
         most=most,
     )
+
+
+def check_kernel_numbers(gamma: Any, degree: Any, coef0: Any) -> None:
+    """Check the numbers that scikit-learn's kernels take."""
+    if gamma is not None and not (is_number(gamma) and np.isfinite(gamma) and gamma > 0):
+        raise InvalidValueError(
+            "is not a positive number",
+            parameter="gamma",
+            value=gamma,
+            advice="Give one, or {v.None} for 1 / n_features.",
+        )
+    if not (is_number(degree) and np.isfinite(degree) and degree > 0):
+        raise InvalidValueError("is not a positive number", parameter="degree", value=degree, advice="Give one.")
+    if not (is_number(coef0) and np.isfinite(coef0)):
+        raise InvalidValueError("is not a finite number", parameter="coef0", value=coef0, advice="Give one.")
 
 
 def _check_params(params: dict[str, Any], allowed: list[str], kernel: str) -> None:

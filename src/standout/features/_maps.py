@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from standout._arrays import BLOCK_BYTES, Float, Rows, dense, double, row_slice, stacked
+from standout._arrays import BLOCK_BYTES, Float, Rows, dense, double, product, row_slice, stacked
 from standout._xp import DEVICE_BLOCK_BYTES, condition, eye, is_foreign, like, namespace, solve_triangular
 from standout.features._kernels import Kernel, Landmarks
 from standout.moments import ScatterMoments
@@ -55,6 +55,10 @@ class FeatureMap(ABC):
         size = self.block_rows(rows)
         for start in range(0, rows.shape[0], size):
             yield self.transform(row_slice(rows, start, start + size))
+
+    def project(self, rows: Rows, mean: Float, filters: Float) -> Float:
+        """Give the scores of the rows: their coordinates minus a mean, multiplied with filters, a block at a time."""
+        return stacked([product(block - mean, filters) for block in self.blocks(rows)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,6 @@ import numpy as np
 from scipy import linalg
 
 from standout._arrays import (
-    Dataset,
     Float,
     Rows,
     dense,
@@ -22,13 +21,13 @@ from standout._arrays import (
     row_slice,
     stacked,
 )
-from standout._validation import check_squares, reject_non_finite
+from standout._checks import check_squares
 from standout._xp import is_foreign, largest, namespace
 from standout.moments._base import Moments
 from standout.moments._root import gather_root
 from standout.moments._rows import CentredRows, RowMoments
 from standout.moments._scatter import gather_scatter
-from standout.sources import Source, all_rows, open_dataset
+from standout.sources import Batch, Dataset, open_dataset
 
 Kind = Literal["auto", "scatter", "root", "rows"]
 
@@ -40,10 +39,10 @@ def gather(
 
     Parameters
     ----------
-    data : array-like, sparse matrix, frame, source, or iterator of such
-        A table of real numbers, one row per sample. It can have any real dtype, be in C or Fortran order, read-only or
-        memory-mapped. It can also be an array of another library (see `standout.DiscriminativePCA`), data that are read
-        in parts (see `standout.sources`), or an iterator of batches of rows. Data are never copied as a whole.
+    data : array-like, sparse matrix, frame, table, source, or iterator of batches
+        Real numbers, one row per sample. An array can have any real dtype, be in C or Fortran order, read-only or
+        memory-mapped. It can be of another library (see `standout.DiscriminativePCA`). A source (see
+        `standout.sources`) and an iterator are read in batches. Data are never copied as a whole.
     kind : {"auto", "scatter", "root", "rows"}, default="auto"
         How the scatter is stored: as a matrix (`ScatterMoments`), as a QR root (`RootMoments`), or as the rows
         themselves (`RowMoments`). "auto" keeps the rows if there are fewer rows than columns, and a matrix otherwise.
@@ -69,16 +68,16 @@ def gather(
     True
     """
     dataset = open_dataset(data, name, min_rows=1)
+    if kind == "auto" and dataset.n_rows is not None and dataset.width is not None:
+        kind = "rows" if dataset.n_rows < dataset.width else "scatter"
+    part = Part(kind, norms, single)
     # Infinities become NaN during the computation. They are looked for in the result, where this is cheap.
     with np.errstate(invalid="ignore", over="ignore"):
-        if isinstance(dataset, Source):
-            moments = _gather_source(dataset, kind, norms, single)
-            check_squares(moments.total_variance, name)
-            return moments
-        moments = Part(kind, norms, single and _suits_single(dataset))(dataset)
+        moments: Moments = part(Batch(dataset.rows())) if kind == "rows" else dataset.summed(part)
         if not np.isfinite(moments.total_variance):
-            reject_non_finite(dataset, name)
-        return moments
+            dataset.require_finite()
+            check_squares(np.inf, name)
+    return moments
 
 
 def _suits_single(rows: Rows) -> bool:
@@ -94,7 +93,7 @@ def _suits_single(rows: Rows) -> bool:
 
 @dataclass(frozen=True)
 class Part:
-    """The function that gathers the moments of one part of a dataset. It can be sent to other processes.
+    """The function that gathers the moments of one batch of a dataset. It can be sent to other processes.
 
     Attributes
     ----------
@@ -107,26 +106,18 @@ class Part:
     norms: bool
     single: bool
 
-    def __call__(self, rows: Rows) -> Moments:
+    def __call__(self, batch: Batch) -> Moments:
         """Gather the moments of these rows."""
+        rows = batch.rows
+        single = self.single and _suits_single(rows)
         # `gather` ignores these errors, too, but threads do not share NumPy's error state.
         with np.errstate(invalid="ignore", over="ignore"):
             kind = self.kind if self.kind != "auto" else "rows" if rows.shape[0] < rows.shape[1] else "scatter"
             if kind == "rows":
-                return CentredRows(rows) if is_foreign(rows) else RowMoments(rows, single=self.single)
+                return CentredRows(rows) if is_foreign(rows) else RowMoments(rows, single=single)
             if kind == "root":
                 return gather_root(rows, norms=self.norms)
-            return gather_scatter(rows, norms=self.norms, single=self.single)
-
-
-def _gather_source(source: Source, kind: Kind, norms: bool, single: bool) -> Moments:
-    """Merge the moments of the parts."""
-    if kind == "auto" and source.n_rows is not None and source.width is not None:
-        kind = "rows" if source.n_rows < source.width else "scatter"
-    if kind == "rows":
-        return Part(kind, norms, single)(all_rows(source))
-    moments: Moments = source.summed(Part(kind, norms, single))
-    return moments
+            return gather_scatter(rows, norms=self.norms, single=single)
 
 
 def project(rows: Rows, mean: Float, filters: Float) -> Float:

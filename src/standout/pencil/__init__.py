@@ -4,3 +4,6 @@ from standout.pencil._record import Form, Pencil, Solution
 from standout.pencil._solve import choose_solver, solve, solve_path
 
 __all__ = ["Form", "Pencil", "Solution", "choose_solver", "solve", "solve_path"]
+
+# Shared with other packages, but not part of the public interface.
+from standout.pencil._record import UnconvergedWarning as UnconvergedWarning

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, lobpcg
-from sklearn.exceptions import ConvergenceWarning
 
 from standout._arrays import Float
-from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, finish
+from standout._messages import warn_user
+from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, UnconvergedWarning, finish
 
 # Number of vectors in addition to the wanted ones. They speed up convergence of the wanted ones.
 GUARD = 6
@@ -80,11 +80,13 @@ def solve_lobpcg(pencil: Pencil, n_components: int, seed: int, start: Float | No
             return solution
         last = worst
     if not np.all(solution.residuals < ACCEPTABLE):
-        warnings.warn(
-            f"the lobpcg solver stopped at residuals of {np.max(solution.residuals):.1e} after {MOST_ROUNDS * ROUND} "
-            "iterations. Use more shrinkage, which makes the problem easier, or another solver.",
-            ConvergenceWarning,
-            stacklevel=2,
+        warn_user(
+            "the lobpcg solver stopped at residuals of {residual:.1e} after {n_iterations} iterations",
+            residual=float(np.max(solution.residuals)),
+            n_iterations=MOST_ROUNDS * ROUND,
+            limit=ACCEPTABLE,
+            advice="Use more shrinkage, which makes the problem easier, or another solver.",
+            category=UnconvergedWarning,
         )
     return solution
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from standout._arrays import Float, stacked, weighted_sum
+from standout._messages import CautionWarning
 from standout._xp import (
     add_to_diagonal,
     column_norms,
@@ -22,6 +24,10 @@ from standout.moments import CentredRows, Moments, RowMoments
 
 class NotDefiniteError(Exception):
     """B is singular to working precision. This solver cannot solve the problem, but the root solver can."""
+
+
+class UnconvergedWarning(CautionWarning, ConvergenceWarning):
+    """An iteration stopped before its result was as accurate as it should be."""
 
 
 @dataclass(frozen=True, eq=False)

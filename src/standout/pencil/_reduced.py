@@ -10,7 +10,7 @@ from scipy import linalg
 
 from standout._arrays import Float, product, self_product
 from standout._messages import InvalidTypeError
-from standout._validation import check_n_components
+from standout._params import check_n_components
 from standout._xp import (
     add_to_diagonal,
     cholesky,

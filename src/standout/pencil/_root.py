@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from standout._arrays import Float, row_slice, stacked, weighted_sum
-from standout._validation import check_n_components
+from standout._params import check_n_components
 from standout._xp import argsort_descending, column_norms, concat, like, namespace, take
 from standout.pencil._record import Pencil, Solution, finish
 

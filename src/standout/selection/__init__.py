@@ -1,13 +1,13 @@
 """Choosing well: α, ω, shrinkage, and how many components are real. Works on moments and scores."""
 
+from standout.selection._analytic import ComponentTest
 from standout.selection._groups import GroupSearch
 from standout.selection._paths import ComponentPath, alpha_path, shrinkage_path
-from standout.selection._pose import Pose
 from standout.selection._representatives import Representatives, representatives
-from standout.selection._significance import ComponentTest, component_test
+from standout.selection._significance import component_test
 from standout.selection._stability import Stability, stability
 from standout.selection._weights import BestCase, WeightCandidates, best_weights, spectral_weights
-from standout.selection._worst_case import WorstCase, worst_case_weights
+from standout.selection._worst_case import Pose, WorstCase, worst_case_weights
 
 __all__ = [
     "BestCase",
@@ -28,3 +28,20 @@ __all__ = [
     "stability",
     "worst_case_weights",
 ]
+
+# Shared with other packages, but not part of the public interface.
+from standout.selection._analytic import analytic_test as analytic_test
+from standout.selection._groups import rows_to_look_at as rows_to_look_at
+from standout.selection._groups import search_path as search_path
+from standout.selection._groups import search_shrinkage as search_shrinkage
+from standout.selection._inputs import require_rows as require_rows
+from standout.selection._kernel_weights import learn_kernel_weights as learn_kernel_weights
+from standout.selection._paths import ALPHAS as ALPHAS
+from standout.selection._representatives import AlphaChoice as AlphaChoice
+from standout.selection._representatives import choose_alpha as choose_alpha
+from standout.selection._significance import test_components as test_components
+from standout.selection._weights import choose_weights as choose_weights
+
+# Saved models name these classes by the public package. Its modules can then be reorganised.
+for _class in (ComponentTest, GroupSearch):
+    _class.__module__ = __name__

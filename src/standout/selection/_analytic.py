@@ -1,23 +1,99 @@
-"""How large a ratio is by chance alone, for Gaussian rows: a formula, and the test that uses it."""
+"""The record of every test of components, and the test by formula: how large a ratio chance makes of Gaussian rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NoReturn
 
 import numpy as np
-from scipy import optimize, special
+from scipy import linalg, optimize, special
 
 from standout import contrast
 from standout._arrays import Float, product
-from standout._validation import check_background_degrees, check_n_components, reject_singular_background
+from standout._messages import InvalidValueError
+from standout._params import check_n_components
 from standout._xp import column_products, namespace, to_host
 from standout.moments import Moments
 from standout.pencil import Form, Solution, solve
-from standout.selection._tracy_widom import survival, upper_quantile
-from standout.selection._verdict import ComponentTest, concluded
 
-# How many times more ratios are asked for where nobody has said how many, and all so far are significant.
+# How many times more ratios are asked for if nobody has said how many, and all so far are significant.
 GROWTH = 4
+
+# The Tracy-Widom law has less than 1e-30 of its mass below the first number. Above the second, the survival function
+# (1e-292 there) leaves the range of floating-point numbers, and is given as zero.
+LEAST, MOST = -12.0, 100.0
+
+# With 40 nodes the quadrature is exact to rounding; Ai(16) is below 1e-19.
+N_NODES, REACH = 40, 16.0
+
+
+@dataclass(frozen=True, eq=False)
+class ComponentTest:
+    """How many components are more than chance, and how sure that is.
+
+    Attributes
+    ----------
+    ratios : ndarray of shape (k,)
+        Ratio of the target's to the backgrounds' variance along each tested component, in descending order.
+    p_values : ndarray of shape (k,)
+        Chance of a ratio at least as large where nothing is left to be found. Never smaller than the one before: a
+        component counts only if all larger ones do.
+    edges : ndarray of shape (k,)
+        The ratio beyond which each component is significant at `level`: the largest that chance explains.
+    n_significant : int
+        Number of leading components with a p-value of at most `level`.
+    method : {"analytic", "permutation"}
+    level : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.selection import component_test
+    >>> rng = np.random.default_rng(0)
+    >>> test = component_test(rng.normal(size=(200, 5)) * [3, 1, 1, 1, 1], rng.normal(size=(400, 5)))
+    >>> test.n_significant, test.method, bool(test.ratios[0] > test.edges[0])
+    (1, 'analytic', True)
+    """
+
+    ratios: Float
+    p_values: Float
+    edges: Float
+    n_significant: int
+    method: str
+    level: float
+
+
+def concluded(
+    ratios: Sequence[float] | Float,
+    p_values: Sequence[float] | Float,
+    edges: Sequence[float] | Float,
+    method: str,
+    level: float,
+) -> ComponentTest:
+    """Make the record from what was found for one component after the other."""
+    monotone = np.maximum.accumulate(np.asarray(p_values, dtype=np.float64))
+    return ComponentTest(
+        ratios=np.asarray(ratios, dtype=np.float64),
+        p_values=monotone,
+        edges=np.asarray(edges, dtype=np.float64),
+        n_significant=int(np.sum(monotone <= level)),
+        method=method,
+        level=level,
+    )
+
+
+def reject_singular_background() -> NoReturn:
+    """Refuse to test infinite ratios."""
+    raise InvalidValueError(
+        "the background covariance is singular, with too few rows or with constant or dependent columns: there are "
+        "ratios that are infinite or have no meaning",
+        advice="Drop such columns, or use the permutation test with shrinkage, for example {p.shrinkage:auto}.",
+    )
+
+
+# --- the test by formula ---------------------------------------------------------------------------------------------
 
 
 def analytic_test(
@@ -64,7 +140,15 @@ def analytic_test(
     n_features, n_target = target.n_features, target.count - 1
     used = weights > 0.0
     counts = np.array([background.count for background in backgrounds], dtype=np.float64)[used]
-    check_background_degrees(int(np.sum(counts - 1.0)), n_features)
+    degrees = int(np.sum(counts - 1.0))
+    if degrees <= n_features:
+        raise InvalidValueError(
+            "the backgrounds have {degrees} degrees of freedom (rows less one for each), but the analytic test needs "
+            "more than the number of features, {limit}",
+            degrees=degrees,
+            limit=n_features,
+            advice="Give more background rows, or use the permutation test with {p.shrinkage:auto}.",
+        )
     limit = min(n_features, n_target)
     wanted = check_n_components(1 if n_components is None else n_components, n_features, limit)
     nothing = np.zeros(len(backgrounds))
@@ -76,7 +160,8 @@ def analytic_test(
     edges: list[float] = []
     while True:
         solution = solve(problem, wanted)
-        reject_singular_background(solution.n_absent > 0)
+        if solution.n_absent > 0:
+            reject_singular_background()
         ratios = to_host(solution.values) if shares is None else _plain_ratios(solution, plain.b)
         # Directions that no dataset has, as of equal or constant columns, are no part of the problem.
         n_features = solution.rank or n_features
@@ -167,3 +252,76 @@ def chance_law(n_features: int, n_target: int, degrees: Float, scales: Float) ->
     centre = log_y + np.log(whole / beyond)
     curvature = second / whole - (first / whole) ** 2 - second / beyond + (first / beyond) ** 2
     return float(centre), float(np.cbrt(curvature / (2.0 * first**2)))
+
+
+# --- the Tracy-Widom law of order 1: how the largest eigenvalue of pure chance fluctuates ----------------------------
+
+
+def survival(s: float) -> float:
+    """What is the chance that a Tracy-Widom variable of order 1 exceeds this number?
+
+    One minus the Fredholm determinant ``det(I - B)`` with the kernel ``B(x, y) = Ai(x + y + s)`` on the positive
+    half-line (Ferrari and Spohn, 2005), by Gauss-Legendre quadrature (Bornemann, 2010). The relative error is about
+    1e-13 down to the smallest numbers that there are, because the determinant is not subtracted from one: its
+    logarithm is summed from the eigenvalues of the kernel.
+
+    Parameters
+    ----------
+    s : float
+
+    Returns
+    -------
+    float
+        In [0, 1]; 0 from 100 on.
+
+    Examples
+    --------
+    >>> from standout.selection._analytic import survival
+    >>> round(survival(0.97932), 5)
+    0.05
+    """
+    if s <= LEAST:
+        return 1.0
+    if s >= MOST:
+        return 0.0
+    # The kernel decays like exp(-x sqrt(s)): a fixed reach would waste its nodes where there is nothing left.
+    reach = REACH - s if s < 0.0 else REACH / np.sqrt(max(s, 1.0))
+    nodes, weights = _quadrature()
+    x, root = reach * nodes, np.sqrt(reach * weights)
+    kernel = special.airy(np.add.outer(x, x) + s)[0] * np.multiply.outer(root, root)
+    eigenvalues = linalg.eigvalsh(kernel, check_finite=False)
+    # Far to the left the largest eigenvalue is one up to rounding.
+    largest = 1.0 - np.finfo(np.float64).eps
+    chance = -np.expm1(np.sum(np.log1p(-np.minimum(eigenvalues, largest))))
+    return float(np.clip(chance, 0.0, 1.0))
+
+
+@lru_cache(maxsize=64)
+def upper_quantile(level: float) -> float:
+    """Which number does a Tracy-Widom variable of order 1 exceed with this chance?
+
+    Parameters
+    ----------
+    level : float
+        Strictly between 0 and 1.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from standout.selection._analytic import upper_quantile
+    >>> [round(upper_quantile(level), 4) for level in (0.1, 0.05, 0.01)]
+    [0.4501, 0.9793, 2.0234]
+    """
+    # On the scale of logarithms the function is almost straight, and the root quickly found.
+    root: float = optimize.brentq(lambda s: np.log(survival(s) / level), LEAST, MOST - 1.0)
+    return root
+
+
+@lru_cache(maxsize=1)
+def _quadrature() -> tuple[Float, Float]:
+    """Gauss-Legendre nodes and weights on the unit interval."""
+    nodes, weights = np.polynomial.legendre.leggauss(N_NODES)
+    return (nodes + 1.0) / 2.0, weights / 2.0

@@ -1,17 +1,21 @@
-"""Whether scores show more than one group, told without labels by how well a split into two explains them."""
+"""Whether scores show more than one group, and the shrinkage or ridge ε at which they show groups most clearly."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import pi, sqrt
-from typing import Any
 
 import numpy as np
 from scipy import stats
 
+from standout import contrast
 from standout._arrays import Float, Rows, double
-from standout._validation import Source
-from standout._xp import cumulative_sum, like, namespace, take, take_per_column, to_host
+from standout._xp import column_norms, concat, cumulative_sum, like, namespace, take_per_column, to_host
+from standout.moments import Moments, project
+from standout.pencil import Pencil, solve_path
+from standout.selection._paths import SHRINKAGES
+from standout.sources import Source
 
 # A view is taken to show groups where its p-value, times the number of views looked at, is below this.
 LEVEL = 0.05
@@ -82,16 +86,6 @@ class GroupSearch:
         )
 
 
-def rows_to_look_at(dataset: Any, seed: int) -> Rows:
-    """Choose the rows whose scores are looked at: all, or a random sample of many."""
-    rng = np.random.default_rng(seed)
-    if isinstance(dataset, Source):
-        return dataset.sample(MOST_ROWS, rng)
-    if dataset.shape[0] <= MOST_ROWS:
-        return dataset
-    return take(dataset, np.sort(rng.choice(dataset.shape[0], MOST_ROWS, replace=False)))
-
-
 def search_groups(parameters: Float, scores: Float) -> GroupSearch:
     """Find the view whose first score shows more than one group most clearly.
 
@@ -144,3 +138,47 @@ def split_share(scores: Float) -> tuple[Float, Float]:
     means = xp.where(on_the_left, sides / sizes, -sides / (n_rows - sizes))
     added = (2.0 * ordered * means - means**2 - shares * ordered**2) / total
     return to_host(shares), to_host(xp.std(added, axis=0)) / sqrt(n_rows)
+
+
+# --- along a path ----------------------------------------------------------------------------------------------------
+
+
+def rows_to_look_at(dataset: Source, seed: int) -> Rows:
+    """Choose the rows whose scores are looked at: all, or a random sample if there are many."""
+    return dataset.sample(MOST_ROWS, np.random.default_rng(seed))
+
+
+def search_shrinkage(
+    dataset: Source, target: Moments, backgrounds: list[Moments], weights: Float, *, solver: str, seed: int
+) -> GroupSearch:
+    """Find the shrinkage at which the first score of the target shows groups most clearly.
+
+    The filters of all shrinkages come from the moments; the target's rows are read once for all scores.
+    """
+
+    def pose(share: float) -> Pencil:
+        return contrast.discriminative(target, backgrounds, weights, np.full(len(backgrounds), share))
+
+    def scores(filters: Float) -> Float:
+        return project(rows_to_look_at(dataset, seed), target.mean, filters)
+
+    return search_path(SHRINKAGES, pose, scores, solver=solver, seed=seed)
+
+
+def search_path(
+    parameters: Float,
+    pose: Callable[[float], Pencil],
+    scores: Callable[[Float], Float],
+    *,
+    solver: str,
+    seed: int,
+) -> GroupSearch:
+    """Find the value of a parameter at which the first score shows groups most clearly.
+
+    `pose` gives the pencil at a value, `scores` the target's scores along the leading vectors of all values at once.
+    """
+    path = solve_path([pose(float(parameter)) for parameter in parameters], 1, solver=solver, seed=seed)
+    filters = concat([solution.vectors[:, :1] for solution in path], axis=1)
+    # Filters of very different length would lose digits in nothing but the scores of the longest.
+    filters /= column_norms(filters)
+    return search_groups(parameters, scores(filters))

@@ -1,66 +1,62 @@
-"""The datasets that a selection looks at, as moments or as rows."""
+"""The datasets that a selection looks at: as sources, or as moments that were gathered before."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 from standout._arrays import Rows
-from standout._validation import (
-    Source,
+from standout._checks import (
     as_backgrounds,
     check_one_place,
     check_same_columns,
-    column_names,
-    dataset_names,
     reject_on_device,
-    require_some_background,
-    specimen,
+    require_background,
 )
-from standout.moments import Kind, Moments, gather
-from standout.sources import open_dataset
+from standout._messages import InvalidTypeError, dataset_names
+from standout.moments import CentredRows, Kind, Moments, RowMoments, gather
+from standout.sources import Source, open_dataset
+
+Opened: TypeAlias = Source | Moments
+"""A dataset that was opened and checked, or moments that were given in its place."""
 
 
-def open_datasets(X: Any, background: Any) -> list[Any]:
-    """Check the target and its backgrounds: each comes back as rows, as batches, or as the moments it was given as."""
+def open_datasets(X: Any, background: Any) -> list[Opened]:
+    """Open and check the target and its backgrounds; moments are kept as they are."""
     parts = [X, *as_backgrounds(background, X)]
-    require_some_background(len(parts) - 1)
+    require_background(len(parts) - 1)
     names = dataset_names(len(parts))
-    datasets = [
+    datasets: list[Opened] = [
         part if isinstance(part, Moments) else open_dataset(part, name) for part, name in zip(parts, names, strict=True)
     ]
-    check_one_place([part.mean if isinstance(part, Moments) else specimen(part) for part in datasets], names)
-    widths = [None if isinstance(dataset, Source) else _width(dataset) for dataset in datasets]
-    columns = [
-        None if isinstance(dataset, Source | Moments) else column_names(part)
-        for part, dataset in zip(parts, datasets, strict=True)
-    ]
-    for name, width, found in zip(names[1:], widths[1:], columns[1:], strict=True):
-        if width is not None and widths[0] is not None:
-            check_same_columns(width, found, name, widths[0], columns[0], "the target")
+    check_one_place([_specimen(dataset) for dataset in datasets], names)
+    target = datasets[0]
+    for name, dataset in zip(names[1:], datasets[1:], strict=True):
+        width, expected = _width(dataset), _width(target)
+        if width is not None and expected is not None:
+            check_same_columns(width, _columns(dataset), name, expected, _columns(target), "the target")
     return datasets
 
 
-def open_host_datasets(X: Any, background: Any) -> list[Any]:
-    """Check datasets as `open_datasets` does, for what is done on NumPy arrays only."""
+def open_host_datasets(X: Any, background: Any) -> list[Opened]:
+    """Open datasets as `open_datasets` does, and refuse arrays of other libraries than NumPy."""
     datasets = open_datasets(X, background)
     for name, dataset in zip(dataset_names(len(datasets)), datasets, strict=True):
-        if not isinstance(dataset, Moments):
-            reject_on_device(
-                specimen(dataset), f"this use of {name}", "Copy the data to the host, or use the estimators."
-            )
+        reject_on_device(_specimen(dataset), f"this use of {name}", "Copy the data to the host, or use the estimators.")
     return datasets
 
 
-def gather_all(datasets: list[Any], *, norms: bool = False) -> list[Moments]:
+def gather_all(datasets: Sequence[Opened], *, norms: bool = False) -> list[Moments]:
     """Gather the moments of datasets that are not moments already, all in the same way.
 
     With fewer rows than columns in all, the rows are kept; otherwise each scatter becomes a matrix. `norms` asks for
     what Ledoit-Wolf shrinkage of the backgrounds needs.
     """
-    names = dataset_names(len(datasets))
-    known = [dataset for dataset in datasets if not isinstance(dataset, Source | Moments)]
-    wide = len(known) == len(datasets) and sum(rows.shape[0] for rows in known) < known[0].shape[1]
+    in_memory = [dataset for dataset in datasets if isinstance(dataset, Source) and dataset.in_memory]
+    n_rows = sum(dataset.n_rows or 0 for dataset in in_memory)
+    wide = len(in_memory) == len(datasets) and n_rows < (in_memory[0].width or 0)
     kind: Kind = "rows" if wide else "scatter"
+    names = dataset_names(len(datasets))
     moments = [
         dataset
         if isinstance(dataset, Moments)
@@ -72,5 +68,50 @@ def gather_all(datasets: list[Any], *, norms: bool = False) -> list[Moments]:
     return moments
 
 
-def _width(dataset: Rows | Moments) -> int:
-    return dataset.n_features if isinstance(dataset, Moments) else int(dataset.shape[1])
+def keeps_rows(dataset: Opened) -> bool:
+    """Tell whether all rows of a dataset are in memory: the dataset itself, or moments that keep its rows."""
+    return isinstance(dataset, RowMoments | CentredRows) or (isinstance(dataset, Source) and dataset.in_memory)
+
+
+def rows_of(dataset: Opened) -> Rows:
+    """Give the rows of a dataset that keeps them; those of moments are centred."""
+    if isinstance(dataset, RowMoments | CentredRows):
+        return dataset.centred_rows()
+    assert isinstance(dataset, Source)
+    return dataset.rows()
+
+
+def require_rows(datasets: Sequence[Opened], what: str, *, sampled: bool = False) -> None:
+    """Refuse datasets, the target first, whose rows are not in memory.
+
+    With `sampled` a few rows are enough. They can be drawn from every dataset that can be read again.
+    """
+    for name, dataset in zip(dataset_names(len(datasets)), datasets, strict=True):
+        if keeps_rows(dataset):
+            continue
+        if isinstance(dataset, Source) and not dataset.again:
+            problem = "{name} is an iterator of batches, which can be read only once, but {what} reads its rows again"
+        elif isinstance(dataset, Source):
+            problem = "{name} is read in parts, but {what} needs all rows in memory"
+        else:
+            problem = "{name} is given as {type}, but {what} needs its rows"
+        if not (sampled and isinstance(dataset, Source) and dataset.again):
+            raise InvalidTypeError(
+                problem,
+                name=name,
+                what=what,
+                type=type(dataset).__name__,
+                advice="Give an array (a memory-mapped one is not loaded as a whole), a frame or a sparse matrix.",
+            )
+
+
+def _specimen(dataset: Opened) -> Any:
+    return dataset.mean if isinstance(dataset, Moments) else dataset.specimen
+
+
+def _width(dataset: Opened) -> int | None:
+    return dataset.n_features if isinstance(dataset, Moments) else dataset.width
+
+
+def _columns(dataset: Opened) -> list[str] | None:
+    return None if isinstance(dataset, Moments) else dataset.columns

@@ -11,12 +11,13 @@ import numpy.typing as npt
 from scipy import linalg
 
 from standout._arrays import Float, Rows, product
-from standout._validation import check_learnable
+from standout._messages import InvalidValueError
 from standout._xp import leading_eigenvectors
 from standout.features import Kernel, centre_columns
 
 # Learning looks at this many rows at most: weights are a few numbers, and need no more.
 MOST_ROWS = 800
+FEWEST_ROWS = 4
 SPLITS = 3
 STEPS = 6
 RIDGE = 1e-3
@@ -147,8 +148,16 @@ def _folds(
     kernels: Sequence[Kernel], datasets: Sequence[Rows], weights: Float, rng: np.random.Generator
 ) -> tuple[list[_Fold], Float]:
     """Split the rows of each dataset into halves, several times; and give the unit of each kernel."""
+    fewest = min(dataset.shape[0] for dataset in datasets)
+    if fewest < FEWEST_ROWS:
+        raise InvalidValueError(
+            "a dataset has {n_rows} rows, but learning {p.kernel_weights} needs {limit} of each",
+            n_rows=fewest,
+            limit=FEWEST_ROWS,
+            advice="Give weights.",
+        )
     total = sum(dataset.shape[0] for dataset in datasets)
-    kept = [max(int(dataset.shape[0] * min(1.0, MOST_ROWS / total)), 4) for dataset in datasets]
+    kept = [max(int(dataset.shape[0] * min(1.0, MOST_ROWS / total)), FEWEST_ROWS) for dataset in datasets]
     order = [rng.permutation(dataset.shape[0])[:n] for dataset, n in zip(datasets, kept, strict=True)]
     raw = []
     for _ in range(SPLITS):
@@ -159,7 +168,10 @@ def _folds(
     # A kernel that does not vary on these rows has no part in a mixture.
     varies = sizes > 1e-12 * max(float(np.max(sizes)), float(np.finfo(np.float64).tiny))
     scales = np.where(varies, 1.0 / np.where(varies, sizes, 1.0), 0.0)
-    check_learnable(scales, [dataset.shape[0] for dataset in datasets])
+    if not np.any(scales > 0):
+        raise InvalidValueError(
+            "no kernel varies on these rows, so no weights can be learned", advice="Use other kernels."
+        )
     each = scales[:, np.newaxis, np.newaxis]
     return [replace(fold, fitted=fold.fitted * each, held=fold.held * each) for fold in raw], scales
 

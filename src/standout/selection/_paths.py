@@ -11,7 +11,7 @@ from scipy import linalg
 
 from standout import contrast
 from standout._arrays import Float
-from standout._validation import check_alphas, check_n_components, check_shrinkages, check_solver, check_weights
+from standout._params import check_increasing, check_n_components, check_solver, check_weights
 from standout._xp import column_norms, is_foreign, namespace
 from standout.moments import Moments
 from standout.pencil import Pencil, Solution, solve_path
@@ -105,7 +105,8 @@ def shrinkage_path(
     >>> np.abs(path.components[[0, -1], 0]).argmax(axis=1)
     array([3, 0])
     """
-    shares = SHRINKAGES if shrinkage is None else check_shrinkages(shrinkage)
+    advice = "Give an increasing list of numbers from 0 to 1, or {v.None}."
+    shares = SHRINKAGES if shrinkage is None else check_increasing(shrinkage, "shrinkage", advice, 0.0, 1.0)
 
     def pose(target: Moments, backgrounds: list[Moments], weights: Float, share: float) -> Pencil:
         return contrast.discriminative(target, backgrounds, weights, np.full(len(backgrounds), share))
@@ -156,7 +157,8 @@ def alpha_path(
     >>> np.abs(path.components[:, 0]).argmax(axis=1)
     array([0, 3])
     """
-    alphas = ALPHAS if alpha is None else check_alphas(alpha)
+    advice = "Give an increasing list of numbers of at least 0, or {v.None}."
+    alphas = ALPHAS if alpha is None else check_increasing(alpha, "alpha", advice, 0.0, np.inf)
     check_solver(solver, without=("root",))
     return _path(X, background, alphas, contrast.contrastive, n_components, background_weights, solver)
 

@@ -20,12 +20,12 @@ from standout._arrays import (
     sum_of_squares,
     weighted_sum,
 )
-from standout._validation import check_n_components, reject_singular_background
+from standout._params import check_n_components
+from standout._writing import tracked
 from standout._xp import add_to_diagonal, cholesky, diagonal, largest_ratio, like, namespace, take
 from standout.moments import CentredRows, RowMoments, ScatterMoments, in_span
 from standout.pencil import Form, Pencil, solve
-from standout.selection._progress import tracked
-from standout.selection._verdict import ComponentTest, concluded
+from standout.selection._analytic import ComponentTest, concluded, reject_singular_background
 
 # Steps towards the spatial median: a rough one serves as well.
 N_STEPS = 30
@@ -113,7 +113,8 @@ def permutation_test(
     sizes = tuple(dataset.count for dataset in datasets)
     n_features = target.n_features
     ridged = bool(np.any(weights * shares > 0.0))
-    reject_singular_background(not ridged and sum(sizes[1:]) - len(sizes) + 1 < n_features)
+    if not ridged and sum(sizes[1:]) - len(sizes) + 1 < n_features:
+        reject_singular_background()
 
     wide = n_features > sum(sizes)
     parts = in_span(datasets)[1] if wide else [dataset.centred_rows() for dataset in datasets]
@@ -136,7 +137,8 @@ def permutation_test(
         held = np.maximum(totals - _variances(scatters[1:], sizes[1:]), 0.0)
         roles = _Roles(sizes, weights[used], shares[used], held, n_features)
         solution = solve(_pencil(scatters, roles), 1)
-        reject_singular_background(solution.singular)
+        if solution.singular:
+            reject_singular_background()
         description = f"component {len(ratios) + 1}"
         chance = _chance_ratios(rows, roles, n_permutations, rng, description=description, progress=progress)
         ratios.append(float(solution.values[0]))

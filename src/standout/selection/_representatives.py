@@ -1,8 +1,8 @@
-"""A few subspaces that stand for many."""
+"""A few subspaces that represent many: those of all α of contrastive PCA, or of all weights of the backgrounds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,12 @@ import numpy.typing as npt
 from scipy import linalg
 
 from standout._arrays import Float, product, self_product
-from standout._validation import check_n_representatives, check_spanning, check_subspaces
+from standout._messages import InvalidValueError
+from standout._params import check_n_representatives
 from standout._xp import column_norms, concat, is_foreign, leading_eigenvectors, namespace, to_host
+from standout.moments import Moments
+from standout.pencil import Pencil, Solution, solve, solve_path
+from standout.selection._paths import shares_in_span
 
 Indices = npt.NDArray[np.intp]
 
@@ -87,7 +91,7 @@ def representatives(subspaces: Any, n_representatives: int) -> Representatives:
     >>> few.indices, few.labels
     (array([1, 3]), array([0, 0, 0, 1, 1]))
     """
-    rows = check_subspaces(subspaces)
+    rows = _check_subspaces(subspaces)
     n_representatives = check_n_representatives(n_representatives, len(rows))
     affinities = _affinities(_orthonormal(rows))
     first = _first_of_same(affinities)
@@ -96,6 +100,28 @@ def representatives(subspaces: Any, n_representatives: int) -> Representatives:
     if len(distinct) > n_representatives:
         labels = _clusters(affinities[np.ix_(distinct, distinct)], n_representatives)[labels]
     return _medoids(affinities, labels)
+
+
+def _check_subspaces(subspaces: Any) -> Float:
+    """Check a stack of components, one set of rows per subspace."""
+    try:
+        rows = np.asarray(subspaces, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidValueError(
+            "the subspaces are not one array of numbers",
+            advice="Give an array of shape (g, d, n_features), with as many components in each.",
+        ) from None
+    if rows.ndim != 3 or 0 in rows.shape or rows.shape[1] > rows.shape[2]:
+        raise InvalidValueError(
+            "the subspaces have shape {shape}, which is not (g, d, n_features) with 1 <= d <= n_features",
+            shape=rows.shape,
+            advice="Give the components of each subspace as rows.",
+        )
+    if not np.all(np.isfinite(rows)):
+        raise InvalidValueError(
+            "there is NaN or infinity among the subspaces", advice="Leave out the components that are not finite."
+        )
+    return rows
 
 
 def comparable(views: Sequence[Float]) -> Float:
@@ -119,7 +145,14 @@ def _orthonormal(subspaces: Float) -> Float:
     lengths = np.linalg.norm(subspaces, axis=2, keepdims=True)
     unit = subspaces / np.where(lengths > 0, lengths, 1.0)
     bases, triangles = np.linalg.qr(np.swapaxes(unit, 1, 2))
-    check_spanning(np.abs(np.diagonal(triangles, axis1=1, axis2=2)).min(axis=1))
+    # Components of unit length are dependent if one is within rounding of the span of those before it.
+    dependent = np.flatnonzero(np.abs(np.diagonal(triangles, axis1=1, axis2=2)).min(axis=1) <= 1e-12)
+    if dependent.size:
+        raise InvalidValueError(
+            "the components of subspace {number} are linearly dependent",
+            number=int(dependent[0]),
+            advice="Give components that each add a direction.",
+        )
     return np.ascontiguousarray(np.swapaxes(bases, 1, 2))
 
 
@@ -163,3 +196,71 @@ def _medoids(affinities: Float, labels: Indices) -> Representatives:
     indices = np.sort(np.array(medoids, dtype=np.intp))
     order = {labels[index]: number for number, index in enumerate(indices)}
     return Representatives(indices, np.array([order[label] for label in labels], dtype=np.intp))
+
+
+# --- one α among many ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class AlphaChoice:
+    """The representative α, and what each shows.
+
+    Attributes
+    ----------
+    alphas : ndarray of shape (r,)
+        In ascending order.
+    solutions : list of Solution
+        What each shows.
+    chosen : int
+        The one to begin with.
+    accurate : bool
+        Whether rounding has left enough digits at every α that was looked at.
+    """
+
+    alphas: Float
+    solutions: list[Solution]
+    chosen: int
+    accurate: bool
+
+    @property
+    def alpha(self) -> float:
+        """The α to begin with."""
+        return float(self.alphas[self.chosen])
+
+    @property
+    def solution(self) -> Solution:
+        """What it shows."""
+        return self.solutions[self.chosen]
+
+
+def choose_alpha(
+    pose: Callable[[float], Pencil],
+    target: Moments,
+    backgrounds: list[Moments],
+    weights: Float,
+    alphas: Float,
+    *,
+    n_components: int,
+    n_representatives: int,
+    solver: str,
+    seed: int,
+) -> AlphaChoice:
+    """Find the representative views over a list of α, after Abid et al. (2018).
+
+    The subspaces of all α are clustered by their principal angles, and the medoid of each cluster represents it. To
+    begin with, the representative is taken that holds the largest share of the target's variance beyond the share of
+    the backgrounds' variance it holds: PCA holds much of both, and a large α little of either.
+    """
+    if not backgrounds:
+        # Nothing is subtracted, whatever α is.
+        alphas = alphas[:1]
+    if len(alphas) == 1:
+        alone = solve(pose(alphas[0]), n_components, solver=solver, seed=seed)
+        return AlphaChoice(alphas, [alone], 0, alone.accurate)
+    solutions = list(solve_path([pose(alpha) for alpha in alphas], n_components, solver=solver, seed=seed))
+    found = representatives(comparable([solution.vectors for solution in solutions]), n_representatives)
+    kept = [solutions[index] for index in found.indices]
+    shares = np.array([shares_in_span(solution, [target, *backgrounds]) for solution in kept])
+    excess = shares[:, 0] - shares[:, 1:] @ weights
+    accurate = all(solution.accurate for solution in solutions)
+    return AlphaChoice(alphas[found.indices], kept, int(np.argmax(excess)), accurate)

@@ -8,28 +8,16 @@ from typing import Any
 import numpy as np
 
 from standout._arrays import Float
-from standout._validation import (
-    Source,
-    as_seed,
-    check_level,
-    check_n_permutations,
-    check_shares,
-    check_test_method,
-    check_weights,
-    dataset_names,
-    reject_shrinkage,
-    require_rows,
-)
+from standout._checks import as_seed, check_whole, is_number
+from standout._messages import InvalidTypeError, InvalidValueError, dataset_names
+from standout._params import check_level, check_shrinkage, check_test, check_weights
 from standout.moments import CentredRows, Moments, RowMoments, gather, ledoit_wolf
-from standout.selection._analytic import analytic_test
-from standout.selection._inputs import gather_all, open_datasets
+from standout.selection._analytic import ComponentTest, analytic_test
+from standout.selection._inputs import Opened, gather_all, keeps_rows, open_datasets, require_rows
 from standout.selection._permutation import permutation_test
-from standout.selection._verdict import ComponentTest
 
 # Rows times columns squared up to which a few hundred permutations take seconds.
 QUICKLY_PERMUTED = 2e8
-
-__all__ = ["ComponentTest", "analytic_test", "component_test", "permutation_test", "test_components"]
 
 
 def component_test(
@@ -141,16 +129,22 @@ def component_test(
     >>> answer.ratios.round(2), answer.edges.round(2)
     (array([4.2 , 1.56]), array([1.77, 1.72]))
     """
-    method = check_test_method(method)
+    check_test(method, "method", optional=False)
     level = check_level(level, "the chance of a false alarm", 0.05)
     datasets = open_datasets(X, background)
     weights = check_weights(background_weights, len(datasets) - 1)
-    shares = check_shares(shrinkage, len(datasets) - 1)
+    shares = _check_shares(shrinkage, len(datasets) - 1)
     if method == "analytic":
-        reject_shrinkage(shrinkage, shares)
+        if shares is None or np.any(shares > 0.0):
+            raise InvalidValueError(
+                "does not go with the analytic test, which knows how plain ratios vary by chance",
+                parameter="shrinkage",
+                value=shrinkage,
+                advice="Leave {p.shrinkage} out, or use {p.method:permutation}.",
+            )
         target, *backgrounds = gather_all(datasets)
         return analytic_test(target, backgrounds, weights, n_components=n_components, level=level)
-    n_permutations = check_n_permutations(n_permutations, level)
+    n_permutations = _check_n_permutations(n_permutations, level)
     kept, *kept_backgrounds = _with_rows(datasets)
     return permutation_test(
         kept,
@@ -166,7 +160,7 @@ def component_test(
 
 
 def test_components(
-    datasets: Sequence[Any],
+    datasets: Sequence[Opened],
     moments: Sequence[Moments],
     weights: Float,
     shares: Float,
@@ -186,7 +180,7 @@ def test_components(
     if method is None:
         n_rows, n_features = sum(part.count for part in moments), target.n_features
         quick = n_rows * n_features * min(n_rows, n_features) <= QUICKLY_PERMUTED
-        readable = not any(_has_no_rows(dataset) for dataset in datasets)
+        readable = all(map(keeps_rows, datasets))
         degrees = sum(part.count - 1 for part, weight in zip(backgrounds, weights, strict=True) if weight > 0.0)
         permuted = (quick and readable and bool(np.all(shares > 0.0))) or degrees <= n_features
         method = "permutation" if permuted else "analytic"
@@ -199,22 +193,55 @@ def test_components(
     )
 
 
-def _with_rows(datasets: Sequence[Any]) -> list[RowMoments | CentredRows]:
+def _with_rows(datasets: Sequence[Opened]) -> list[RowMoments | CentredRows]:
     """Gather moments that keep the rows."""
-    require_rows([part.mean if _keeps_rows(part) else part for part in datasets], "the permutation test")
+    require_rows(datasets, "the permutation test")
     names = dataset_names(len(datasets))
     kept = [
-        dataset if _keeps_rows(dataset) else gather(dataset, kind="rows", single=False, name=name)
+        dataset if isinstance(dataset, Moments) else gather(dataset, kind="rows", single=False, name=name)
         for name, dataset in zip(names, datasets, strict=True)
     ]
     return [moments for moments in kept if isinstance(moments, RowMoments | CentredRows)]
 
 
-def _keeps_rows(dataset: Any) -> bool:
-    """Tell whether a dataset is given as moments that keep its rows."""
-    return isinstance(dataset, RowMoments | CentredRows)
+def _check_n_permutations(n_permutations: Any, level: float) -> int:
+    """Check that there are enough permutations for a p-value to reach the level."""
+    n_permutations = check_whole(n_permutations, "n_permutations", least=0, advice="Give a number such as 199.")
+    # The quotient is compared, as p-values are: a product with the level would be rounded differently.
+    if 1.0 / (n_permutations + 1) > level:
+        raise InvalidValueError(
+            "is too few for {p.level} {level}: the smallest p-value is one by the number of permutations plus one",
+            parameter="n_permutations",
+            value=n_permutations,
+            level=level,
+            limit=max(int(np.ceil(1.0 / level)) - 1, 1),
+            advice="Give at least {limit}, and better ten times as many.",
+        )
+    return n_permutations
 
 
-def _has_no_rows(dataset: Any) -> bool:
-    """Tell whether the rows of a dataset are not at hand."""
-    return isinstance(dataset, Source | Moments) and not _keeps_rows(dataset)
+def _check_shares(shrinkage: Any, n_backgrounds: int) -> Float | None:
+    """Check a shrinkage for all backgrounds, or one for each; None comes back for "auto"."""
+    if shrinkage is None or isinstance(shrinkage, str) or is_number(shrinkage):
+        share = check_shrinkage(shrinkage)
+        return None if share is None else np.full(n_backgrounds, share)
+    advice = "Use {v.auto}, {v.None}, a number from 0 to 1, or one for each background."
+    try:
+        shares = np.asarray(shrinkage, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidTypeError(
+            "is not a number, nor a list of numbers", parameter="shrinkage", value=shrinkage, advice=advice
+        ) from None
+    if shares.shape != (n_backgrounds,):
+        raise InvalidValueError(
+            "has shape {shape}, but the number of backgrounds is {limit}",
+            parameter="shrinkage",
+            shape=shares.shape,
+            limit=n_backgrounds,
+            advice=advice,
+        )
+    if not np.all((shares >= 0.0) & (shares <= 1.0)):
+        raise InvalidValueError(
+            "has a number outside [0, 1]", parameter="shrinkage", value=shares.tolist(), limit=(0, 1), advice=advice
+        )
+    return shares

@@ -24,19 +24,12 @@ from standout._arrays import (
     sum_of_squares,
     weighted_sum,
 )
-from standout._validation import (
-    as_seed,
-    check_level,
-    check_n_bootstrap,
-    check_n_components,
-    check_shrinkage,
-    check_weights,
-    require_rows,
-)
+from standout._checks import as_seed, check_whole
+from standout._params import check_level, check_n_components, check_shrinkage, check_weights
+from standout._writing import tracked
 from standout.moments import Kind, Moments, RootMoments, RowMoments, ScatterMoments, gather, in_span, ledoit_wolf
 from standout.pencil import Pencil, Solution, solve
-from standout.selection._inputs import gather_all, open_host_datasets
-from standout.selection._progress import tracked
+from standout.selection._inputs import Opened, gather_all, open_host_datasets, require_rows, rows_of
 
 # How often each row of a dataset was drawn.
 Counts = npt.NDArray[np.intp]
@@ -182,11 +175,9 @@ def stability(
     >>> (lower > 0) | (upper < 0)
     array([False, False, False,  True])
     """
-    n_bootstrap, level, share = (
-        check_n_bootstrap(n_bootstrap),
-        check_level(level, "a share of the draws", 0.95),
-        check_shrinkage(shrinkage),
-    )
+    few = "Give at least {limit}; 100 or more for an interval."
+    n_bootstrap = check_whole(n_bootstrap, "n_bootstrap", least=2, advice=few)
+    level, share = check_level(level, "a share of the draws", 0.95), check_shrinkage(shrinkage)
     draws = tracked(range(n_bootstrap), n_bootstrap, "drawing rows", progress)
     datasets = open_host_datasets(X, background)
     require_rows(datasets, "every draw")
@@ -255,7 +246,7 @@ class _Refit:
 
 
 def _prepare(
-    datasets: list[Rows], n_components: int, weights: Float, share: float | None, seed: int
+    datasets: list[Opened], n_components: int, weights: Float, share: float | None, seed: int
 ) -> tuple[_Refit, Float | None]:
     """Look at all rows once: find the shrinkage, and bring wide data to a basis of their rows."""
     moments = gather_all(datasets, norms=share is None)
@@ -264,7 +255,8 @@ def _prepare(
     shares = np.array([ledoit_wolf(part) if share is None else share for part in moments[1:]])
     kept = [part for part in moments if isinstance(part, RowMoments)]
     if len(kept) < len(moments):
-        return _Refit(datasets, weights, shares, n_columns, n_components, seed, TALL), None
+        rows = [rows_of(dataset) for dataset in datasets]
+        return _Refit(rows, weights, shares, n_columns, n_components, seed, TALL), None
     basis, coordinates = in_span(kept)
     # Rows of low rank are many for the coordinates that they need.
     many = sum(len(rows) for rows in coordinates) > 2 * basis.shape[1]

@@ -14,12 +14,12 @@ from math import comb
 import numpy as np
 
 from standout._arrays import Float
-from standout._validation import check_n_components, check_n_representatives, check_solver, require_some_background
+from standout._checks import require_background
+from standout._params import check_n_components, check_n_representatives, check_solver
 from standout._xp import namespace
 from standout.pencil import solve
-from standout.selection._pose import Pose
 from standout.selection._representatives import Indices, comparable, representatives
-from standout.selection._worst_case import worst_case_weights
+from standout.selection._worst_case import Pose, worst_case_weights
 
 # The most weights on a grid, and the most steps from one background to another.
 GRID_POINTS = 66
@@ -134,7 +134,7 @@ def best_weights(
     >>> best_weights(lambda w: contrast.discriminative(target, backgrounds, w, [0.0, 0.0]), 2).weights
     array([0., 1.])
     """
-    require_some_background(n_backgrounds)
+    require_background(n_backgrounds)
     check_solver(solver)
     corners = np.eye(n_backgrounds)
     n_features = pose(corners[0]).n_features
@@ -202,7 +202,7 @@ def spectral_weights(
     >>> np.argmax(np.abs(views.components), axis=2).ravel(), views.weights[views.chosen].round(1)
     (array([1, 0]), array([0.2, 0.8]))
     """
-    require_some_background(n_backgrounds)
+    require_background(n_backgrounds)
     check_solver(solver)
     grid = _simplex_grid(n_backgrounds)
     n_features = pose(grid[0]).n_features

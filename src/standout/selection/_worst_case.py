@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from scipy import linalg
-from sklearn.exceptions import ConvergenceWarning
 
 from standout._arrays import Float, product
-from standout._validation import check_mixture_present, check_solver, require_some_background, warn_user
+from standout._checks import require_background
+from standout._messages import InvalidValueError, warn_user
+from standout._params import check_solver
 from standout._xp import concat, like, namespace, take, to_host
-from standout.pencil import Form, Solution, solve
-from standout.selection._pose import Pose
+from standout.pencil import Form, Pencil, Solution, UnconvergedWarning, solve
+
+Pose: TypeAlias = Callable[[Float], Pencil]
+"""From weights of the backgrounds, non-negative with sum 1, to a pencil."""
 
 # Relative gap between the two sides of the certificate: what is aimed at, and what is accepted without a warning.
 TOLERANCE = 1e-8
@@ -132,13 +137,15 @@ def worst_case_weights(pose: Pose, n_backgrounds: int, *, solver: str = "auto", 
     >>> np.argmax(np.abs(worst.directions[:, 0])), worst.ratios.round(0), worst.gap < 1e-6
     (np.int64(2), array([9., 9.]), True)
     """
-    require_some_background(n_backgrounds)
+    require_background(n_backgrounds)
     worst = _search(_Problem.of(pose, n_backgrounds, check_solver(solver), seed))
     if worst.gap > ACCEPTABLE:
         warn_user(
-            f"the worst case is known to a relative gap of {worst.gap:.1e} only, more than {ACCEPTABLE:.0e}. The "
-            "backgrounds are badly conditioned: use shrinkage, or moments gathered as roots.",
-            ConvergenceWarning,
+            "the worst case is known to a relative gap of {gap:.1e} only, more than {limit:.0e}",
+            gap=worst.gap,
+            limit=ACCEPTABLE,
+            advice="The backgrounds are badly conditioned: use shrinkage, or moments gathered as roots.",
+            category=UnconvergedWarning,
         )
     return worst
 
@@ -207,7 +214,11 @@ def _search(problem: _Problem) -> WorstCase:
     """Let a span of directions grow until the bounds from both sides meet."""
     solution, n_solves = problem.solved(problem.equal), 1
     weights, value = problem.equal, float(solution.values[0])
-    check_mixture_present(value)
+    if np.isinf(value):
+        raise InvalidValueError(
+            "the target varies in a direction in which no background does: the ratio is infinite whatever the weights",
+            advice="Use shrinkage, for example {p.shrinkage:auto}.",
+        )
     if value <= 0.0:
         return _certified(problem, weights, 0.0, solution.vectors[:, :0], n_solves)
     scale = value

@@ -1,12 +1,13 @@
 """Datasets as sources: arrays, files, iterators, Dask, devices; all are read in batches, and a table is one batch."""
 
-from standout.sources._base import Batch, Batches, InMemory, Source, Table
+from standout.sources._base import Backgrounds, Batch, Batches, Dataset, InMemory, Source, Table
 from standout.sources._base import Words as Words
 from standout.sources._base import added as added
 from standout.sources._base import regrouped as regrouped
 from standout.sources._dask import DaskBlocks, is_dask, is_read_in_parts, open_dataset
 from standout.sources._device import OnDevice, on_device
 from standout.sources._steps import Transformed
+from standout.sources._steps import at_hand as at_hand
 from standout.sources._steps import check_steps as check_steps
 from standout.sources._steps import fit_step as fit_step
 from standout.sources._steps import is_step as is_step
@@ -15,9 +16,11 @@ from standout.sources._steps import takes_parts as takes_parts
 from standout.sources._steps import transformed as transformed
 
 __all__ = [
+    "Backgrounds",
     "Batch",
     "Batches",
     "DaskBlocks",
+    "Dataset",
     "InMemory",
     "OnDevice",
     "Source",

@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain
-from typing import Any, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -187,7 +187,7 @@ class Source:
             kept, keys = [*kept, copied(rows)], [*keys, rng.random(rows.shape[0])]
             if sum(map(len, keys)) > 2 * count:
                 kept, keys = _smallest(kept, keys, count)
-        return _smallest(kept, keys, count)[0][0]
+        return _smallest(kept, keys, count)[0][0] if kept else reject_too_few(self.name, 0, max(self.min_rows, 1))
 
 
 class InMemory(Source):
@@ -249,7 +249,9 @@ class InMemory(Source):
     def sample(self, count: int, rng: np.random.Generator) -> Rows:
         """Draw `count` rows at random, or all if there are fewer, in their order."""
         rows = self._batch.rows
-        return rows if rows.shape[0] <= count else take(rows, drawn(rows.shape[0], count, rng))
+        # The generator is used even if all rows are taken, as it is for every other source.
+        chosen = drawn(rows.shape[0], count, rng)
+        return rows if rows.shape[0] <= count else take(rows, chosen)
 
 
 # Compared by identity: == between records of arrays has no single truth value.
@@ -294,6 +296,24 @@ class Table:
         sparse = "" if isinstance(self.values, np.ndarray) else "sparse "
         n_rows, n_columns = self.values.shape
         return f"Table({self.source!r}: {n_rows} rows x {n_columns} columns, {sparse}{self.values.dtype}{also})"
+
+
+class Shaped(Protocol):
+    """A frame, a sparse matrix, a Dask array or frame, or an array of another library."""
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Number of rows, as far as it is known, and number of columns."""
+
+
+Dataset: TypeAlias = npt.ArrayLike | Shaped | Table | Source | Iterator[Any]
+"""What users can give as a dataset.
+
+A table of real numbers in memory (array or nested list, frame, sparse matrix, array of another library, `Table`), a
+source that is read in batches (`standout.scan`, Dask, `standout.io.on_device`), or an iterator of batches.
+"""
+Backgrounds: TypeAlias = Dataset | Sequence[Dataset] | None
+"""One dataset, a list or tuple of several, or None for no background."""
 
 
 class Batches(Source):

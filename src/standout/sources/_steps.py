@@ -17,7 +17,7 @@ from standout._arrays import Array, Rows, copied, is_sparse
 from standout._checks import as_rows, check_same_columns, column_names
 from standout._messages import InvalidTypeError, InvalidValueError
 from standout._xp import is_foreign
-from standout.sources._base import Batch, Source
+from standout.sources._base import Batch, InMemory, Source, Table, as_source
 
 
 class Transformed(Source):
@@ -121,7 +121,9 @@ def as_input(steps: tuple[Any, ...], rows: Rows, columns: list[str] | None) -> A
     if any(map(_may_write, steps)):
         # A source may give the same rows again.
         rows = copied(rows)
-    without_names = hasattr(steps[0], "n_features_in_") and not hasattr(steps[0], "feature_names_in_")
+    without_names = any(
+        hasattr(step, "n_features_in_") and not hasattr(step, "feature_names_in_") for step in steps[:1]
+    )
     if columns is None or without_names or is_sparse(rows) or is_foreign(rows):
         return rows
     try:
@@ -129,6 +131,17 @@ def as_input(steps: tuple[Any, ...], rows: Rows, columns: list[str] | None) -> A
     except ImportError:
         return rows
     return pandas.DataFrame(rows, columns=columns, copy=False)
+
+
+def at_hand(data: Any) -> Any:
+    """Give a table, or a source in memory, as scikit-learn takes it: a frame, if the columns have names.
+
+    All other data are given as they are.
+    """
+    if not isinstance(data, Table | InMemory):
+        return data
+    source = as_source(data, "the data", min_rows=0)
+    return as_input((), source.rows(), source.columns)
 
 
 def _may_write(step: Any) -> bool:

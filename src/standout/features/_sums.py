@@ -1,0 +1,123 @@
+"""Sums over the kernel coordinates of a dataset: what the kernel methods need to know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import add
+
+from standout._arrays import Float, Rows, row_slice, sum_of_squares
+from standout._xp import namespace
+from standout.features._kernels import check_kernel_matrix, reject_indefinite
+from standout.features._maps import FeatureMap, LandmarkMap
+from standout.moments import ScatterMoments, gather
+from standout.sources import Batch, Dataset, open_dataset
+
+
+@dataclass(frozen=True, eq=False)
+class CoordinateSums:
+    """What is summed up over the rows of a dataset. Sums over batches are merged with ``+``.
+
+    Attributes
+    ----------
+    moments : ScatterMoments
+        Of the coordinates.
+    trace : float
+        Sum of the kernel of each row with itself; NaN for random features, which are no projection.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.features import coordinate_sums, given_landmarks, resolve_kernel
+    >>> rows = np.random.default_rng(0).normal(size=(100, 2))
+    >>> sums = coordinate_sums(given_landmarks(resolve_kernel("rbf"), rows[:10]), rows)
+    >>> sums.count, sums.n_features, sums.trace
+    (100, 10, 100.0)
+    """
+
+    moments: ScatterMoments
+    trace: float
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return self.moments.count
+
+    @property
+    def mean(self) -> Float:
+        """Mean of the coordinates."""
+        return self.moments.mean
+
+    @property
+    def n_features(self) -> int:
+        """Number of coordinates."""
+        return self.moments.n_features
+
+    @property
+    def covered(self) -> float:
+        """The part of the trace that the coordinates have."""
+        return self.moments.count * (self.moments.total_variance + sum_of_squares(self.moments.mean))
+
+    def __add__(self, other: CoordinateSums) -> CoordinateSums:
+        """Give the sums over both sets of rows."""
+        moments = self.moments + other.moments
+        assert isinstance(moments, ScatterMoments)
+        return CoordinateSums(moments, self.trace + other.trace)
+
+
+def coordinate_sums(mapping: FeatureMap, dataset: Dataset) -> CoordinateSums:
+    """Sum up the coordinates of a dataset, for a map that does not depend on its rows."""
+    part = CoordinatePart(mapping)
+    sums: CoordinateSums = open_dataset(dataset, "the data", min_rows=1).summed(part)
+    if part.direct:
+        assert isinstance(mapping, LandmarkMap)
+        return CoordinateSums(mapping.from_kernel_values(sums.moments), sums.trace)
+    return sums
+
+
+def residual_share(sums: Sequence[CoordinateSums]) -> float:
+    """Give the share of the kernel's trace that the coordinates leave out; NaN for random features."""
+    total = sum(part.trace for part in sums)
+    covered = sum(part.covered for part in sums)
+    if covered > total * (1.0 + 1e-6):
+        reject_indefinite("these rows")
+    return max(1.0 - covered / total, 0.0) if total != 0.0 else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class CoordinatePart:
+    """The function that sums up the coordinates of one batch. It can be sent to other processes.
+
+    Attributes
+    ----------
+    mapping : FeatureMap
+    """
+
+    mapping: FeatureMap
+
+    @cached_property
+    def direct(self) -> bool:
+        """Whether moments of kernel values are gathered, which are turned into those of the coordinates at the end."""
+        return isinstance(self.mapping, LandmarkMap) and self.mapping.well_conditioned
+
+    def __call__(self, batch: Batch) -> CoordinateSums:
+        """Sum up these rows, a block at a time."""
+        size = self.mapping.block_rows(batch.rows)
+        starts = range(0, batch.n_rows, size)
+        return reduce(add, (self._block(row_slice(batch.rows, start, start + size)) for start in starts))
+
+    def _block(self, rows: Rows) -> CoordinateSums:
+        if not isinstance(self.mapping, LandmarkMap):
+            return CoordinateSums(_moments(self.mapping.transform(rows)), float("nan"))
+        kernel = self.mapping.kernel
+        values = kernel(rows, self.mapping.landmarks) if self.direct else self.mapping.transform(rows)
+        check_kernel_matrix(values, symmetric=True)
+        diagonal = kernel.diagonal(rows)
+        return CoordinateSums(_moments(values), float(namespace(diagonal).sum(diagonal)))
+
+
+def _moments(values: Float) -> ScatterMoments:
+    moments = gather(values, kind="scatter")
+    assert isinstance(moments, ScatterMoments)
+    return moments
