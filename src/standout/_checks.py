@@ -312,6 +312,12 @@ def as_labels(labels: Any, n_rows: int, name: str) -> npt.NDArray[Any]:
     return values
 
 
+def group_numbers(labels: Any, n_rows: int) -> npt.NDArray[np.intp]:
+    """Check labels of rows, and give numbers 0, 1, ... in their place."""
+    _, groups = np.unique(as_labels(labels, n_rows, "labels"), return_inverse=True)
+    return groups
+
+
 def _equals_itself(value: Any) -> bool:
     """Tell whether a value is neither NaN nor a missing value of a data frame."""
     try:

@@ -4,7 +4,7 @@ The library, the command line and the report phrase the same facts each in its o
 ``shrinkage="auto"`` in Python and ``--shrinkage auto`` on the command line. A message is therefore a template for
 `str.format`, never an f-string. Three kinds of fields can stand in it:
 
-- ``{columns}``: a fact, given by keyword;
+- ``{columns}``, also ``{value}`` and ``{limit}``: a fact, given by keyword;
 - ``{p.shrinkage}`` and ``{p.shrinkage:auto}``: a parameter, and a parameter with a value;
 - ``{v.auto}`` and ``{v.None}``: a value as a user would write it.
 """
@@ -126,7 +126,8 @@ class Message:
 
     def phrased(self, names: Names = PYTHON) -> str:
         """Give the message in the words of a surface."""
-        facts = {name: names.fact(value) for name, value in {**self.facts, "limit": self.limit}.items()}
+        given = {**self.facts, "value": self.value, "limit": self.limit}
+        facts = {name: names.fact(fact) for name, fact in given.items()}
         fields = {**facts, "p": _Parameters(names), "v": _Values(names)}
         problem = self.problem.format_map(fields)
         if self.parameter is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from standout._validation import require_extra
+from standout._messages import require_extra
 from standout.datasets import ImageContrast, make_digits_over_photographs
 from standout.estimators import DiscriminativePCA
 from standout.metrics import clustering_error

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import linalg, optimize
 
-from standout._arrays import Dataset, Float, dense, double
+from standout._arrays import Float, dense, double
+from standout._checks import as_rows, check_same_columns, group_numbers
 from standout._messages import InvalidValueError
-from standout._validation import as_rows, check_groups, check_same_columns
 from standout.moments import RowMoments, gather
+from standout.sources import Dataset
 
 ALIKE = "Give both the same columns in the same order."
 
@@ -49,7 +50,7 @@ def clustering_error(scores: ArrayLike, labels: ArrayLike, *, random_state: int 
     0.16666666666666666
     """
     rows = _matrix(scores, "the scores")
-    groups = check_groups(labels, rows.shape[0])
+    groups = group_numbers(labels, rows.shape[0])
     n_groups = int(groups.max()) + 1
     if n_groups < 2:
         raise InvalidValueError(
@@ -97,7 +98,7 @@ def scatter_ratio(scores: ArrayLike, labels: ArrayLike) -> float:
     1.0
     """
     rows = _matrix(scores, "the scores")
-    groups = check_groups(labels, rows.shape[0])
+    groups = group_numbers(labels, rows.shape[0])
     total = _scatter(rows)
     _check_spread(total, "the scores")
     within = sum(_scatter(rows[groups == group]) for group in range(int(groups.max()) + 1))
@@ -146,8 +147,8 @@ def captured_variance(X: Dataset, components: ArrayLike) -> float:
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n, D)
-        A dataset, target or background. It can be an iterator of batches, too.
+    X : dataset
+        Target or background, in any form that ``fit`` takes. All rows are brought into memory.
     components : array-like of shape (d, D)
         Components as rows, such as ``components_``. They need not be orthonormal or linearly independent.
 

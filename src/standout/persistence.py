@@ -1,18 +1,18 @@
-"""Fitted models in files: whole or not at all, and loaded without running anything that is in the file.
+"""Fitted models in files: written whole or not at all, and loaded without running code from the file.
 
 A file is an archive of skops: plain arrays, and a description of the objects that hold them. Only the types listed in
-`TRUSTED_TYPES`, and those of scikit-learn and NumPy that skops trusts, are ever made from it. Beside them lies a note
-of the versions that wrote it.
+`TRUSTED_TYPES`, and those of scikit-learn and NumPy that skops trusts, are ever made from it. The archive also has a
+note of the versions that wrote it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
-import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -20,8 +20,7 @@ from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import Any, BinaryIO
-from uuid import uuid4
+from typing import Any, BinaryIO, NoReturn
 from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
@@ -30,51 +29,41 @@ import sklearn
 from sklearn.base import BaseEstimator
 
 import standout
-from standout._validation import (
-    as_model_path,
-    check_loaded,
-    check_model,
-    check_model_file,
-    check_model_place,
-    check_no_functions,
-    check_no_memory,
-    check_on_host,
-    check_storable,
-    check_stored,
-    check_trusted,
-    check_unpacked_size,
-    check_versions,
-    check_ways,
-    reject_kept_nothing,
-    reject_no_model,
-    reject_sums_alone,
-    reject_unreadable_model,
-    reject_unsaved,
-    reject_unwritten_model,
+from standout._messages import (
+    FileError,
+    InvalidTypeError,
+    InvalidValueError,
+    MissingFileError,
+    listed,
     require_extra,
+    short,
+    shown,
+    warn_user,
 )
+from standout._writing import write_whole
 from standout.estimators import (
     BackgroundPipeline,
     ContrastivePCA,
     DiscriminativePCA,
     KernelContrastivePCA,
     KernelDiscriminativePCA,
+    foreign_attributes,
+    reject_without_sums,
 )
-from standout.estimators._moving import foreign_attributes
 
 __all__ = ["TRUSTED_TYPES", "load", "save"]
 
 MODELS = (DiscriminativePCA, ContrastivePCA, KernelDiscriminativePCA, KernelContrastivePCA, BackgroundPipeline)
 
-# All that may be made from a file beside scikit-learn's estimators, NumPy's arrays and Python's containers, which skops
-# trusts by itself. None of these does anything when it is made: add nothing that does, or that calls what it is given.
+# The types that may be made from a file, in addition to scikit-learn's estimators, NumPy's arrays and Python's
+# containers, which skops trusts. Making an object of these types runs no code: add only types of which that is true.
 TRUSTED_TYPES = (
-    "standout.estimators._contrastive.ContrastivePCA",
-    "standout.estimators._coordinates.CoordinateSums",
-    "standout.estimators._discriminative.DiscriminativePCA",
-    "standout.estimators._kernel_contrastive.KernelContrastivePCA",
-    "standout.estimators._kernel_discriminative.KernelDiscriminativePCA",
-    "standout.estimators._pipeline.BackgroundPipeline",
+    "standout.estimators.BackgroundPipeline",
+    "standout.estimators.ContrastivePCA",
+    "standout.estimators.DiscriminativePCA",
+    "standout.estimators.KernelContrastivePCA",
+    "standout.estimators.KernelDiscriminativePCA",
+    "standout.features.CoordinateSums",
     "standout.features.FourierMap",
     "standout.features.IdentityMap",
     "standout.features.KernelRowMap",
@@ -82,12 +71,13 @@ TRUSTED_TYPES = (
     "standout.features.NamedKernel",
     "standout.features.PrecomputedKernel",
     "standout.features.SumKernel",
+    "standout.io.Preparation",
     "standout.moments.NormSums",
     "standout.moments.RootMoments",
     "standout.moments.ScatterMoments",
-    "standout.selection._groups.GroupSearch",
-    "standout.selection._verdict.ComponentTest",
-    # Imputers and discretisers keep the type of their data; landmarks can be sparse.
+    "standout.selection.ComponentTest",
+    "standout.selection.GroupSearch",
+    # Imputers and discretisers keep the type of their data. Landmarks can be sparse.
     "numpy.dtype",
     "scipy.sparse._bsr.bsr_array",
     "scipy.sparse._bsr.bsr_matrix",
@@ -104,15 +94,23 @@ TRUSTED_TYPES = (
 # Modules under which earlier versions saved types, and where these types are now. A file is read as if it had the new
 # names, which must be trusted as in any other file. The old modules need not exist.
 _EARLIER_HOMES = {
+    "standout.estimators._contrastive": "standout.estimators",
+    "standout.estimators._coordinates": "standout.features",
+    "standout.estimators._discriminative": "standout.estimators",
+    "standout.estimators._kernel_contrastive": "standout.estimators",
+    "standout.estimators._kernel_discriminative": "standout.estimators",
+    "standout.estimators._pipeline": "standout.estimators",
     "standout.features._kernels": "standout.features",
     "standout.features._maps": "standout.features",
     "standout.moments._base": "standout.moments",
     "standout.moments._root": "standout.moments",
     "standout.moments._scatter": "standout.moments",
+    "standout.selection._groups": "standout.selection",
+    "standout.selection._verdict": "standout.selection",
 }
 
 # The ways of making objects, by skops' names, that a model needs. Others, such as those of methods, partial functions
-# or random generators, have led around skops' look at the types in the past.
+# or random generators, have been used in the past to circumvent skops' check of the types.
 _WAYS = (
     "BytesNode",
     "DTypeNode",
@@ -137,20 +135,28 @@ _WITHOUT_ESTIMATORS = tuple(f"sklearn.externals.array_api_compat.{library}" for 
 _SCHEMA = "schema.json"
 _VERSIONS = "standout.json"
 
+# Arrays unpacked from a file may have this many bytes, or this many times the bytes of the file. Sparse arrays of real
+# data are packed by 10 at best.
+_MOST_UNPACKED = 2**30
+_MOST_PACKING = 100
+
+_VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})[\w.+!-]{0,40}")
+_SAVE_AGAIN = "Get the file again, or save the model again with standout.save."
+
 
 def save(model: Any, path: str | os.PathLike[str], *, moments: bool = False) -> None:
     """How do I keep a model in a file?
 
-    Parameters, what was fitted, names of features and `set_output` are kept. The file is complete under its
-    name, or is not there (an older one then stays as it is).
+    Parameters, fitted attributes, names of features and `set_output` are kept. The file appears under its name when
+    it is complete; after an error an older file is still there.
 
     Parameters
     ----------
     model : DiscriminativePCA, ContrastivePCA, KernelDiscriminativePCA, KernelContrastivePCA or BackgroundPipeline
         Fitted or not. A pipeline (see `standout.make_pipeline`) may have any of scikit-learn's own steps that skops
-        trusts. Refused is what could be brought back only by running code: functions, such as a kernel of your own
-        (`kernel` a callable), objects of other types, and pipelines with `memory`. Of a model that was fitted on
-        arrays of another library than NumPy, save its ``to_numpy()``.
+        trusts, and the step of `standout.io.prepare`. What could be loaded only by running code is refused: functions,
+        such as a kernel of your own (`kernel` a callable), objects of other types, and pipelines with `memory`. Of a
+        model that was fitted on arrays of another library than NumPy, save its ``to_numpy()``.
     path : str or path-like
         The file. By custom its name ends with ``.skops``, but any will do. A file that is there is replaced.
     moments : bool, default=False
@@ -184,33 +190,44 @@ def save(model: Any, path: str | os.PathLike[str], *, moments: bool = False) -> 
     True
     """
     require_extra("skops", "models", "saving a model")
-    place = as_model_path(path)
-    check_model_place(place)
-    check_model(model, MODELS)
+    place = _model_path(path)
+    _check_free(place)
+    if not isinstance(model, MODELS):
+        raise InvalidTypeError(
+            "{what} cannot be saved, only objects of {known}",
+            what=f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}",
+            known=_names_of(MODELS),
+            advice="Make pipelines with standout.make_pipeline; save other estimators with skops.",
+        )
     if not moments:
         if "_sums" in vars(model) and not hasattr(model, "components_"):
-            reject_sums_alone()
+            raise InvalidValueError(
+                "the model has no components yet, only sums over the rows that came so far",
+                advice="Save it with {p.moments:True}, or give it more rows first.",
+            )
         model = _without_moments(model)
     elif _keeps_nothing(model):
-        reject_kept_nothing("the model")
-    check_no_functions(_functions(model))
-    check_no_memory(_memories(model), "the model cannot be saved")
-    check_on_host(list(foreign_attributes(model)))
+        reject_without_sums("the model")
+    _check_holdings(model)
     content = _packed(model)
-    check_storable(_untrusted(content))
-    # What has been read once before it is written can be read again.
+    untrusted = _untrusted(content)
+    if untrusted:
+        raise InvalidValueError(
+            "the model holds objects of {types}, which standout.load does not trust",
+            types=listed("type", untrusted),
+            advice="Give parameters as numbers, strings, lists or NumPy arrays, and use scikit-learn's own steps in "
+            "pipelines.",
+        )
+    # A file that has been read once before it is written can be read again.
     _read(content, place)
-    try:
-        _write(content, place)
-    except OSError as error:
-        reject_unwritten_model(place, error)
+    write_whole(place, content.getbuffer())
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """How do I get a model back from a file, without running anything that is in it?
+    """How do I get a model back from a file, without running code from it?
 
-    Nothing but the types that standout and skops trust is made from the file, and all that it asks for is looked at
-    before anything is made. A file with anything else in it is refused, with the names of the types.
+    Only types that standout and skops trust are made from the file, and everything that it asks for is checked before
+    anything is made. A file with other types in it is refused, with their names.
 
     Parameters
     ----------
@@ -224,7 +241,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Raises
     ------
-    FileNotFoundError, IsADirectoryError, OSError
+    FileNotFoundError, OSError
         If there is no file, or it cannot be read.
     ValueError
         If the file is damaged, is not one of `save`, asks for types that are not trusted, or is of another major
@@ -260,22 +277,68 @@ def load(path: str | os.PathLike[str]) -> Any:
     3
     """
     require_extra("skops", "models", "loading a model")
-    place = as_model_path(path)
-    check_model_file(place)
+    place = _model_path(path)
+    _check_there(place)
     try:
         file = place.open("rb")
     except OSError as error:
-        reject_unreadable_model(place, error)
+        raise FileError(
+            "{path} could not be read: {reason}",
+            path=shown(place),
+            reason=error.strerror or error,
+            advice="Check its permissions.",
+        ) from error
     with file:
         model, differing = _read(file, place)
     if differing:
-        warnings.warn(
-            f"{place} was saved with {' and '.join(differing)}, and what a model holds can differ between versions. "
-            "Compare its scores with known ones, or fit and save it again.",
-            UserWarning,
-            stacklevel=2,
+        warn_user(
+            "{path} was saved with {versions}, and what a model holds can differ between versions",
+            path=shown(place),
+            versions=" and ".join(differing),
+            advice="Compare its scores with known ones, or fit and save it again.",
         )
     return model
+
+
+# --- places ----------------------------------------------------------------------------------------------------------
+
+
+def _model_path(path: Any) -> Path:
+    """Check the name of a file, which need not exist."""
+    if not isinstance(path, str | os.PathLike) or not str(path):
+        raise InvalidTypeError(
+            "is not the name of a file", parameter="path", value=path, advice="Give a path, for example 'model.skops'."
+        )
+    return Path(path).expanduser()
+
+
+def _check_free(path: Path) -> None:
+    """Check that a file can be put here, or that one is here to be replaced."""
+    if os.path.isdir(path):
+        raise FileError(
+            "{path} is a folder, not a file", path=shown(path), advice="Give a file name in it, such as 'model.skops'."
+        )
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise FileError(
+            "{path} is a device or a pipe, and a model must not replace it",
+            path=shown(path),
+            advice="Give another name.",
+        )
+    if not os.path.isdir(path.parent):
+        raise MissingFileError(
+            "there is no folder {path}",
+            path=shown(path.parent),
+            advice="Create it, or give another path for the model.",
+        )
+
+
+def _check_there(path: Path) -> None:
+    """Check that there is a file to read."""
+    advice = "Give the name of a file written by standout.save."
+    if os.path.isdir(path):
+        raise FileError("{path} is a folder, not a file", path=shown(path), advice=advice)
+    if not os.path.isfile(path):
+        raise MissingFileError("there is no file {path}", path=shown(path), advice=advice)
 
 
 # --- writing --------------------------------------------------------------------------------------------------------
@@ -308,19 +371,25 @@ def _packed(model: Any) -> BytesIO:
         skops_io.dump(model, content)
     # Whatever the objects in a model may raise when they are asked for their state.
     except Exception as error:
-        reject_unsaved(error)
+        circular = "it holds itself, as an estimator does after set_fit_request, or is nested too deeply"
+        raise InvalidValueError(
+            "the model cannot be saved: {reason}",
+            reason=circular if isinstance(error, RecursionError) else f"{type(error).__name__}: {error}",
+            advice="Give parameters as numbers, strings, lists or NumPy arrays, and leave metadata requests to "
+            "standout.make_pipeline.",
+        ) from error
     with ZipFile(content, "a") as archive:
         archive.writestr(_VERSIONS, json.dumps(_versions_here()))
     return content
 
 
 def _skops_io() -> Any:
-    """Load skops, without what else is installed.
+    """Load skops without loading array libraries.
 
-    It looks for every estimator in scikit-learn when it is imported, and on the way loads PyTorch, CuPy and Dask where
-    they are there, by scikit-learn's packages for them: some seconds and 200 MB, for no estimator at all. A package
-    that is None among the modules cannot be imported, and the search passes it over. Nor can another thread import it,
-    so this is done no longer than it takes to load skops for the first time.
+    When it is imported, skops looks for every estimator in scikit-learn. Through scikit-learn's packages for them it
+    would load PyTorch, CuPy and Dask if they are installed: some seconds and 200 MB, for no estimator at all. A package
+    that is None among the modules cannot be imported, and the search skips it. Other threads cannot import it either,
+    so this is done only while skops is loaded for the first time.
     """
     if "skops.io" in sys.modules:
         return import_module("skops.io")
@@ -346,55 +415,119 @@ def _versions_here() -> dict[str, str]:
     }
 
 
-def _write(content: BytesIO, place: Path) -> None:
-    """Write a file that appears under its name when it is complete; an error or an interruption leaves nothing."""
-    # A link stays a link, to the new file. In the same folder, renaming is a single step that cannot be seen half done.
-    place = Path(os.path.realpath(place))
-    draft = place.with_name(f".{uuid4().hex}.part")
-    try:
-        with draft.open("xb") as file:
-            file.write(content.getbuffer())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, place)
-    finally:
-        with suppress(OSError):
-            draft.unlink()
-
-
 # --- reading --------------------------------------------------------------------------------------------------------
 
 
 def _read(file: BinaryIO, place: Path) -> tuple[Any, list[str]]:
-    """Make a model from the content of a file, and tell which packages had another version when it was saved."""
+    """Make a model from the content of a file, and name the packages that had another version when it was saved."""
     skops_io = _skops_io()
-    with _damage_told(place):
+    with _as_damage(place):
         entries = _entries(file)
-    check_stored([entry.filename for entry in entries if entry.compress_type != ZIP_STORED], place)
-    with _damage_told(place):
+    compressed = [entry.filename for entry in entries if entry.compress_type != ZIP_STORED]
+    if compressed:
+        # They can be a thousand times as large as they look.
+        _refuse(place, "it has {parts}, and standout.save compresses none", parts=listed("compressed part", compressed))
+    with _as_damage(place):
         found = _examined(file)
-    check_unpacked_size(found.unpacked, file.seek(0, os.SEEK_END), place)
-    with _damage_told(place):
+    packed = file.seek(0, os.SEEK_END)
+    limit = max(_MOST_UNPACKED, _MOST_PACKING * packed)
+    if found.unpacked > limit:
+        _refuse(
+            place,
+            "its {packed} bytes hold arrays of {unpacked} bytes, and {limit} are the limit for a file of its size",
+            packed=packed,
+            unpacked=found.unpacked,
+            limit=limit,
+        )
+    with _as_damage(place):
         file = _with_new_names(file, found)
         untrusted = _untrusted(file)
     here = _versions_here()
-    check_trusted(untrusted, found.versions, here["standout"], place)
-    check_ways(sorted(found.ways - set(_WAYS)), place)
-    differing = check_versions(found.versions, here, place)
-    with _damage_told(place):
+    if untrusted:
+        says = "It says that it is of standout {saved}, and this is {here}. " if _has_versions(found.versions) else ""
+        _refuse(
+            place,
+            "it has {types}, which standout.load does not trust; nothing of it was run",
+            says + "Load only what standout.save of this version has written.",
+            types=listed("type", untrusted),
+            saved=found.versions["standout"] if says else "",
+            here=here["standout"],
+        )
+    unknown = sorted(found.ways - set(_WAYS))
+    if unknown:
+        _refuse(
+            place,
+            "it has {objects} of skops, which standout.save does not write; nothing of it was run",
+            objects=listed("object", unknown),
+        )
+    differing = _differing_versions(found.versions, here, place)
+    with _as_damage(place):
         model = skops_io.load(file, trusted=list(TRUSTED_TYPES))
-    check_loaded(model, MODELS, place)
-    check_no_memory(_memories(model), f"{place} cannot be loaded")
+    if not isinstance(model, MODELS):
+        _refuse(
+            place,
+            "it holds an object of type {kind}, not of {known}",
+            kind=type(model).__name__,
+            known=_names_of(MODELS),
+        )
+    _check_no_memory(model, f"{shown(place)} cannot be loaded")
     return model, differing
 
 
+def _refuse(place: Path, problem: str, advice: str = _SAVE_AGAIN, **facts: Any) -> NoReturn:
+    raise InvalidValueError("{path} cannot be loaded: " + problem, path=shown(place), advice=advice, **facts)
+
+
 @contextmanager
-def _damage_told(place: Path) -> Iterator[None]:
-    """Make one error of all that a damaged or a forged file can lead to, which is any."""
+def _as_damage(place: Path) -> Iterator[None]:
+    """Turn every error that a damaged or forged file can lead to into one."""
     try:
         yield
     except Exception as error:
-        reject_no_model(place, error)
+        raise InvalidValueError(
+            "{path} cannot be loaded: it is not a file written by standout.save, or it is damaged ({kind}: {reason}). "
+            "Pickles and other formats are not read",
+            path=shown(place),
+            kind=type(error).__name__,
+            # A file can make the text of an error as long as it likes.
+            reason=short(error, 200),
+            advice=_SAVE_AGAIN,
+        ) from error
+
+
+def _differing_versions(versions: Any, here: Mapping[str, str], place: Path) -> list[str]:
+    """Name the packages whose minor version was another one; another major version of standout is refused."""
+    if not _has_versions(versions):
+        _refuse(place, "it was not written by standout.save")
+    saved = versions["standout"]
+    if _series(saved)[0] != _series(here["standout"])[0]:
+        _refuse(
+            place,
+            "it was saved by standout {saved}, and this is {here}",
+            "Install standout {saved} to load it, or fit and save the model again.",
+            saved=saved,
+            here=here["standout"],
+        )
+    return [
+        f"{package} {versions[package]} (here {here[package]})"
+        for package in ("standout", "scikit-learn")
+        if _series(versions[package]) != _series(here[package])
+    ]
+
+
+def _has_versions(versions: Any) -> bool:
+    """Tell whether a file says by which versions it was written."""
+    return isinstance(versions, dict) and all(
+        isinstance(versions.get(package), str) and _VERSION.fullmatch(versions[package])
+        for package in ("standout", "scikit-learn")
+    )
+
+
+def _series(version: str) -> tuple[str, str]:
+    """Give the major and the minor version."""
+    found = _VERSION.fullmatch(version)
+    assert found is not None
+    return found[1], found[2]
 
 
 def _entries(file: BinaryIO) -> list[ZipInfo]:
@@ -437,7 +570,7 @@ def _examined(file: BinaryIO) -> _Findings:
         if "__loader__" in node:
             ways.add(str(node["__loader__"]))
             modules.add(str(node.get("__module__")))
-            # An array is read once for every object that names it; objects are told apart by their ids.
+            # An array is read once for every object that names it. Objects differ in their ids.
             if "file" in node:
                 reads.add((node["file"], node.get("__id__") or object()))
         return node
@@ -486,17 +619,39 @@ def _untrusted(file: BinaryIO) -> list[str]:
 # --- what a model holds ---------------------------------------------------------------------------------------------
 
 
-def _functions(model: Any) -> list[str]:
-    """Name the functions in a model."""
+def _check_holdings(model: Any) -> None:
+    """Refuse to save what could be loaded only by running code, and arrays that other machines may not have."""
     kinds = (FunctionType, BuiltinFunctionType, MethodType, partial)
-    return [getattr(thing, "__qualname__", repr(thing)) for thing in _holdings(model) if isinstance(thing, kinds)]
+    functions = [getattr(thing, "__qualname__", repr(thing)) for thing in _holdings(model) if isinstance(thing, kinds)]
+    if functions:
+        raise InvalidValueError(
+            "the model holds the {functions}, and a file could bring that back only by running code when it is loaded",
+            functions=listed("function", functions),
+            advice="Use a kernel by its name or {p.kernel:precomputed}, and NumPy's ufuncs (np.log1p) in pipelines; or "
+            "keep the data and fit again.",
+        )
+    _check_no_memory(model, "the model cannot be saved")
+    foreign = list(foreign_attributes(model))
+    if foreign:
+        raise InvalidTypeError(
+            "the model cannot be saved: {attributes} are arrays of another library than NumPy",
+            attributes=listed("attribute", foreign),
+            advice="Save model.to_numpy(), which copies them to the host.",
+        )
 
 
-def _memories(model: Any) -> list[Any]:
-    """Give the places where pipelines and clusterings in a model keep results."""
+def _check_no_memory(model: Any, doing: str) -> None:
+    """Refuse pipelines that keep results in a folder: the next fit would unpickle them."""
     estimators = (thing for thing in _holdings(model) if isinstance(thing, BaseEstimator))
     places = (vars(estimator).get("memory") for estimator in estimators)
-    return [place for place in places if place is not None]
+    memory = next((place for place in places if place is not None), None)
+    if memory is not None:
+        raise InvalidValueError(
+            "{doing}: a pipeline keeps results in {memory}, a folder of pickles, which can run code when they are read",
+            doing=doing,
+            memory=shown(memory),
+            advice="Set {p.memory:None} before saving, and set it again after loading.",
+        )
 
 
 def _holdings(model: Any) -> Iterator[Any]:
@@ -521,3 +676,8 @@ def _parts(thing: Any) -> Iterable[Any]:
     if isinstance(thing, type | FunctionType | ModuleType):
         return ()
     return getattr(thing, "__dict__", {}).values()
+
+
+def _names_of(kinds: tuple[type, ...]) -> str:
+    *names, last = (kind.__name__ for kind in kinds)
+    return f"{', '.join(names)} or {last}"

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from standout._validation import as_rows, check_enough, check_groups, require_extra
+from standout._checks import as_rows, group_numbers
+from standout._messages import InvalidValueError, require_extra
 
 __all__ = ["plot_scores"]
 
@@ -43,10 +44,16 @@ def plot_scores(scores: Any, labels: Any = None, *, ax: Any = None, title: str |
     ['a', 'b']
     """
     rows = as_rows(scores, "the scores", min_rows=1, finite=True, host=True)
-    check_enough(2, rows.shape[1], "the number of scores to draw", "that in a row", "Give at least two components.")
+    if rows.shape[1] < 2:
+        raise InvalidValueError(
+            "there are {given} scores in a row, but {limit} are drawn",
+            given=rows.shape[1],
+            limit=2,
+            advice="Give at least two components.",
+        )
     if ax is None:
         ax = _pyplot().subplots(figsize=(5, 4.5), layout="constrained")[1]
-    groups = np.zeros(len(rows), dtype=np.intp) if labels is None else check_groups(labels, len(rows))
+    groups = np.zeros(len(rows), dtype=np.intp) if labels is None else group_numbers(labels, len(rows))
     names = [None] if labels is None else np.unique(np.asarray(labels)).tolist()
     for group, name in enumerate(names):
         chosen = rows[groups == group]

@@ -1,32 +1,21 @@
 """Tools for annotated matrices of cells, by the conventions of scanpy: ``standout.tl.dpca(adata, ...)``.
 
-Nothing here is loaded before it is asked for, and anndata itself only by whoever makes an AnnData.
+The module is loaded when it is first used. It does not import anndata: the caller has made an AnnData already.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import is_sparse
-from standout._validation import (
-    check_annotated,
-    check_cell_groups,
-    check_gene_mask,
-    check_genes,
-    check_groupby,
-    check_layer,
-    check_matrix_present,
-    check_n_cells,
-    check_no_backed_view,
-    check_no_copy_of_backed,
-    require_extra,
-)
+from standout._messages import InvalidTypeError, InvalidValueError, listed, require_extra, short
 from standout.estimators import DiscriminativePCA
-from standout.io._backed import BackedRows
-from standout.io._words import word, words_of_array
+from standout.io import BackedRows, word, words_of_array
 
 __all__ = ["dpca"]
 
@@ -55,21 +44,21 @@ def dpca(
     ----------
     adata : AnnData
         Cells in rows, genes in columns; usually normalised and logarithmised. One that is backed by a file
-        (``anndata.read_h5ad(path, backed="r")``) is read in slices of rows and never loaded; a sparse X stays sparse.
+        (``anndata.read_h5ad(path, backed="r")``) is read in slices of rows and never loaded. A sparse X stays sparse.
     groupby : str
-        Column of ``adata.obs`` that tells the groups apart.
+        Column of ``adata.obs`` with the groups.
     target : str or list of str
-        The group, or several taken as one, whose own variation is looked for.
+        The target group. Several groups are taken together as one target.
     background : str or list of str, optional
-        The groups whose variation is not to be seen again, each a background of its own. None takes each of the other
-        groups. Cells without a group belong to none.
+        The background groups, each a background of its own. None takes all groups except the target. Cells without a
+        group belong to none.
     layer : str, optional
-        Layer to use in the place of X.
+        Layer to use instead of X.
     mask_var : str, array of bool or None, optional
-        Genes to use: a column of ``adata.var``, or a truth value for each gene; None takes all. If nothing is said,
-        ``"highly_variable"`` is used where ``adata.var`` has it, as in ``scanpy.pp.pca``.
+        Genes to use: a column of ``adata.var``, or a truth value for each gene; None takes all. By default
+        ``"highly_variable"`` is used if ``adata.var`` has it, as in ``scanpy.pp.pca``.
     key_added : str, optional
-        Name under which everything is written, in the place of the names below.
+        Name under which everything is written, instead of the names below.
     copy : bool, default=False
         Write into a copy, and return it.
     **params
@@ -81,7 +70,7 @@ def dpca(
         The copy, if one was asked for. Into it, or into `adata`, is written:
 
         ``.obsm["X_dpca"]`` : ndarray of shape (n_obs, n_components)
-            Scores of all cells, of whichever group, centred by the mean of the target.
+            Scores of all cells of all groups, centred by the mean of the target.
         ``.varm["dPCs"]`` : ndarray of shape (n_vars, n_components)
             The filters (`components_`); zero for genes that were not used.
         ``.varm["dPCs_patterns"]`` : ndarray of shape (n_vars, n_components)
@@ -109,19 +98,25 @@ def dpca(
     ((200, 1), 3)
     """
     require_extra("anndata", "h5ad", "standout.tl")
-    check_annotated(adata)
-    check_no_copy_of_backed(copy, bool(adata.isbacked))
-    check_no_backed_view(bool(adata.is_view and adata.isbacked))
-    check_groupby(groupby, [str(name) for name in adata.obs.columns])
+    _check_annotated(adata, copy)
+    _check_known(groupby, adata.obs.columns, "groupby", "a column of adata.obs", "column")
     groups = words_of_array(adata.obs[groupby].astype(object))
-    targets, backgrounds = check_cell_groups(_said(target), _said(background), groups, groupby)
+    targets, backgrounds = _chosen_groups(target, background, groups, groupby)
     genes, mask = _genes(adata, mask_var)
     matrix = _matrix(adata, layer)
     chosen = {
         "the target": np.isin(groups, targets),
         **{f"background {name!r}": groups == name for name in backgrounds},
     }
-    check_n_cells({name: int(cells.sum()) for name, cells in chosen.items()})
+    for name, cells in chosen.items():
+        if cells.sum() < 2:
+            raise InvalidValueError(
+                "there are too few cells in {name}: {n_cells}, but the least is {limit}",
+                name=name,
+                n_cells=int(cells.sum()),
+                limit=2,
+                advice="Choose others.",
+            )
     result = adata.copy() if copy else adata
     of_target, *of_backgrounds = (_rows(matrix, cells, genes) for cells in chosen.values())
     model = DiscriminativePCA(**params).fit(of_target, background=of_backgrounds)
@@ -130,39 +125,140 @@ def dpca(
     return result if copy else None
 
 
-def _said(names: Any) -> Any:
-    """Say the names of groups as the groups themselves are said: 1.0 is the group 1."""
-    return (
-        [word(name) for name in names]
-        if isinstance(names, list | tuple | set | np.ndarray)
-        else names
-        if names is None
-        else word(names)
+def _check_annotated(adata: Any, copy: bool) -> None:
+    """Refuse an object that is no AnnData, and one into which no result can be written."""
+    if not all(hasattr(adata, name) for name in ("obs", "var", "obsm", "varm", "uns", "n_obs", "n_vars")):
+        raise InvalidTypeError(
+            "adata is a {kind}, but an AnnData is needed",
+            kind=type(adata).__name__,
+            advice="Use DiscriminativePCA for arrays.",
+        )
+    if copy and adata.isbacked:
+        raise InvalidValueError(
+            "{p.copy:True} is given, but adata is backed by a file, and a copy would need a file of its own",
+            advice="Leave out {p.copy}, or load the data with adata.to_memory().",
+        )
+    if adata.is_view and adata.isbacked:
+        raise InvalidValueError(
+            "adata is a view of an AnnData that is backed by a file, and no result can be written into it",
+            advice="Give the whole AnnData, and name the groups in {p.target} and {p.background}, or load the view "
+            "with adata.to_memory().",
+        )
+
+
+def _check_known(name: Any, names: Any, parameter: str, place: str, noun: str) -> str:
+    """Check a name against those that there are."""
+    known = [str(one) for one in names]
+    if isinstance(name, str) and name in known:
+        return name
+    close = get_close_matches(str(name), known, n=1)
+    raise InvalidValueError(
+        "is not {place}, which has {known}",
+        parameter=parameter,
+        value=name,
+        limit=known,
+        place=place,
+        known=listed(noun, known) if known else f"no {noun}s",
+        close=repr(short(close[0])) if close else "",
+        advice="Is {close} meant?" if close else "Choose among these." if known else "Check the name.",
     )
+
+
+def _chosen_groups(
+    target: Any, background: Any, groups: npt.NDArray[np.object_], groupby: str
+) -> tuple[list[str], list[str]]:
+    """Check the groups of the target and of the backgrounds; without a background, take all other groups."""
+    known = sorted(set(groups.tolist()) - {""})
+    chosen = _known_groups(target, "target", known, groupby)
+    others = (
+        [name for name in known if name not in chosen]
+        if background is None
+        else _known_groups(background, "background", known, groupby)
+    )
+    both = [name for name in others if name in chosen]
+    if both:
+        raise InvalidValueError(
+            "{groups} is both target and background", groups=listed("group", both), advice="Choose different ones."
+        )
+    if not others:
+        raise InvalidValueError(
+            "adata.obs[{groupby!r}] has no group beside the target {groups}, so that there is no background",
+            groupby=groupby,
+            groups=listed("group", chosen),
+            advice="Choose another column or fewer groups.",
+        )
+    return chosen, others
+
+
+def _known_groups(given: Any, parameter: str, known: Sequence[str], groupby: str) -> list[str]:
+    """Check the names of groups, written as the groups are: 1.0 is the group 1."""
+    names = [word(name) for name in (given if isinstance(given, list | tuple | set | np.ndarray) else [given])]
+    if not names:
+        raise InvalidValueError(
+            "is empty", parameter=parameter, advice="Give the name of one group or of several."
+        )
+    if len(set(names)) < len(names):
+        raise InvalidValueError(
+            "has the same group twice: {groups}",
+            parameter=parameter,
+            groups=listed("group", names),
+            advice="Give each one once.",
+        )
+    for name in names:
+        if name not in known:
+            raise InvalidValueError(
+                "has {name!r}, but adata.obs[{groupby!r}] has {known}",
+                parameter=parameter,
+                name=short(name),
+                groupby=groupby,
+                limit=list(known),
+                known=f"{len(known)} group(s): {listed('group', known)}" if known else "no groups at all",
+                advice="Choose among these.",
+            )
+    return names
 
 
 def _genes(adata: Any, mask_var: Any) -> tuple[npt.NDArray[np.bool_] | None, Any]:
     """Give the genes to use, None for all, and what is to be remembered of the choice."""
-    names = [str(name) for name in adata.var.columns]
     if mask_var is _UNSET:
-        mask_var = "highly_variable" if "highly_variable" in names else None
+        mask_var = "highly_variable" if "highly_variable" in adata.var.columns else None
     if mask_var is None:
         return None, None
-    mask = check_genes(mask_var, names, adata.n_vars)
-    if isinstance(mask, str):
-        return check_gene_mask(np.asarray(adata.var[mask]), f"adata.var[{mask!r}]"), mask
-    return check_gene_mask(mask, "mask_var"), mask
+    name = "mask_var"
+    if isinstance(mask_var, str):
+        _check_known(mask_var, adata.var.columns, "mask_var", "a column of adata.var", "column")
+        name = f"adata.var[{mask_var!r}]"
+    genes = np.asarray(adata.var[mask_var] if isinstance(mask_var, str) else mask_var)
+    if genes.dtype != np.bool_ or genes.shape != (adata.n_vars,):
+        raise InvalidValueError(
+            "{name} has shape {shape} and values of type {dtype}, but one truth value for each of the {limit} genes is "
+            "needed",
+            name=name,
+            shape=genes.shape,
+            dtype=genes.dtype,
+            limit=adata.n_vars,
+            advice="Give the name of a column of adata.var, an array of bool, or {v.None} for all genes.",
+        )
+    if not genes.any():
+        raise InvalidValueError(
+            "{name} leaves no gene, but the least is {limit}",
+            name=name,
+            limit=1,
+            advice="Choose others, or {v.None} for all genes.",
+        )
+    return genes, mask_var if isinstance(mask_var, str) else genes
 
 
 def _matrix(adata: Any, layer: str | None) -> Any:
     if layer is not None:
-        return adata.layers[check_layer(layer, [str(name) for name in adata.layers])]
-    check_matrix_present(adata.X)
+        return adata.layers[_check_known(layer, adata.layers, "layer", "in adata.layers", "layer")]
+    if adata.X is None:
+        raise InvalidValueError("adata.X is empty", advice="Name the layer that is meant with {p.layer}.")
     return adata.X
 
 
 def _rows(matrix: Any, cells: npt.NDArray[np.bool_] | None, genes: npt.NDArray[np.bool_] | None) -> Any:
-    """Give some cells and genes: in memory as they are, of a file as something that is read in slices."""
+    """Give some cells and genes: in memory as they are, of a file as a source that is read in slices."""
     in_memory = isinstance(matrix, np.ndarray) or is_sparse(matrix)
     # A dataset of h5py knows its file, a sparse one of anndata its group.
     if not in_memory and (hasattr(matrix, "file") or hasattr(matrix, "group")):
@@ -190,6 +286,6 @@ def _store(
         "shrinkage": model.shrinkage_,
         "p_values": getattr(model, "p_values_", None),
     }
-    # A file has no place for what is not there, nor for generators of random numbers.
+    # A file can store neither None nor generators of random numbers.
     kept = {name: value for name, value in about.items() if value is not None and name != "random_state"}
     adata.uns[of_fit] = {"params": kept, **{name: value for name, value in found.items() if value is not None}}

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from standout._validation import FindingWarning
+from standout._messages import FindingWarning
 from standout.cli._text import capitalised
 
 

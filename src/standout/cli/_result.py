@@ -10,7 +10,7 @@ import numpy as np
 
 from standout import save
 from standout._arrays import Array
-from standout._validation import require_extra
+from standout._messages import require_extra
 from standout.cli._data import Datasets
 from standout.cli._display import Display
 from standout.cli._folder import MARK

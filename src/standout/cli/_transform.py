@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from standout._validation import UnknownColumnsError
+from standout.io import UnknownColumnsError
 from standout.cli._closing import warn
 from standout.cli._data import with_row_numbers
 from standout.cli._display import Display

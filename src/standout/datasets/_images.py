@@ -8,7 +8,7 @@ from scipy import ndimage
 from sklearn.datasets import load_digits, load_sample_images
 
 from standout._messages import InvalidValueError, require_extra
-from standout._validation import check_enough
+from standout._messages import InvalidValueError
 from standout.datasets._contrast import ImageContrast
 
 Floats = npt.NDArray[np.float64]
@@ -117,7 +117,14 @@ def _handwriting(digit: int, count: int, rng: np.random.Generator) -> Floats:
     """Different images of one digit, flattened, pen strokes in 0..1."""
     collection = load_digits()
     images = collection.images[collection.target == digit] / 16.0
-    check_enough(count, len(images), f"the number of images of digit {digit}", "that in stock", "Ask for fewer images.")
+    if count > len(images):
+        raise InvalidValueError(
+            "{count} images of the digit {digit} are wanted, but there are {limit}",
+            count=count,
+            digit=digit,
+            limit=len(images),
+            advice="Ask for fewer images.",
+        )
     chosen = images[rng.permutation(len(images))[:count]]
     factor = _SIDE / chosen.shape[1]
     enlarged: Floats = ndimage.zoom(chosen, (1.0, factor, factor), order=1, mode="nearest", grid_mode=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from standout._validation import check_enough
+from standout._messages import InvalidValueError
 from standout.datasets._contrast import Contrast, FactorModel
 
 Floats = npt.NDArray[np.float64]
@@ -198,7 +198,13 @@ def make_factor_model(
     0.002
     """
     n_directions = n_shared + n_specific
-    check_enough(n_directions, n_features, "n_shared + n_specific", "n_features", "Ask for fewer directions.")
+    if n_directions > n_features:
+        raise InvalidValueError(
+            "n_shared + n_specific is {n_directions}, but n_features is {limit}",
+            n_directions=n_directions,
+            limit=n_features,
+            advice="Ask for fewer directions.",
+        )
     rng = np.random.default_rng(random_state)
     directions = np.linalg.qr(rng.standard_normal((n_features, n_directions))).Q.T
     shared, specific = directions[:n_shared], directions[n_shared:]

@@ -146,7 +146,7 @@ def _check_message(message: Message) -> None:
         for _, name, form, conversion in Formatter().parse(template):
             if name is None:
                 continue
-            known = name in {*message.facts, "limit"} or re.fullmatch(r"[pv]\.[A-Za-z][A-Za-z0-9_]*", name)
+            known = name in {*message.facts, "value", "limit"} or re.fullmatch(r"[pv]\.[A-Za-z][A-Za-z0-9_]*", name)
             _demand(bool(known) and conversion is None, f"a message asks for {name!r}")
             _demand(bool(FORMAT.fullmatch(form or "")) or name.startswith("p."), "a message has a strange form")
     message.phrased()
