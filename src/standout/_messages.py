@@ -126,8 +126,8 @@ class Message:
 
     def phrased(self, names: Names = PYTHON) -> str:
         """Give the message in the words of a surface."""
-        given = {**self.facts, "value": self.value, "limit": self.limit}
-        facts = {name: names.fact(fact) for name, fact in given.items()}
+        known = {**self.facts, "value": self.value, "limit": self.limit}
+        facts = {name: names.fact(fact) for name, fact in known.items()}
         fields = {**facts, "p": _Parameters(names), "v": _Values(names)}
         problem = self.problem.format_map(fields)
         if self.parameter is not None:

@@ -146,7 +146,7 @@ def examine(
     signs = aligned_signs(pca[0], own[0][:, :2])
     has_labels = bool(seen[0].shown.labels)
     groups = marks.settled() if has_labels else LabelGroups((), 0, np.zeros(1, dtype=np.int64))
-    edges = bin_edges(own)
+    edges = bin_edges([part.kept for part in seen])
     all_counts = [bin_counts(seen[0].kept, edges, groups.group_of, max(len(groups.names), 1))]
     all_counts += [bin_counts(part.kept, edges, np.zeros(1, dtype=np.int64), 1) for part in seen[1:]]
     test, untested = _tested(fit)

@@ -25,6 +25,8 @@ SAMPLE_SEED = 0
 N_BINS = 48
 # Bins cover all rows except for this share at either end, which is counted in the outermost bins.
 TAIL = 0.002
+# Rows from which the edges of the bins are found: more would not change the picture.
+MOST_FOR_EDGES = 2**20
 
 BLOCK_BYTES = 32 * 2**20
 # Scores of all rows that are kept in memory; more are kept in a temporary file.
@@ -203,10 +205,12 @@ class KeptRows:
 
     def __init__(self, n_numbers: int) -> None:
         self._n_numbers = n_numbers
+        self._n_rows = 0
         self._file = SpooledTemporaryFile(max_size=KEPT_BYTES)  # noqa: SIM115
 
     def add(self, rows: Float) -> None:
         """Append rows."""
+        self._n_rows += len(rows)
         self._file.write(np.ascontiguousarray(rows, dtype=np.float64).tobytes())
 
     def blocks(self) -> Iterator[Float]:
@@ -217,17 +221,25 @@ class KeptRows:
             yield np.frombuffer(content).reshape(-1, self._n_numbers)
         self._file.seek(0, 2)
 
+    def some(self) -> Float:
+        """Give all rows, or every second, third ... of very many."""
+        step, start, found = -(-self._n_rows // MOST_FOR_EDGES), 0, []
+        for block in self.blocks():
+            found.append(block[-start % step :: step])
+            start += len(block)
+        return np.concatenate(found)
+
 
 # --- all rows --------------------------------------------------------------------------------------------------------
 
 
-def bin_edges(samples: Sequence[Float]) -> Float:
-    """Choose common edges of bins for each score of several datasets, from samples of their rows.
+def bin_edges(datasets: Sequence[KeptRows]) -> Float:
+    """Choose common edges of bins for each score of several datasets.
 
     A few far-off rows must not press all others into one bin.
     """
-    low = np.min([np.quantile(scores, TAIL, axis=0) for scores in samples], axis=0)
-    high = np.max([np.quantile(scores, 1.0 - TAIL, axis=0) for scores in samples], axis=0)
+    ends = np.array([np.quantile(kept.some()[:, :-1], [TAIL, 1.0 - TAIL], axis=0) for kept in datasets])
+    low, high = ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)
     margin = np.where(high > low, 0.05 * (high - low), np.maximum(np.abs(low), 1.0) * 1e-3)
     return np.linspace(low - margin, high + margin, N_BINS + 1, axis=1)
 
