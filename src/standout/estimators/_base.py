@@ -372,7 +372,7 @@ def check_no_labels(y: Any, target: Source | None) -> None:
     """Refuse a second table in the place of y, which without `target_label` is ignored: the background is meant."""
     if y is None:
         return
-    shape = getattr(y, "shape", None)
+    shape = np.asarray(y).shape if hasattr(y, "__array__") and not hasattr(y, "shape") else getattr(y, "shape", None)
     if shape is not None:
         flat = len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)
     else:
