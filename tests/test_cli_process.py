@@ -78,7 +78,7 @@ def test_standard_streams_may_be_closed(folder):
     assert subprocess.run([*closed, *FIT], cwd=folder, check=False, timeout=PATIENCE).returncode == 2
 
 
-SLOW = ["--test", "permutation", "--components", "4", "--shrinkage", "0.01"]
+SLOW = ["--test", "permutation", "--n-components", "4", "--shrinkage", "0.01"]
 
 
 @pytest.fixture

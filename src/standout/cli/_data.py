@@ -133,8 +133,8 @@ def _open_pairs(options: dict[str, Any], display: Display) -> Datasets:
     scans: list[Scan] = []
     # What each file was refused for: a column to be dropped need not be in every file, but in one.
     refused: dict[str, list[UnknownColumnsError]] = {pattern: [] for pattern in reading["drop"]}
+    display.stage("looking at the files")
     for path, name in zip(paths, names, strict=True):
-        display.stage(f"opening {path}")
         scan = _opened(path, dict(reading), ("id_column", "label_column") if scans else (), refused, scans[:1])
         scans.append(scan.called(f"background {name!r}" if scans else "the target", 2))
     for errors in refused.values():
@@ -260,7 +260,7 @@ def _open_groups(options: dict[str, Any], display: Display) -> Datasets:
         scan = open_files(path, **{**reading, "where": where or None, "label_column": label})
         return scan.called(name, 1 if groups is None else 2).numbered()
 
-    display.stage(f"opening {path}")
+    display.stage("looking at the file")
     everything = opened(None, label, "the file")
     if _in_memory(options, [everything], display):
         display.stage(f"reading {path}")

@@ -36,3 +36,6 @@ __all__ = [
     "scan",
     "write_csv",
 ]
+
+# Saved models name this class by the public package. Its modules can then be reorganised.
+Preparation.__module__ = __name__

@@ -57,7 +57,12 @@ def csv_writer(path: str | os.PathLike[str], *, replace: bool = True) -> Iterato
     suffixes = [suffix.lower() for suffix in final.suffixes]
     compression = "gzip" if ".gz" in suffixes[-1:] else None
     delimiter = "\t" if {".tsv", ".tab"} & set(suffixes[-2:]) else ","
-    with whole_file(final, replace=replace) as place, pa.output_stream(str(place), compression=compression) as stream:
+    with (
+        whole_file(final, replace=replace) as place,
+        # Opened by Python: Arrow takes names in UTF-8 only.
+        place.open("wb") as file,
+        pa.output_stream(file, compression=compression) as stream,
+    ):
         writer = CsvWriter(stream, delimiter)
         yield writer
         writer.close()
