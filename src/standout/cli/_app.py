@@ -53,6 +53,7 @@ DIFFERENT = {
     "epsilon": ("clusters", "the same for kernels; Python: 0.001"),
 }
 
+SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 # The sections of the help.
 FILES, KINDS, COLUMNS, CELLS, LARGE, METHOD, KERNEL, OUTPUT, OTHER = (
     "Target and backgrounds",
@@ -133,6 +134,9 @@ class SectionedOption(click.Option):
 
 class SectionedCommand(click.Command):
     """A command whose help lists its options in sections."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, context_settings=SETTINGS, **options)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the sections, in the order of their first options."""
@@ -392,7 +396,7 @@ class Commands(click.Group):
         return list(self.commands)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=Commands, context_settings=SETTINGS)
 @click.version_option(__version__, prog_name="standout", message="%(prog)s %(version)s")
 def app() -> None:
     """What stands out in one dataset against others?
