@@ -191,7 +191,10 @@ def test_a_report_that_was_killed_does_not_stand_in_the_way_of_the_next_fit(tmp_
 
 
 def test_without_locks_drafts_work_and_none_is_taken_for_dead(tmp_path, monkeypatch):
-    monkeypatch.setattr("standout._writing.fcntl", None)
+    def refuse(handle, operation):
+        raise OSError
+
+    monkeypatch.setattr("fcntl.flock", refuse)
     left = draft_name(tmp_path / "out")
     left.mkdir()
     with folder_as_a_whole(tmp_path / "out", overwrite=False) as draft:

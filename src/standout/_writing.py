@@ -14,11 +14,6 @@ from uuid import uuid4
 
 from standout._messages import FileError, require_extra, shown
 
-try:
-    import fcntl
-except ImportError:  # Windows has no locks on folders: there, drafts of killed processes stay.
-    fcntl = None  # type: ignore[assignment]
-
 # A draft has the name of the file that it is to become, or the start of a long one.
 LONGEST_NAME = 60
 
@@ -177,13 +172,14 @@ def remove_dead_drafts(final: Path, kind: str = "part") -> None:
 
 def lock(path: Path) -> int | None:
     """Lock a file or folder until this process ends; None if another process has it, or if it cannot be locked."""
-    if fcntl is None:
-        return None
     handle = None
     try:
+        # Windows has no locks on folders: there, drafts of killed processes stay.
+        from fcntl import LOCK_EX, LOCK_NB, flock
+
         handle = os.open(path, os.O_RDONLY)
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        flock(handle, LOCK_EX | LOCK_NB)
+    except (ImportError, OSError):
         unlock(handle)
         return None
     return handle

@@ -135,8 +135,8 @@ class SectionedOption(click.Option):
 class SectionedCommand(click.Command):
     """A command whose help lists its options in sections."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, context_settings=SETTINGS, **options)
+    def __init__(self, name: str, **options: Any) -> None:
+        super().__init__(name, **{**options, "context_settings": SETTINGS})
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the sections, in the order of their first options."""

@@ -363,7 +363,7 @@ def _chosen_groups(options: dict[str, Any], present: list[str]) -> tuple[list[st
 
 
 def _columns(scan: Scan) -> list[str]:
-    return [f"x{number}" for number in range(scan.width)] if scan.columns is None else list(scan.columns)
+    return [f"x{number}" for number in range(scan.width or 0)] if scan.columns is None else list(scan.columns)
 
 
 def _without_names(parts: list[Any]) -> list[Any]:

@@ -149,10 +149,11 @@ class NpzReader(Reader):
     def head(self) -> Head:
         """Look at the shapes of the arrays."""
         forms, name = self._chosen()
+        beside: tuple[str, ...] = ()
         if name is None:
             shape = attempt(lambda: tuple(int(size) for size in _member(self.path, "shape")), self.source, "npz")
             check_width(shape, self.source)
-            dtype, beside = forms["data"][1], ()
+            dtype = forms["data"][1]
         else:
             shape, dtype = forms[name]
             beside = tuple(other for other, (sizes, _) in forms.items() if len(sizes) == 1)

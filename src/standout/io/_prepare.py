@@ -116,7 +116,7 @@ class Preparation(TransformerMixin, BaseEstimator):
             rows = dense(rows)
         rows = _writable(rows, copy=copy and rows is found)
         if self.log1p:
-            _take_logarithms(rows, self.get_feature_names_out(), name)
+            _take_logarithms(rows, self.get_feature_names_out().tolist(), name)
         if self.fill_ is not None:
             _fill_missing(rows, self.fill_)
         if self.centre_ is not None and self.scale_ is not None:

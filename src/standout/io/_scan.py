@@ -226,7 +226,8 @@ class Scan(Source):
         keys: dict[str, Any] = {}
         for batch in self._in_small_batches():
             here: dict[Any, list[str]] = {}
-            for group in set(() if batch.groups is None else batch.groups.tolist()):
+            assert batch.groups is not None
+            for group in set(batch.groups.tolist()):
                 key = keys[group] = keys[group] if group in keys else table_of(group)
                 here.setdefault(key, []).append(group)
             here.pop(None, None)
