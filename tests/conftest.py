@@ -136,5 +136,5 @@ def findings():
         labels=np.array(["saline", "drug 1", "drug 2"])[group],
         target_name="treated mice",
         background_names=["untreated mice"],
-        warnings=["4 rows with missing values were left out."],
+        notes=[Message("{n_rows} rows with missing values were left out", n_rows=4)],
     )

@@ -152,7 +152,8 @@ def check_record(record: Any, lengths: dict[str, int] | None = None) -> dict[str
     standout._records.RecordError: 'second' has the wrong shape
     """
     lengths = {} if lengths is None else lengths
-    hints = get_type_hints(type(record))
+    # The names of types are those of the module that defines the class, which may be called by another module's name.
+    hints = get_type_hints(type(record), type(record).__init__.__globals__)
     for one in fields(record):
         value = getattr(record, one.name)
         if not _fits(value, hints[one.name]):

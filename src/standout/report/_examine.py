@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -48,6 +49,8 @@ MOST_COMPONENTS = 6
 SCREE = 10
 # Size of a problem up to which looking beyond takes no more than a second.
 MOST_SCREE = 2000
+# The group of rows without labels.
+ONE_GROUP = np.zeros(1, dtype=np.int64)
 
 
 def examine(
@@ -133,22 +136,25 @@ def examine(
     for given, what in ((ids, "ids"), (labels, "labels")):
         if given is not None:
             check_one_each(len(given), fit.counts[0], what, "row of the target")
-    marks = Labels(labels)
-    seen = _look(fit, path, d, ids, marks, on_scores)
-    if fit.are_kept and not fit.agrees_with([part.n_rows for part in seen], [part.mean for part in seen]):
-        # The model was fitted to other rows than these.
-        fit = fit.gathered()
-        path = find_path(fit, min(d, 2)) if with_path else None
+    with ExitStack() as files:
         marks = Labels(labels)
-        seen = _look(fit, path, d, ids, marks, None)
+        seen = _look(fit, path, d, ids, marks, on_scores, files)
+        if fit.are_kept and not fit.agrees_with([part.n_rows for part in seen], [part.mean for part in seen]):
+            # The model was fitted to other rows than these.
+            fit = fit.gathered()
+            path = find_path(fit, min(d, 2)) if with_path else None
+            marks = Labels(labels)
+            seen = _look(fit, path, d, ids, marks, None, files)
+        has_labels = bool(seen[0].shown.labels)
+        groups = marks.settled() if has_labels else LabelGroups((), 0, ONE_GROUP)
+        edges = bin_edges([part.kept for part in seen])
+        counts = [bin_counts(seen[0].kept, edges, groups.group_of, max(len(groups.names), 1))]
+        counts += [bin_counts(part.kept, edges, ONE_GROUP, 1) for part in seen[1:]]
+        correlations = _correlations(fit, seen[0], d)
+        tails = [kurtosis(part.kept) for part in seen[1:]]
 
     own, pca = ([np.concatenate(getattr(part.shown, view)) for part in seen] for view in ("scores", "pca"))
     signs = aligned_signs(pca[0], own[0][:, :2])
-    has_labels = bool(seen[0].shown.labels)
-    groups = marks.settled() if has_labels else LabelGroups((), 0, np.zeros(1, dtype=np.int64))
-    edges = bin_edges([part.kept for part in seen])
-    all_counts = [bin_counts(seen[0].kept, edges, groups.group_of, max(len(groups.names), 1))]
-    all_counts += [bin_counts(part.kept, edges, np.zeros(1, dtype=np.int64), 1) for part in seen[1:]]
     test, untested = _tested(fit)
     linear = not fit.is_kernel
     return Findings(
@@ -161,7 +167,7 @@ def examine(
                 rows=_shown_rows(fit, number),
                 scores=own[number].astype(np.float32),
                 pca_scores=(pca[number] * signs).astype(np.float32),
-                counts=all_counts[number].sum(axis=0),
+                counts=counts[number].sum(axis=0),
                 ids=tuple(part.shown.ids) or None,
                 **(_labels_of(part.shown, groups) if number == 0 and has_labels else {}),
             )
@@ -170,7 +176,7 @@ def examine(
         features=columns,
         components=fit.model.components_ if linear else None,
         patterns=fit.model.patterns_ if linear else None,
-        correlations=_correlations(fit, seen[0], d),
+        correlations=correlations,
         spreads=fit.spreads,
         eigenvalues=fit.model.eigenvalues_,
         target_variance=fit.model.target_variance_,
@@ -181,13 +187,13 @@ def examine(
         test=test,
         bin_edges=edges,
         label_names=groups.names,
-        label_counts=all_counts[0][: len(groups.names)],
+        label_counts=counts[0][: len(groups.names)],
         n_other_labels=groups.n_others,
         path=None if path is None else _drawn_path(path, seen, own),
         clustering_error=_clustering_error(seen[0].clustered.scores, seen[0].clustered, groups),
         pca_clustering_error=_clustering_error(seen[0].clustered.pca, seen[0].clustered, groups),
         choices=tuple(choices(fit, names, test, untested)),
-        cautions=(*notes, *cautions(fit, columns, test, [kurtosis(part.kept) for part in seen[1:]])),
+        cautions=(*notes, *cautions(fit, columns, test, tails)),
         code=recipe(fit) if code is None else code,
         version=_version(),
     )
@@ -200,6 +206,7 @@ def _look(
     ids: Sequence[Any] | None,
     labels: Labels,
     on_scores: Callable[[int, Batch, Array], None] | None,
+    files: ExitStack,
 ) -> list[Seen]:
     """Read each dataset once."""
     pca = _principal_view(fit)
@@ -218,7 +225,7 @@ def _look(
         )
         for number in range(len(fit.datasets))
     ]
-    return look_at(fit.datasets, looks, on_scores)
+    return look_at(fit.datasets, looks, on_scores, files)
 
 
 def _shown_rows(fit: Fit, number: int) -> Numbers:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from tempfile import SpooledTemporaryFile
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -95,10 +96,10 @@ class Seen:
         Products of the scores with the columns, if they were wanted.
     """
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: Look, kept: KeptRows) -> None:
         self._look = look
         self.n_rows = 0
-        self.kept = KeptRows(look.n_shown + 1)
+        self.kept = kept
         self.shown, self.clustered = RowsSeen(), RowsSeen()
         self.products: Float = np.zeros((1, 1))
         self._column_sums: Float = np.zeros(1)
@@ -161,11 +162,13 @@ class RowsSeen:
         self.labels: list[Any] = []
 
 
-def look_at(datasets: Sequence[Source], looks: Sequence[Look], on_scores: OnScores | None) -> list[Seen]:
-    """Read each dataset once, batch by batch in the order of the rows."""
+def look_at(
+    datasets: Sequence[Source], looks: Sequence[Look], on_scores: OnScores | None, files: ExitStack
+) -> list[Seen]:
+    """Read each dataset once, batch by batch in the order of the rows; `files` closes what is kept in files."""
     every = []
     for number, (dataset, look) in enumerate(zip(datasets, looks, strict=True)):
-        seen = Seen(look)
+        seen = Seen(look, files.enter_context(KeptRows(look.n_shown + 1)))
         for batch in dataset.batches():
             if batch.n_rows:
                 scores = seen.add(batch)
@@ -207,6 +210,12 @@ class KeptRows:
         self._n_numbers = n_numbers
         self._n_rows = 0
         self._file = SpooledTemporaryFile(max_size=KEPT_BYTES)  # noqa: SIM115
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
 
     def add(self, rows: Float) -> None:
         """Append rows."""
