@@ -119,6 +119,7 @@ def pair(rng):
 def findings():
     """Three groups of mice that differ along the last two columns, which the background does not vary in."""
     from standout import DiscriminativePCA
+    from standout._messages import Message
     from standout.report import examine
 
     rng = np.random.default_rng(0)
