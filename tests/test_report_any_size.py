@@ -8,8 +8,8 @@ from sklearn.preprocessing import StandardScaler
 
 from standout import ContrastivePCA, DiscriminativePCA, KernelDiscriminativePCA, make_pipeline, scan
 from standout.io import Table, read_table
-from standout.report import examine, page, store
 from standout.report import _scores as scores_module
+from standout.report import examine, page, store
 from standout.sources import Batch, Source
 
 ROLES = {"id_column": "name", "label_column": "kind"}
@@ -152,7 +152,9 @@ def test_a_linear_fit_is_examined_in_one_pass(files):
 def test_the_labels_of_a_table_are_those_of_its_rows(files):
     target, (background,) = opened(files, in_memory=True, backgrounds=["first"])
     model = DiscriminativePCA(2).fit(target, background=background)
-    given = examine(model, target.values, background.values, features=target.columns, ids=target.ids, labels=target.labels)
+    given = examine(
+        model, target.values, background.values, features=target.columns, ids=target.ids, labels=target.labels
+    )
     assert_same(given, examine(model, target, background))
     scale = Table(target.values, target.columns, labels=np.array([str(k / 7) for k in range(6000)], dtype=object))
     assert examine(model, scale, background).target.values[:2] == pytest.approx(given.target.rows[:2] / 7)

@@ -159,8 +159,8 @@ def _along_epsilon(fit: Fit, k: int) -> Found | None:
     model, mapping = fit.model, fit.model.feature_map_
     if mapping.n_coordinates > MOST_COORDINATES:
         return None
-    kept = [part.moments for part in model.__dict__.get("_sums", []) if isinstance(part, CoordinateSums)]
-    moments: list[Moments] = kept or [dataset.summed(_CoordinateMoments(mapping)) for dataset in fit.datasets]
+    kept: list[Moments] = [part.moments for part in model.__dict__.get("_sums", []) if isinstance(part, CoordinateSums)]
+    moments = kept or [dataset.summed(_CoordinateMoments(mapping)) for dataset in fit.datasets]
     root = None
     if not mapping.plain_ridge:
         scatters = [part for part in moments if isinstance(part, ScatterMoments)]

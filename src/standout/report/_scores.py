@@ -61,7 +61,7 @@ class Look:
         Numbers of the rows that are drawn, and of those that K-means looks at, in ascending order.
     labels : Labels or None
         What numbers the labels, if they are wanted.
-    ids : sequence or None
+    ids : ndarray or None
         Names of all rows. None takes those that come with the rows.
     with_mean, with_products : bool
         Whether the mean of the columns is needed, and their products with the scores.
@@ -74,7 +74,7 @@ class Look:
     shown: Numbers
     clustered: Numbers
     labels: Labels | None = None
-    ids: Sequence[Any] | None = None
+    ids: npt.NDArray[np.object_] | None = None
     with_mean: bool = False
     with_products: bool = False
 
@@ -181,10 +181,10 @@ def look_at(
 def _projected(project: Projection, rows: Rows, chosen: Numbers) -> Float:
     """Give the scores of some of the rows, a block at a time: a copy of many wide rows may not fit into memory."""
     size = max(BLOCK_BYTES // (8 * rows.shape[1]), 1)
-    blocks = [chosen[start : start + size] for start in range(0, len(chosen), size)]
-    if len(chosen) == rows.shape[0]:
-        blocks = [slice(block[0], block[-1] + 1) for block in blocks]  # uncopied
-    return np.concatenate([np.asarray(project(rows[block]), dtype=np.float64) for block in blocks])
+    are_all = len(chosen) == rows.shape[0]
+    starts = range(0, len(chosen), size)
+    blocks = (rows[start : start + size] if are_all else rows[chosen[start : start + size]] for start in starts)
+    return np.concatenate([np.asarray(project(block), dtype=np.float64) for block in blocks])
 
 
 def _products(rows: Rows, scores: Float) -> Float:
