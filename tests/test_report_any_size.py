@@ -10,6 +10,7 @@ from standout import ContrastivePCA, DiscriminativePCA, KernelDiscriminativePCA,
 from standout.io import Table, read_table
 from standout.report import _scores as scores_module
 from standout.report import examine, page, store
+from standout.report._format import phrased
 from standout.sources import Batch, Source
 
 ROLES = {"id_column": "name", "label_column": "kind"}
@@ -62,7 +63,7 @@ def assert_same(ours, theirs):
         elif isinstance(value, float):
             assert value == pytest.approx(other, nan_ok=True), key
         elif key in ("choices", "cautions"):
-            assert [str(message) for message in value] == [str(message) for message in other]
+            assert [phrased(message) for message in value] == [phrased(message) for message in other]
         elif key not in ("datasets", "path", "test"):
             assert value == other, key
 
