@@ -31,3 +31,7 @@ __all__ = [
     "scan",
     "write_csv",
 ]
+
+# Saved models and checkpoints name these classes by the public package. Its modules can then be reorganised.
+for _class in (ColumnSums, Preparation):
+    _class.__module__ = __name__

@@ -219,6 +219,7 @@ _HOMES = {
     "RootMoments": "standout.moments",
     "RowMoments": "standout.moments",
     "CoordinateSums": "standout.features",
+    "ColumnSums": "standout.io",
 }
 
 # Packages whose code changes with their version, which is part of a key.

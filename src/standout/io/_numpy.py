@@ -152,7 +152,8 @@ class NpzReader(Reader):
         if name is None:
             shape = attempt(lambda: tuple(int(size) for size in _member(self.path, "shape")), self.source, "npz")
             check_width(shape, self.source)
-            dtype, beside = forms["data"][1], ()
+            dtype = forms["data"][1]
+            beside: tuple[str, ...] = ()
         else:
             shape, dtype = forms[name]
             beside = tuple(other for other, (sizes, _) in forms.items() if len(sizes) == 1)

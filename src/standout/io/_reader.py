@@ -132,8 +132,11 @@ class Reader(ABC):
     def check_in_parts(self) -> None:  # noqa: B027
         """Refuse a file whose rows cannot be read without all others."""
 
+    def check_row_names(self, wanted: Wanted) -> None:  # noqa: B027
+        """Refuse a column that is taken for names of rows by its place alone, and does not look like them."""
 
-def ahead(items: Iterable[Result]) -> Iterator[Result]:
+
+def ahead(items: Iterable[Result]) -> Generator[Result]:
     """Have the next item made, in a thread of its own, while this one is worked on."""
     waiting = iter(items)
     end: Any = object()

@@ -11,7 +11,7 @@ import numpy as np
 
 from standout import contrast
 from standout._arrays import Float, product
-from standout.estimators import EPSILONS, mean_diagonal
+from standout.estimators import EPSILONS, ridge_scale
 from standout.features import CoordinateSums, FeatureMap
 from standout.moments import Moments, ScatterMoments, gather, project
 from standout.pencil import solve_path
@@ -167,7 +167,7 @@ def _along_epsilon(fit: Fit, k: int) -> Found | None:
         root = contrast.total_root(scatters)
         moments = [part.mapped(root) for part in scatters]
     target, *backgrounds = moments
-    values = mean_diagonal(target, backgrounds, model.weights_) * EPSILONS[::2]
+    values = ridge_scale(target, backgrounds, model.weights_) * EPSILONS[::2]
     pencils = [contrast.kernel_discriminative(target, backgrounds, model.weights_, value) for value in values]
     solutions = list(solve_path(pencils, k, solver="dense"))
     filters = [
