@@ -28,9 +28,9 @@ class Kind(NamedTuple):
     made: Callable[..., Any]
 
 
-def plain_kind(record: type) -> Kind:
-    """Give the kind of a dataclass: its parts are its fields."""
-    return Kind(lambda thing: {one.name: getattr(thing, one.name) for one in fields(thing)}, record)
+def fields_of(record: Any) -> dict[str, Any]:
+    """Give the fields of a dataclass, which are the parts that it is taken apart into."""
+    return {one.name: getattr(record, one.name) for one in fields(record)}
 
 
 def flattened(thing: Any, arrays: dict[str, Array], known: Mapping[str, Kind], path: str = "record") -> Any:
