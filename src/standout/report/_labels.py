@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Float
+from standout._checks import check_one_each
 from standout.report._findings import Numbers
 
 # More colours and shapes than these cannot be told apart.
