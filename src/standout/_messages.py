@@ -4,7 +4,7 @@ The library, the command line and the report phrase the same facts each in its o
 ``shrinkage="auto"`` in Python and ``--shrinkage auto`` on the command line. A message is therefore a template for
 `str.format`, never an f-string. Three kinds of fields can stand in it:
 
-- ``{columns}``: a fact, given by keyword;
+- ``{columns}``, also ``{value}`` and ``{limit}``: a fact, given by keyword;
 - ``{p.shrinkage}`` and ``{p.shrinkage:auto}``: a parameter, and a parameter with a value;
 - ``{v.auto}`` and ``{v.None}``: a value as a user would write it.
 """
@@ -122,7 +122,7 @@ class Message:
 
     def phrased(self, names: Names = PYTHON) -> str:
         """Give the message in the words of a surface."""
-        fields = {**self.facts, "limit": self.limit, "p": _Parameters(names), "v": _Values(names)}
+        fields = {**self.facts, "value": self.value, "limit": self.limit, "p": _Parameters(names), "v": _Values(names)}
         problem = self.problem.format_map(fields)
         if self.parameter is not None:
             given = names.setting(self.parameter, self.value) if self._has_value else names.parameter(self.parameter)

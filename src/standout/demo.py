@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from standout._messages import require_extra
+from standout._writing import whole_file
 from standout.datasets import ImageContrast, make_digits_over_photographs
 from standout.estimators import DiscriminativePCA
 from standout.metrics import clustering_error
 from standout.plots import plot_scores
-from standout.report._writing import written_aside
 
 __all__ = ["draw_digits"]
 
@@ -48,7 +48,7 @@ def draw_digits(path: str | os.PathLike[str], images: ImageContrast | None = Non
         "discriminative PCA": DiscriminativePCA(2).fit(images.target, background=images.backgrounds),
     }
     figure = _drawn(images, {name: model.transform(images.target) for name, model in views.items()})
-    with written_aside(Path(path)) as draft:
+    with whole_file(Path(path)) as draft:
         figure.savefig(draft, format="png", dpi=130)
 
 

@@ -372,7 +372,7 @@ def check_no_labels(y: Any, target: Source | None) -> None:
     """Refuse a second table in the place of y, which without `target_label` is ignored: the background is meant."""
     if y is None:
         return
-    shape = getattr(y, "shape", None)
+    shape = np.asarray(y).shape if hasattr(y, "__array__") and not hasattr(y, "shape") else getattr(y, "shape", None)
     if shape is not None:
         flat = len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)
     else:
@@ -446,12 +446,9 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> Float:
     """Check the weights of rows; None means equal weights."""
     if sample_weight is None:
         return np.ones(n_rows)
-    if is_dispatched(sample_weight):
-        xp = namespace(sample_weight)
-        weights = xp.astype(sample_weight, xp.float64)
-    else:
-        xp = np
-        weights = np.asarray(sample_weight, dtype=np.float64)
+    dispatched = is_dispatched(sample_weight)
+    weights = double(sample_weight) if dispatched else np.asarray(sample_weight, dtype=np.float64)
+    xp = namespace(weights)
     if tuple(weights.shape) != (n_rows,):
         raise InvalidValueError(
             "has shape {shape}, but there are {limit} rows",

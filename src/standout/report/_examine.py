@@ -34,7 +34,7 @@ from standout.report._views import (
 from standout.report._wording import counted as in_words
 from standout.report._wording import joined, whole, with_isolated
 from standout.selection import ComponentTest
-from standout.selection._analytic import analytic_test
+from standout.selection import analytic_test
 
 # Components whose scores are kept, and eigenvalues that are looked at beyond them.
 MOST_COMPONENTS = 6

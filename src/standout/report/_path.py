@@ -9,8 +9,7 @@ import numpy as np
 
 from standout import contrast
 from standout._arrays import Float, product
-from standout.estimators._coordinates import scores_of
-from standout.estimators._kernel_discriminative import EPSILONS, _size
+from standout.estimators import EPSILONS, ridge_scale
 from standout.moments import Moments, ScatterMoments, gather
 from standout.pencil import solve_path
 from standout.report._findings import Numbers, ViewPath
@@ -154,7 +153,7 @@ def _along_epsilon(subject: Subject, shown: list[Numbers], k: int) -> Walked | N
         root = contrast.total_root(scatters)
         moments = [part.mapped(root) for part in scatters]
     target, *backgrounds = moments
-    values = _size(target, backgrounds, model.weights_) * EPSILONS[::2]
+    values = ridge_scale(target, backgrounds, model.weights_) * EPSILONS[::2]
     pencils = [contrast.kernel_discriminative(target, backgrounds, model.weights_, value) for value in values]
     solutions = list(solve_path(pencils, k, solver="dense"))
     filters = [
@@ -181,7 +180,7 @@ def _mapped(subject: Subject, shown: list[Numbers], filters: list[Float]) -> Flo
     model, together = subject.model, np.column_stack(filters)
     scores = np.concatenate(
         [
-            some_scores(lambda block: scores_of(model.feature_map_, block, model.feature_mean_, together), rows, part)
+            some_scores(lambda block: model.feature_map_.project(block, model.feature_mean_, together), rows, part)
             for rows, part in zip(subject.rows, shown, strict=True)
         ]
     )
