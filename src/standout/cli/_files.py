@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from standout.io import UnknownColumnsError
-from standout.io import Table, read_table
+from standout.io import Table, UnknownColumnsError, read_table
 
 # What a background need not have, although the target has it.
 ROLES = ("id_column", "label_column")

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from standout.io import UnknownColumnsError
 from standout.cli._closing import warn
 from standout.cli._data import with_row_numbers
 from standout.cli._display import Display
@@ -22,7 +21,7 @@ from standout.cli._options import (
     quiet_option,
 )
 from standout.cli._result import score_columns
-from standout.io import Table, read_table, write_csv
+from standout.io import Table, UnknownColumnsError, read_table, write_csv
 
 
 @click.command("transform", cls=SectionedCommand)

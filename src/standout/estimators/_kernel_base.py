@@ -70,7 +70,7 @@ class Coordinates:
     """
 
     mapping: FeatureMap
-    parts: list[Source]
+    parts: Sequence[Source]
     approximation: str
     residual: float = float("nan")
 

@@ -219,12 +219,13 @@ def choose_variable(variable: str | None, candidates: Sequence[str], known: Sequ
     """Choose among the arrays of a file: the one that is named, or the only one that can be meant."""
     if variable is not None:
         if variable not in known:
-            unusable(
-                source,
-                "{p.variable} {variable} is not in it; it has {known}",
-                "Choose among these.",
-                variable=repr(short(variable)),
+            raise InvalidValueError(
+                "is not in {source}, which has {known}",
+                parameter="variable",
+                value=variable,
+                source=shown(source),
                 known=listed("variable", known) if known else "no variables",
+                advice="Choose among these.",
             )
         return variable
     if len(candidates) != 1:

@@ -52,12 +52,14 @@ def csv_writer(path: str | os.PathLike[str]) -> Iterator[CsvWriter]:
 
     final = Path(path).expanduser()
     suffixes = [suffix.lower() for suffix in final.suffixes]
-    compression = "gzip" if ".gz" in suffixes[-1:] else None
     delimiter = "\t" if {".tsv", ".tab"} & set(suffixes[-2:]) else ","
-    with whole_file(final) as place, pa.output_stream(str(place), compression=compression) as stream:
-        writer = CsvWriter(stream, delimiter)
-        yield writer
-        writer.close()
+    # Opened by Python, which takes names that are not text, and says in short why a file cannot be opened.
+    with whole_file(final) as place, place.open("wb") as file:
+        gzipped = ".gz" in suffixes[-1:]
+        with pa.CompressedOutputStream(file, "gzip") if gzipped else pa.PythonFile(file, "w") as stream:
+            writer = CsvWriter(stream, delimiter)
+            yield writer
+            writer.close()
 
 
 def write_csv(path: str | os.PathLike[str], columns: Mapping[str, Any]) -> None:
