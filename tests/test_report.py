@@ -7,11 +7,12 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.decomposition import PCA
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
 
 from report_runs import every_method, fitted, same_up_to_sign
 from standout import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA, make_pipeline
-from standout.report import examine
+from standout.report import examine, page
 from standout.report._scores import MOST_BACKGROUND_POINTS, MOST_TARGET_POINTS, NO_LABEL
 
 # Points and views
@@ -279,6 +280,19 @@ def test_dependent_columns_leave_the_fitted_components_to_be_tested(pair):
     reasons = [str(choice) for choice in findings.choices if choice.facts["kind"] == "test"]
     assert len(reasons) == 1
     assert "n_components" not in reasons[0]
+
+
+def test_a_precomputed_kernel_has_no_columns_and_is_examined(pair):
+    rows = np.concatenate(pair)
+    kernel = rbf_kernel(rows, gamma=0.005)
+    model = KernelDiscriminativePCA(2, kernel="precomputed").fit(kernel[:200], background=kernel[200:])
+    findings = examine(model, kernel[:200], kernel[200:], labels=np.arange(200) % 2)
+    assert findings.features == ()
+    assert findings.correlations is None
+    same = KernelDiscriminativePCA(2, gamma=0.005).fit(pair[0], background=pair[1])
+    assert same_up_to_sign(findings.target.scores, same.transform(pair[0]), 1e-4)
+    assert findings.pca_clustering_error is not None
+    assert page(findings)
 
 
 def test_every_method_is_examined(pair):

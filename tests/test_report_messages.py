@@ -191,6 +191,13 @@ def test_facts_are_written_by_their_kind():
     assert plain(phrased(Message("α: 2"))) == "α: 2."
 
 
+def test_a_note_can_be_a_sentence(pair):
+    target, background = pair
+    model = fitted(DiscriminativePCA(1), target, background)
+    findings = examine(model, target, background, notes=["3 rows {of 7} were dropped."], with_path=False)
+    assert summary(findings)["warnings"][0] == "3 rows {of 7} were dropped."
+
+
 # Code
 
 

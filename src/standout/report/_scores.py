@@ -371,9 +371,9 @@ class Labels:
 
 def as_word(label: Any) -> str:
     """Give a label as a word."""
-    if label is None or label == "" or (isinstance(label, float | np.floating) and not np.isfinite(label)):
-        return NO_LABEL
-    return f"{label:.6g}" if isinstance(label, float | np.floating) else str(label)
+    if isinstance(label, float | np.floating):
+        return f"{label:.6g}" if np.isfinite(label) else NO_LABEL
+    return NO_LABEL if label is None else str(label) or NO_LABEL
 
 
 def as_number(label: Any) -> float:
