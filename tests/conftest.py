@@ -109,6 +109,7 @@ def pair(rng):
 def findings():
     """Three groups of mice that differ along the last two columns, which the background does not vary in."""
     from standout import DiscriminativePCA
+    from standout._messages import Message
     from standout.report import examine
 
     rng = np.random.default_rng(0)
@@ -126,5 +127,5 @@ def findings():
         labels=np.array(["saline", "drug 1", "drug 2"])[group],
         target_name="treated mice",
         background_names=["untreated mice"],
-        warnings=["4 rows with missing values were left out."],
+        notes=[Message("{n_rows} rows with missing values were left out", n_rows=4)],
     )

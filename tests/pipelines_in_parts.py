@@ -16,7 +16,7 @@ from standout import (
     make_pipeline,
     scan,
 )
-from standout.sources import Stream
+from standout.sources import Batch, Source
 
 D = 6
 NAMES = [f"column {number}" for number in range(D)]
@@ -29,7 +29,7 @@ TOLERANCE = 1e-10
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """Let every batch be a part of its own."""
-    monkeypatch.setattr("standout.sources._stream.BLOCK_BYTES", 8 * D * 10)
+    monkeypatch.setattr("standout.sources._base.BLOCK_BYTES", 8 * D * 10)
 
 
 @pytest.fixture
@@ -70,25 +70,23 @@ def batches(rows, size=60):
     return (rows[start : start + size] for start in range(0, len(rows), size))
 
 
-class InParts(Stream):
-    """Rows of which at most one part is handed out at a time, and counted."""
+class InParts(Source):
+    """Rows of which one batch at a time is given; it counts the passes."""
 
     def __init__(self, rows, size=50):
-        self.rows, self.size, self.n_rows, self.width, self.largest, self.passes = rows, size, *rows.shape, 0, 0
+        self.given, self.size, self.n_rows, self.width, self.passes = rows, size, *rows.shape, 0
 
-    def parts(self):
+    def batches(self):
         self.passes += 1
-        for start in range(0, self.rows.shape[0], self.size):
-            part = self.rows[start : start + self.size]
-            self.largest = max(self.largest, part.shape[0])
-            yield part
+        for start in range(0, self.n_rows, self.size):
+            yield Batch(self.given[start : start + self.size], start)
 
 
 FORMS = {
     "scan": (scanned, frames),
     "Dask array": (lambda datasets, _: in_dask(datasets), list),
     "Dask frame": (lambda datasets, _: dask_frames(datasets), frames),
-    "a stream of one's own": (lambda datasets, _: list(map(InParts, datasets)), list),
+    "a source of one's own": (lambda datasets, _: list(map(InParts, datasets)), list),
 }
 
 STEPS = {

@@ -12,7 +12,7 @@ import standout
 from array_libraries import Torch, close, dispatch, kernel_data, library, linear_data
 from standout import DiscriminativePCA, KernelDiscriminativePCA
 from standout.io import on_device
-from standout.sources._transfer import overlapped_copies
+from standout.sources._device import overlapped_copies
 
 # Fixtures, which pytest finds by their names.
 __all__ = ["dispatch", "kernel_data", "library", "linear_data"]
@@ -129,7 +129,7 @@ def test_a_source_on_a_device_says_what_is_wrong(library, linear_data):
     def there(rows, **options):
         return on_device(rows, library.device, library=library.name, **options)
 
-    with pytest.raises(ValueError, match="batch 2 of the target: the first is NaN in row 36, column 5"):
+    with pytest.raises(ValueError, match="batch 2 of the target: the first is nan in row 36, column 5"):
         DiscriminativePCA(2).fit(there(holed, batch_rows=64), background=there(background))
     with pytest.raises(TypeError, match="background 1 is of numpy"):
         DiscriminativePCA(2).fit(there(target), background=background)

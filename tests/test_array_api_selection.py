@@ -116,7 +116,7 @@ def test_tests_of_components_on_a_device_say_what_is_wrong(library, planted_data
     with pytest.raises(ValueError, match="singular"):
         selection.component_test(there(target), there(background[:5]), method="permutation")
     batches = on_device(background, library.device, library=library.name)
-    with pytest.raises(TypeError, match="the permutation test needs its rows"):
+    with pytest.raises(TypeError, match="the permutation test needs all rows in memory"):
         selection.component_test(there(target), batches, method="permutation")
     ours = selection.component_test(target, background)
     for given in (there(background), batches, gather(there(background))):

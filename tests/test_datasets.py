@@ -219,7 +219,7 @@ def test_every_piece_has_texture_and_brightness_between_black_and_white():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_target": 400}, r"digit 6 is 200, but .* is 181\. Ask"),
+        ({"n_target": 400}, r"200 images of the digit 6 .* 181\. Ask"),
         ({"digits": (6, 6)}, r"digits=\(6, 6\) names the same one twice\. Give"),
     ],
 )

@@ -124,7 +124,7 @@ def test_arrays_get_names_by_number_and_vectors_beside_them_are_labels(tmp_path,
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_an_npy_file_is_mapped_and_never_written_to(tmp_path, values, order):
+def test_an_npy_file_is_never_written_to(tmp_path, values, order):
     path = tmp_path / "data.npy"
     np.save(path, np.asarray(values, order=order))
     before = path.read_bytes()
@@ -148,10 +148,10 @@ def test_h5ad_gives_names_labels_layers_and_stays_sparse(tmp_path, values, matri
     assert table.ids.tolist() == IDS
     assert table.groups.tolist() == LABELS
     some = read_table(tmp_path / "cells.h5ad", columns=["x*", "height"], id_column="label")
-    assert some.columns == [COLUMNS[0], COLUMNS[3]]
+    assert some.columns == [COLUMNS[3], COLUMNS[0]]
     assert some.ids.tolist() == LABELS
     found = some.values.toarray() if sparse.issparse(some.values) else some.values
-    np.testing.assert_array_equal(found, X[:, [0, 3]])
+    np.testing.assert_array_equal(found, X[:, [3, 0]])
     layer = read_table(tmp_path / "cells.h5ad", variable="raw")
     np.testing.assert_array_equal(layer.values, X)
 
@@ -301,7 +301,7 @@ def test_columns_are_chosen_by_name_and_pattern(tmp_path):
 
     assert columns() == ["gene_1", "gene_2", "other", "x[1]", "gene_10"]
     assert columns(columns="gene_*") == ["gene_1", "gene_2", "gene_10"]
-    assert columns(columns=["other", "gene_?"]) == ["gene_1", "gene_2", "other"]
+    assert columns(columns=["other", "gene_?"]) == ["other", "gene_1", "gene_2"]
     assert columns(columns="gene_*", drop=["gene_1"]) == ["gene_2", "gene_10"]
     assert columns(columns="x[1]") == ["x[1]"]
     assert columns(columns="*", drop="GENE*".lower()) == ["other", "x[1]"]
@@ -395,46 +395,6 @@ def test_reading_takes_little_more_memory_than_the_result(tmp_path, rng, name):
     assert 0.9 <= float(run.stdout) < 1.9
 
 
-# Groups.
-
-
-@pytest.fixture
-def grouped():
-    groups = np.array(["b", "a", "a", "c", "b", "d"], dtype=object)
-    return Table(np.arange(12.0).reshape(6, 2), ["x", "y"], groups=groups, ids=groups + "!", source="cells.csv")
-
-
-def test_groups_become_a_target_and_backgrounds(grouped):
-    target, backgrounds = split_by_group(grouped, "b")
-    assert target.values[:, 0].tolist() == [0, 8]
-    assert target.ids.tolist() == ["b!", "b!"]
-    assert [table.groups[0] for table in backgrounds] == ["a", "c", "d"]
-    assert backgrounds[0].values.tolist() == [[2, 3], [4, 5]]
-    assert backgrounds[0].source == "cells.csv, group 'a'"
-    target, backgrounds = split_by_group(grouped, ["d", "a"], ["c"])
-    assert target.groups.tolist() == ["a", "a", "d"]
-    assert [table.values.tolist() for table in backgrounds] == [[[6, 7]]]
-    _, backgrounds = split_by_group(grouped, "a", "b")
-    assert len(backgrounds) == 1
-
-
-def test_rows_of_a_group_that_follow_one_another_are_not_copied(grouped):
-    _, backgrounds = split_by_group(grouped, "b")
-    assert np.shares_memory(backgrounds[0].values, grouped.values)
-
-
-def test_groups_by_number_are_found_in_every_format(tmp_path):
-    found = pd.DataFrame({"x": [1.0, 2.0, 3.0], "g": [1, 2, 1]})
-    found.to_csv(tmp_path / "a.csv", index=False)
-    found.to_parquet(tmp_path / "a.parquet")
-    found.astype({"g": float}).to_parquet(tmp_path / "b.parquet")
-    np.save(tmp_path / "a.npy", found.to_numpy())
-    for name, column in {"a.csv": "g", "a.parquet": "g", "b.parquet": "g", "a.npy": "x1"}.items():
-        target, (background,) = split_by_group(read_table(tmp_path / name, group_column=column), "1")
-        assert target.values.tolist() == [[1.0], [3.0]], name
-        assert background.values.tolist() == [[2.0]], name
-
-
 # Columns of several files.
 
 
@@ -442,20 +402,31 @@ def test_columns_are_matched_by_name_in_any_order(values):
     target = Table(values, list("abcd"))
     same = Table(values.copy(), list("abcd"))
     other = Table(values[:, [2, 0, 3, 1]], list("cadb"), ids=np.array(IDS, dtype=object))
-    matched_target, matched = match_columns(target, [same, other])
-    assert matched_target is target
-    assert matched[0] is same
-    assert matched[1].columns == list("abcd")
-    np.testing.assert_array_equal(matched[1].values, values)
-    assert matched[1].values.flags.c_contiguous
-    assert matched[1].ids.tolist() == IDS
+    matched = match_columns([target, same, other], ["target", "same", "other"])
+    assert matched[0] is target
+    assert matched[1] is same
+    assert matched[2].columns == list("abcd")
+    np.testing.assert_array_equal(matched[2].values, values)
+    assert matched[2].ids.tolist() == IDS
     assert other.columns == list("cadb")
 
 
 def test_without_names_only_the_number_of_columns_counts(values):
     named, unnamed = Table(values, list("abcd")), Table(values, ["x0", "x1", "x2", "x3"], has_names=False)
-    assert match_columns(named, [unnamed])[1][0].columns == list("abcd")
-    assert match_columns(unnamed, [named])[1][0].columns == ["x0", "x1", "x2", "x3"]
+    assert match_columns([named, unnamed], ["a", "b"])[1].columns == list("abcd")
+    assert match_columns([unnamed, named], ["a", "b"])[1].columns == ["x0", "x1", "x2", "x3"]
+
+
+def test_files_of_several_precisions_or_forms_make_one_table(tmp_path, rng):
+    X = rng.normal(size=(6, 3))
+    np.save(tmp_path / "0.npy", X[:2].astype(np.float32))
+    np.save(tmp_path / "1.npy", X[2:])
+    table = read_table([tmp_path / "0.npy", tmp_path / "1.npy"])
+    assert table.values.dtype == np.float64
+    np.testing.assert_array_equal(table.values[2:], X[2:])
+    for number, matrix in enumerate((sparse.csr_matrix, np.asarray, sparse.csr_matrix)):
+        anndata.AnnData(matrix(X[2 * number : 2 * number + 2])).write_h5ad(tmp_path / f"{number}.h5ad")
+    np.testing.assert_array_equal(read_table(f"{tmp_path}/*.h5ad").values, X)
 
 
 def test_importing_needs_no_extra():

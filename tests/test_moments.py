@@ -171,7 +171,7 @@ def test_frames_equal_arrays(make, rng):
 @pytest.mark.parametrize("shape", [(500, 8), (30, 70), (50, 50)])
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_batches_equal_one_pass(kind, shape, size, rng, monkeypatch):
-    monkeypatch.setattr("standout.sources._stream.BLOCK_BYTES", 8 * 8 * 40)
+    monkeypatch.setattr("standout.sources._base.BLOCK_BYTES", 8 * 8 * 40)
     X = rng.normal(size=shape) + 5
     moments = gather((X[start : start + size] for start in range(0, len(X), size)), kind=kind, norms=True)
     assert_moments(moments, X)

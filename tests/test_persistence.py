@@ -231,21 +231,21 @@ REFUSED = {
     "a frame of landmarks": (lambda: KernelDiscriminativePCA(approximation=NAMED), "strings, lists or NumPy arrays"),
     "landmarks of no format for files": (
         lambda: KernelDiscriminativePCA(approximation=SPARSE.tolil()),
-        r"cannot be saved \(NotImplementedError",
+        r"cannot be saved: NotImplementedError",
     ),
     "a function in a step": (lambda: make_pipeline(SelectKBest(), DiscriminativePCA()), "the function 'f_classif'"),
     "a step of one's own": (lambda: make_pipeline(OwnEstimator(), DiscriminativePCA()), "of type '.*OwnEstimator'"),
     "memory": (
         lambda: make_pipeline(StandardScaler(), DiscriminativePCA(), memory="cache"),
-        "the model cannot be saved: a pipeline keeps results in memory='cache', a folder of pickles",
+        "the model cannot be saved: a pipeline keeps results in 'cache', a folder of pickles",
     ),
     "a memory object": (
         lambda: make_pipeline(StandardScaler(), DiscriminativePCA(), memory=joblib.Memory(None)),
-        "keeps results in memory=.* Set memory=None before saving",
+        "keeps results in .* Set memory=None before saving",
     ),
     "memory of a step": (
         lambda: make_pipeline(Pipeline([("scale", StandardScaler())], memory="here"), DiscriminativePCA()),
-        "memory='here'",
+        "results in 'here'",
     ),
 }
 
@@ -262,9 +262,7 @@ def test_what_only_running_code_could_bring_back_is_refused_with_a_remedy(case, 
 def test_a_model_that_holds_itself_is_refused(tmp_path):
     model = DiscriminativePCA()
     model.itself_ = model
-    with pytest.raises(
-        ValueError, match="cannot be saved .it holds itself, as an estimator does after set_fit_request"
-    ):
+    with pytest.raises(ValueError, match="cannot be saved: it holds itself"):
         standout.save(model, tmp_path / "model.skops")
     assert list(tmp_path.iterdir()) == []
 

@@ -37,9 +37,7 @@ def test_a_failing_disk_leaves_what_was_there(step, kept, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, step, fail)
-    with pytest.raises(
-        OSError, match=r"could not be written to .*model.skops .No space left on device.* Free some space"
-    ):
+    with pytest.raises(OSError, match="model.skops' cannot be written: No space left on device"):
         standout.save(DiscriminativePCA(), kept)
     assert_kept(kept)
 
@@ -47,7 +45,7 @@ def test_a_failing_disk_leaves_what_was_there(step, kept, monkeypatch):
 @pytest.mark.skipif(resource is None, reason="limits of file sizes are those of POSIX")
 def test_a_full_disk_leaves_what_was_there(kept):
     model = CASES["kernel rows"]()
-    with no_file_larger_than(5_000), pytest.raises(OSError, match="could not be written to .*model.skops"):
+    with no_file_larger_than(5_000), pytest.raises(OSError, match="model.skops' cannot be written"):
         standout.save(model, kept)
     assert_kept(kept)
 
@@ -77,21 +75,19 @@ def refuse_to_open(folder, monkeypatch):
 def test_a_folder_that_cannot_be_written_to_is_told(tmp_path, monkeypatch):
     # The superuser, as whom tests may run, may write to any folder.
     refuse_to_open(tmp_path, monkeypatch)
-    with pytest.raises(
-        OSError, match=r"could not be written to .* .Permission denied.* in a folder that can be written to"
-    ):
+    with pytest.raises(OSError, match="cannot be written: Permission denied"):
         standout.save(DiscriminativePCA(), tmp_path / "model.skops")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_in_place_of_a_file_is_told(tmp_path):
     for act in (partial(standout.save, DiscriminativePCA()), standout.load):
-        with pytest.raises(IsADirectoryError, match=r"is a folder, not a file\. Give"):
+        with pytest.raises(OSError, match=r"is a folder, not a file\. Give"):
             act(tmp_path)
 
 
 def test_a_missing_folder_is_told(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"there is no folder .*absent\. Create it"):
+    with pytest.raises(FileNotFoundError, match="there is no folder .*absent"):
         standout.save(DiscriminativePCA(), tmp_path / "absent" / "model.skops")
     (tmp_path / "file").touch()
     with pytest.raises(FileNotFoundError, match="there is no folder .*file"):
@@ -101,14 +97,14 @@ def test_a_missing_folder_is_told(tmp_path):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are those of POSIX")
 def test_what_is_no_file_is_neither_replaced_nor_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match="neither a file nor a free name"):
+    with pytest.raises(OSError, match="is a device or a pipe"):
         standout.save(DiscriminativePCA(), tmp_path / "pipe")
     with pytest.raises(FileNotFoundError, match="there is no file .*pipe"):
         standout.load(tmp_path / "pipe")
 
 
 def test_a_name_that_is_too_long_is_told(tmp_path):
-    with pytest.raises(OSError, match="could not be written"):
+    with pytest.raises(OSError, match="cannot be written: File name too long"):
         standout.save(DiscriminativePCA(), tmp_path / ("m" * 300))
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(FileNotFoundError):
@@ -141,5 +137,5 @@ def test_a_link_stays_a_link_and_the_file_has_the_usual_mode(tmp_path):
 
 def test_a_file_that_cannot_be_read_is_told(kept, monkeypatch):
     refuse_to_open(kept.parent, monkeypatch)
-    with pytest.raises(OSError, match=r"could not be read .Permission denied.\. Check its permissions"):
+    with pytest.raises(OSError, match="could not be read: Permission denied"):
         standout.load(kept)

@@ -33,9 +33,7 @@ class Touch:
 
 
 def test_a_missing_file_is_told(tmp_path):
-    with pytest.raises(
-        FileNotFoundError, match=r"there is no file .*absent.skops\. Give the name of a file written by"
-    ):
+    with pytest.raises(FileNotFoundError, match="there is no file .*absent.skops"):
         standout.load(tmp_path / "absent.skops")
 
 
@@ -60,7 +58,7 @@ def test_a_file_of_another_kind_is_told(case, tmp_path):
     path = tmp_path / "model.skops"
     path.write_bytes(NOT_OURS[case])
     with pytest.raises(
-        ValueError, match=r"model.skops cannot be loaded: it is not a file written by standout.save, or it is"
+        ValueError, match=r"model.skops' cannot be loaded: it is not a file written by standout.save, or it is"
     ):
         standout.load(path)
 
@@ -316,7 +314,7 @@ def test_no_folder_of_pickles_is_named_by_a_file(tmp_path):
         schema["content"] = text(held)
 
     path = forged(tmp_path, change, make_pipeline(DiscriminativePCA()))
-    with pytest.raises(ValueError, match="cannot be loaded: a pipeline keeps results in memory='//elsewhere/share'"):
+    with pytest.raises(ValueError, match="cannot be loaded: a pipeline keeps results in '//elsewhere/share'"):
         standout.load(path)
 
 
@@ -346,7 +344,7 @@ def sparse_bomb(n_bytes):
 
 
 def test_sparse_arrays_that_would_fill_the_memory_are_refused_unread(tmp_path, monkeypatch):
-    monkeypatch.setattr("standout._validation._models._MOST_UNPACKED", 10**7)
+    monkeypatch.setattr("standout.persistence._MOST_UNPACKED", 10**7)
     array = node("SparseMatrixNode", "scipy.sparse._csr.csr_matrix", type="scipy", file="bomb")
     path = forged(tmp_path, with_label(array), bomb=sparse_bomb(5 * 10**7))
     with pytest.raises(ValueError, match="bytes hold arrays of 50000000 bytes, and 10000000 are the limit"):
@@ -355,7 +353,7 @@ def test_sparse_arrays_that_would_fill_the_memory_are_refused_unread(tmp_path, m
 
 @pytest.mark.parametrize("numbered", [True, False])
 def test_an_array_named_many_times_is_counted_as_often(numbered, tmp_path, monkeypatch):
-    monkeypatch.setattr("standout._validation._models._MOST_UNPACKED", 10**7)
+    monkeypatch.setattr("standout.persistence._MOST_UNPACKED", 10**7)
     buffer = io.BytesIO()
     np.save(buffer, np.zeros(10_000))
     arrays = [node("NdArrayNode", "numpy.ndarray", type="numpy", file="array") for _ in range(1_000)]

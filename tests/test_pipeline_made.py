@@ -8,7 +8,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 from standout import DiscriminativePCA, make_pipeline
 from standout._arrays import BLOCK_BYTES
-from standout.sources import Stream
+from standout.sources import Batch, Source
 
 
 @pytest.fixture
@@ -37,14 +37,14 @@ def test_words_between_two_steps_are_taken_on(batches):
     assert model[-1].n_features_in_ == 6
 
 
-class Held(Stream):
+class Held(Source):
     """Rows that stay in memory and are given as they are each time, as by blocks of Dask that were persisted."""
 
     def __init__(self, rows):
-        self.rows, self.width = rows, rows.shape[1]
+        self.given, self.width = rows, rows.shape[1]
 
-    def parts(self):
-        yield self.rows
+    def batches(self):
+        yield Batch(self.given)
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def counting_parts(monkeypatch):
     """Count the parts that are summed up."""
     count = []
     call = Part.__call__
-    monkeypatch.setattr(Part, "__call__", lambda self, rows: count.append(len(rows)) or call(self, rows))
+    monkeypatch.setattr(Part, "__call__", lambda self, batch: count.append(batch.n_rows) or call(self, batch))
     return count
 
 
@@ -90,10 +90,10 @@ def test_an_interrupted_pass_goes_on_after_the_steps(datasets, tmp_path, monkeyp
     data = scanned(datasets[:2], tmp_path, checkpoint=tmp_path / "kept")
     call = Part.__call__
 
-    def stopping(self, rows):
+    def stopping(self, batch):
         if len(count) >= 6:
             raise StoppedError
-        return call(self, rows)
+        return call(self, batch)
 
     with monkeypatch.context() as patched:
         patched.setattr(Part, "__call__", stopping)
@@ -201,7 +201,7 @@ def import_nothing(name):
 def test_without_pandas_columns_are_known_all_the_same(datasets, tmp_path, monkeypatch):
     data = scanned(datasets, tmp_path)
     whole = make_pipeline(StandardScaler(), DiscriminativePCA()).fit(datasets[0], background=datasets[1])
-    monkeypatch.setattr("standout.sources._transformed.import_module", import_nothing)
+    monkeypatch.setattr("standout.sources._steps.import_module", import_nothing)
     model = make_pipeline(StandardScaler(), DiscriminativePCA()).fit(data[0], background=data[1])
     assert_same_model(model, whole)
     assert list(model.feature_names_in_) == NAMES
@@ -234,11 +234,14 @@ def test_steps_that_are_fitted_already_are_taken_as_they_are(datasets, tmp_path)
         make_pipeline(FrozenEstimator(StandardScaler()), DiscriminativePCA()).fit(data[0], background=data[1])
 
 
-def test_time_is_printed_for_each_step(datasets, tmp_path, capsys):
-    data = scanned(datasets, tmp_path)
-    make_pipeline(StandardScaler(), DiscriminativePCA(), verbose=True).fit(data[0], background=data[1])
+def test_time_is_printed_for_the_steps_of_data_in_memory(datasets, tmp_path, capsys):
+    model = make_pipeline(StandardScaler(), DiscriminativePCA(), verbose=True)
+    model.fit(datasets[0], background=datasets[1])
     lines = capsys.readouterr().out.splitlines()
     assert ["standardscaler" in lines[0], "discriminativepca" in lines[1]] == [True, True]
+    data = scanned(datasets, tmp_path)
+    model.fit(data[0], background=data[1])
+    assert not capsys.readouterr().out
 
 
 def test_a_fitted_model_and_its_source_travel(datasets, tmp_path):

@@ -76,31 +76,29 @@ def test_paths_take_moments_and_never_look_at_rows(path_of, pair):
     np.testing.assert_allclose(thin.eigenvalues, whole.eigenvalues, rtol=1e-8, atol=1e-8)
 
 
+ORDER = pd.DataFrame(np.ones((4, 6)), columns=list("bacdef"))
 BAD_PATHS = {
-    "no background": (shrinkage_path, {"background": None}, ValueError, "no background to compare with. Give"),
-    "unsorted": (shrinkage_path, {"shrinkage": [0.5, 0.1]}, ValueError, "is not in increasing order. Give"),
-    "above 1": (shrinkage_path, {"shrinkage": [0.5, 1.1]}, ValueError, "has a number that is not in range. Give"),
-    "a number": (shrinkage_path, {"shrinkage": 0.5}, TypeError, "shrinkage=0.5 is not a list of numbers. Give"),
-    "negative alpha": (alpha_path, {"alpha": [-0.5, 1.1]}, ValueError, "has a number that is not in range. Give"),
-    "the root solver": (alpha_path, {"solver": "root"}, ValueError, "solver='root' does not fit this method. Use"),
-    "solver": (alpha_path, {"solver": "fast"}, ValueError, "solver='fast' is unknown. Use"),
-    "too many components": (alpha_path, {"n_components": 9}, ValueError, "n_components=9 is larger than n_features=6"),
-    "other columns": (
-        alpha_path,
-        {"background": pd.DataFrame(np.ones((4, 6)), columns=list("bacdef"))},
-        ValueError,
-        "background 1 has the columns of the target in another order. Give",
-    ),
-    "another width": (alpha_path, {"background": np.ones((4, 3))}, ValueError, "background 1 has 3 features, but the"),
+    "no background": (shrinkage_path, {"background": None}, ValueError, None),
+    "unsorted": (shrinkage_path, {"shrinkage": [0.5, 0.1]}, ValueError, "shrinkage"),
+    "above 1": (shrinkage_path, {"shrinkage": [0.5, 1.1]}, ValueError, "shrinkage"),
+    "a number": (shrinkage_path, {"shrinkage": 0.5}, TypeError, "shrinkage"),
+    "negative alpha": (alpha_path, {"alpha": [-0.5, 1.1]}, ValueError, "alpha"),
+    "the root solver": (alpha_path, {"solver": "root"}, ValueError, "solver"),
+    "solver": (alpha_path, {"solver": "fast"}, ValueError, "solver"),
+    "too many components": (alpha_path, {"n_components": 9}, ValueError, "n_components"),
+    "other columns": (alpha_path, {"background": ORDER}, ValueError, None),
+    "another width": (alpha_path, {"background": np.ones((4, 3))}, ValueError, None),
 }
 
 
 @pytest.mark.parametrize("case", BAD_PATHS)
 def test_paths_that_cannot_be_made(case, pair):
-    path_of, options, error, message = BAD_PATHS[case]
+    path_of, options, error, parameter = BAD_PATHS[case]
     arguments = {"background": pair[1], **options}
-    with pytest.raises(error, match=message):
+    with pytest.raises(error) as caught:
         path_of(pd.DataFrame(pair[0], columns=list("abcdef")), **arguments)
+    assert caught.value.parameter == parameter
+    assert caught.value.advice
 
 
 # Shrinkage and ε by groups
@@ -203,12 +201,11 @@ def test_clusters_work_on_every_form_of_rows(form, rng, monkeypatch):
 
 def test_a_stream_has_no_rows_to_look_at_again(pair):
     target, background = pair
-    message = "the target is an iterator of batches, .* shrinkage='clusters' reads its rows again. Give an array"
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises(TypeError, match="the target is an iterator of batches"):
         DiscriminativePCA(shrinkage="clusters").fit(iter([target]), background=background)
-    with pytest.raises(TypeError, match="the target is an iterator .* epsilon='clusters' reads its rows again"):
+    with pytest.raises(TypeError, match="the target is an iterator of batches"):
         KernelDiscriminativePCA(epsilon="clusters", approximation="fourier").fit(iter([target]), background=background)
-    with pytest.raises(ValueError, match="shrinkage='groups' is unknown. Use 'auto', 'clusters', None, or a number"):
+    with pytest.raises(ValueError, match="'clusters'"):
         DiscriminativePCA(shrinkage="groups").fit(target, background=background)
     # Without a background there is nothing to shrink.
     assert DiscriminativePCA(1, shrinkage="clusters").fit(iter([target])).n_components_ == 1
@@ -421,9 +418,9 @@ def test_questions_that_cannot_be_asked(pair):
     target, background = pair
     with pytest.raises(ValueError, match="there is no background to compare with"):
         DiscriminativePCA("auto").fit(target)
-    with pytest.raises(ValueError, match="n_components='all' is unknown. Give a number of at least 1, or 'auto'"):
-        DiscriminativePCA("all").fit(target, background=background)
-    with pytest.raises(ValueError, match="test='exact' is unknown. Use 'analytic', 'permutation', or None"):
-        DiscriminativePCA(test="exact").fit(target, background=background)
-    with pytest.raises(TypeError, match="background 1 is an iterator .* test='permutation' reads its rows again"):
+    for parameter, value in {"n_components": "all", "test": "exact"}.items():
+        with pytest.raises(ValueError, match="is unknown") as caught:
+            DiscriminativePCA(**{parameter: value}).fit(target, background=background)
+        assert (caught.value.parameter, caught.value.value) == (parameter, value)
+    with pytest.raises(TypeError, match="background 1 is an iterator of batches"):
         DiscriminativePCA(test="permutation").fit(target, background=[iter([background])])

@@ -7,10 +7,9 @@ from scipy import integrate, linalg, optimize, sparse, special
 from standout.moments import gather, ledoit_wolf
 from standout.selection import ComponentTest, component_test
 from standout.selection import _significance as significance
-from standout.selection._analytic import chance_law
+from standout.selection._analytic import chance_law, concluded, survival, upper_quantile
 from standout.selection._permutation import spatial_median
-from standout.selection._tracy_widom import survival, upper_quantile
-from standout.selection._verdict import concluded
+from standout.sources import open_dataset
 
 
 def covariance(X):
@@ -145,7 +144,7 @@ def heavy_tailed(rng, n_features, *counts):
 
 def test_the_permutation_test_holds_its_level_for_heavy_tails_where_the_analytic_test_does_not(rng):
     datasets = [heavy_tailed(rng, 5, 40, 60) for _ in range(N_DATASETS)]
-    alarms = false_alarms(lambda number: datasets[number], method="permutation", n_permutations=99)
+    alarms = false_alarms(lambda number: datasets[number], method="permutation", n_permutations=39)
     assert 0.03 <= alarms <= 0.07
     assert false_alarms(lambda number: datasets[number]) > 0.2
 
@@ -409,8 +408,9 @@ def test_estimators_get_the_permutation_test_where_it_goes_and_the_analytic_test
     for n_features, share, method in ((5, 0.5, "permutation"), (5, 0.0, "analytic"), (29, 0.5, "permutation")):
         datasets = [rng.normal(size=(n, n_features)) for n in (20, 30)]
         moments = [gather(X) for X in datasets]
+        opened = [open_dataset(X, "the data") for X in datasets]
         options = {"n_components": 1, "seed": 0, "progress": False}
-        answer = significance.test_components(datasets, moments, np.ones(1), np.full(1, share), method=None, **options)
+        answer = significance.test_components(opened, moments, np.ones(1), np.full(1, share), method=None, **options)
         assert answer.method == method
         assert len(answer.p_values) == 1
 

@@ -162,22 +162,24 @@ def test_as_many_representatives_as_different_subspaces_are_all_of_them(rng):
 
 
 @pytest.mark.parametrize(
-    ("subspaces", "n_representatives", "error", "message"),
+    ("subspaces", "n_representatives", "error", "parameter"),
     [
-        (np.ones((2, 1, 3)), 3, ValueError, "fewer candidates than representatives: 2 < n_representatives=3"),
-        (np.ones((2, 1, 3)), 0, ValueError, "n_representatives=0 is less than 1"),
-        (np.ones((2, 1, 3)), 1.5, TypeError, "n_representatives=1.5 is not a whole number"),
-        (np.ones((2, 3)), 1, ValueError, r"shape \(2, 3\), which is not \(g, d, n_features\)"),
-        (np.ones((2, 4, 3)), 1, ValueError, r"shape \(2, 4, 3\)"),
-        (np.full((2, 1, 3), np.nan), 1, ValueError, "NaN or infinity among the subspaces"),
-        (np.ones((2, 2, 3)), 1, ValueError, "components of subspace 0 are linearly dependent"),
-        (np.zeros((1, 1, 3)), 1, ValueError, "components of subspace 0 are linearly dependent"),
-        ([[[1.0, 2.0]], [[1.0, 2.0], [3.0, 4.0]]], 1, ValueError, "not one array of numbers"),
+        (np.ones((2, 1, 3)), 3, ValueError, "n_representatives"),
+        (np.ones((2, 1, 3)), 0, ValueError, "n_representatives"),
+        (np.ones((2, 1, 3)), 1.5, TypeError, "n_representatives"),
+        (np.ones((2, 3)), 1, ValueError, None),
+        (np.ones((2, 4, 3)), 1, ValueError, None),
+        (np.full((2, 1, 3), np.nan), 1, ValueError, None),
+        (np.ones((2, 2, 3)), 1, ValueError, None),
+        (np.zeros((1, 1, 3)), 1, ValueError, None),
+        ([[[1.0, 2.0]], [[1.0, 2.0], [3.0, 4.0]]], 1, ValueError, None),
     ],
 )
-def test_bad_subspaces_are_named(subspaces, n_representatives, error, message):
-    with pytest.raises(error, match=message):
+def test_bad_subspaces_are_refused(subspaces, n_representatives, error, parameter):
+    with pytest.raises(error) as caught:
         representatives(subspaces, n_representatives)
+    assert caught.value.parameter == parameter
+    assert caught.value.advice
 
 
 @pytest.mark.parametrize(
@@ -186,16 +188,21 @@ def test_bad_subspaces_are_named(subspaces, n_representatives, error, message):
 def test_bad_parameters_are_named(choose):
     with pytest.raises(ValueError, match="no background"):
         choose(two_views(), 0)
-    with pytest.raises(ValueError, match="solver='fast' is unknown"):
+    with pytest.raises(ValueError, match="is unknown") as caught:
         choose(two_views(), 2, solver="fast")
+    assert (caught.value.parameter, caught.value.value) == ("solver", "fast")
 
 
-def test_bad_numbers_of_views_are_named():
-    with pytest.raises(ValueError, match="n_components=4 is larger than n_features=3"):
-        spectral_weights(two_views(), 2, 4)
-    with pytest.raises(ValueError, match="n_components=0"):
-        best_weights(two_views(), 2, 0)
-    with pytest.raises(ValueError, match="n_representatives=0"):
-        spectral_weights(two_views(), 2, 1, n_representatives=0)
-    with pytest.raises(TypeError, match="n_representatives='few'"):
-        spectral_weights(two_views(), 2, 1, n_representatives="few")
+@pytest.mark.parametrize(
+    ("call", "parameter"),
+    [
+        (lambda: spectral_weights(two_views(), 2, 4), "n_components"),
+        (lambda: best_weights(two_views(), 2, 0), "n_components"),
+        (lambda: spectral_weights(two_views(), 2, 1, n_representatives=0), "n_representatives"),
+        (lambda: spectral_weights(two_views(), 2, 1, n_representatives="few"), "n_representatives"),
+    ],
+)
+def test_bad_numbers_of_views_are_named(call, parameter):
+    with pytest.raises((ValueError, TypeError)) as caught:
+        call()
+    assert caught.value.parameter == parameter

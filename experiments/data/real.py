@@ -141,7 +141,7 @@ def _read_arrays(path: Path, file: DataFile) -> dict[str, Array]:
 def _read_mice(path: Path, file: DataFile) -> dict[str, Array]:
     """Read the table of the mice. Columns may come in any order, and others may stand beside them."""
     try:
-        table = read_table(path, id_column="MouseID", label_column="class", select=PROTEINS)
+        table = read_table(path, id_column="MouseID", label_column="class", columns=PROTEINS)
     except (ValueError, OSError) as error:
         raise _damaged(path, file, str(error).rstrip(".")) from error
     X = np.asarray(table.values)[:, [table.columns.index(protein) for protein in PROTEINS]]

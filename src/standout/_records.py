@@ -28,9 +28,9 @@ class Kind(NamedTuple):
     made: Callable[..., Any]
 
 
-def plain_kind(record: type) -> Kind:
-    """Give the kind of a dataclass: its parts are its fields."""
-    return Kind(lambda thing: {one.name: getattr(thing, one.name) for one in fields(thing)}, record)
+def fields_of(record: Any) -> dict[str, Any]:
+    """Give the fields of a dataclass, which are the parts that it is taken apart into."""
+    return {one.name: getattr(record, one.name) for one in fields(record)}
 
 
 def flattened(thing: Any, arrays: dict[str, Array], known: Mapping[str, Kind], path: str = "record") -> Any:
@@ -152,7 +152,8 @@ def check_record(record: Any, lengths: dict[str, int] | None = None) -> dict[str
     standout._records.RecordError: 'second' has the wrong shape
     """
     lengths = {} if lengths is None else lengths
-    hints = get_type_hints(type(record))
+    # The names of types are those of the module that defines the class, which may be called by another module's name.
+    hints = get_type_hints(type(record), type(record).__init__.__globals__)
     for one in fields(record):
         value = getattr(record, one.name)
         if not _fits(value, hints[one.name]):

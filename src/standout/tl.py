@@ -194,9 +194,7 @@ def _known_groups(given: Any, parameter: str, known: Sequence[str], groupby: str
     """Check the names of groups, written as the groups are: 1.0 is the group 1."""
     names = [word(name) for name in (given if isinstance(given, list | tuple | set | np.ndarray) else [given])]
     if not names:
-        raise InvalidValueError(
-            "is empty", parameter=parameter, advice="Give the name of one group or of several."
-        )
+        raise InvalidValueError("is empty", parameter=parameter, advice="Give the name of one group or of several.")
     if len(set(names)) < len(names):
         raise InvalidValueError(
             "has the same group twice: {groups}",

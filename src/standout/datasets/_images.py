@@ -8,7 +8,6 @@ from scipy import ndimage
 from sklearn.datasets import load_digits, load_sample_images
 
 from standout._messages import InvalidValueError, require_extra
-from standout._messages import InvalidValueError
 from standout.datasets._contrast import ImageContrast
 
 Floats = npt.NDArray[np.float64]

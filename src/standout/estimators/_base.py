@@ -108,9 +108,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         reject_iterator(X, "transform")
         return self._scores(self._opened(X, "the data", "transform", min_rows=1))
 
-    def score(
-        self, X: Dataset, y: Any = None, *, background: Backgrounds = None, sample_weight: Any = None
-    ) -> float:
+    def score(self, X: Dataset, y: Any = None, *, background: Backgrounds = None, sample_weight: Any = None) -> float:
         """How much more does this target vary than these backgrounds, along the fitted components?
 
         The ratio of the target's to the backgrounds' (weighted, not shrunken) variance, averaged over the components.
@@ -246,9 +244,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         if not datasets[0].in_memory:
             self._set_columns(n_features, datasets[0].columns)
 
-    def _see_columns(
-        self, X: Any, dataset: Source, *, reset: bool, reference: str = "the fitted target"
-    ) -> None:
+    def _see_columns(self, X: Any, dataset: Source, *, reset: bool, reference: str = "the fitted target") -> None:
         """Keep the columns of a dataset (`reset`), or compare them with those that were kept, as far as known."""
         if dataset.in_memory and not isinstance(X, Source | Table):
             validate_data(self, X, reset=reset, skip_check_array=True)
@@ -446,12 +442,9 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> Float:
     """Check the weights of rows; None means equal weights."""
     if sample_weight is None:
         return np.ones(n_rows)
-    if is_dispatched(sample_weight):
-        xp = namespace(sample_weight)
-        weights = xp.astype(sample_weight, xp.float64)
-    else:
-        xp = np
-        weights = np.asarray(sample_weight, dtype=np.float64)
+    dispatched = is_dispatched(sample_weight)
+    weights = double(sample_weight) if dispatched else np.asarray(sample_weight, dtype=np.float64)
+    xp = namespace(weights)
     if tuple(weights.shape) != (n_rows,):
         raise InvalidValueError(
             "has shape {shape}, but there are {limit} rows",

@@ -318,6 +318,8 @@ class DiscriminativePCA(LinearTransformer):
         weights = self._weights(target, backgrounds, shares, solver, n_components, seed)
         groups = None
         if self._looks_for_groups:
+            # Sums alone have been refused by now.
+            assert isinstance(datasets[0], Source)
             groups = search_shrinkage(datasets[0], target, backgrounds, weights, solver=solver, seed=seed)
             if groups.chosen is not None:
                 shares = np.full(len(backgrounds), groups.parameters[groups.chosen])

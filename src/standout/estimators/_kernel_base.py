@@ -70,7 +70,7 @@ class Coordinates:
     """
 
     mapping: FeatureMap
-    parts: list[Source]
+    parts: Sequence[Source]
     approximation: str
     residual: float = float("nan")
 
@@ -86,7 +86,7 @@ class Coordinates:
         """Gather the moments of each dataset's exact coordinates."""
         # A device has memory for a matrix as large as the kernel's, and solves it without iterations on its rows.
         kind: Kind = "rows" if self.mapping.plain_ridge and not is_foreign(self.parts[0].specimen) else "scatter"
-        return [gather(part, kind=kind, single=False) for part in self.parts]
+        return [gather(part, kind=kind, single=False, name=part.name) for part in self.parts]
 
     def scores(self, rows: Rows, mean: Float, filters: Float) -> Float:
         """Give the scores of some rows of a part."""
@@ -185,7 +185,7 @@ class KernelTransformer(IncrementalTransformer):
         if found.approximation == "exact":
             moments, residual, sums = found.exact_moments(), found.residual, None
         else:
-            sums = [coordinate_sums(found.mapping, part) for part in found.parts]
+            sums = [coordinate_sums(found.mapping, part, part.name) for part in found.parts]
             moments, residual = [part.moments for part in sums], residual_share(sums)
         self._keep_columns(datasets, some.shape[1])
         return Gathered(found, moments, weights, kernel_weights, residual, sums)
@@ -228,7 +228,7 @@ class KernelTransformer(IncrementalTransformer):
         self.feature_map_, self.approximation_ = found.mapping, found.approximation
 
     def _sum(self, dataset: Source) -> CoordinateSums:
-        return coordinate_sums(self.feature_map_, dataset)
+        return coordinate_sums(self.feature_map_, dataset, dataset.name)
 
     def _check_merge(self, other: Any) -> None:
         if not give_same_coordinates(self.feature_map_, other.feature_map_, self.n_features_in_):

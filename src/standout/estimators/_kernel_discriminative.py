@@ -234,7 +234,7 @@ class KernelDiscriminativePCA(KernelTransformer):
         iterative = size > (2000 if mapping.plain_ridge else 500) and 10 * self.n_components <= size
         solver = "lanczos" if iterative else "dense"
 
-        scale = mean_diagonal(target, backgrounds, weights)
+        scale = ridge_scale(target, backgrounds, weights)
         groups = None
         if self._looks_for_groups and backgrounds:
             looked_at = rows_to_look_at(gathered.found.parts[0], seed)
@@ -290,7 +290,7 @@ class KernelDiscriminativePCA(KernelTransformer):
         return isinstance(self.epsilon, str) and self.epsilon == "clusters"
 
 
-def mean_diagonal(target: Moments, backgrounds: list[Moments], weights: Float) -> float:
+def ridge_scale(target: Moments, backgrounds: list[Moments], weights: Float) -> float:
     """Give the mean diagonal entry of ``K Σ ωₖ Kₖ``, or of ``K Kₓ`` where no background varies."""
     n_rows = target.count + sum(background.count for background in backgrounds)
     trace = float(np.dot(weights, [background.total_variance for background in backgrounds])) if backgrounds else 0.0

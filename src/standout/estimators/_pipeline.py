@@ -29,6 +29,7 @@ from standout.sources import (
     open_dataset,
     step_name,
     takes_parts,
+    takes_sources,
     transformed,
 )
 
@@ -171,11 +172,16 @@ class BackgroundPipeline(Pipeline):
             return source
         if hasattr(self._last, "components_"):
             check_fitted_place(source, self._last, method)
-        width = getattr(steps[0], "n_features_in_", source.width)
-        if source.width is not None:
+        if takes_sources(steps[0]):
+            # It finds its columns by name.
+            source, steps = steps[0].transform(source), steps[1:]
+        elif source.width is not None:
+            width = getattr(steps[0], "n_features_in_", source.width)
             names = getattr(self, "feature_names_in_", None)
             known = None if names is None else list(names)
             check_same_columns(source.width, source.columns, name, width, known, "the fitted target")
+        if not steps:
+            return source
         prepared = Transformed(source, steps)
         prepared.expect(self._last.n_features_in_, "the fitted target")
         return prepared

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.kernel_approximation import RBFSampler
 
 from standout._arrays import BLOCK_BYTES, Float, Rows, product, row_blocks, row_slice, stacked, sum_of_squares
-from standout._messages import InvalidValueError, warn_user
+from standout._messages import InvalidValueError, dataset_names, warn_user
 from standout._xp import diagonal, is_foreign, largest, like, namespace, take
 from standout.features._kernels import (
     SHIFT_INVARIANT,
@@ -241,7 +241,8 @@ def chosen_landmarks(
     >>> chosen_landmarks(resolve_kernel("rbf"), [rows], 20, 1e-10, rng).landmarks.shape
     (20, 2)
     """
-    sources = [open_dataset(data, f"dataset {number}", min_rows=1) for number, data in enumerate(datasets, start=1)]
+    names = dataset_names(len(datasets))
+    sources = [open_dataset(data, name, min_rows=1) for data, name in zip(datasets, names, strict=True)]
     counts = [source.count_rows() for source in sources]
     share = min(1.0, max(CANDIDATES, 4 * rank) / sum(counts))
     rows = stacked([_draw(source, count, share, rng) for source, count in zip(sources, counts, strict=True)])

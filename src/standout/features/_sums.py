@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import add
+from typing import ClassVar
 
 from standout._arrays import Float, Rows, row_slice, sum_of_squares
 from standout._xp import namespace
@@ -66,10 +67,10 @@ class CoordinateSums:
         return CoordinateSums(moments, self.trace + other.trace)
 
 
-def coordinate_sums(mapping: FeatureMap, dataset: Dataset) -> CoordinateSums:
-    """Sum up the coordinates of a dataset, for a map that does not depend on its rows."""
+def coordinate_sums(mapping: FeatureMap, dataset: Dataset, name: str = "the data") -> CoordinateSums:
+    """Sum up the coordinates of a dataset, which messages call by a name."""
     part = CoordinatePart(mapping)
-    sums: CoordinateSums = open_dataset(dataset, "the data", min_rows=1).summed(part)
+    sums: CoordinateSums = open_dataset(dataset, name, min_rows=1).summed(part)
     if part.direct:
         assert isinstance(mapping, LandmarkMap)
         return CoordinateSums(mapping.from_kernel_values(sums.moments), sums.trace)
@@ -95,6 +96,8 @@ class CoordinatePart:
     """
 
     mapping: FeatureMap
+    # Ids, labels and groups of the rows need not be read.
+    needs_words: ClassVar[bool] = False
 
     @cached_property
     def direct(self) -> bool:

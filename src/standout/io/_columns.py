@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any
+
+import numpy as np
 
 from standout._messages import InvalidTypeError, InvalidValueError, listed, short, shown
 from standout.io._reader import Head, Wanted, unusable, word
@@ -76,16 +78,20 @@ def _conditions(where: Any) -> dict[str, tuple[str, ...]]:
             value=where,
             advice='Give, for example, {{"condition": "stim"}}.',
         )
-    several = {
-        name: tuple(word(value) for value in values) if isinstance(values, list | tuple | set) else (word(values),)
-        for name, values in where.items()
-    }
+    several = {name: tuple(map(word, _as_list(values))) for name, values in where.items()}
     empty = [name for name, values in several.items() if not values]
     if empty:
         raise InvalidValueError(
             "names no value of column {column}", parameter="where", column=repr(empty[0]), advice="Give one at least."
         )
     return several
+
+
+def _as_list(values: Any) -> list[Any]:
+    """Give one value, or several in any container, as a list."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        return [values]
+    return values.tolist() if isinstance(values, np.ndarray) else list(values)
 
 
 def choose(head: Head, asked: Asked, source: Any) -> Wanted:
@@ -129,11 +135,12 @@ def choose(head: Head, asked: Asked, source: Any) -> Wanted:
     elif is_index and not any(names[place] == head.index for place in dropped):
         roles.setdefault("ids", str(head.index))
     roles |= {f"where {name}": name for name in asked.where}
-    return Wanted(_compact(features), roles)
+    return Wanted(compact(features), roles)
 
 
 def choose_again(head: Head, first: Head, wanted: Wanted, asked: Asked, source: Any, reference: Any) -> Wanted:
     """Find the columns of a further file: by name, or by position if one of the two has no names."""
+    words = set(wanted.words.values())
     if head.names is None or first.names is None:
         if head.width != first.width:
             raise InvalidValueError(
@@ -144,20 +151,19 @@ def choose_again(head: Head, first: Head, wanted: Wanted, asked: Asked, source: 
                 limit=first.width,
                 advice="Give files with the same columns.",
             )
-        return wanted
-    if head.names == first.names:
-        return wanted
-    names = [first.names[place] for place in wanted.features]
-    words = set(wanted.words.values())
-    known = {name: place for place, name in enumerate(head.names)}
-    missing = [name for name in names if name not in known]
-    missing += [name for name in words if name not in known and name not in head.beside and name != ""]
-    # Columns that are not asked for may differ; if all are, none may.
-    everything = not asked.columns and not asked.drop
-    wanted_names = set(names)
-    extra = (
-        [name for name in head.names if name not in wanted_names | words and name != head.index] if everything else []
-    )
+        features, missing, extra = wanted.features, [], []
+    else:
+        known = {name: place for place, name in enumerate(head.names)}
+        names = [first.names[place] for place in wanted.features]
+        missing = [name for name in names if name not in known]
+        # Columns that are not asked for may differ; if all are, none may.
+        used = {*names, *words, head.index}
+        everything = not asked.columns and not asked.drop
+        extra = [name for name in head.names if name not in used] if everything else []
+        features = wanted.features if head.names == first.names else compact([known.get(name, -1) for name in names])
+        if head.names != first.names:
+            check_unique([name for name in head.names if name in set(names)], source)
+    missing += [name for name in words if not _has_words(head, name)]
     if missing or extra:
         lacks = "lacks {missing} of the first file, {reference}"
         has = "has {extra}, which the first file, {reference}, has not"
@@ -169,8 +175,12 @@ def choose_again(head: Head, first: Head, wanted: Wanted, asked: Asked, source: 
             extra=listed("column", extra),
             advice="Give files with the same columns, in any order, or name those to take with {p.columns}.",
         )
-    check_unique([name for name in head.names if name in wanted_names], source)
-    return Wanted(_compact([known[name] for name in names]), wanted.words)
+    return Wanted(features, wanted.words)
+
+
+def _has_words(head: Head, name: str) -> bool:
+    """Tell whether a file has a column, or a vector beside its columns, of this name; "" can be the names of rows."""
+    return name in head.beside or name in head.called or (name == "" and head.has_ids)
 
 
 def check_unique(names: Sequence[str], source: Any) -> None:
@@ -233,6 +243,6 @@ def _matching(patterns: Sequence[str], names: Sequence[str], parameter: str, sou
     return list(found)
 
 
-def _compact(places: list[int]) -> Sequence[int]:
+def compact(places: list[int]) -> Sequence[int]:
     """Keep all columns in their order as a range: a scan may have many files and columns."""
     return range(len(places)) if places == list(range(len(places))) else tuple(places)

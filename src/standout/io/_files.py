@@ -221,7 +221,7 @@ def _checked(file: Path) -> Path:
 def stamp(path: Path) -> tuple[int, ...]:
     """Give what changes when a file does: size, time, and a checksum of its start and end.
 
-    For a folder: the sizes, the newest time, and the number of files in it.
+    For a folder: the size, the newest time, and a checksum of the names, sizes and times of all files in it.
     """
     if not path.is_dir():
         found = path.stat()
@@ -230,9 +230,13 @@ def stamp(path: Path) -> tuple[int, ...]:
             opened.seek(max(found.st_size - STAMPED_BYTES, 0))
             checksum = zlib.crc32(opened.read(STAMPED_BYTES), checksum)
         return found.st_size, found.st_mtime_ns, checksum
-    inside = [Path(folder, name).stat() for folder, _, names in os.walk(path) for name in names]
-    newest = max((found.st_mtime_ns for found in inside), default=0)
-    return sum(found.st_size for found in inside), newest, len(inside)
+    inside = sorted(
+        (os.path.join(folder, name), (found := os.stat(os.path.join(folder, name))).st_size, found.st_mtime_ns)
+        for folder, _, names in os.walk(path)
+        for name in names
+    )
+    checksum = zlib.crc32(repr([(os.path.relpath(name, path), size, time) for name, size, time in inside]).encode())
+    return sum(size for _, size, _ in inside), max((time for *_, time in inside), default=0), checksum
 
 
 @contextmanager
@@ -241,7 +245,8 @@ def readable(reader: Reader) -> Iterator[Reader]:
     try:
         str(reader.path).encode()
     except UnicodeEncodeError:
-        with reader.path.open("rb") as opened:
-            yield type(reader)(Path(f"/dev/fd/{opened.fileno()}"), reader.source, reader.variable)
-        return
+        if not reader.path.is_dir():
+            with reader.path.open("rb") as opened:
+                yield type(reader)(Path(f"/dev/fd/{opened.fileno()}"), reader.source, reader.variable)
+            return
     yield reader

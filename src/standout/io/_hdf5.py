@@ -7,7 +7,7 @@ is asked for is read, and a sparse matrix stays one.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +23,7 @@ from scipy import sparse
 
 from standout._arrays import Array, Rows, dense, is_sparse
 from standout._checks import as_rows
-from standout._messages import InvalidValueError, require_extra
+from standout._messages import InvalidValueError, require_extra, short
 from standout.io._reader import (
     Form,
     Head,
@@ -33,17 +33,19 @@ from standout.io._reader import (
     ahead,
     as_csr,
     as_values,
+    as_words,
     attempt,
     attempted,
     check_array_form,
     choose_variable,
     precision,
     unusable,
-    words_beside,
     words_of_array,
 )
 from standout.sources import Batch, Source
 
+Slices = Callable[[int, int], Any]
+"""A function that reads the values of consecutive rows."""
 # How full a sparse matrix of a backed AnnData is taken to be when its rows are cut into batches.
 FULLNESS = 0.1
 
@@ -73,7 +75,7 @@ class MatrixReader(Reader):
             (n_rows, width), _ = self._shape(file.matrix)
             if file.var is None:
                 return Head(None, width, n_rows)
-            names = attempt(lambda: words_of_array(self._index(file.var)).tolist(), self.source, self.kind)
+            names = attempt(lambda: self._names(file.var), self.source, self.kind)
             if len(names) != width:
                 unusable(
                     self.source,
@@ -111,16 +113,19 @@ class MatrixReader(Reader):
         """Give batches of rows, sparse ones of a sparse matrix."""
         with self._opened() as file:
             (end, width), _ = self._shape(file.matrix)
-            words = {role: self._words(file, role, name, end) for role, name in wanted.words.items()}
-            read = self._row_reader(file.matrix, width)
-            found = (
-                (as_values(read(first, min(first + n_rows, end)), wanted.features), first)
-                for first in range(start, end, n_rows)
-            )
-            for rows, first in attempted(found, self.source, self.kind):
-                yield rows, {role: values[first : first + rows.shape[0]] for role, values in words.items()}
+            columns = {role: self._words(file, name, end) for role, name in wanted.words.items()}
+            read: Slices = _no_columns
+            if wanted.features:
+                read = attempt(lambda: self._row_reader(file.matrix, width), self.source, self.kind)
 
-    def _row_reader(self, node: Any, width: int) -> Any:
+            def part(first: int) -> Part:
+                last = min(first + n_rows, end)
+                words = {role: words_of_array(of_rows(first, last)) for role, of_rows in columns.items()}
+                return as_values(read(first, last), wanted.features), words
+
+            yield from attempted(map(part, range(start, end, n_rows)), self.source, self.kind)
+
+    def _row_reader(self, node: Any, width: int) -> Slices:
         """Give the function that reads consecutive rows of a matrix."""
         if hasattr(node, "shape"):
             return partial(self._read, node)
@@ -144,41 +149,54 @@ class MatrixReader(Reader):
         check_array_form(shape, dtype, self.source)
         return (int(shape[0]), int(shape[1])), dtype
 
-    def _words(self, file: _Opened, role: str, name: str, n_rows: int) -> Any:
-        """Read the words of all rows: names of rows, a column of obs, or a column of the matrix."""
-        if file.obs is not None and role == "ids" and name == "":
-            read, name = partial(self._index, file.obs), "obs_names"
+    def _words(self, file: _Opened, name: str, n_rows: int) -> Slices:
+        """Find the words of the rows: names of rows, a column of obs, or a column of the matrix."""
+        if file.obs is not None and name == "":
+            node = attempt(lambda: file.obs[file.obs.attrs["_index"]], self.source, self.kind)
         elif file.obs is not None and name in file.obs:
-            read = partial(self._vector, file.obs[name])
+            node = file.obs[name]
         else:
-            names = words_of_array(self._index(file.var)).tolist() if file.var is not None else None
-            place = int(name.removeprefix("x")) if names is None else names.index(name)
-            read = partial(self._column, file.matrix, place)
-        return words_beside(read, name, n_rows, self.source, self.kind)
+            place = int(name.removeprefix("x")) if file.var is None else self._names(file.var).index(name)
+            (_, width), _ = self._shape(file.matrix)
+            return partial(_column, self._row_reader(file.matrix, width), place)
+        found, length = attempt(lambda: self._vector(node), self.source, self.kind)
+        if length != n_rows:
+            unusable(
+                self.source,
+                "it has {n_rows} rows, but {n_values} values in {name}",
+                "Write the file again, or choose another column.",
+                n_rows=n_rows,
+                n_values=length,
+                name=repr(short(name or "obs_names")),
+            )
+        return found
 
-    def _column(self, node: Any, place: int) -> Any:
-        if hasattr(node, "shape"):
-            return np.asarray(node[:, place])
-        (n_rows, width), _ = self._shape(node)
-        return dense(self._row_reader(node, width)(0, n_rows)[:, [place]]).ravel()
+    def _names(self, var: Any) -> list[str]:
+        """Read the names of the columns."""
+        found, length = self._vector(var[var.attrs["_index"]])
+        return words_of_array(found(0, length)).tolist()
 
-    def _index(self, group: Any) -> Any:
-        """Read the names of rows (of obs) or columns (of var)."""
-        return self._vector(group[group.attrs["_index"]])
-
-    def _vector(self, node: Any) -> Any:
-        """Read a column of obs or var, in whichever of its encodings AnnData has written it."""
+    def _vector(self, node: Any) -> tuple[Slices, int]:
+        """Give a function that reads a slice of a column of obs or var, whatever its encoding, and its length."""
         if hasattr(node, "shape"):
             # HDF5 has strings as bytes, Zarr as strings.
-            as_text = node.asstr() if hasattr(node, "asstr") and node.dtype.kind in "OS" else node
-            return as_text[()] if as_text is not node or node.ndim == 0 else self._read(node, 0, node.shape[0])
+            is_text = hasattr(node, "asstr") and node.dtype.kind in "OS"
+            return partial(self._read, node.asstr() if is_text else node), int(node.shape[0])
         if "codes" in node:
+            found, length = self._vector(node["categories"])
             # The last one stands for a missing value, whose code is -1.
-            known = [*words_of_array(self._vector(node["categories"])), ""]
-            return np.array(known, dtype=object)[self._vector(node["codes"])]
-        words = words_of_array(self._vector(node["values"]))
-        words[np.asarray(self._vector(node["mask"]), dtype=bool)] = ""
-        return words
+            known = as_words([*words_of_array(found(0, length)), ""])
+            codes, n_rows = self._vector(node["codes"])
+            return lambda first, last: known[codes(first, last)], n_rows
+        values, n_rows = self._vector(node["values"])
+        masks, _ = self._vector(node["mask"])
+
+        def masked(first: int, last: int) -> Any:
+            words = words_of_array(values(first, last))
+            words[np.asarray(masks(first, last), dtype=bool)] = ""
+            return words
+
+        return masked, n_rows
 
 
 @dataclass(frozen=True)
@@ -229,6 +247,16 @@ class ZarrReader(MatrixReader):
     def _read(self, array: Any, start: int, stop: int) -> Array:
         _check_blosc_chunks(array, self.path, start, stop)
         return np.asarray(array[start:stop])
+
+
+def _column(read: Slices, place: int, first: int, last: int) -> Any:
+    """Give a column of consecutive rows."""
+    return dense(read(first, last)[:, [place]]).ravel()
+
+
+def _no_columns(first: int, last: int) -> Array:
+    """Stand for rows of which no column is wanted."""
+    return np.empty((last - first, 0))
 
 
 def _anndata_matrices(file: Any) -> dict[str, tuple[Any, Any]]:

@@ -149,11 +149,11 @@ class NpzReader(Reader):
     def head(self) -> Head:
         """Look at the shapes of the arrays."""
         forms, name = self._chosen()
-        beside: tuple[str, ...] = ()
         if name is None:
             shape = attempt(lambda: tuple(int(size) for size in _member(self.path, "shape")), self.source, "npz")
             check_width(shape, self.source)
             dtype = forms["data"][1]
+            beside: tuple[str, ...] = ()
         else:
             shape, dtype = forms[name]
             beside = tuple(other for other, (sizes, _) in forms.items() if len(sizes) == 1)
@@ -163,12 +163,7 @@ class NpzReader(Reader):
     def form(self, features: Sequence[int]) -> Form:
         """Look at the type of the array."""
         forms, name = self._chosen()
-        shape, found = forms["data" if name is None else name]
-        dtype = np.dtype(precision(found))
-        if name is None:
-            # Of a sparse matrix, each value has the number of its column with it.
-            n_rows = attempt(lambda: int(_member(self.path, "shape")[0]), self.source, "npz")
-            return Form(dtype, shape[0] * (dtype.itemsize + 4) // max(n_rows, 1) + 8)
+        dtype = np.dtype(precision(forms["data" if name is None else name][1]))
         return Form(dtype, dtype.itemsize * len(features))
 
     def batches(self, wanted: Wanted, form: Form, n_rows: int, start: int) -> Generator[Part]:

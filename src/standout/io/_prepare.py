@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +14,19 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from standout._arrays import Array, Float, Rows, dense, is_sparse, row_blocks
-from standout._checks import as_rows, check_same_columns, check_squares, column_names
-from standout._messages import InvalidValueError, Message, choices, dataset_names, listed
-from standout.io._scan import first_cell
-from standout.sources import Batch, Table, Transformed
+from standout._checks import as_backgrounds, as_rows, check_same_columns, check_squares, column_names
+from standout._messages import (
+    InvalidTypeError,
+    InvalidValueError,
+    Message,
+    choices,
+    dataset_names,
+    listed,
+    short,
+)
+from standout.io._scan import Scan
+from standout.io._table import count_missing, first_cell, is_finite, rows_with_missing
+from standout.sources import Backgrounds, Batch, Dataset, Source, Table, Transformed, open_dataset
 
 STANDARDS = ("none", "background", "pooled")
 MISSING = ("error", "drop-rows", "drop-columns", "mean")
@@ -24,24 +35,29 @@ ROUNDING = 10 * np.finfo(np.float64).eps
 
 
 class Preparation(TransformerMixin, BaseEstimator):
-    """What was done to the columns before the fit, and is to be done to new rows?
+    """How are columns brought to a common scale, and missing values filled in, for all datasets alike?
 
-    A fitted step that works row by row, made by :func:`prepare`. In this order: columns are dropped, log(1 + x) is
-    taken, missing values are filled in, a centre is subtracted, and the rest is divided by a scale.
+    A step that works row by row. In this order: columns are dropped, log(1 + x) is taken, missing values are filled
+    in, a centre is subtracted, and the rest is divided by a scale. :func:`prepare` fits it, and applies it to all
+    datasets. In a pipeline of :func:`standout.make_pipeline` it sees the backgrounds, too.
 
     Parameters
     ----------
     log1p : bool, default=False
         Whether log(1 + x) is taken of every value.
+    standardize : {"none", "background", "pooled"}, default="none"
+        Over which rows the mean and the standard deviation of each column are taken.
     missing : {"error", "drop-rows", "drop-columns", "mean"}, default="error"
-        What was done about missing values. Rows cannot be left out here: with "drop-rows", whoever reads new rows
-        leaves out those that have a missing value.
+        What to do about missing values; see :func:`prepare`. A step keeps every row: rows are dropped by `prepare`, or
+        when a file is read. The step itself leaves a missing value as it is, unless it fills it in with the mean.
 
     Attributes
     ----------
-    feature_names_in_ : ndarray of str
-        Columns that come in, if they have names. Those of a frame are found by name.
     n_features_in_ : int
+        Number of columns that come in.
+    feature_names_in_ : ndarray of str
+        Their names, if they have any. Columns of frames, tables and scans are then found by name, in any order, and
+        further columns are left out.
     kept_ : ndarray of int
         Positions of the columns that come out.
     fill_, centre_, scale_ : ndarray or None
@@ -50,55 +66,60 @@ class Preparation(TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from standout.io import Table, prepare
-    >>> target = Table(np.array([[1.0, 10.0], [3.0, 30.0]]), ["weight", "length"])
-    >>> background = Table(np.array([[0.0, 10.0], [2.0, 30.0]]), ["weight", "length"])
-    >>> step = prepare(target, [background], standardize="background").step
-    >>> step.transform([[3.0, 20.0]])
+    >>> from standout import DiscriminativePCA, make_pipeline
+    >>> from standout.io import Preparation
+    >>> step = Preparation(standardize="background")
+    >>> step.fit([[1.0, 10.0], [3.0, 30.0]], background=[[0.0, 10.0], [2.0, 30.0]]).transform([[3.0, 20.0]])
     array([[2., 0.]])
+
+    Counts of two groups of cells, on a logarithmic scale:
+
+    >>> rng = np.random.default_rng(0)
+    >>> target, background = rng.poisson([9, 9, 2], size=(300, 3)), rng.poisson([9, 9, 9], size=(300, 3))
+    >>> model = make_pipeline(Preparation(log1p=True), DiscriminativePCA(1)).fit(target, background=background)
+    >>> int(np.argmax(np.abs(model[-1].components_)))
+    2
     """
 
-    # For pipelines: new rows are given as they are, not as a frame with names.
-    _takes_rows = True
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"background": True}
 
-    def __init__(self, log1p: bool = False, missing: str = "error") -> None:
+    # For pipelines: `fit` takes data that are read in parts, and the backgrounds; `transform` takes a source.
+    _takes_parts: ClassVar[bool] = True
+    _takes_sources: ClassVar[bool] = True
+
+    def __init__(self, log1p: bool = False, *, standardize: str = "none", missing: str = "error") -> None:
         self.log1p = log1p
+        self.standardize = standardize
         self.missing = missing
 
-    def fit(self, X: Any, y: Any = None) -> Preparation:
-        """Keep all columns, and neither fill in nor scale; what is learned is set by `prepare`."""
-        rows = as_rows(X, "the data", min_rows=1)
-        return self._set(column_names(X), rows.shape[1])
+    def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> Preparation:
+        """Find out what is to be dropped, filled in and scaled.
 
-    def _set(
-        self,
-        names: Sequence[str] | None,
-        width: int,
-        kept: npt.NDArray[np.intp] | None = None,
-        fill: Float | None = None,
-        centre: Float | None = None,
-        scale: Float | None = None,
-    ) -> Preparation:
-        self.__dict__.pop("feature_names_in_", None)
-        if names is not None:
-            self.feature_names_in_ = np.asarray(names, dtype=object)
-        self.n_features_in_ = width
-        self.kept_ = np.arange(width) if kept is None else kept
-        self.fill_, self.centre_, self.scale_ = fill, centre, scale
+        Parameters
+        ----------
+        X : dataset
+            The target.
+        y : object, default=None
+            Ignored.
+        background : dataset, or list or tuple of datasets, default=None
+            The backgrounds.
+
+        Returns
+        -------
+        Preparation
+            The fitted step itself.
+        """
+        given = [X, *as_backgrounds(background, X)]
+        names = dataset_names(len(given))
+        self._learn([open_dataset(data, name, min_rows=1) for data, name in zip(given, names, strict=True)], names)
         return self
 
-    @property
-    def _names(self) -> list[str]:
-        """Names of the columns that come in, made up if they have none."""
-        named = getattr(self, "feature_names_in_", None)
-        return [f"x{number}" for number in range(self.n_features_in_)] if named is None else [str(n) for n in named]
-
-    def transform(self, X: Any, *, copy: bool = True, name: str = "the data") -> Rows:
+    def transform(self, X: Dataset, *, copy: bool = True, name: str = "the data") -> Any:
         """Give rows as they go into the fit.
 
         Parameters
         ----------
-        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+        X : array-like, sparse matrix, frame, table or source of shape (n_samples, n_features)
         copy : bool, default=True
             Whether X is left as it is. If not, its memory may be used for the result.
         name : str
@@ -106,21 +127,26 @@ class Preparation(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray or CSR matrix of shape (n_samples, n_kept)
+        ndarray, CSR matrix or Source of shape (n_samples, n_kept)
+            What a source gives is a source, whose batches are transformed when they are read.
         """
         check_is_fitted(self, "kept_")
-        found = as_rows(X, name, min_rows=0)
-        rows = self._chosen(X, found, name)
-        if self.centre_ is not None and self.centre_.any():
+        if isinstance(X, Source) and not X.in_memory:
+            return self._transformed_source(X)
+        columns, data = (X.columns, X.rows()) if isinstance(X, Source) else (column_names(X), X)
+        if isinstance(X, Table):
+            columns, data = X.columns if X.has_names else None, X.values
+        rows = as_rows(data, name, min_rows=0, host=True)
+        places = self._places(columns, rows.shape[1], name)
+        own = not copy
+        if len(places) != rows.shape[1] or not np.array_equal(places, np.arange(len(places))):
+            rows, own = rows[:, places], True
+        if is_sparse(rows) and self.centre_ is not None and self.centre_.any():
             # A sparse matrix minus a centre is dense.
-            rows = dense(rows)
-        rows = _writable(rows, copy=copy and rows is found)
-        if self.log1p:
-            _take_logarithms(rows, self.get_feature_names_out().tolist(), name)
-        if self.fill_ is not None:
-            _fill_missing(rows, self.fill_)
-        if self.centre_ is not None and self.scale_ is not None:
-            _shift_and_scale(rows, self.centre_, self.scale_)
+            rows, own = dense(rows), True
+        if self._changes_values:
+            rows = _writable(rows, own=own)
+            self._change(rows, name)
         return rows
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
@@ -128,21 +154,135 @@ class Preparation(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "kept_")
         return np.asarray(self._names, dtype=object)[self.kept_]
 
-    def _chosen(self, X: Any, rows: Rows, name: str) -> Rows:
-        """Give the columns that come out: by name, if the rows have names."""
-        names = column_names(X)
-        kept = self.kept_
-        if names is not None and hasattr(self, "feature_names_in_"):
-            known = {column: place for place, column in enumerate(names)}
-            wanted = self.get_feature_names_out().tolist()
-            if any(column not in known for column in wanted):
-                check_same_columns(len(names), names, name, len(wanted), wanted, "the data of the fit")
-            kept = np.array([known[column] for column in wanted], dtype=np.intp)
-        else:
-            check_same_columns(rows.shape[1], None, name, self.n_features_in_, None, "the data of the fit")
-        if len(kept) == rows.shape[1] and np.array_equal(kept, np.arange(len(kept))):
-            return rows
-        return rows[:, kept]
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether all rows come out as they come in."""
+        check_is_fitted(self, "kept_")
+        return len(self.kept_) == self.n_features_in_ and not self._changes_values
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn what the step takes and gives."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _changes_values(self) -> bool:
+        return self.log1p or self.fill_ is not None or self.scale_ is not None
+
+    @property
+    def _names(self) -> list[str]:
+        """Names of the columns that come in, made up if they have none."""
+        known = getattr(self, "feature_names_in_", None)
+        return [f"x{number}" for number in range(self.n_features_in_)] if known is None else list(known)
+
+    def _set(
+        self,
+        names: Sequence[str] | None,
+        n_features: int,
+        kept: npt.NDArray[np.intp] | None = None,
+        fill: Float | None = None,
+        centre: Float | None = None,
+        scale: Float | None = None,
+    ) -> Preparation:
+        """Set all that a fit finds out; without further arguments nothing is dropped, filled in or scaled."""
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+        self.n_features_in_ = n_features
+        self.kept_ = np.arange(n_features) if kept is None else kept
+        self.fill_, self.centre_, self.scale_ = fill, centre, scale
+        return self
+
+    def _places(self, columns: list[str] | None, width: int, name: str) -> npt.NDArray[np.intp]:
+        """Find the columns that come out: by name, if both the rows and those of the fit have names."""
+        own = getattr(self, "feature_names_in_", None)
+        reference = "the data of the fit"
+        if columns is None or own is None:
+            check_same_columns(width, None, name, self.n_features_in_, None, reference)
+            return self.kept_
+        known = {column: place for place, column in enumerate(columns)}
+        wanted = [str(own[place]) for place in self.kept_]
+        lacking = [column for column in wanted if column not in known]
+        if lacking:
+            raise InvalidValueError(
+                "{name} lacks {missing} of {reference}",
+                name=name,
+                missing=listed("column", lacking),
+                reference=reference,
+                advice="Give the columns of the fit, in any order.",
+            )
+        return np.array([known[column] for column in wanted], dtype=np.intp)
+
+    def _transformed_source(self, source: Source) -> Source:
+        """Give a source whose batches are transformed as they are read."""
+        if isinstance(source, Scan):
+            source = self._chosen(source)
+        made = Transformed(source, (self,)).looked_at()
+        if hasattr(self, "feature_names_in_"):
+            made.columns = self.get_feature_names_out().tolist()
+        return made
+
+    def _chosen(self, scan: Scan) -> Scan:
+        """Give a scan of the columns of the fit, whose missing values are treated as those of the fit."""
+        if scan.columns is not None and hasattr(self, "feature_names_in_"):
+            self._places(scan.columns, len(scan.columns), scan.name)
+            known = set(scan.columns)
+            scan = scan.with_columns([column for column in self._names if column in known])
+        rule = {"drop-rows": "drop-rows", "drop-columns": "keep", "mean": "keep"}.get(self.missing, scan.missing)
+        return scan.with_missing(rule)
+
+    def _change(self, rows: Rows, name: str) -> None:
+        """Change the cells of rows, in place."""
+        if self.log1p:
+            _take_logarithms(rows, [self._names[place] for place in self.kept_], name)
+        if self.fill_ is not None:
+            _fill_missing(rows, self.fill_)
+        if self.centre_ is not None and self.scale_ is not None:
+            _shift_and_scale(rows, self.centre_, self.scale_)
+
+    # --- what is learned --------------------------------------------------------------------------------------------
+
+    def _learn(self, datasets: Sequence[Source], names: Sequence[str]) -> list[Message]:
+        """Learn from the target, `datasets[0]`, and the backgrounds; give notes on what is done."""
+        _check_choice(self.standardize, "standardize", STANDARDS)
+        _check_choice(self.missing, "missing", MISSING)
+        target = datasets[0]
+        width = int(target.first(1).shape[1]) if target.width is None else target.width
+        notes: list[Message] = []
+        if self.missing not in ("drop-columns", "mean") and self.standardize == "none":
+            self._set(target.columns, width)
+            return notes
+        for data, name in zip(datasets, names, strict=True):
+            _require_again(data, name)
+        logarithms = Preparation(self.log1p)._set(None, width)
+        sums = []
+        for data, name in zip(datasets, names, strict=True):
+            complete = data.with_missing("keep") if isinstance(data, Scan) and self.missing != "error" else data
+            sums.append(complete.summed(_ColumnPart(logarithms, name)))
+            check_same_columns(sums[-1].n_features, data.columns, name, width, target.columns, names[0])
+        columns = target.columns or [f"x{number}" for number in range(width)]
+        kept, fill = np.arange(width), None
+        if self.missing == "drop-columns":
+            kept = np.flatnonzero(np.sum([part.missing for part in sums], axis=0) == 0)
+            _note_dropped(columns, kept, notes)
+        elif self.missing == "mean":
+            fill = _mean_of_all(columns, sums, names, notes)
+            sums = [part.filled(fill) for part in sums]
+        centre, scale = None, None
+        if self.standardize != "none":
+            # Without a background the target is all the rows that there are.
+            by_background = self.standardize == "background" and len(sums) > 1
+            total = reduce(add, sums[1:] if by_background else sums).taken(kept)
+            where = "all background rows" if by_background else "all rows"
+            centre, scale = _centre_and_scale(total, [columns[place] for place in kept], where, notes)
+            if any(part.is_sparse for part in sums):
+                centre = np.zeros_like(centre)
+                notes.append(Message("sparse data were scaled but not centred, so that they stay sparse"))
+        self._set(target.columns, width, kept, fill, centre, scale)
+        return notes
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,8 +315,8 @@ class Prepared:
 
 
 def prepare(
-    target: Any,
-    backgrounds: Sequence[Any],
+    target: Table | Source,
+    backgrounds: Sequence[Table | Source],
     *,
     log1p: bool = False,
     standardize: str = "none",
@@ -196,10 +336,9 @@ def prepare(
         Whether columns are centred and divided by their standard deviation: that over the rows of all backgrounds, or
         over those of all datasets. It is the same for all datasets: standardising each one by itself would remove the
         differences that are looked for.
-    missing : {"error", "drop-columns", "mean"}
-        What to do about missing values: refuse them, leave out (in all datasets) the columns that have some, or fill in
-        the mean of the column over all rows of all datasets. Rows with missing values are left out when a file is read:
-        ``scan(..., missing="drop-rows")``.
+    missing : {"error", "drop-rows", "drop-columns", "mean"}
+        What to do about missing values: refuse them, leave out the rows or (in all datasets) the columns that have
+        some, or fill in the mean of the column over all rows of all datasets. It replaces what a scan was told.
     copy : bool
         Whether the values of tables are left as they are. If not, their memory is used for the result, and the tables
         given must not be used any more: that is for data so large that there is no room for two of them.
@@ -228,50 +367,105 @@ def prepare(
     >>> prepare(target, [background]).backgrounds[0].columns
     ['a', 'b']
     """
-    _check_choice(standardize, "standardize", STANDARDS)
-    _check_choice(missing, "missing", MISSING)
     called = list(names) if names is not None else dataset_names(1 + len(backgrounds))
-    datasets = match_columns([target, *backgrounds], called)
-    columns = _columns_of(datasets[0])
-    if missing == "error":
-        for dataset, name in zip(datasets, called, strict=True):
-            _require_complete(dataset, name)
-    named = columns if _has_names(datasets[0]) else None
-    step = Preparation(log1p, missing)._set(named, len(columns))
+    step = Preparation(log1p, standardize=standardize, missing=missing)
+    _check_choice(missing, "missing", MISSING)
+    given = [target, *backgrounds]
+    datasets = match_columns(given, called)
     notes: list[Message] = []
-    if missing in ("drop-columns", "mean") or standardize != "none":
-        sums = [_column_sums(dataset, step, name) for dataset, name in zip(datasets, called, strict=True)]
-        step = _learned(step, columns, sums, called, standardize, notes)
-    prepared = [_prepared(dataset, step, name, copy) for dataset, name in zip(datasets, called, strict=True)]
+    for number, name in enumerate(called):
+        datasets[number] = _without_gaps(datasets[number], name, missing, notes)
+    opened = [open_dataset(data, name, min_rows=1) for data, name in zip(datasets, called, strict=True)]
+    notes += step._learn(opened, called)
+    # A table that is given twice must not be changed twice.
+    own = [
+        (not copy or not _share_memory(data, given[number]))
+        and not any(_share_memory(data, other) for other in (*datasets[:number], *datasets[number + 1 :]))
+        for number, data in enumerate(datasets)
+    ]
+    prepared = [_prepared(data, step, name, own=o) for data, name, o in zip(datasets, called, own, strict=True)]
     return Prepared(prepared[0], prepared[1:], notes, step)
 
 
-def _check_choice(value: Any, parameter: str, known: Sequence[str]) -> None:
-    if value not in known:
-        advice = "Use one of {known}."
-        if parameter == "standardize":
-            advice += " Each dataset by itself is no choice: it would remove the differences that are looked for."
-        raise InvalidValueError("is unknown", parameter=parameter, value=value, known=choices(known), advice=advice)
+def _prepared(dataset: Table | Source, step: Preparation, name: str, *, own: bool) -> Table | Source:
+    if step.changes_nothing:
+        return dataset
+    if isinstance(dataset, Table):
+        values = step.transform(dataset.values, copy=not own, name=name)
+        return replace(dataset, values=values, columns=step.get_feature_names_out().tolist())
+    made: Source = step.transform(dataset)
+    return made
+
+
+def _share_memory(first: Any, second: Any) -> bool:
+    if not (isinstance(first, Table) and isinstance(second, Table)):
+        return False
+    one, other = (part.values.data if is_sparse(part.values) else part.values for part in (first, second))
+    return bool(np.may_share_memory(one, other))
+
+
+def _without_gaps(dataset: Any, name: str, missing: str, notes: list[Message]) -> Any:
+    """Refuse missing values, or leave out the rows that have some, or leave them to the step; refuse infinite ones."""
+    if isinstance(dataset, Scan):
+        return dataset.with_missing(missing if missing in ("error", "drop-rows") else "keep")
+    if not isinstance(dataset, Table) or is_finite(dataset.values):
+        return dataset
+    _check_cells(dataset, name, np.isinf, "there is an infinite value", "Mend it, or leave it empty if it is missing.")
+    if missing == "error":
+        advice = "Say what to do about missing values with {p.missing}: {v.drop_rows}, {v.drop_columns} or {v.mean}."
+        _check_cells(dataset, name, np.isnan, "a value is missing", advice)
+    if missing != "drop-rows":
+        return dataset
+    kept = np.flatnonzero(~rows_with_missing(dataset.values))
+    n_dropped = dataset.values.shape[0] - len(kept)
+    if not len(kept):
+        raise InvalidValueError(
+            "each of the {count} row(s) of {name} has a missing value, and none would be left",
+            count=n_dropped,
+            name=name,
+            advice="Use {p.missing:drop-columns} or {p.missing:mean}.",
+        )
+    if not n_dropped:
+        return dataset
+    notes.append(Message("{count} row(s) of {name} with a missing value were left out", count=n_dropped, name=name))
+    found = Batch(dataset.values, 0, dataset.ids, dataset.labels, dataset.groups).taken(kept, 0)
+    return replace(dataset, values=found.rows, ids=found.ids, labels=found.labels, groups=found.groups)
+
+
+def _check_cells(table: Table, name: str, wrong: Any, what: str, advice: str) -> None:
+    found = first_cell(table.values, wrong)
+    if found is not None:
+        raise InvalidValueError(
+            "{what} in {name}: column {column}, row {row}{row_id}; {count} in all",
+            what=what,
+            name=name,
+            column=repr(short(table.columns[found[1]])),
+            row=found[0] + 1,
+            row_id="" if table.ids is None else f" ({short(table.ids[found[0]])!r})",
+            count=int(wrong(table.values.data if is_sparse(table.values) else table.values).sum()),
+            advice=advice,
+        )
+
+
+# --- the same columns -----------------------------------------------------------------------------------------------
 
 
 def match_columns(datasets: Sequence[Any], names: Sequence[str]) -> list[Any]:
     """Put the columns of all datasets in the order of the first; those without names must be as many."""
     first, *others = datasets
-    columns, has_names = _columns_of(first), _has_names(first)
-    return [
-        first,
-        *(_in_order(data, columns, has_names, name, names[0]) for data, name in zip(others, names[1:], strict=True)),
-    ]
+    return [first, *(_in_order(data, first, name, names[0]) for data, name in zip(others, names[1:], strict=True))]
 
 
-def _in_order(dataset: Any, columns: list[str], has_names: bool, name: str, reference: str) -> Any:
-    own = _columns_of(dataset)
-    if not (has_names and _has_names(dataset)):
+def _in_order(dataset: Any, first: Any, name: str, reference: str) -> Any:
+    own, columns = _columns_of(dataset), _columns_of(first)
+    if not (_has_names(dataset) and _has_names(first)):
         check_same_columns(len(own), None, name, len(columns), None, reference, "Give every dataset the same columns.")
-        return replace(dataset, columns=list(columns), has_names=has_names) if isinstance(dataset, Table) else dataset
+        if isinstance(dataset, Table):
+            return replace(dataset, columns=list(columns), has_names=_has_names(first))
+        return dataset
     if own == columns:
         return dataset
-    if set(own) != set(columns):
+    if set(own) != set(columns) or len(own) != len(columns):
         check_same_columns(
             len(own),
             own,
@@ -281,11 +475,12 @@ def _in_order(dataset: Any, columns: list[str], has_names: bool, name: str, refe
             reference,
             "Give every dataset the same columns, in any order. Choose some with {p.columns} or {p.drop}.",
         )
-    place = {column: number for number, column in enumerate(own)}
-    order = np.array([place[column] for column in columns], dtype=np.intp)
+    if isinstance(dataset, Scan):
+        return dataset.with_columns(columns)
     if isinstance(dataset, Table):
-        return replace(dataset, values=dataset.values[:, order], columns=list(columns))
-    return Transformed(dataset, (Preparation()._set(own, len(own), order),)).looked_at()
+        place = {column: number for number, column in enumerate(own)}
+        return replace(dataset, values=dataset.values[:, [place[c] for c in columns]], columns=list(columns))
+    return Preparation()._set(columns, len(columns)).transform(dataset)
 
 
 def _columns_of(dataset: Any) -> list[str]:
@@ -297,33 +492,24 @@ def _has_names(dataset: Any) -> bool:
     return dataset.has_names if isinstance(dataset, Table) else dataset.columns is not None
 
 
-def _require_complete(dataset: Any, name: str) -> None:
-    """Refuse a table with missing values; a scan refuses them when it is read."""
-    if not isinstance(dataset, Table):
-        return
-    counts = _count_missing(dataset.values)
-    if counts.any():
-        found = first_cell(dataset.values, np.isnan, np.ones(dataset.values.shape[0], dtype=bool))
-        assert found is not None
-        raise InvalidValueError(
-            "{count} value(s) are missing in {name}; the first in column {column}, row {row}{row_id}",
-            count=int(counts.sum()),
+def _check_choice(value: Any, parameter: str, known: Sequence[str]) -> None:
+    if not isinstance(value, str) or value not in known:
+        advice = "Use one of {known}."
+        if parameter == "standardize":
+            advice += " Each dataset by itself is no choice: it would remove the differences that are looked for."
+        raise InvalidValueError("is unknown", parameter=parameter, value=value, known=choices(known), advice=advice)
+
+
+def _require_again(dataset: Source, name: str) -> None:
+    if not dataset.again:
+        raise InvalidTypeError(
+            "{name} is an iterator of batches, which can be read only once, but its statistics are needed before a fit",
             name=name,
-            column=repr(dataset.columns[found[1]]),
-            row=found[0] + 1,
-            row_id="" if dataset.ids is None else f" ({dataset.ids[found[0]]!r})",
-            advice="Say what to do with them with {p.missing}: {v.drop_rows}, {v.drop_columns} or {v.mean}.",
+            advice="Give a dataset that can be read again, such as standout.scan.",
         )
 
 
-def _prepared(dataset: Any, step: Preparation, name: str, copy: bool) -> Any:
-    if isinstance(dataset, Table):
-        values = step.transform(dataset.values, copy=copy, name=name)
-        return replace(dataset, values=values, columns=[str(column) for column in step.get_feature_names_out()])
-    return Transformed(dataset, (step,)).looked_at()
-
-
-# --- what is learned -------------------------------------------------------------------------------------------------
+# --- statistics -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,17 +524,25 @@ class ColumnSums:
         Number of values that are not missing.
     mean, scatter : ndarray
         Mean of the values, and the sum of their squared deviations from it.
+    is_sparse : bool
+        Whether some of the rows are sparse.
     """
 
     count: int
     present: Float
     mean: Float
     scatter: Float
+    is_sparse: bool = False
 
     @property
     def n_features(self) -> int:
         """Number of columns."""
         return len(self.mean)
+
+    @property
+    def missing(self) -> Float:
+        """Number of values that are missing."""
+        return self.count - self.present
 
     def __add__(self, other: ColumnSums) -> ColumnSums:
         """Give the statistics over the rows of both."""
@@ -358,30 +552,30 @@ class ColumnSums:
         step = np.where(self.present > 0, other.mean - self.mean, 0.0)
         mean = np.where(self.present > 0, self.mean + step * share, other.mean)
         scatter = self.scatter + other.scatter + step**2 * self.present * share
-        return ColumnSums(self.count + other.count, present, mean, scatter)
+        return ColumnSums(self.count + other.count, present, mean, scatter, self.is_sparse or other.is_sparse)
 
     def filled(self, fill: Float) -> ColumnSums:
         """Give the statistics with a number in the place of each missing value."""
-        missing = self.count - self.present
-        return self + ColumnSums(0, missing, np.where(missing > 0, fill, 0.0), np.zeros_like(fill))
+        gaps = self.missing
+        return self + ColumnSums(0, gaps, np.where(gaps > 0, fill, 0.0), np.zeros_like(fill))
+
+    def taken(self, columns: npt.NDArray[np.intp]) -> ColumnSums:
+        """Give the statistics of some columns."""
+        return replace(self, present=self.present[columns], mean=self.mean[columns], scatter=self.scatter[columns])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _ColumnPart:
     """The statistics of one batch, after a step."""
 
     step: Preparation
-    name: str
+    name: str = field(compare=False)
+    needs_words: ClassVar[bool] = False
 
     def __call__(self, batch: Batch) -> ColumnSums:
-        rows = self.step.transform(batch.rows, name=self.name) if self.step.log1p else batch.rows
-        blocks = [rows] if is_sparse(rows) else row_blocks(rows)
-        total: ColumnSums | None = None
-        for block in blocks:
-            sums = _sums_of_block(block)
-            total = sums if total is None else total + sums
-        assert total is not None
-        return total
+        """Sum up the rows of a batch."""
+        rows = self.step.transform(batch.rows, name=self.name)
+        return reduce(add, map(_sums_of_block, [rows] if is_sparse(rows) else row_blocks(rows)))
 
 
 def _sums_of_block(rows: Rows) -> ColumnSums:
@@ -389,109 +583,44 @@ def _sums_of_block(rows: Rows) -> ColumnSums:
     # Whoever uses the sums looks at whether numbers were too large.
     with np.errstate(over="ignore", invalid="ignore"):
         if is_sparse(rows):
-            present = n_rows - _count_missing(rows).astype(np.float64)
+            present = n_rows - count_missing(rows).astype(np.float64)
             known = ~np.isnan(rows.data)
             data, at = rows.data[known].astype(np.float64), rows.indices[known]
             mean = np.bincount(at, weights=data, minlength=width) / np.maximum(present, 1.0)
             stored = np.bincount(at, minlength=width)
-            gaps = np.bincount(at, (data - mean[at]) ** 2, width)
-            return ColumnSums(n_rows, present, mean, gaps + (present - stored) * mean**2)
+            scatter = np.bincount(at, (data - mean[at]) ** 2, width) + (present - stored) * mean**2
+            return ColumnSums(n_rows, present, mean, scatter, is_sparse=True)
         # Counted from a row of the data a constant is exactly zero, and a large mean costs no digits.
-        origin = np.nan_to_num(dense(rows[:1]).astype(np.float64).ravel(), posinf=0.0, neginf=0.0)
+        origin = np.nan_to_num(rows[0].astype(np.float64), posinf=0.0, neginf=0.0)
         shifted = rows - origin
         missing = np.isnan(shifted)
-        if not missing.any():
-            mean = shifted.mean(axis=0)
-            shifted -= mean
-            return ColumnSums(
-                n_rows, np.full(width, float(n_rows)), origin + mean, np.einsum("ij,ij->j", shifted, shifted)
-            )
-        present = n_rows - missing.sum(axis=0).astype(np.float64)
-        shifted[missing] = 0.0
+        present = np.full(width, float(n_rows))
+        if missing.any():
+            present -= missing.sum(axis=0)
+            shifted[missing] = 0.0
         mean = shifted.sum(axis=0) / np.maximum(present, 1.0)
-        deviations = np.where(missing, 0.0, shifted - mean)
-        mean = np.where(present > 0, origin + mean, 0.0)
-        return ColumnSums(n_rows, present, mean, np.einsum("ij,ij->j", deviations, deviations))
+        shifted -= mean
+        shifted[missing] = 0.0
+        scatter = np.einsum("ij,ij->j", shifted, shifted)
+        return ColumnSums(n_rows, present, np.where(present > 0, origin + mean, 0.0), scatter)
 
 
-def _column_sums(dataset: Any, step: Preparation, name: str) -> ColumnSums:
-    part = _ColumnPart(step, name)
-    if isinstance(dataset, Table):
-        return part(Batch(dataset.values))
-    sums: ColumnSums = dataset.summed(part)
-    return sums
-
-
-def _learned(
-    step: Preparation,
-    columns: list[str],
-    sums: list[ColumnSums],
-    names: Sequence[str],
-    standardize: str,
-    notes: list[Message],
-) -> Preparation:
-    """Decide what is dropped, filled in and scaled, and note it."""
-    missing = step.missing
-    gaps = [part.count - part.present for part in sums]
-    kept = np.arange(len(columns))
-    fill = None
-    if missing == "drop-columns":
-        kept = np.flatnonzero(np.sum(gaps, axis=0) == 0)
-        _note_dropped(columns, kept, notes)
-    elif missing == "mean":
-        fill = _mean_of_all(columns, sums, gaps, names, notes)
-        sums = [part.filled(fill) for part in sums]
-    sums = [ColumnSums(part.count, part.present[kept], part.mean[kept], part.scatter[kept]) for part in sums]
-    centre, scale = None, None
-    if standardize != "none":
-        # Without a background the target is all the rows that there are.
-        by_background = standardize == "background" and len(sums) > 1
-        reference = sums[1:] if by_background else sums
-        total = reference[0]
-        for part in reference[1:]:
-            total = total + part
-        where = "all background rows" if by_background else "all rows"
-        centre, scale = total.mean, np.sqrt(total.scatter / np.maximum(total.present, 1.0))
-        check_squares(float(np.max(scale)), where)
-        constant = scale <= ROUNDING * np.abs(centre)
-        if constant.any():
-            notes.append(
-                Message(
-                    "{columns} constant over {where}, and not scaled",
-                    kind="constant columns",
-                    columns=_is_or_are([columns[kept[place]] for place in np.flatnonzero(constant)]),
-                    where=where,
-                )
+def _centre_and_scale(
+    total: ColumnSums, columns: Sequence[str], where: str, notes: list[Message]
+) -> tuple[Float, Float]:
+    """Give the mean and the standard deviation of each column; a constant column is not scaled."""
+    centre, scale = total.mean, np.sqrt(total.scatter / np.maximum(total.present, 1.0))
+    check_squares(float(np.max(scale)), where)
+    constant = scale <= ROUNDING * np.abs(centre)
+    if constant.any():
+        notes.append(
+            Message(
+                "{columns} constant over {where}, and not scaled",
+                columns=_is_or_are([columns[place] for place in np.flatnonzero(constant).tolist()]),
+                where=where,
             )
-            scale = np.where(constant, 1.0, scale)
-    named = getattr(step, "feature_names_in_", None)
-    return Preparation(step.log1p, missing)._set(named, len(columns), kept, fill, centre, scale)
-
-
-def earlier_preparation(stored: Mapping[str, Any]) -> Preparation:
-    """Make the step of what earlier versions of the command line kept beside a model."""
-    try:
-        columns, dropped = stored["columns"], set(stored["dropped"])
-        kept = np.array([place for place, column in enumerate(columns) if column not in dropped], dtype=np.intp)
-        numbers = {
-            name: None if stored[name] is None else np.asarray(stored[name], dtype=np.float64)
-            for name in ("fill", "centre", "scale")
-        }
-        _check_choice(stored["missing"], "missing", MISSING)
-        ok = len(kept) and all(
-            part is None or (part.shape == kept.shape and np.all(np.isfinite(part))) for part in numbers.values()
         )
-        if not ok or (numbers["scale"] is not None and not np.all(numbers["scale"] > 0.0)):
-            raise ValueError("its numbers are not those of its columns")
-        step = Preparation(bool(stored["log1p"]), stored["missing"])
-        return step._set(columns if stored["has_names"] else None, len(columns), kept, **numbers)
-    # A forged file can hold anything here.
-    except Exception as error:
-        raise InvalidValueError(
-            "what the model says of the preparation of its data cannot be used: {reason}",
-            reason=f"{type(error).__name__}: {error}",
-            advice="Fit the model again.",
-        ) from None
+    return centre, np.where(constant, 1.0, scale)
 
 
 def _note_dropped(columns: list[str], kept: npt.NDArray[np.intp], notes: list[Message]) -> None:
@@ -513,13 +642,9 @@ def _note_dropped(columns: list[str], kept: npt.NDArray[np.intp], notes: list[Me
         )
 
 
-def _mean_of_all(
-    columns: list[str], sums: list[ColumnSums], gaps: list[Float], names: Sequence[str], notes: list[Message]
-) -> Float:
+def _mean_of_all(columns: list[str], sums: Sequence[ColumnSums], names: Sequence[str], notes: list[Message]) -> Float:
     """Give the mean of each column over all rows of all datasets, and note what it is filled in for."""
-    total = sums[0]
-    for part in sums[1:]:
-        total = total + part
+    total = reduce(add, sums)
     empty = [column for column, count in zip(columns, total.present, strict=True) if count == 0]
     if empty:
         raise InvalidValueError(
@@ -528,7 +653,7 @@ def _mean_of_all(
             advice="Leave out what is empty with {p.drop}, or use {p.missing:drop-columns}.",
         )
     check_squares(float(np.abs(total.mean).max()), "all rows")
-    counts = [int(part.sum()) for part in gaps]
+    counts = [int(part.missing.sum()) for part in sums]
     if any(counts):
         notes.append(
             Message(
@@ -554,29 +679,21 @@ def _is_or_are(columns: Sequence[str]) -> str:
     return f"{listed('column', columns)} {'is' if len(columns) == 1 else 'are'}"
 
 
-# --- cells -----------------------------------------------------------------------------------------------------------
+# --- cells ----------------------------------------------------------------------------------------------------------
 
 
-def _writable(rows: Rows, *, copy: bool) -> Rows:
-    if not is_sparse(rows):
-        floating = rows if rows.dtype.kind == "f" else rows.astype(np.float64)
-        return (
-            np.array(floating, order="C") if (copy and floating is rows) or not floating.flags.writeable else floating
-        )
-    return rows.copy() if copy or not rows.data.flags.writeable else rows
-
-
-def _count_missing(rows: Rows) -> npt.NDArray[np.intp]:
-    """Count the missing values of each column."""
+def _writable(rows: Rows, *, own: bool) -> Rows:
+    """Give floating-point rows that may be written to: a copy, unless they are our own."""
     if is_sparse(rows):
-        return np.bincount(rows.indices[np.isnan(rows.data)], minlength=rows.shape[1])
-    total = np.zeros(rows.shape[1], dtype=np.intp)
-    for block in row_blocks(rows):
-        # A finite sum has finite terms, and costs a fraction of looking at each.
-        with np.errstate(over="ignore", invalid="ignore"):
-            if not np.isfinite(block.sum()):
-                total += np.isnan(block).sum(axis=0)
-    return total
+        if rows.dtype.kind != "f":
+            rows, own = rows.astype(np.float64), True
+        rows = rows if own and rows.data.flags.writeable else rows.copy()
+        # A function of each number needs each cell to be one number.
+        rows.sum_duplicates()
+        return rows
+    if rows.dtype.kind != "f":
+        return rows.astype(np.float64, order="C")
+    return rows if own and rows.flags.writeable else np.array(rows, order="C")
 
 
 def _take_logarithms(rows: Rows, columns: Sequence[str], name: str) -> None:
@@ -589,17 +706,20 @@ def _take_logarithms(rows: Rows, columns: Sequence[str], name: str) -> None:
 
 
 def _reject_negative(rows: Rows, columns: Sequence[str], name: str) -> None:
-    is_negative: Callable[[Array], Any] = lambda numbers: numbers < 0  # noqa: E731
-    found = first_cell(rows, is_negative, np.ones(rows.shape[0], dtype=bool))
+    found = first_cell(rows, _is_negative)
     assert found is not None
     raise InvalidValueError(
         "there is a negative value in {name}, and it has no logarithm: {value} in column {column}, row {row}",
         name=name,
         value=float(rows[found]),
-        column=repr(columns[found[1]]),
+        column=repr(short(columns[found[1]])),
         row=found[0] + 1,
         advice="Leave out {p.log1p}, which is meant for counts, or leave out the column with {p.drop}.",
     )
+
+
+def _is_negative(cells: Array) -> Array:
+    return cells < 0
 
 
 def _fill_missing(rows: Rows, fill: Float) -> None:
@@ -609,8 +729,9 @@ def _fill_missing(rows: Rows, fill: Float) -> None:
         rows.data[missing] = fill[rows.indices[missing]]
         return
     for block in row_blocks(rows):
-        at_row, at_column = np.nonzero(np.isnan(block))
-        block[at_row, at_column] = fill[at_column]
+        if not is_finite(block):
+            at_row, at_column = np.nonzero(np.isnan(block))
+            block[at_row, at_column] = fill[at_column]
 
 
 def _shift_and_scale(rows: Rows, centre: Float, scale: Float) -> None:

@@ -132,8 +132,11 @@ class Reader(ABC):
     def check_in_parts(self) -> None:  # noqa: B027
         """Refuse a file whose rows cannot be read without all others."""
 
+    def check_row_names(self, wanted: Wanted) -> None:  # noqa: B027
+        """Refuse a column that is taken for names of rows by its place alone, and does not look like them."""
 
-def ahead(items: Iterable[Result]) -> Iterator[Result]:
+
+def ahead(items: Iterable[Result]) -> Generator[Result]:
     """Have the next item made, in a thread of its own, while this one is worked on."""
     waiting = iter(items)
     end: Any = object()
@@ -216,12 +219,13 @@ def choose_variable(variable: str | None, candidates: Sequence[str], known: Sequ
     """Choose among the arrays of a file: the one that is named, or the only one that can be meant."""
     if variable is not None:
         if variable not in known:
-            unusable(
-                source,
-                "{p.variable} {variable} is not in it; it has {known}",
-                "Choose among these.",
-                variable=repr(short(variable)),
+            raise InvalidValueError(
+                "is not in {source}, which has {known}",
+                parameter="variable",
+                value=variable,
+                source=shown(source),
                 known=listed("variable", known) if known else "no variables",
+                advice="Choose among these.",
             )
         return variable
     if len(candidates) != 1:

@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from standout._arrays import Array, Rows, in_order, is_sparse, stacked
+from standout._arrays import Array, Rows, in_order, row_slice
 from standout._checks import check_whole
-from standout._messages import InvalidValueError, choices, reject_too_few, shown
+from standout._messages import InvalidValueError, choices, reject_too_few, short, shown
 from standout._writing import progress_bar
 from standout.io._checkpoint import Checkpoint, Reached, checkpoint_folder
-from standout.io._columns import ask, choose, choose_again
+from standout.io._columns import Asked, ask, choose, choose_again, compact
 from standout.io._files import find_readers, readable, stamp
-from standout.io._reader import Form, Head, Reader, Wanted, ahead, check_rows_of_file
+from standout.io._reader import Form, Head, Reader, Wanted, ahead
+from standout.io._table import Collected, first_cell, is_finite, rows_with_missing
 from standout.sources import Batch, Source, Table, added, regrouped
 
 Format = Literal["csv", "tsv", "parquet", "arrow", "feather", "npy", "npz", "mat", "h5ad", "zarr"]
 MISSING_IN_SCANS = ("error", "keep", "drop-rows")
-ROLES = ("ids", "labels", "groups")
-# How much larger a gzipped file of numbers is as text, about.
-GUNZIPPED = 3
-# Rows that are copied at a time when a table is made: what they touch stays in the cache.
-COPIED_ROWS = 4096
-# A table is made of small batches, which stay in the cache until they are copied. If the number of rows is not known,
-# they are collected in pieces: beyond 32 MiB freed memory goes back to the system at once.
+# A table is made of small batches, which stay in the cache until they are copied.
 TABLE_BATCH_BYTES = 4 * 2**20
-PIECE_BYTES = 40 * 2**20
+# Rows that are read when only the first few are needed.
+FIRST_ROWS = 1024
 
 
 @dataclass(frozen=True)
@@ -71,6 +66,8 @@ class Scan(Source):
         Number of rows; None if only reading tells it: for CSV, and if rows are chosen by `where`.
     files : list of str
         The files, in the order in which they are read.
+    missing : {"error", "keep", "drop-rows"}
+        What is done about missing values.
 
     Examples
     --------
@@ -96,95 +93,131 @@ class Scan(Source):
         missing: str,
         checkpoint: Path | None,
         progress: bool,
-        numbered: bool = False,
     ) -> None:
-        self._scanned = tuple(scanned)
-        self._called = columns
+        self.name = "the scan"
+        self.missing = missing
         self._where = dict(where)
-        self._missing = missing
         self._checkpoint = checkpoint
         self._progress = progress
-        self._numbered = numbered
-        # Shared by copies under other names.
-        self._dropped: dict[str, int] = {}
-        self.name = "the scan"
-        self.columns = columns if has_names else None
-        self.width = len(columns)
-        counts = [file.n_rows for file in scanned]
-        known = None not in counts and not where and missing != "drop-rows"
-        self.n_rows = sum(count for count in counts if count is not None) if known else None
+        self._scanned = tuple(scanned)
+        # Names of the columns, made up if the files have none.
+        self._called = columns
+        self._has_names = has_names
+        self._describe()
+
+    def _describe(self) -> None:
+        """Set what is known of the rows without reading them."""
+        self.columns = self._called if self._has_names else None
+        self.width = len(self._called)
+        counts = [file.n_rows for file in self._scanned if file.n_rows is not None]
+        known = len(counts) == len(self._scanned) and not self._where and self.missing != "drop-rows"
+        self.n_rows = sum(counts) if known else None
 
     @property
     def files(self) -> list[str]:
         """The files, in the order in which they are read."""
         return [file.reader.source for file in self._scanned]
 
-    @property
-    def keeps_missing(self) -> bool:
-        """Whether missing values are given as NaN, for a step of a pipeline to fill in."""
-        return self._missing == "keep"
-
-    @property
-    def roles(self) -> list[str]:
-        """Which of ids, labels and groups the rows have."""
-        words = {role for file in self._scanned for role in file.wanted.words}
-        return [role for role in ROLES if role in words or (role == "ids" and self._numbered)]
-
-    @property
-    def n_bytes(self) -> int:
-        """How much memory all rows take, about; of text, the number of rows is guessed from the length of the first."""
-        total = 0
-        for file in self._scanned:
-            size = file.stamp[0] * (GUNZIPPED if file.reader.source.lower().endswith(".gz") else 1)
-            n_rows = size // max(file.form.text_bytes, 1) if file.n_rows is None else file.n_rows
-            total += max(n_rows * file.form.row_bytes, size if file.n_rows is None else 0)
-        return total
-
-    @property
-    def dropped(self) -> dict[str, int]:
-        """How many rows the last whole pass left out for a missing value: by group, or under "" without groups."""
-        return dict(self._dropped)
-
-    def numbered(self) -> Scan:
-        """Give the same scan, whose rows have their numbers in the files as ids unless they have others."""
-        named = copy(self)
-        named._numbered = "ids" not in self.roles
-        return named
-
-    def with_progress(self, progress: bool) -> Scan:
-        """Give the same scan, which shows a progress bar for each pass, or does not."""
-        showing = copy(self)
-        showing._progress = progress
-        return showing
-
-    def check_in_parts(self) -> None:
-        """Refuse files whose rows cannot be read without all others."""
-        for file in self._scanned:
-            file.reader.check_in_parts()
-
     def __repr__(self) -> str:
         n_files = len(self._scanned)
         rows = "an unknown number of" if self.n_rows is None else f"{self.n_rows:,}"
         return f"Scan({n_files} file{'s' if n_files > 1 else ''}: {rows} rows x {self.width:,} columns)"
 
+    # --- the same files, read in another way ------------------------------------------------------------------------
+
+    def with_missing(self, missing: str) -> Scan:
+        """Give the same rows with another treatment of missing values: "error", "keep" or "drop-rows"."""
+        _check_missing(missing)
+        return self._changed(missing=missing)
+
+    def with_columns(self, columns: Sequence[str]) -> Scan:
+        """Give the same rows with some of the columns, in this order."""
+        known = {name: place for place, name in enumerate(self._called)}
+        places = [known[name] for name in columns]
+        scanned = tuple(
+            replace(file, wanted=replace(file.wanted, features=compact([file.wanted.features[p] for p in places])))
+            for file in self._scanned
+        )
+        return self._changed(_scanned=scanned, _called=list(columns))
+
+    def _changed(self, **attributes: Any) -> Scan:
+        other = copy(self)
+        vars(other).update(attributes)
+        other._describe()
+        return other
+
+    def _without_features(self) -> Scan:
+        scanned = tuple(
+            replace(
+                file,
+                wanted=Wanted((), file.wanted.words),
+                form=Form(file.form.dtype, 8, file.form.chunk_rows, file.form.text_bytes),
+                batch_rows=2**17,
+            )
+            for file in self._scanned
+        )
+        return self._changed(_scanned=scanned, _called=[])
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
     def batches(self) -> Iterator[Batch]:
-        """Give one batch after the other, each checked: finite numbers in the columns of the scan."""
-        n_rows = 0
-        with closing(self._read(Place(0, 0), 0)) as batches:
-            for _, batch in batches:
-                n_rows += batch.n_rows
-                yield batch
-        self._check_count(n_rows, self.min_rows)
+        """Give one batch after the other, each checked, with the ids, labels and groups of its rows."""
+        return self._checked_batches(words=True)
+
+    def parts(self) -> Iterator[Rows]:
+        """Give the rows of one batch after the other; ids, labels and groups are not read."""
+        return (batch.rows for batch in self._checked_batches(words=False))
+
+    def first(self, count: int) -> Rows:
+        """Give the first rows, at most `count`, without reading a whole batch."""
+        scanned = tuple(
+            replace(file, batch_rows=min(file.batch_rows, max(count, FIRST_ROWS))) for file in self._scanned
+        )
+        few = self._changed(_scanned=scanned, _progress=False)
+        with closing(few._checked_batches(words=False)) as batches:
+            found = next((batch.rows for batch in batches if batch.n_rows), None)
+        return self._check_count(0, max(self.min_rows, 1)) if found is None else row_slice(found, 0, count)
+
+    def words(self, role: str) -> Iterator[Any]:
+        """Give the ids, labels or groups of one batch after the other, without reading the numbers."""
+        scan = self if self.missing == "drop-rows" else self._without_features()
+        return (getattr(batch, role) for batch in scan.batches())
+
+    def count_rows(self) -> int:
+        """Count the rows, by reading no more than is needed: the columns of `where`, if rows are chosen by them."""
+        if self.n_rows is not None:
+            return self.n_rows
+        scan = self if self.missing == "drop-rows" else self._without_features()
+        return sum(batch.n_rows for batch in scan._checked_batches(words=False))
+
+    def read(self) -> Table:
+        """Read all rows at once, as a table."""
+        scanned = tuple(replace(file, batch_rows=file.form.batch_rows(TABLE_BATCH_BYTES)) for file in self._scanned)
+        small = self._changed(_scanned=scanned)
+        table = Collected(self.n_rows, np.result_type(*(file.form.dtype for file in self._scanned)))
+        for batch in small.batches():
+            table.add(batch)
+        return table.made(self._called, ", ".join(self.files), has_names=self._has_names)
+
+    def require_finite(self) -> None:
+        """Refuse missing values now, if they are given as NaN; otherwise rows are checked as they are read."""
+        if self.missing == "keep":
+            for _ in self.with_missing("error").parts():
+                pass
 
     def summed(self, part: Callable[[Batch], Any]) -> Any:
-        """Add up what a function makes of each batch, in the order of the rows; a checkpoint is gone on from."""
+        """Add up what a function makes of each batch, in the order of the rows; a checkpoint is gone on from.
+
+        Ids, labels and groups are read unless the function has an attribute `needs_words` that is false.
+        """
         if self.n_rows is not None:
             self._check_count(self.n_rows, self.min_rows)
-        kept = None if self._checkpoint is None else Checkpoint.of(self._checkpoint, self._identity(), part)
+        words = bool(getattr(part, "needs_words", True))
+        kept = None if self._checkpoint is None else Checkpoint.of(self._checkpoint, self._identity(words), part)
         reached = Reached(None, (0, 0), 0) if kept is None else kept.load()
         total, place, n_rows = reached.total, Place(*reached.place), reached.n_rows
         if place.file < len(self._scanned):
-            passed = _Passed(self._read(place, n_rows), place)
+            passed = _Passed(self._read(place, n_rows, words), place)
             with closing(passed.batches), closing(in_order(_Made(part), passed.regrouped())) as results:
                 for made, after, count in results:
                     total = added(total, made)
@@ -199,90 +232,25 @@ class Scan(Source):
         self._check_count(n_rows, max(self.min_rows, 1))
         return total
 
-    def count_rows(self) -> int:
-        """Count the rows, by reading no more than is needed: the columns of `where`, if rows are chosen by them."""
-        if self.n_rows is not None:
-            return self.n_rows
-        scan = self if self._missing == "drop-rows" else self._without_features()
-        return sum(batch.n_rows for batch in scan.batches())
-
-    def words(self, role: str) -> Iterator[Any]:
-        """Give the ids, labels or groups of one batch after the other, without reading the numbers."""
-        return (getattr(batch, role) for batch in self._without_features().batches())
-
-    def read(self) -> Table:
-        """Read all rows at once, as a table."""
-        table = _Collected(self.n_rows)
-        for batch in self._in_small_batches():
-            table.add(batch)
-        return table.made(self._called, ", ".join(self.files), has_names=self.columns is not None)
-
-    def read_groups(self, table_of: Callable[[str], Any]) -> tuple[dict[Any, Table], list[str]]:
-        """Read all rows once, into a table for each key that a function gives to the groups.
-
-        Rows of a group with the key None are left out. All groups that there are come back, too, sorted.
-        """
-        tables: dict[Any, _Collected] = {}
-        keys: dict[str, Any] = {}
-        for batch in self._in_small_batches():
-            here: dict[Any, list[str]] = {}
-            assert batch.groups is not None
-            for group in set(batch.groups.tolist()):
-                key = keys[group] = keys[group] if group in keys else table_of(group)
-                here.setdefault(key, []).append(group)
-            here.pop(None, None)
-            for key, groups in here.items():
-                chosen = np.flatnonzero(np.isin(batch.groups, groups))
-                table = tables.setdefault(key, _Collected(None))
-                table.add(batch if len(chosen) == batch.n_rows else batch.taken(chosen, 0))
-        source, has_names = ", ".join(self.files), self.columns is not None
-        made = {key: table.made(self._called, source, has_names=has_names) for key, table in tables.items()}
-        return made, sorted(keys)
-
-    def _in_small_batches(self) -> Iterator[Batch]:
-        scanned = [
-            ScannedFile(f.reader, f.wanted, f.form, f.form.batch_rows(TABLE_BATCH_BYTES), f.n_rows, f.stamp)
-            for f in self._scanned
-        ]
-        return self._with_files(scanned).batches()
-
-    def _with_files(self, scanned: Sequence[ScannedFile], columns: list[str] | None = None) -> Scan:
-        made = Scan(
-            scanned,
-            self._called if columns is None else columns,
-            has_names=self.columns is not None,
-            where=self._where,
-            missing=self._missing,
-            checkpoint=None,
-            progress=self._progress,
-            numbered=self._numbered,
-        )
-        made.name, made.min_rows, made._dropped = self.name, self.min_rows, self._dropped
-        return made
-
-    def _without_features(self) -> Scan:
-        scanned = [
-            ScannedFile(
-                f.reader, Wanted((), f.wanted.words), Form(f.form.dtype, 8, f.form.chunk_rows), 2**17, f.n_rows, f.stamp
+    def _check_count(self, n_rows: int, least: int) -> Any:
+        """Refuse too few rows, and say which were looked for."""
+        if n_rows >= least:
+            return
+        if self._where:
+            raise InvalidValueError(
+                "{n_rows} row(s) of {files} have {conditions}, but the least is {limit}",
+                n_rows=n_rows,
+                files=shown(self.files[0]) if len(self.files) == 1 else f"{len(self.files)} files",
+                conditions=" and ".join(
+                    f"{short(name)!r} {' or '.join(repr(short(value)) for value in values)}"
+                    for name, values in self._where.items()
+                ),
+                limit=least,
+                advice="Check the values of {p.where}, or give more rows.",
             )
-            for f in self._scanned
-        ]
-        return self._with_files(scanned, [])
+        reject_too_few(f"{self.name} ({len(self._scanned)} file(s))", n_rows, least)
 
-    def _check_count(self, n_rows: int, least: int) -> None:
-        if n_rows < least:
-            if self._where:
-                raise InvalidValueError(
-                    "{n_rows} row(s) of {files} have {conditions}, but the least is {limit}",
-                    n_rows=n_rows,
-                    files=shown(self.files[0]) if len(self.files) == 1 else f"{len(self.files)} files",
-                    conditions=" and ".join(f"{name} {' or '.join(map(repr, v))}" for name, v in self._where.items()),
-                    limit=least,
-                    advice="Check the values, or give more rows.",
-                )
-            reject_too_few(f"{self.name} ({len(self._scanned)} file(s))", n_rows, least)
-
-    def _identity(self) -> list[Any]:
+    def _identity(self, words: bool) -> list[Any]:
         """Give all that the sum over the rows depends on, beside what is summed."""
         files = [
             [
@@ -292,88 +260,111 @@ class Scan(Source):
                 list(file.stamp),
                 file.batch_rows,
                 list(file.wanted.features),
-                sorted(file.wanted.words.items()),
+                sorted(_words_of(file.wanted, words).items()),
             ]
             for file in self._scanned
         ]
-        return [files, sorted((name, sorted(values)) for name, values in self._where.items()), self._missing]
+        return [files, sorted((name, sorted(values)) for name, values in self._where.items()), self.missing]
 
-    def _read(self, place: Place, n_before: int) -> Generator[tuple[Place, Batch]]:
+    def _checked_batches(self, *, words: bool) -> Generator[Batch]:
+        n_rows = 0
+        with closing(self._read(Place(0, 0), 0, words)) as batches:
+            for _, batch in batches:
+                n_rows += batch.n_rows
+                yield batch
+        self._check_count(n_rows, self.min_rows)
+
+    def _read(self, place: Place, n_before: int, words: bool) -> Generator[tuple[Place, Batch]]:
         """Give the batches from a place on, each with the place after it; the next one is read meanwhile."""
         in_rows = all(file.n_rows is not None for file in self._scanned)
         sizes = [(file.n_rows or 0) if in_rows else file.stamp[0] for file in self._scanned]
         start, done = n_before, sum(sizes[: place.file])
-        with progress_bar(f"reading {self.name}", sum(sizes), done=done, shown=self._progress) as advance:
-            for after, n_read, batch in ahead(self._file_batches(place)):
+        with (
+            progress_bar(f"reading {self.name}", sum(sizes), done=done, shown=self._progress) as advance,
+            closing(ahead(self._file_batches(place, words))) as batches,
+        ):
+            for after, n_read, batch in batches:
                 advance(n_read * (1 if in_rows else self._scanned[after.file].form.text_bytes))
                 if batch is not None:
-                    yield after, Batch(batch.rows, start, batch.ids, batch.labels, batch.groups)
+                    yield after, replace(batch, start=start)
                     start += batch.n_rows
 
-    def _file_batches(self, place: Place) -> Iterator[tuple[Place, int, Batch | None]]:
+    def _file_batches(self, place: Place, words: bool) -> Generator[tuple[Place, int, Batch | None]]:
         """Give the batches of the files: the place after each, the number of rows read, and the wanted rows."""
-        before = sum(file.n_rows or 0 for file in self._scanned[: place.file])
-        self._dropped.clear()
         for number in range(place.file, len(self._scanned)):
             file = self._scanned[number]
-            _check_unchanged(file)
             row = place.row if number == place.file else 0
-            with (
-                readable(file.reader) as reader,
-                closing(reader.batches(file.wanted, file.form, file.batch_rows, row)) as batches,
-            ):
-                for rows, words in batches:
-                    n_read = rows.shape[0]
-                    ids = np.arange(before + row, before + row + n_read) if self._numbered else words.get("ids")
-                    batch = Batch(rows, 0, ids, words.get("labels"), words.get("groups"))
-                    yield Place(number, row + n_read), n_read, self._chosen(batch, words, row, file)
-                    row += n_read
-            before += row
-            if file.n_rows is not None and row != file.n_rows:
-                raise InvalidValueError(
-                    "{file} cannot be used: it gave {n_rows} rows, but should have {limit}",
-                    file=shown(file.reader.source),
-                    n_rows=row,
-                    limit=file.n_rows,
-                    advice="Write the file again.",
-                )
+            with _unchanged(file), readable(file.reader) as reader:
+                wanted = Wanted(file.wanted.features, _words_of(file.wanted, words))
+                with closing(reader.batches(wanted, file.form, file.batch_rows, row)) as batches:
+                    for rows, found in batches:
+                        n_read = rows.shape[0]
+                        yield Place(number, row + n_read), n_read, self._chosen(rows, found, row, file)
+                        row += n_read
+                if file.n_rows is not None and row != file.n_rows:
+                    raise InvalidValueError(
+                        "{file} cannot be used: it gave {n_rows} rows, but should have {limit}",
+                        file=shown(file.reader.source),
+                        n_rows=row,
+                        limit=file.n_rows,
+                        advice="Write the file again.",
+                    )
 
-    def _chosen(self, batch: Batch, words: Mapping[str, Any], row: int, file: ScannedFile) -> Batch | None:
+    def _chosen(self, rows: Rows, words: Mapping[str, Any], row: int, file: ScannedFile) -> Batch | None:
         """Give the rows of a batch that are wanted, checked; None if there are none."""
-        wanted = np.ones(batch.n_rows, dtype=bool)
+        wanted = np.ones(rows.shape[0], dtype=bool)
         for name, values in self._where.items():
-            wanted &= np.isin(words[f"where {name}"], list(values))
-        if not wanted.any():
-            return None
-        if not _is_finite(batch.rows if wanted.all() else batch.rows[wanted]):
-            self._check_cells(batch, wanted, row, file)
-            if self._missing == "drop-rows":
-                dropped = wanted & _rows_with_missing(batch.rows)
-                groups = [""] * int(dropped.sum()) if batch.groups is None else batch.groups[dropped].tolist()
-                for group, count in Counter(groups).items():
-                    self._dropped[group] = self._dropped.get(group, 0) + count
-                wanted &= ~dropped
-        if wanted.all():
-            return batch
-        return batch.taken(np.flatnonzero(wanted), 0) if wanted.any() else None
+            wanted &= np.isin(words[f"where {name}"], [spelling for value in values for spelling in _spellings(value)])
+        batch = Batch(rows, 0, words.get("ids"), words.get("labels"), words.get("groups"))
+        places = np.flatnonzero(wanted)
+        if len(places) < batch.n_rows:
+            batch = batch.taken(places, 0)
+        if not is_finite(batch.rows):
+            self._check_cells(batch, row + places, file)
+            if self.missing == "drop-rows":
+                batch = batch.taken(np.flatnonzero(~rows_with_missing(batch.rows)), 0)
+        return batch if batch.n_rows else None
 
-    def _check_cells(self, batch: Batch, wanted: Array, row: int, file: ScannedFile) -> None:
+    def _check_cells(self, batch: Batch, numbers: Array, file: ScannedFile) -> None:
         """Refuse what is infinite, and what is missing unless that is allowed; say where the first cell is."""
-        wrong = np.isinf if self._missing != "error" else lambda numbers: ~np.isfinite(numbers)
-        found = first_cell(batch.rows, wrong, wanted)
+        wrong = np.isinf if self.missing != "error" else lambda cells: ~np.isfinite(cells)
+        found = first_cell(batch.rows, wrong)
         if found is not None:
             value = float(batch.rows[found])
             raise InvalidValueError(
                 "{what} in {name}: column {column}, row {row}{row_id}",
                 what="a value is missing" if np.isnan(value) else "there is an infinite value",
                 name=f"{shown(file.reader.source)} ({self.name})",
-                column=repr(self._called[found[1]]),
-                row=row + found[0] + 1,
-                row_id="" if batch.ids is None or self._numbered else f" ({batch.ids[found[0]]!r})",
-                advice="Say what to do with missing values with {p.missing}."
+                column=repr(short(self._called[found[1]])),
+                row=int(numbers[found[0]]) + 1,
+                row_id="" if batch.ids is None else f" ({short(batch.ids[found[0]])!r})",
+                advice="Say what to do about missing values with {p.missing}."
                 if np.isnan(value)
                 else "Mend it, or leave the cell empty if the value is missing.",
             )
+
+
+def _words_of(wanted: Wanted, words: bool) -> dict[str, str]:
+    """Name the columns to be read as words: those by which rows are chosen, and ids, labels and groups if wanted."""
+    return {role: name for role, name in wanted.words.items() if words or role.startswith("where ")}
+
+
+def _spellings(value: str) -> list[str]:
+    """Give the ways in which files may write a value: in text files whole numbers may have a decimal point."""
+    return [value, f"{value}.0"] if value.lstrip("-").isdecimal() else [value]
+
+
+@contextmanager
+def _unchanged(file: ScannedFile) -> Iterator[None]:
+    """Refuse a file that is no longer the one that was looked at, before it is read and afterwards."""
+    _check_unchanged(file)
+    try:
+        yield
+    except Exception:
+        # What looks like damage may come from a file that is being rewritten.
+        _check_unchanged(file)
+        raise
+    _check_unchanged(file)
 
 
 class _Passed:
@@ -406,65 +397,6 @@ class _Made:
         return self.part(batch), place, batch.n_rows
 
 
-class _Collected:
-    """The rows of a table, put under one another as they come."""
-
-    def __init__(self, n_rows: int | None) -> None:
-        self._n_rows = n_rows
-        self._pieces: list[Array] = []
-        self._sparse: list[Rows] = []
-        self._filled = 0
-        self._words: dict[str, list[Any]] = {"ids": [], "labels": [], "groups": []}
-
-    def add(self, batch: Batch) -> None:
-        """Put more rows under those that are there."""
-        for role, parts in self._words.items():
-            words = getattr(batch, role)
-            if words is not None:
-                parts.append(words)
-        if is_sparse(batch.rows):
-            self._sparse.append(batch.rows)
-            return
-        done, rows = 0, batch.rows
-        while done < len(rows):
-            if not self._pieces or self._filled == len(self._pieces[-1]):
-                row_bytes = rows.dtype.itemsize * max(rows.shape[1], 1)
-                size = max(PIECE_BYTES // row_bytes, 1) if self._n_rows is None else self._n_rows
-                self._pieces.append(np.empty((size, rows.shape[1]), dtype=rows.dtype))
-                self._filled = 0
-            n_taken = min(len(rows) - done, len(self._pieces[-1]) - self._filled)
-            target = self._pieces[-1][self._filled : self._filled + n_taken]
-            for start in range(0, n_taken, COPIED_ROWS):
-                target[start : start + COPIED_ROWS] = rows[done + start : done + min(start + COPIED_ROWS, n_taken)]
-            done, self._filled = done + n_taken, self._filled + n_taken
-
-    def made(self, columns: list[str], source: str, *, has_names: bool) -> Table:
-        """Give the table."""
-        words = {role: np.concatenate(parts) if parts else None for role, parts in self._words.items()}
-        if self._sparse:
-            values: Rows = stacked(self._sparse)
-        else:
-            values = self._joined(len(columns))
-        check_rows_of_file(values.shape[0], source)
-        return Table(values, list(columns), words["ids"], words["labels"], words["groups"], source, has_names)
-
-    def _joined(self, width: int) -> Array:
-        if not self._pieces:
-            return np.empty((0, width))
-        self._pieces[-1] = self._pieces[-1][: self._filled]
-        if len(self._pieces) == 1:
-            return self._pieces[0]
-        rows = np.empty((sum(map(len, self._pieces)), width), dtype=self._pieces[0].dtype)
-        start = 0
-        self._pieces.reverse()
-        while self._pieces:
-            # Each piece is freed as soon as it is copied.
-            piece = self._pieces.pop()
-            rows[start : start + len(piece)] = piece
-            start += len(piece)
-        return rows
-
-
 def _check_unchanged(file: ScannedFile) -> None:
     """Refuse a file that is no longer the one that was looked at."""
     try:
@@ -475,33 +407,6 @@ def _check_unchanged(file: ScannedFile) -> None:
         raise InvalidValueError(
             "{file} has changed since scan looked at it", file=shown(file.reader.source), advice="Call scan again."
         )
-
-
-def _is_finite(rows: Rows) -> bool:
-    """Tell whether all numbers are finite, from their sum: it overflows only where values are beyond any use."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(np.sum(rows.data if is_sparse(rows) else rows)))
-
-
-def _rows_with_missing(rows: Rows) -> Any:
-    if not is_sparse(rows):
-        return np.isnan(rows).any(axis=1)
-    found = np.zeros(rows.shape[0], dtype=bool)
-    found[np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))[np.isnan(rows.data)]] = True
-    return found
-
-
-def first_cell(rows: Rows, is_meant: Callable[[Any], Any], wanted: Array) -> tuple[int, int] | None:
-    """Find the first cell, row by row, for which something is true, among the wanted rows."""
-    if is_sparse(rows):
-        at = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-        found = np.flatnonzero(is_meant(rows.data) & wanted[at])
-        return None if not found.size else (int(at[found[0]]), int(rows.indices[found[0]]))
-    cells = is_meant(rows) & wanted[:, np.newaxis]
-    if not cells.any():
-        return None
-    row, column = np.argwhere(cells)[0]
-    return int(row), int(column)
 
 
 def scan(
@@ -593,22 +498,18 @@ def scan(
     >>> int(np.argmax(np.abs(dpca.components_))), scores.shape
     (3, (300, 1))
     """
-    made = open_files(
+    made = _make(
         paths,
-        columns=columns,
-        drop=drop,
-        where=where,
-        id_column=id_column,
-        label_column=label_column,
-        group_column=group_column,
+        format,
+        variable,
+        ask(columns, drop, {"ids": id_column, "labels": label_column, "groups": group_column}, where),
         missing=missing,
-        format=format,
-        variable=variable,
-        batch_rows=batch_rows,
-        checkpoint=checkpoint,
-        progress=progress,
+        batch_rows=None if batch_rows is None else check_whole(batch_rows, "batch_rows"),
+        checkpoint=checkpoint_folder(checkpoint),
+        progress=bool(progress),
     )
-    made.check_in_parts()
+    for file in made._scanned:
+        file.reader.check_in_parts()
     return made
 
 
@@ -665,48 +566,23 @@ def read_table(
     >>> mice.columns, mice.values.tolist(), mice.groups.tolist()
     (['weight', 'length'], [[21.5, 9.0], [nan, 8.0]], ['wild', 'mutant'])
     """
-    return open_files(
-        path,
-        columns=columns,
-        drop=drop,
-        where=where,
-        id_column=id_column,
-        label_column=label_column,
-        group_column=group_column,
-        missing="keep",
-        format=format,
-        variable=variable,
-    ).read()
+    asked = ask(columns, drop, {"ids": id_column, "labels": label_column, "groups": group_column}, where)
+    return _make(path, format, variable, asked, missing="keep").read()
 
 
-def open_files(
+def _make(
     paths: Any,
+    format: str | None,
+    variable: str | None,
+    asked: Asked,
     *,
-    columns: Any = None,
-    drop: Any = (),
-    where: Any = None,
-    id_column: str | None = None,
-    label_column: str | None = None,
-    group_column: str | None = None,
-    missing: str = "error",
-    format: str | None = None,
-    variable: str | None = None,
+    missing: str,
     batch_rows: int | None = None,
-    checkpoint: Any = None,
+    checkpoint: Path | None = None,
     progress: bool = False,
 ) -> Scan:
-    """Look at the files, choose their columns, and give the dataset that they make, to be read in parts or at once."""
-    asked = ask(columns, drop, {"ids": id_column, "labels": label_column, "groups": group_column}, where)
-    if batch_rows is not None:
-        batch_rows = check_whole(batch_rows, "batch_rows")
-    if missing not in MISSING_IN_SCANS:
-        raise InvalidValueError(
-            "is unknown",
-            parameter="missing",
-            value=missing,
-            known=choices(MISSING_IN_SCANS),
-            advice="Use one of {known}.",
-        )
+    """Look at the files, choose their columns, and give the dataset that they make."""
+    _check_missing(missing)
     readers = find_readers(paths, format, variable)
     heads = [_head(reader) for reader in readers]
     wanted = choose(heads[0], asked, readers[0].source)
@@ -715,6 +591,8 @@ def open_files(
         its = choose_again(head, heads[0], wanted, asked, reader.source, readers[0].source)
         with readable(reader) as opened:
             form = opened.form(its.features)
+            if "ids" not in asked.roles:
+                opened.check_row_names(its)
         n_rows = form.batch_rows() if batch_rows is None else batch_rows
         scanned.append(ScannedFile(reader, its, form, n_rows, head.n_rows, stamp(reader.path)))
     return Scan(
@@ -723,9 +601,20 @@ def open_files(
         has_names=heads[0].names is not None,
         where=asked.where,
         missing=missing,
-        checkpoint=checkpoint_folder(checkpoint),
-        progress=bool(progress),
+        checkpoint=checkpoint,
+        progress=progress,
     )
+
+
+def _check_missing(missing: Any) -> None:
+    if not isinstance(missing, str) or missing not in MISSING_IN_SCANS:
+        raise InvalidValueError(
+            "is unknown",
+            parameter="missing",
+            value=missing,
+            known=choices(MISSING_IN_SCANS),
+            advice="Use one of {known}.",
+        )
 
 
 def column_names_of(path: Any, *, format: str | None = None, variable: str | None = None) -> list[str]:

@@ -7,6 +7,7 @@ import gzip
 import io
 import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, ClassVar, NoReturn
@@ -22,12 +23,12 @@ from standout.io._reader import (
     Part,
     Reader,
     Wanted,
+    as_words,
     attempt,
     check_rows_of_file,
     reject_unfinished,
     unusable,
 )
-from standout.sources import Words
 
 DELIMITERS = {"csv": ",;\t|", "tsv": "\t"}
 # Cells that stand for a missing value.
@@ -100,6 +101,8 @@ class CsvReader(Reader):
         }
         words = {role: str(layout.names.index(name)) for role, name in wanted.words.items()}
         types |= dict.fromkeys(words.values(), pa.string())
+        # Rows are counted in a column that is not looked at: without any, Arrow would read and convert all.
+        types = types or {"0": pa.string()}
         needed = list(types)
 
         def found() -> Iterator[Any]:
@@ -111,12 +114,28 @@ class CsvReader(Reader):
                 self._refuse(layout, wanted.features, error)
 
         places = {role: needed.index(name) for role, name in words.items()}
-        unnamed = wanted.words.get("ids") == ""
-        for rows, found_words in cut(found(), range(len(features)), places, form.dtype, n_rows, start):
-            if unnamed:
-                _check_row_names(found_words["ids"], self.source)
-                unnamed = False
-            yield rows, found_words
+        yield from cut(found(), range(len(features)), places, form.dtype, n_rows, start)
+
+    def check_row_names(self, wanted: Wanted) -> None:
+        """Refuse a first column without a name, unless it holds words, or whole numbers without repetition."""
+        if wanted.words.get("ids") != "":
+            return
+        only = Wanted((), {"ids": ""})
+        with closing(self.batches(only, Form(np.dtype(np.float64), 8), SAMPLE_ROWS, 0)) as batches:
+            words = next((found["ids"] for _, found in batches), as_words([]))
+        distinct = set(words.tolist())
+        if not all(map(_is_number, distinct)):
+            return
+        are_whole = all(word.strip().lstrip("+-").isdigit() for word in distinct)
+        if are_whole and len(distinct) == len(words):
+            return
+        unusable(
+            self.source,
+            "its first column has no name, and holds numbers, {what}, that do not look like names of rows",
+            "Give it a name in the first line, take it as ids all the same with {p.id_column} '', or leave it out with "
+            "{p.drop} ''.",
+            what="and some of them more than once" if are_whole else f"such as {short(words[0])!r}",
+        )
 
     def _has_text(self, layout: Layout, wanted: Wanted) -> bool:
         """Tell whether a line may end within quotes, which takes half as long again to look for."""
@@ -227,23 +246,6 @@ def _first_rows(path: Path, is_gzipped: bool, delimiter: str) -> tuple[list[str]
         header = next((row for row in reader if row), [])
         n_lines = reader.line_num
         return header, n_lines, next((row for row in reader if row), [])
-
-
-def _check_row_names(words: Words, source: str) -> None:
-    """Refuse a first column without a name, unless it holds words, or whole numbers without repetition."""
-    distinct = set(words.tolist())
-    if not all(map(_is_number, distinct)):
-        return
-    are_whole = all(word.strip().lstrip("+-").isdigit() for word in distinct)
-    if are_whole and len(distinct) == len(words):
-        return
-    unusable(
-        source,
-        "its first column has no name, and holds numbers, {what}, that do not look like names of rows",
-        "Give it a name in the first line, take it as ids all the same with {p.id_column} '', or leave it out with "
-        "{p.drop} ''.",
-        what="and some of them more than once" if are_whole else f"such as {short(words[0])!r}",
-    )
 
 
 # --- what is wrong with a file: looked for only once it is known that something is -----------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy import linalg
@@ -105,6 +105,8 @@ class Part:
     kind: Kind
     norms: bool
     single: bool
+    # Ids, labels and groups of the rows need not be read.
+    needs_words: ClassVar[bool] = False
 
     def __call__(self, batch: Batch) -> Moments:
         """Gather the moments of these rows."""

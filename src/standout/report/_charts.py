@@ -178,13 +178,12 @@ def feature_bars(findings: Findings) -> list[list[tuple[str, list[Bar]]]]:
         return []
     filters = _standard_filters(findings)
     return [
-        [(findings.features[index], _bars_of(findings, filters, k, index)) for index in _leading(findings, k)]
+        [
+            (findings.features[index], _bars_of(findings, filters, k, index))
+            for index in leading_features(findings, k, BARS)
+        ]
         for k in range(min(findings.n_shown_components, MOST_SHOWN))
     ]
-
-
-def _leading(findings: Findings, k: int) -> list[int]:
-    return leading_features(findings, k, BARS)
 
 
 def _bars_of(findings: Findings, filters: Float | None, k: int, index: int) -> list[Bar]:

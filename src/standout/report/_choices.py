@@ -128,7 +128,7 @@ def _weights(fit: Fit, names: Sequence[str]) -> Message:
     parts = []
     for number, (name, weight) in enumerate(zip(names[1:], fit.model.weights_, strict=True), start=1):
         facts |= {f"name_{number}": shortened(name), f"weight_{number}": float(weight)}
-        parts.append("{name_%d} {weight_%d}" % (number, number))
+        parts.append(f"{{name_{number}}} {{weight_{number}}}")
     reason = ". " + WEIGHT_RULES[asked] if isinstance(asked, str) else ", as given"
     return _choice("Weights of the backgrounds: " + joined(parts) + reason, "weights", **facts)
 
@@ -264,7 +264,7 @@ def _few_rows(fit: Fit) -> Iterator[Message]:
         yield Message("the target has only {n_rows} rows: too few for a pattern", n_rows=fit.counts[0], kind="few rows")
     if not fit.has_background or fit.is_kernel or fit.is_contrastive:
         return
-    facts = {"n_rows": sum(fit.counts[1:]), "n_features": fit.n_features, "kind": "few background rows"}
+    facts: dict[str, Any] = {"n_rows": sum(fit.counts[1:]), "n_features": fit.n_features, "kind": "few background rows"}
     if fit.degrees <= fit.n_features:
         yield Message(
             "there are more columns ({n_features}) than the background has rows ({n_rows}). Only shrinkage makes a "

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from standout import contrast
-from standout._arrays import Array, Float
+from standout._arrays import Float
 from standout._checks import check_one_each, check_same_columns
 from standout._messages import InvalidValueError, Message
 from standout.estimators import KernelDiscriminativePCA
@@ -17,7 +19,7 @@ from standout.metrics import clustering_error
 from standout.moments import project
 from standout.pencil import solve
 from standout.report._choices import cautions, choices, not_tested, recipe
-from standout.report._findings import Findings, Numbers, Points
+from standout.report._findings import Findings, Numbers, Points, ViewPath
 from standout.report._fit import Fit, open_fit
 from standout.report._format import counted, joined, whole
 from standout.report._path import Path, aligned_signs, find_path
@@ -28,6 +30,7 @@ from standout.report._scores import (
     LabelGroups,
     Labels,
     Look,
+    OnScores,
     Projection,
     RowsSeen,
     Seen,
@@ -41,13 +44,15 @@ from standout.report._scores import (
     sampled_rows,
 )
 from standout.selection import ComponentTest, analytic_test
-from standout.sources import Backgrounds, Batch, Dataset
+from standout.sources import Backgrounds, Dataset
 
 # Components whose scores are kept, and eigenvalues that are looked at beyond them.
 MOST_COMPONENTS = 6
 SCREE = 10
 # Size of a problem up to which looking beyond takes no more than a second.
 MOST_SCREE = 2000
+# The group of rows without labels.
+ONE_GROUP = np.zeros(1, dtype=np.int64)
 
 
 def examine(
@@ -61,10 +66,10 @@ def examine(
     target_name: str = "target",
     background_names: Sequence[str] | None = None,
     asked: Mapping[str, str] | None = None,
-    notes: Iterable[Message] = (),
+    notes: Iterable[Message | str] = (),
     with_path: bool = True,
     code: str | None = None,
-    on_scores: Callable[[int, Batch, Array], None] | None = None,
+    on_scores: OnScores | None = None,
 ) -> Findings:
     """What did this fit find, and what should one know of it?
 
@@ -95,8 +100,9 @@ def examine(
         One for each background.
     asked : mapping of str to str, default=None
         What else to say of the question, such as the files that were read: pairs of a few words.
-    notes : iterable of Message, default=()
-        What happened to the data before the fit, and what the fit warned of.
+    notes : iterable of str or Message, default=()
+        What happened to the data before the fit, and what the fit warned of: sentences, or messages as facts, which are
+        phrased when they are shown.
     with_path : bool, default=True
         Find the views along shrinkage, α or ε. This takes as long as some twenty fits of moments.
     code : str, default=None
@@ -128,49 +134,24 @@ def examine(
     fit = open_fit(model, target, backgrounds)
     names = [target_name, *_background_names(fit, background_names)]
     columns = _feature_names(fit, features)
-    d = min(int(fit.model.n_components_), MOST_COMPONENTS)
-    path = find_path(fit, min(d, 2)) if with_path else None
     for given, what in ((ids, "ids"), (labels, "labels")):
         if given is not None:
             check_one_each(len(given), fit.counts[0], what, "row of the target")
-    marks = Labels(labels)
-    seen = _look(fit, path, d, ids, marks, on_scores)
-    if fit.are_kept and not fit.agrees_with([part.n_rows for part in seen], [part.mean for part in seen]):
+    rows = _read_rows(fit, names, ids, labels, on_scores, with_path)
+    if not rows.agree:
         # The model was fitted to other rows than these.
         fit = fit.gathered()
-        path = find_path(fit, min(d, 2)) if with_path else None
-        marks = Labels(labels)
-        seen = _look(fit, path, d, ids, marks, None)
-
-    own, pca = ([np.concatenate(getattr(part.shown, view)) for part in seen] for view in ("scores", "pca"))
-    signs = aligned_signs(pca[0], own[0][:, :2])
-    has_labels = bool(seen[0].shown.labels)
-    groups = marks.settled() if has_labels else LabelGroups((), 0, np.zeros(1, dtype=np.int64))
-    edges = bin_edges([part.kept for part in seen])
-    all_counts = [bin_counts(seen[0].kept, edges, groups.group_of, max(len(groups.names), 1))]
-    all_counts += [bin_counts(part.kept, edges, np.zeros(1, dtype=np.int64), 1) for part in seen[1:]]
+        rows = _read_rows(fit, names, ids, labels, None, with_path)
     test, untested = _tested(fit)
     linear = not fit.is_kernel
     return Findings(
         method=fit.method,
         asked={**_asked(fit, names), **(asked or {})},
-        datasets=tuple(
-            Points(
-                name=name,
-                n_rows=part.n_rows,
-                rows=_shown_rows(fit, number),
-                scores=own[number].astype(np.float32),
-                pca_scores=(pca[number] * signs).astype(np.float32),
-                counts=all_counts[number].sum(axis=0),
-                ids=tuple(part.shown.ids) or None,
-                **(_labels_of(part.shown, groups) if number == 0 and has_labels else {}),
-            )
-            for number, (name, part) in enumerate(zip(names, seen, strict=True))
-        ),
+        datasets=rows.datasets,
         features=columns,
         components=fit.model.components_ if linear else None,
         patterns=fit.model.patterns_ if linear else None,
-        correlations=_correlations(fit, seen[0], d),
+        correlations=rows.correlations,
         spreads=fit.spreads,
         eigenvalues=fit.model.eigenvalues_,
         target_variance=fit.model.target_variance_,
@@ -179,31 +160,112 @@ def examine(
         scree=_scree(fit),
         total_variance=fit.moments[0].total_variance if fit.moments else float("nan"),
         test=test,
-        bin_edges=edges,
-        label_names=groups.names,
-        label_counts=all_counts[0][: len(groups.names)],
-        n_other_labels=groups.n_others,
-        path=None if path is None else _drawn_path(path, seen, own),
-        clustering_error=_clustering_error(seen[0].clustered.scores, seen[0].clustered, groups),
-        pca_clustering_error=_clustering_error(seen[0].clustered.pca, seen[0].clustered, groups),
+        bin_edges=rows.bin_edges,
+        label_names=rows.groups.names,
+        label_counts=rows.label_counts,
+        n_other_labels=rows.groups.n_others,
+        path=rows.path,
+        clustering_error=rows.errors[0],
+        pca_clustering_error=rows.errors[1],
         choices=tuple(choices(fit, names, test, untested)),
-        cautions=(*notes, *cautions(fit, columns, test, [kurtosis(part.kept) for part in seen[1:]])),
+        cautions=(*map(_as_message, notes), *cautions(fit, columns, test, rows.tails)),
         code=recipe(fit) if code is None else code,
         version=_version(),
     )
 
 
-def _look(
+# --- what follows from the rows --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class FromRows:
+    """What follows from the rows of all datasets.
+
+    Attributes
+    ----------
+    agree : bool
+        Whether the rows are those of the moments that the model has kept.
+    datasets : tuple of Points
+    groups : LabelGroups
+    bin_edges, label_counts, correlations, path
+        As in `Findings`.
+    errors : tuple of two floats or None
+        Share of rows that K-means puts into the wrong group: in the view of the fit, and in PCA's.
+    tails : list of ndarray
+        The mean fourth power of the standardised scores of each background.
+    """
+
+    agree: bool
+    datasets: tuple[Points, ...]
+    groups: LabelGroups
+    bin_edges: Float
+    label_counts: Numbers
+    correlations: Float | None
+    path: ViewPath | None
+    errors: tuple[float | None, float | None]
+    tails: list[Float]
+
+
+def _read_rows(
     fit: Fit,
-    path: Path | None,
-    d: int,
+    names: Sequence[str],
     ids: Sequence[Any] | None,
-    labels: Labels,
-    on_scores: Callable[[int, Batch, Array], None] | None,
-) -> list[Seen]:
-    """Read each dataset once."""
+    labels: Any,
+    on_scores: OnScores | None,
+    with_path: bool,
+) -> FromRows:
+    """Read each dataset once, and find all that follows from its rows."""
+    d = min(int(fit.model.n_components_), MOST_COMPONENTS)
+    path = find_path(fit, min(d, 2)) if with_path else None
+    marks = Labels(labels)
+    with ExitStack() as files:
+        seen = look_at(fit.datasets, _looks(fit, path, d, ids, marks), on_scores, files)
+        target = seen[0]
+        groups = marks.settled() if target.shown.labels else LabelGroups((), 0, ONE_GROUP)
+        edges = bin_edges([part.kept for part in seen])
+        counts = [bin_counts(target.kept, edges, groups.group_of, max(len(groups.names), 1))]
+        counts += [bin_counts(part.kept, edges, ONE_GROUP, 1) for part in seen[1:]]
+        correlations = _correlations(fit, target, d)
+        tails = [kurtosis(part.kept) for part in seen[1:]]
+    own, pca = ([np.concatenate(getattr(part.shown, view)) for part in seen] for view in ("scores", "pca"))
+    signs = aligned_signs(pca[0], own[0][:, :2])
+    datasets = tuple(
+        Points(
+            name=name,
+            n_rows=part.n_rows,
+            rows=_shown_rows(fit, number),
+            scores=own[number].astype(np.float32),
+            pca_scores=(pca[number] * signs).astype(np.float32),
+            counts=counts[number].sum(axis=0),
+            ids=tuple(part.shown.ids) or None,
+            **_labels_of(part.shown, groups),
+        )
+        for number, (name, part) in enumerate(zip(names, seen, strict=True))
+    )
+    drawn = None
+    if path is not None:
+        scores = np.concatenate([block for part in seen for block in part.shown.path])
+        drawn = path.drawn(scores, np.concatenate(own)[:, :2], len(own[0]))
+    return FromRows(
+        agree=not fit.are_kept or fit.agrees_with([part.n_rows for part in seen], [part.mean for part in seen]),
+        datasets=datasets,
+        groups=groups,
+        bin_edges=edges,
+        label_counts=counts[0][: len(groups.names)],
+        correlations=correlations,
+        path=drawn,
+        errors=(
+            _clustering_error(target.clustered.scores, target.clustered, groups),
+            _clustering_error(target.clustered.pca, target.clustered, groups),
+        ),
+        tails=tails,
+    )
+
+
+def _looks(fit: Fit, path: Path | None, d: int, ids: Sequence[Any] | None, labels: Labels) -> list[Look]:
+    """Say what to look at in each dataset."""
     pca = _principal_view(fit)
-    looks = [
+    return [
         Look(
             project=fit.model._projection,
             n_shown=d,
@@ -218,7 +280,6 @@ def _look(
         )
         for number in range(len(fit.datasets))
     ]
-    return look_at(fit.datasets, looks, on_scores)
 
 
 def _shown_rows(fit: Fit, number: int) -> Numbers:
@@ -256,16 +317,13 @@ def _asked(fit: Fit, names: Sequence[str]) -> dict[str, str]:
 
 
 def _labels_of(rows: RowsSeen, groups: LabelGroups) -> dict[str, Any]:
-    """Give the labels of the rows that are drawn: as words, and as groups or numbers on a scale."""
+    """Give the labels of the rows that are drawn, if they have some: as words, and as groups or numbers on a scale."""
+    if not rows.labels:
+        return {}
     words = {"labels": tuple(map(as_word, rows.labels))}
     if groups.names:
         return {**words, "groups": groups.group_of[np.concatenate(rows.numbers)]}
     return {**words, "values": np.array([as_number(label) for label in rows.labels])}
-
-
-def _drawn_path(path: Path, seen: Sequence[Seen], own: Sequence[Float]) -> Any:
-    scores = np.concatenate([block for part in seen for block in part.shown.path])
-    return path.drawn(scores, np.concatenate(own)[:, :2], len(own[0]))
 
 
 def _principal_view(fit: Fit) -> Projection:
@@ -360,6 +418,10 @@ def _clustering_error(scores: Sequence[Float], rows: RowsSeen, groups: LabelGrou
     if len(np.unique(own)) < 2 or len(np.unique(view, axis=0)) < len(groups.names):
         return None
     return clustering_error(view[:, :2], own)
+
+
+def _as_message(note: Message | str) -> Message:
+    return note if isinstance(note, Message) else Message("{note}", note=note.removesuffix("."), kind="note")
 
 
 def _version() -> str:

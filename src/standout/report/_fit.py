@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any
@@ -143,22 +143,22 @@ def open_fit(whole: Any, target: Any, backgrounds: Any) -> Fit:
 
 def _opened(whole: Any, data: Any, name: str) -> Source:
     """Open a dataset, and take it through the steps before the model."""
-    steps = [step for _, step in whole.steps[:-1] if is_step(step)] if isinstance(whole, Pipeline) else []
-    dataset = open_dataset(data, name) if not steps or isinstance(data, Table) or is_read_in_parts(data) else None
-    if dataset is not None and not dataset.again:
+    if isinstance(data, Iterator) or not getattr(data, "again", True):
         raise InvalidTypeError(
             "{name} is an iterator of batches, which can be read only once, and the fit has read it",
             name=name,
             advice="Give a dataset that can be read again, such as standout.scan.",
         )
-    if steps and is_read_in_parts(data):
-        dataset = reduce(transformed, steps, dataset)
-    elif steps:
-        # A frame stays a frame, and only then do steps find their columns by name.
+    steps = [step for _, step in whole.steps[:-1] if is_step(step)] if isinstance(whole, Pipeline) else []
+    if not steps:
+        dataset = open_dataset(data, name)
+    elif is_read_in_parts(data):
+        dataset = reduce(transformed, steps, open_dataset(data, name))
+    else:
+        # A frame goes to the steps as a frame: they may choose columns by name.
         made = open_dataset(whole[:-1].transform(at_hand(data)), name)
-        words = None if dataset is None else next(dataset.batches())
+        words = next(open_dataset(data, name).batches()) if isinstance(data, Table | Source) else None
         dataset = InMemory(made.rows(), name, made.columns, words)
-    assert dataset is not None
     reject_on_device(dataset.specimen, f"a report of {name}", "Copy the array to the host first.")
     return dataset
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from standout import contrast
 from standout._arrays import Float, product
-from standout.estimators import EPSILONS, mean_diagonal
+from standout.estimators import EPSILONS, ridge_scale
 from standout.features import CoordinateSums, FeatureMap
 from standout.moments import Moments, ScatterMoments, gather, project
 from standout.pencil import solve_path
@@ -159,15 +159,15 @@ def _along_epsilon(fit: Fit, k: int) -> Found | None:
     model, mapping = fit.model, fit.model.feature_map_
     if mapping.n_coordinates > MOST_COORDINATES:
         return None
-    kept = [part.moments for part in model.__dict__.get("_sums", []) if isinstance(part, CoordinateSums)]
-    moments: list[Moments] = kept or [dataset.summed(_CoordinateMoments(mapping)) for dataset in fit.datasets]
+    kept: list[Moments] = [part.moments for part in model.__dict__.get("_sums", []) if isinstance(part, CoordinateSums)]
+    moments = kept or [dataset.summed(_CoordinateMoments(mapping)) for dataset in fit.datasets]
     root = None
     if not mapping.plain_ridge:
         scatters = [part for part in moments if isinstance(part, ScatterMoments)]
         root = contrast.total_root(scatters)
         moments = [part.mapped(root) for part in scatters]
     target, *backgrounds = moments
-    values = mean_diagonal(target, backgrounds, model.weights_) * EPSILONS[::2]
+    values = ridge_scale(target, backgrounds, model.weights_) * EPSILONS[::2]
     pencils = [contrast.kernel_discriminative(target, backgrounds, model.weights_, value) for value in values]
     solutions = list(solve_path(pencils, k, solver="dense"))
     filters = [

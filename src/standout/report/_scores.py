@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from tempfile import SpooledTemporaryFile
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -60,7 +61,7 @@ class Look:
         Numbers of the rows that are drawn, and of those that K-means looks at, in ascending order.
     labels : Labels or None
         What numbers the labels, if they are wanted.
-    ids : sequence or None
+    ids : ndarray or None
         Names of all rows. None takes those that come with the rows.
     with_mean, with_products : bool
         Whether the mean of the columns is needed, and their products with the scores.
@@ -73,7 +74,7 @@ class Look:
     shown: Numbers
     clustered: Numbers
     labels: Labels | None = None
-    ids: Sequence[Any] | None = None
+    ids: npt.NDArray[np.object_] | None = None
     with_mean: bool = False
     with_products: bool = False
 
@@ -95,10 +96,10 @@ class Seen:
         Products of the scores with the columns, if they were wanted.
     """
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: Look, kept: KeptRows) -> None:
         self._look = look
         self.n_rows = 0
-        self.kept = KeptRows(look.n_shown + 1)
+        self.kept = kept
         self.shown, self.clustered = RowsSeen(), RowsSeen()
         self.products: Float = np.zeros((1, 1))
         self._column_sums: Float = np.zeros(1)
@@ -161,11 +162,13 @@ class RowsSeen:
         self.labels: list[Any] = []
 
 
-def look_at(datasets: Sequence[Source], looks: Sequence[Look], on_scores: OnScores | None) -> list[Seen]:
-    """Read each dataset once, batch by batch in the order of the rows."""
+def look_at(
+    datasets: Sequence[Source], looks: Sequence[Look], on_scores: OnScores | None, files: ExitStack
+) -> list[Seen]:
+    """Read each dataset once, batch by batch in the order of the rows; `files` closes what is kept in files."""
     every = []
     for number, (dataset, look) in enumerate(zip(datasets, looks, strict=True)):
-        seen = Seen(look)
+        seen = Seen(look, files.enter_context(KeptRows(look.n_shown + 1)))
         for batch in dataset.batches():
             if batch.n_rows:
                 scores = seen.add(batch)
@@ -178,10 +181,10 @@ def look_at(datasets: Sequence[Source], looks: Sequence[Look], on_scores: OnScor
 def _projected(project: Projection, rows: Rows, chosen: Numbers) -> Float:
     """Give the scores of some of the rows, a block at a time: a copy of many wide rows may not fit into memory."""
     size = max(BLOCK_BYTES // (8 * rows.shape[1]), 1)
-    blocks = [chosen[start : start + size] for start in range(0, len(chosen), size)]
-    if len(chosen) == rows.shape[0]:
-        blocks = [slice(block[0], block[-1] + 1) for block in blocks]  # uncopied
-    return np.concatenate([np.asarray(project(rows[block]), dtype=np.float64) for block in blocks])
+    are_all = len(chosen) == rows.shape[0]
+    starts = range(0, len(chosen), size)
+    blocks = (rows[start : start + size] if are_all else rows[chosen[start : start + size]] for start in starts)
+    return np.concatenate([np.asarray(project(block), dtype=np.float64) for block in blocks])
 
 
 def _products(rows: Rows, scores: Float) -> Float:
@@ -207,6 +210,12 @@ class KeptRows:
         self._n_numbers = n_numbers
         self._n_rows = 0
         self._file = SpooledTemporaryFile(max_size=KEPT_BYTES)  # noqa: SIM115
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
 
     def add(self, rows: Float) -> None:
         """Append rows."""
@@ -362,9 +371,9 @@ class Labels:
 
 def as_word(label: Any) -> str:
     """Give a label as a word."""
-    if label is None or label == "" or (isinstance(label, float | np.floating) and not np.isfinite(label)):
-        return NO_LABEL
-    return f"{label:.6g}" if isinstance(label, float | np.floating) else str(label)
+    if isinstance(label, float | np.floating):
+        return f"{label:.6g}" if np.isfinite(label) else NO_LABEL
+    return NO_LABEL if label is None else str(label) or NO_LABEL
 
 
 def as_number(label: Any) -> float:

@@ -294,8 +294,8 @@ def key_numbers(findings: Findings) -> list[KeyNumber]:
     if findings.path is not None:
         label, meaning = PARAMETER_MEANINGS[findings.path.parameter]
         keys.append(KeyNumber(Explained(brief(float(findings.path.values[findings.path.chosen])), meaning), label))
-    for number_of, part in enumerate(findings.datasets):
-        role = "background" if number_of else "target"
+    for place, part in enumerate(findings.datasets):
+        role = "background" if place else "target"
         keys.append(KeyNumber(Explained(whole(part.n_rows), f"Number of rows of the {role}."), "rows", part.name))
     if findings.features:
         meaning = "Number of columns that all datasets share."
@@ -312,12 +312,10 @@ def _strength_numbers(findings: Findings) -> list[KeyNumber]:
         meaning = "Share of the target's variance, over all columns, along component 1."
         return [KeyNumber(Explained(percent(leading / findings.total_variance), meaning), "of the variance")]
     if not findings.is_ratio:
-        variances = {"target": findings.target_variance[0], "background": background_variance(findings)[0]}
-        return [
-            KeyNumber(Explained(number(variance), f"Variance of the {role}'s scores along component 1."), name)
-            for role, variance in variances.items()
-            for name in [f"{role} variance"]
-        ]
+        of_target = Explained(number(findings.target_variance[0]), "Variance of the target's scores along component 1.")
+        meaning = f"Variance of the scores of {against} along component 1."
+        of_background = Explained(number(background_variance(findings)[0]), meaning)
+        return [KeyNumber(of_target, "target variance"), KeyNumber(of_background, "background variance")]
     ratio = Explained(number(leading), f"{ratio_meaning(findings)} 1 would mean no difference.")
     keys = [KeyNumber(ratio, "ratio, component 1")]
     test = findings.test

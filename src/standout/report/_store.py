@@ -14,7 +14,7 @@ import numpy as np
 
 from standout._arrays import Array
 from standout._messages import InvalidValueError, Message, MissingFileError
-from standout._records import Kind, RecordError, check_record, flattened, plain_kind, restored
+from standout._records import Kind, RecordError, check_record, fields_of, flattened, restored
 from standout._writing import whole_file
 from standout.report._findings import Findings, Points, ViewPath
 from standout.selection import ComponentTest
@@ -131,7 +131,7 @@ def _parts(message: Message) -> dict[str, Any]:
 
 
 KINDS = {
-    **{record.__name__: plain_kind(record) for record in (Findings, Points, ViewPath, ComponentTest)},
+    **{record.__name__: Kind(fields_of, record) for record in (Findings, Points, ViewPath, ComponentTest)},
     "Message": Kind(_parts, Message),
 }
 

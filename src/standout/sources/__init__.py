@@ -4,7 +4,8 @@ from standout.sources._base import Backgrounds, Batch, Batches, Dataset, InMemor
 from standout.sources._base import Words as Words
 from standout.sources._base import added as added
 from standout.sources._base import regrouped as regrouped
-from standout.sources._dask import DaskBlocks, is_dask, is_read_in_parts, open_dataset
+from standout.sources._dask import DaskBlocks, open_dataset
+from standout.sources._dask import is_read_in_parts as is_read_in_parts
 from standout.sources._device import OnDevice, on_device
 from standout.sources._steps import Transformed
 from standout.sources._steps import at_hand as at_hand
@@ -13,6 +14,7 @@ from standout.sources._steps import fit_step as fit_step
 from standout.sources._steps import is_step as is_step
 from standout.sources._steps import step_name as step_name
 from standout.sources._steps import takes_parts as takes_parts
+from standout.sources._steps import takes_sources as takes_sources
 from standout.sources._steps import transformed as transformed
 
 __all__ = [
@@ -26,8 +28,6 @@ __all__ = [
     "Source",
     "Table",
     "Transformed",
-    "is_dask",
-    "is_read_in_parts",
     "on_device",
     "open_dataset",
 ]

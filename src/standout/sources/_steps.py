@@ -93,11 +93,12 @@ class Transformed(Source):
         """Give one batch after the other, transformed."""
         for batch in self.host.batches():
             if batch.n_rows:
-                yield batch.with_rows(self._transform(batch.rows))
+                yield self._transform.batch(batch)
 
     def summed(self, part: Callable[[Batch], Any]) -> Any:
         """Add up what a function makes of each transformed batch."""
-        return self.host.summed(_ThenSum(self._transform, part, getattr(part, "needs_start", False)))
+        needs = (getattr(part, "needs_start", False), getattr(part, "needs_words", True))
+        return self.host.summed(_ThenSum(self._transform, part, *needs))
 
     def folded(self, function: Callable[[Any, Rows], Any], state: Any) -> Any:
         """Take a state through the transformed rows, one batch after the other."""
@@ -183,6 +184,15 @@ class _Transform:
             )
         return made
 
+    def batch(self, batch: Batch) -> Batch:
+        """Give a batch with what the steps make of its rows; an error counts rows over the whole dataset."""
+        try:
+            return batch.with_rows(self(batch.rows))
+        except InvalidValueError as error:
+            if isinstance(error.facts.get("row"), int):
+                error.facts["row"] += batch.start
+            raise
+
     @property
     def label(self) -> str:
         """What messages call the rows that the steps have made."""
@@ -215,9 +225,10 @@ class _ThenSum:
     transform: _Transform
     function: Callable[[Batch], Any]
     needs_start: bool = field(default=False, compare=False)
+    needs_words: bool = field(default=True, compare=False)
 
     def __call__(self, batch: Batch) -> Any:
-        return self.function(batch.with_rows(self.transform(batch.rows)))
+        return self.function(self.transform.batch(batch))
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,6 +258,11 @@ def step_name(name: str, step: Any) -> str:
 def takes_parts(step: Any) -> bool:
     """Tell whether a step is one of ours, which take data in parts as they take arrays."""
     return bool(getattr(type(step), "_takes_parts", False))
+
+
+def takes_sources(step: Any) -> bool:
+    """Tell whether `transform` of a step takes a source, and gives another one."""
+    return bool(getattr(type(step), "_takes_sources", False))
 
 
 def check_steps(steps: Sequence[tuple[str, Any]], target: Any) -> None:
@@ -299,6 +315,8 @@ def fit_step(step: Any, target: Any, y: Any, backgrounds: list[Any]) -> tuple[An
 
 def transformed(data: Any, step: Any) -> Any:
     """Give a dataset after a fitted step: rows at once, a source lazily."""
+    if takes_sources(step):
+        return step.transform(data)
     if isinstance(data, Transformed):
         return data.then(step).looked_at()
     if isinstance(data, Source):
