@@ -135,12 +135,13 @@ def _open_pairs(options: dict[str, Any], display: Display) -> Datasets:
     refused: dict[str, list[UnknownColumnsError]] = {pattern: [] for pattern in reading["drop"]}
     display.stage("looking at the files")
     for path, name in zip(paths, names, strict=True):
-        scan = _opened(path, dict(reading), ("id_column", "label_column") if scans else (), refused, scans[:1])
+        scan = _opened(path, dict(reading), ("id_column", "label_column") if scans else (), refused)
         scans.append(scan.called(f"background {name!r}" if scans else "the target", 2))
     for errors in refused.values():
         if len(errors) == len(paths):
             raise errors[0]
     _check_different(scans)
+    scans = match_columns(scans, [scan.name for scan in scans])
     if options["where"] or options["missing"] == "drop-rows":
         scans = [scan.numbered() for scan in scans]
     parts: list[Any]
@@ -169,16 +170,14 @@ def _opened(
     reading: dict[str, Any],
     optional: Sequence[str],
     refused: dict[str, list[UnknownColumnsError]],
-    target: Sequence[Scan],
 ) -> Scan:
-    """Open one dataset, again if it lacks a column that it need not have, or has those of the target in another order.
+    """Open one dataset, again if it lacks a column that it need not have.
 
     Columns of ids and labels are the target's: a background need not have them.
     """
     while True:
         try:
-            scan = open_files(path, **reading)
-            break
+            return open_files(path, **reading)
         except UnknownColumnsError as error:
             if error.parameter in optional:
                 reading[error.parameter] = None
@@ -189,10 +188,6 @@ def _opened(
                 reading["drop"] = [pattern for pattern in reading["drop"] if pattern not in unknown]
             else:
                 raise
-    own, wanted = scan.columns, target[0].columns if target else None
-    if own is not None and wanted is not None and own != wanted and set(own) == set(wanted):
-        return open_files(path, **{**reading, "columns": wanted})
-    return scan
 
 
 def _reading(options: dict[str, Any]) -> dict[str, Any]:

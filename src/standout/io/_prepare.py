@@ -289,6 +289,30 @@ class Preparation(TransformerMixin, BaseEstimator):
         return notes
 
 
+def earlier_preparation(stored: Any) -> Preparation:
+    """Make the step of what earlier versions of the command line kept beside a model."""
+    try:
+        columns, dropped = stored["columns"], set(stored["dropped"])
+        kept = np.array([place for place, column in enumerate(columns) if column not in dropped], dtype=np.intp)
+        numbers = {
+            name: None if stored[name] is None else np.asarray(stored[name], dtype=np.float64)
+            for name in ("fill", "centre", "scale")
+        }
+        fit = all(part is None or (part.shape == kept.shape and np.isfinite(part).all()) for part in numbers.values())
+        if not (len(kept) and fit) or (numbers["scale"] is not None and not (numbers["scale"] > 0.0).all()):
+            raise ValueError("its numbers do not fit its columns")
+        step = Preparation(bool(stored["log1p"]), missing=stored["missing"])
+        step._check_choices()
+        return step._set(columns if stored["has_names"] else None, len(columns), kept, **numbers)
+    # A forged file can hold anything here.
+    except Exception as error:
+        raise InvalidValueError(
+            "what the model says of the preparation of its data cannot be used: {reason}",
+            reason=f"{type(error).__name__}: {error}",
+            advice="Fit the model again.",
+        ) from None
+
+
 @dataclass(frozen=True, eq=False)
 class Prepared:
     """What goes into the fit, and what was done to it?
@@ -624,6 +648,7 @@ def _centre_and_scale(
         notes.append(
             Message(
                 "{columns} constant over {where}, and not scaled",
+                kind="constant columns",
                 columns=_is_or_are([columns[place] for place in np.flatnonzero(constant).tolist()]),
                 where=where,
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from copy import copy
@@ -17,7 +18,7 @@ from standout._checks import check_whole
 from standout._messages import InvalidValueError, choices, reject_too_few, short, shown
 from standout._writing import progress_bar
 from standout.io._checkpoint import Checkpoint, Reached, checkpoint_folder
-from standout.io._columns import Asked, ask, choose, choose_again, compact
+from standout.io._columns import ask, choose, choose_again, compact
 from standout.io._files import find_readers, readable, stamp
 from standout.io._reader import Form, Head, Reader, Wanted, ahead
 from standout.io._table import Collected, first_cell, is_finite, rows_with_missing
@@ -25,6 +26,9 @@ from standout.sources import Batch, Source, Table, added, regrouped
 
 Format = Literal["csv", "tsv", "parquet", "arrow", "feather", "npy", "npz", "mat", "h5ad", "zarr"]
 MISSING_IN_SCANS = ("error", "keep", "drop-rows")
+ROLES = ("ids", "labels", "groups")
+# How much larger a gzipped file of numbers is as text, about.
+GUNZIPPED = 3
 # A table is made of small batches, which stay in the cache until they are copied.
 TABLE_BATCH_BYTES = 4 * 2**20
 # Rows that are read when only the first few are needed.
@@ -99,6 +103,9 @@ class Scan(Source):
         self._where = dict(where)
         self._checkpoint = checkpoint
         self._progress = progress
+        self._numbered = False
+        # Shared by copies: rows that the last pass left out for a missing value, by group.
+        self._dropped: dict[str, int] = {}
         self._scanned = tuple(scanned)
         # Names of the columns, made up if the files have none.
         self._called = columns
@@ -117,6 +124,32 @@ class Scan(Source):
     def files(self) -> list[str]:
         """The files, in the order in which they are read."""
         return [file.reader.source for file in self._scanned]
+
+    @property
+    def roles(self) -> list[str]:
+        """Which of ids, labels and groups the rows have."""
+        known = {role for file in self._scanned for role in file.wanted.words}
+        return [role for role in ROLES if role in known]
+
+    @property
+    def n_bytes(self) -> int:
+        """About how much memory all rows take. For text, the number of rows is guessed from the length of the first."""
+        total = 0
+        for file in self._scanned:
+            size = file.stamp[0] * (GUNZIPPED if file.reader.source.lower().endswith(".gz") else 1)
+            n_rows = size // max(file.form.text_bytes, 1) if file.n_rows is None else file.n_rows
+            total += max(n_rows * file.form.row_bytes, size if file.n_rows is None else 0)
+        return total
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """How many rows the last pass left out for a missing value: by group, or under "" without groups."""
+        return dict(self._dropped)
+
+    def check_in_parts(self) -> None:
+        """Refuse files whose rows cannot be read without all others."""
+        for file in self._scanned:
+            file.reader.check_in_parts()
 
     def __repr__(self) -> str:
         n_files = len(self._scanned)
@@ -139,6 +172,14 @@ class Scan(Source):
             for file in self._scanned
         )
         return self._changed(_scanned=scanned, _called=list(columns))
+
+    def numbered(self) -> Scan:
+        """Give the same rows with their numbers in the files, from 0, as ids, unless they have others."""
+        return self._changed(_numbered="ids" not in self.roles)
+
+    def with_progress(self, progress: bool) -> Scan:
+        """Give the same rows, with a progress bar for each pass or without."""
+        return self._changed(_progress=progress)
 
     def _changed(self, **attributes: Any) -> Scan:
         other = copy(self)
@@ -192,12 +233,41 @@ class Scan(Source):
 
     def read(self) -> Table:
         """Read all rows at once, as a table."""
-        scanned = tuple(replace(file, batch_rows=file.form.batch_rows(TABLE_BATCH_BYTES)) for file in self._scanned)
-        small = self._changed(_scanned=scanned)
-        table = Collected(self.n_rows, np.result_type(*(file.form.dtype for file in self._scanned)))
-        for batch in small.batches():
+        table = self._collected()
+        for batch in self._in_small_batches():
             table.add(batch)
         return table.made(self._called, ", ".join(self.files), has_names=self._has_names)
+
+    def read_groups(self, table_of: Callable[[str], Any]) -> tuple[dict[Any, Table], list[str]]:
+        """Read all rows once, into a table for each key that a function gives to the groups.
+
+        Rows of a group with the key None are left out. All groups that there are come back, too, sorted.
+        """
+        tables: dict[Any, Collected] = {}
+        keys: dict[str, Any] = {}
+        for batch in self._in_small_batches():
+            assert batch.groups is not None
+            here: dict[Any, list[str]] = {}
+            for group in set(batch.groups.tolist()):
+                key = keys[group] = keys[group] if group in keys else table_of(group)
+                here.setdefault(key, []).append(group)
+            for key, groups in here.items():
+                if key is not None:
+                    chosen = np.flatnonzero(np.isin(batch.groups, groups))
+                    tables.setdefault(key, self._collected(known=False)).add(
+                        batch if len(chosen) == batch.n_rows else batch.taken(chosen, 0)
+                    )
+        source = ", ".join(self.files)
+        made = {key: table.made(self._called, source, has_names=self._has_names) for key, table in tables.items()}
+        return made, sorted(keys)
+
+    def _collected(self, known: bool = True) -> Collected:
+        dtype = np.result_type(*(file.form.dtype for file in self._scanned))
+        return Collected(self.n_rows if known else None, dtype)
+
+    def _in_small_batches(self) -> Iterator[Batch]:
+        scanned = tuple(replace(file, batch_rows=file.form.batch_rows(TABLE_BATCH_BYTES)) for file in self._scanned)
+        return self._changed(_scanned=scanned).batches()
 
     def require_finite(self) -> None:
         """Refuse missing values now, if they are given as NaN; otherwise rows are checked as they are read."""
@@ -291,6 +361,8 @@ class Scan(Source):
 
     def _file_batches(self, place: Place, words: bool) -> Generator[tuple[Place, int, Batch | None]]:
         """Give the batches of the files: the place after each, the number of rows read, and the wanted rows."""
+        self._dropped.clear()
+        before = sum(file.n_rows or 0 for file in self._scanned[: place.file])
         for number in range(place.file, len(self._scanned)):
             file = self._scanned[number]
             row = place.row if number == place.file else 0
@@ -299,6 +371,8 @@ class Scan(Source):
                 with closing(reader.batches(wanted, file.form, file.batch_rows, row)) as batches:
                     for rows, found in batches:
                         n_read = rows.shape[0]
+                        if self._numbered and words:
+                            found["ids"] = np.arange(before + row, before + row + n_read)
                         yield Place(number, row + n_read), n_read, self._chosen(rows, found, row, file)
                         row += n_read
                 if file.n_rows is not None and row != file.n_rows:
@@ -309,6 +383,7 @@ class Scan(Source):
                         limit=file.n_rows,
                         advice="Write the file again.",
                     )
+            before += row
 
     def _chosen(self, rows: Rows, words: Mapping[str, Any], row: int, file: ScannedFile) -> Batch | None:
         """Give the rows of a batch that are wanted, checked; None if there are none."""
@@ -322,7 +397,10 @@ class Scan(Source):
         if not is_finite(batch.rows):
             self._check_cells(batch, row + places, file)
             if self.missing == "drop-rows":
-                batch = batch.taken(np.flatnonzero(~rows_with_missing(batch.rows)), 0)
+                gaps = rows_with_missing(batch.rows)
+                groups = [""] * int(gaps.sum()) if batch.groups is None else batch.groups[gaps].tolist()
+                self._dropped.update(Counter(self._dropped) + Counter(groups))
+                batch = batch.taken(np.flatnonzero(~gaps), 0)
         return batch if batch.n_rows else None
 
     def _check_cells(self, batch: Batch, numbers: Array, file: ScannedFile) -> None:
@@ -337,7 +415,7 @@ class Scan(Source):
                 name=f"{shown(file.reader.source)} ({self.name})",
                 column=repr(short(self._called[found[1]])),
                 row=int(numbers[found[0]]) + 1,
-                row_id="" if batch.ids is None else f" ({short(batch.ids[found[0]])!r})",
+                row_id="" if batch.ids is None or self._numbered else f" ({short(batch.ids[found[0]])!r})",
                 advice="Say what to do about missing values with {p.missing}."
                 if np.isnan(value)
                 else "Mend it, or leave the cell empty if the value is missing.",
@@ -498,18 +576,22 @@ def scan(
     >>> int(np.argmax(np.abs(dpca.components_))), scores.shape
     (3, (300, 1))
     """
-    made = _make(
+    made = open_files(
         paths,
-        format,
-        variable,
-        ask(columns, drop, {"ids": id_column, "labels": label_column, "groups": group_column}, where),
+        columns=columns,
+        drop=drop,
+        where=where,
+        id_column=id_column,
+        label_column=label_column,
+        group_column=group_column,
         missing=missing,
-        batch_rows=None if batch_rows is None else check_whole(batch_rows, "batch_rows"),
-        checkpoint=checkpoint_folder(checkpoint),
-        progress=bool(progress),
+        format=format,
+        variable=variable,
+        batch_rows=batch_rows,
+        checkpoint=checkpoint,
+        progress=progress,
     )
-    for file in made._scanned:
-        file.reader.check_in_parts()
+    made.check_in_parts()
     return made
 
 
@@ -566,22 +648,41 @@ def read_table(
     >>> mice.columns, mice.values.tolist(), mice.groups.tolist()
     (['weight', 'length'], [[21.5, 9.0], [nan, 8.0]], ['wild', 'mutant'])
     """
-    asked = ask(columns, drop, {"ids": id_column, "labels": label_column, "groups": group_column}, where)
-    return _make(path, format, variable, asked, missing="keep").read()
+    return open_files(
+        path,
+        columns=columns,
+        drop=drop,
+        where=where,
+        id_column=id_column,
+        label_column=label_column,
+        group_column=group_column,
+        missing="keep",
+        format=format,
+        variable=variable,
+    ).read()
 
 
-def _make(
+def open_files(
     paths: Any,
-    format: str | None,
-    variable: str | None,
-    asked: Asked,
     *,
-    missing: str,
+    columns: Any = None,
+    drop: Any = (),
+    where: Any = None,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    group_column: str | None = None,
+    missing: str = "error",
+    format: str | None = None,
+    variable: str | None = None,
     batch_rows: int | None = None,
-    checkpoint: Path | None = None,
+    checkpoint: Any = None,
     progress: bool = False,
 ) -> Scan:
-    """Look at the files, choose their columns, and give the dataset that they make."""
+    """Look at the files, choose their columns, and give the dataset that they make, to be read in parts or at once."""
+    asked = ask(columns, drop, {"ids": id_column, "labels": label_column, "groups": group_column}, where)
+    if batch_rows is not None:
+        batch_rows = check_whole(batch_rows, "batch_rows")
+    folder = checkpoint_folder(checkpoint)
     _check_missing(missing)
     readers = find_readers(paths, format, variable)
     heads = [_head(reader) for reader in readers]
@@ -601,8 +702,8 @@ def _make(
         has_names=heads[0].names is not None,
         where=asked.where,
         missing=missing,
-        checkpoint=checkpoint,
-        progress=progress,
+        checkpoint=folder,
+        progress=bool(progress),
     )
 
 

@@ -45,8 +45,11 @@ class CsvWriter:
 
 
 @contextmanager
-def csv_writer(path: str | os.PathLike[str]) -> Iterator[CsvWriter]:
-    """Open a CSV file to be written some rows at a time: with tabs if it is called .tsv, compressed if .gz."""
+def csv_writer(path: str | os.PathLike[str], *, replace: bool = True) -> Iterator[CsvWriter]:
+    """Open a CSV file to be written some rows at a time: with tabs if it is called .tsv, compressed if .gz.
+
+    If `replace` is False, a file that appears meanwhile is not replaced: see `standout._writing.whole_file`.
+    """
     require_extra("pyarrow", "files", "writing CSV files")
     import pyarrow as pa
 
@@ -54,7 +57,7 @@ def csv_writer(path: str | os.PathLike[str]) -> Iterator[CsvWriter]:
     suffixes = [suffix.lower() for suffix in final.suffixes]
     delimiter = "\t" if {".tsv", ".tab"} & set(suffixes[-2:]) else ","
     # Opened by Python, which takes names that are not text, and says in short why a file cannot be opened.
-    with whole_file(final) as place, place.open("wb") as file:
+    with whole_file(final, replace=replace) as place, place.open("wb") as file:
         gzipped = ".gz" in suffixes[-1:]
         with pa.CompressedOutputStream(file, "gzip") if gzipped else pa.PythonFile(file, "w") as stream:
             writer = CsvWriter(stream, delimiter)
