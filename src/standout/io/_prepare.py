@@ -220,10 +220,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         """Give a source whose batches are transformed as they are read."""
         if isinstance(source, Scan):
             source = self._chosen(source)
-        made = Transformed(source, (self,)).looked_at()
-        if hasattr(self, "feature_names_in_"):
-            made.columns = self.get_feature_names_out().tolist()
-        return made
+        return Transformed(source, (self,)).looked_at()
 
     def _chosen(self, scan: Scan) -> Scan:
         """Give a scan of the columns of the fit, whose missing values are treated as those of the fit."""
@@ -231,8 +228,12 @@ class Preparation(TransformerMixin, BaseEstimator):
             self._places(scan.columns, len(scan.columns), scan.name)
             known = set(scan.columns)
             scan = scan.with_columns([column for column in self._names if column in known])
-        rule = {"drop-rows": "drop-rows", "drop-columns": "keep", "mean": "keep"}.get(self.missing, scan.missing)
-        return scan.with_missing(rule)
+        return self._with_rule(scan)
+
+    def _with_rule(self, scan: Scan) -> Scan:
+        """Give a scan that drops rows with missing values, or leaves them to this step, as the step has it."""
+        rules = {"drop-rows": "drop-rows", "drop-columns": "keep", "mean": "keep"}
+        return scan.with_missing(rules.get(self.missing, scan.missing))
 
     def _change(self, rows: Rows, name: str) -> None:
         """Change the cells of rows, in place."""
@@ -245,10 +246,13 @@ class Preparation(TransformerMixin, BaseEstimator):
 
     # --- what is learned --------------------------------------------------------------------------------------------
 
-    def _learn(self, datasets: Sequence[Source], names: Sequence[str]) -> list[Message]:
-        """Learn from the target, `datasets[0]`, and the backgrounds; give notes on what is done."""
+    def _check_choices(self) -> None:
         _check_choice(self.standardize, "standardize", STANDARDS)
         _check_choice(self.missing, "missing", MISSING)
+
+    def _learn(self, datasets: Sequence[Source], names: Sequence[str]) -> list[Message]:
+        """Learn from the target, `datasets[0]`, and the backgrounds; give notes on what is done."""
+        self._check_choices()
         target = datasets[0]
         width = int(target.first(1).shape[1]) if target.width is None else target.width
         notes: list[Message] = []
@@ -257,11 +261,11 @@ class Preparation(TransformerMixin, BaseEstimator):
             return notes
         for data, name in zip(datasets, names, strict=True):
             _require_again(data, name)
-        logarithms = Preparation(self.log1p)._set(None, width)
+        logarithms = Preparation(self.log1p)._set(target.columns, width)
         sums = []
         for data, name in zip(datasets, names, strict=True):
-            complete = data.with_missing("keep") if isinstance(data, Scan) and self.missing != "error" else data
-            sums.append(complete.summed(_ColumnPart(logarithms, name)))
+            dataset = self._with_rule(data) if isinstance(data, Scan) else data
+            sums.append(dataset.summed(_ColumnPart(logarithms, name)))
             check_same_columns(sums[-1].n_features, data.columns, name, width, target.columns, names[0])
         columns = target.columns or [f"x{number}" for number in range(width)]
         kept, fill = np.arange(width), None
@@ -369,7 +373,7 @@ def prepare(
     """
     called = list(names) if names is not None else dataset_names(1 + len(backgrounds))
     step = Preparation(log1p, standardize=standardize, missing=missing)
-    _check_choice(missing, "missing", MISSING)
+    step._check_choices()
     given = [target, *backgrounds]
     datasets = match_columns(given, called)
     notes: list[Message] = []
@@ -394,6 +398,9 @@ def _prepared(dataset: Table | Source, step: Preparation, name: str, *, own: boo
         values = step.transform(dataset.values, copy=not own, name=name)
         return replace(dataset, values=values, columns=step.get_feature_names_out().tolist())
     made: Source = step.transform(dataset)
+    if hasattr(step, "feature_names_in_"):
+        # A step of a pipeline gives rows without names; here they are known.
+        made.columns = step.get_feature_names_out().tolist()
     return made
 
 
@@ -548,10 +555,12 @@ class ColumnSums:
         """Give the statistics over the rows of both."""
         present = self.present + other.present
         share = np.divide(other.present, present, out=np.zeros_like(present), where=present > 0)
-        # The mean of no values is 0, and must not come in.
-        step = np.where(self.present > 0, other.mean - self.mean, 0.0)
-        mean = np.where(self.present > 0, self.mean + step * share, other.mean)
-        scatter = self.scatter + other.scatter + step**2 * self.present * share
+        # Numbers that are too large are noticed where the sums are used.
+        with np.errstate(over="ignore", invalid="ignore"):
+            # The mean of no values is 0, and must not come in.
+            step = np.where(self.present > 0, other.mean - self.mean, 0.0)
+            mean = np.where(self.present > 0, self.mean + step * share, other.mean)
+            scatter = self.scatter + other.scatter + step**2 * self.present * share
         return ColumnSums(self.count + other.count, present, mean, scatter, self.is_sparse or other.is_sparse)
 
     def filled(self, fill: Float) -> ColumnSums:
@@ -580,7 +589,6 @@ class _ColumnPart:
 
 def _sums_of_block(rows: Rows) -> ColumnSums:
     n_rows, width = rows.shape
-    # Whoever uses the sums looks at whether numbers were too large.
     with np.errstate(over="ignore", invalid="ignore"):
         if is_sparse(rows):
             present = n_rows - count_missing(rows).astype(np.float64)
