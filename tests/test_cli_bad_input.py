@@ -303,10 +303,11 @@ def test_a_result_that_was_damaged_is_not_shown(damage, folder, result, capsys):
     elif damage == "no findings":
         words.write_text(json.dumps({"form": stored["form"], "findings": {}}))
     elif damage == "wrong types":
-        words.write_text(json.dumps({**stored, "findings": {**stored["findings"], "eigenvalues": 7, "datasets": []}}))
+        stored["findings"]["fields"] |= {"eigenvalues": 7, "datasets": []}
+        words.write_text(json.dumps(stored))
     else:
         numbers.write_bytes(numbers.read_bytes()[:100])
-    fails(["report", "out"], [], folder, capsys)
+    fails(["report", "out"], "standout fit", folder, capsys)
 
 
 def test_what_is_there_is_replaced_only_on_request_and_only_if_it_is_ours(folder, result, capsys):

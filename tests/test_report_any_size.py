@@ -150,6 +150,14 @@ def test_a_linear_fit_is_examined_in_one_pass(files):
     assert times == ["the target", "background 1"]
 
 
+def test_other_rows_than_those_of_the_fit_are_noticed_after_the_pass(files):
+    target, _ = opened(files, in_memory=True)
+    model = DiscriminativePCA(2).fit(target)
+    others = files / "first.csv"
+    # A CSV file does not tell its number of rows: that of the fit is believed at first.
+    assert_same(examine(model, read_table(others)), examine(model, scan(others, batch_rows=700)))
+
+
 def test_the_labels_of_a_table_are_those_of_its_rows(files):
     target, (background,) = opened(files, in_memory=True, backgrounds=["first"])
     model = DiscriminativePCA(2).fit(target, background=background)

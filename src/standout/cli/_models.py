@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 from standout import load, make_pipeline
-from standout._messages import InvalidValueError
+from standout._messages import InvalidValueError, Message, MissingFileError
 from standout.cli._app import OPTIONS
 from standout.cli._data import MISSING_IN_WORDS
 from standout.cli._display import Display, shortened
@@ -203,16 +203,11 @@ def report_again(options: dict[str, Any]) -> None:
         raise click.UsageError(f"{options['folder']!r} is no folder that standout fit wrote. Name one that is.")
     with display.working():
         display.stage("making the report")
-        findings = restore(place)
+        try:
+            findings = restore(place)
+        except (InvalidValueError, MissingFileError) as error:
+            parts = {**error.message.parts(), "advice": "Make the folder again with standout fit."}
+            raise click.ClickException(Message(**parts).phrased(OPTIONS)) from None
         with files_as_a_whole(place) as draft:
-            try:
-                write_page(findings, draft)
-            except (OSError, ImportError, click.ClickException):
-                raise
-            # What cannot be shown has been changed since it was written.
-            except Exception as error:
-                raise click.ClickException(
-                    f"what is kept in {options['folder']!r} is damaged ({type(error).__name__}: {error}). Make it "
-                    "again with standout fit."
-                ) from None
+            write_page(findings, draft)
     display.say(f"Report: {place / 'report.html'}")

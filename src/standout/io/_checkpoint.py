@@ -264,7 +264,7 @@ def _key_of(thing: Any) -> str:
 
 
 class _Names(pickle.Pickler):
-    """Looks at the names of classes and functions in a thing: a name must stand for the same code tomorrow."""
+    """Looks at the names of classes and functions in an object: a name must mean the same code in a later process."""
 
     def __init__(self, file: io.BytesIO, **options: Any) -> None:
         super().__init__(file, protocol=5, **options)

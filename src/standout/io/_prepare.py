@@ -579,7 +579,7 @@ class ColumnSums:
         """Give the statistics over the rows of both."""
         present = self.present + other.present
         share = np.divide(other.present, present, out=np.zeros_like(present), where=present > 0)
-        # Whoever uses the sums looks at whether numbers were too large.
+        # Numbers that are too large are noticed where the sums are used.
         with np.errstate(over="ignore", invalid="ignore"):
             # The mean of no values is 0, and must not come in.
             step = np.where(self.present > 0, other.mean - self.mean, 0.0)

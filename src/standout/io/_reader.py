@@ -78,12 +78,15 @@ class Form:
         Rows that are stored together, so that reading some of them costs as much as reading all.
     text_bytes : int
         Size of a row of text in the file; 0 if it is not text.
+    truths : frozenset of int
+        Positions of the columns of a text file that hold truth values.
     """
 
     dtype: Any
     row_bytes: int
     chunk_rows: int = 1
     text_bytes: int = 0
+    truths: frozenset[int] = frozenset()
 
     def batch_rows(self, n_bytes: int = BATCH_BYTES) -> int:
         """Give the number of rows of a batch: as many whole chunks as there is room for."""

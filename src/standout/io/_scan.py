@@ -276,7 +276,7 @@ class Scan(Source):
                 pass
 
     def summed(self, part: Callable[[Batch], Any]) -> Any:
-        """Add up what a function makes of each batch, in the order of the rows; a checkpoint is gone on from.
+        """Add up what a function makes of each batch, in the order of the rows, from the last checkpoint on.
 
         Ids, labels and groups are read unless the function has an attribute `needs_words` that is false.
         """
@@ -294,7 +294,7 @@ class Scan(Source):
                     n_rows += count
                     if kept is not None:
                         kept.offer(Reached(total, after, n_rows))
-        # Files that changed during the pass, or since the sum was kept, give a sum of nothing that ever was.
+        # If files changed during the pass, or since the sum was kept, the sum belongs to no state of the files.
         for file in self._scanned:
             _check_unchanged(file)
         if kept is not None and place.file < len(self._scanned):

@@ -14,7 +14,7 @@ from standout._arrays import Float
 from standout._messages import Message
 from standout.moments import Moments
 from standout.report._fit import Fit
-from standout.report._format import joined, shortened
+from standout.report._format import brief, joined, shortened
 from standout.selection import ComponentTest, GroupSearch
 
 WEIGHT_RULES = {
@@ -70,7 +70,7 @@ def _parameter(fit: Fit) -> Message:
 
 def _shrinkage(model: Any) -> Message:
     # One for each background; equal ones are said once.
-    shares = list(dict.fromkeys(float(f"{share:.2g}") for share in model.shrinkage_))
+    shares = list({brief(share): float(share) for share in model.shrinkage_}.values())
     if model.shrinkage is None:
         return _choice("Shrinkage: none, as given. This is the plain ratio of variances")
     if not isinstance(model.shrinkage, str):

@@ -338,7 +338,9 @@ class Labels:
             keys = [label if np.isfinite(label) else NO_LABEL for label in different.tolist()]
             numbers = np.array([self._number(key) for key in keys], dtype=np.int64)[places.ravel()]
         else:
-            numbers = np.array([self._number(as_word(label)) for label in labels.tolist()], dtype=np.int64)
+            every = labels.tolist()
+            known = {label: self._number(as_word(label)) for label in dict.fromkeys(every)}
+            numbers = np.array([known[label] for label in every], dtype=np.int64)
         self._sizes += np.bincount(numbers % len(self._sizes), minlength=len(self._sizes))
         return numbers
 

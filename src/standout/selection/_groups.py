@@ -75,7 +75,7 @@ class GroupSearch:
         """What was found, in words."""
         best = int(np.argmax(self.split_shares))
         share, error = self.split_shares[best], self.standard_errors[best]
-        # Both of what `search_groups` asks for, as the share that would do with this error.
+        # The share that would meet both conditions of `search_groups`, given this error.
         beyond_chance = stats.norm.isf(LEVEL / len(self.parameters)) - stats.norm.isf(self.p_values[best])
         needed = max(TWO_MODES + SURELY * error, share + beyond_chance * error)
         return (
