@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import standout
 from scanned_files import table as arrow_table
@@ -343,6 +344,11 @@ def test_sparse_new_rows_become_dense_where_those_of_the_fit_were_centred(counts
     np.testing.assert_array_equal(step.transform(counts[0]), step.transform(dense(counts[0])))
     scaled = prepare(counts[0], counts[1:], standardize="pooled").step
     assert sparse.issparse(scaled.transform(counts[0]))
+
+
+@parametrize_with_checks([Preparation(), Preparation(standardize="pooled", missing="mean")])
+def test_preparation_keeps_the_contract_of_scikit_learn(estimator, check):
+    check(estimator)
 
 
 # Files as tables.

@@ -114,7 +114,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         self._learn([open_dataset(data, name, min_rows=1) for data, name in zip(given, names, strict=True)], names)
         return self
 
-    def transform(self, X: Dataset, *, copy: bool = True, name: str = "the data") -> Any:
+    def transform(self, X: Dataset, *, copy: bool = True, name: str = "X") -> Any:
         """Give rows as they go into the fit.
 
         Parameters
@@ -199,19 +199,25 @@ class Preparation(TransformerMixin, BaseEstimator):
     def _places(self, columns: list[str] | None, width: int, name: str) -> npt.NDArray[np.intp]:
         """Find the columns that come out: by name, if both the rows and those of the fit have names."""
         own = getattr(self, "feature_names_in_", None)
-        reference = "the data of the fit"
         if columns is None or own is None:
-            check_same_columns(width, None, name, self.n_features_in_, None, reference)
+            if width != self.n_features_in_:
+                # scikit-learn's own wording, which its checks look for.
+                raise InvalidValueError(
+                    "{name} has {width} features, but Preparation is expecting {limit} features as input",
+                    name=name,
+                    width=width,
+                    limit=self.n_features_in_,
+                    advice="Give the columns of the fit.",
+                )
             return self.kept_
         known = {column: place for place, column in enumerate(columns)}
         wanted = [str(own[place]) for place in self.kept_]
         lacking = [column for column in wanted if column not in known]
         if lacking:
             raise InvalidValueError(
-                "{name} lacks {missing} of {reference}",
+                "{name} lacks {missing} of the data of the fit",
                 name=name,
                 missing=listed("column", lacking),
-                reference=reference,
                 advice="Give the columns of the fit, in any order.",
             )
         return np.array([known[column] for column in wanted], dtype=np.intp)
