@@ -330,7 +330,8 @@ def test_new_rows_may_have_other_columns_in_any_order(target, backgrounds):
     prepared = prepare(target, backgrounds, standardize="pooled")
     wide = np.column_stack([np.ones(30), target.values[:, ::-1]])
     names = ["extra", *COLUMNS[::-1]]
-    for form in (Table(wide, names), pd.DataFrame(wide, columns=names)):
+    frame = pd.DataFrame(wide, columns=names)
+    for form in (Table(wide, names), frame, frame.assign(mouse="a word")):
         np.testing.assert_array_equal(prepared.step.transform(form), prepared.target.values)
     assert refused(prepared.step.transform, Table(target.values[:, :3], COLUMNS[:3])).facts["missing"] == "column 'd'"
     unnamed = Table(target.values, ["x0", "x1", "x2", "x3"], has_names=False)

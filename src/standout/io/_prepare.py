@@ -133,9 +133,11 @@ class Preparation(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "kept_")
         if isinstance(X, Source) and not X.in_memory:
             return self._transformed_source(X)
-        columns, data = (X.columns, X.rows()) if isinstance(X, Source) else (column_names(X), X)
-        if isinstance(X, Table):
-            columns, data = X.columns if X.has_names else None, X.values
+        columns, data = _columns_and_rows(X)
+        if not isinstance(X, Table | Source) and columns is not None and hasattr(self, "feature_names_in_"):
+            # Other columns of a frame may hold words.
+            columns = [columns[place] for place in self._places(columns, len(columns), name)]
+            data = data[columns]
         rows = as_rows(data, name, min_rows=0, host=True)
         places = self._places(columns, rows.shape[1], name)
         own = not copy
@@ -494,6 +496,13 @@ def _in_order(dataset: Any, first: Any, name: str, reference: str) -> Any:
         place = {column: number for number, column in enumerate(own)}
         return replace(dataset, values=dataset.values[:, [place[c] for c in columns]], columns=list(columns))
     return Preparation()._set(columns, len(columns)).transform(dataset)
+
+
+def _columns_and_rows(data: Any) -> tuple[list[str] | None, Any]:
+    """Give the names of the columns, if there are any, and the rows of a source or table; all else as it is."""
+    if isinstance(data, Table):
+        return data.columns if data.has_names else None, data.values
+    return (data.columns, data.rows()) if isinstance(data, Source) else (column_names(data), data)
 
 
 def _columns_of(dataset: Any) -> list[str]:
