@@ -40,9 +40,10 @@ class BackgroundPipeline(Pipeline):
     Every step is fitted on the target alone, then applied to the target and to each background alike, so that all
     datasets arrive at the last step in the same units. Build one with `make_pipeline`.
 
-    It is a `sklearn.pipeline.Pipeline` with ``transform_input=["background"]`` that does four things by itself:
-    it switches metadata routing on for its own calls, takes a list of backgrounds as well as a tuple, transforms
-    the backgrounds in `score` too, and takes data that are read in parts through its steps part by part.
+    It is a `sklearn.pipeline.Pipeline` with ``transform_input=["background"]`` and some more: it switches metadata
+    routing on for its own calls, takes a list of backgrounds as well as a tuple, transforms the backgrounds in `score`,
+    too, takes data that are read in parts through its steps part by part, and is left as it was by a fit that is
+    refused.
 
     Examples
     --------
@@ -141,11 +142,11 @@ class BackgroundPipeline(Pipeline):
         return {"background": tuple(map(self._at_hand, backgrounds))} if backgrounds else {}
 
     def _estimators(self) -> list[Any]:
-        """Give the steps whose attributes a fit may change."""
-        return [step for _, step in self.steps if is_step(step) and hasattr(step, "__dict__")]
+        """Give the steps, and the estimators in them, whose attributes a fit may change."""
+        return [thing for thing in self.get_params().values() if hasattr(thing, "fit") and hasattr(thing, "__dict__")]
 
     def _fit_in_parts(self, X: Any, y: Any, backgrounds: list[Any]) -> BackgroundPipeline:
-        """Fit one step after the other where some of the datasets are read in parts."""
+        """Fit one step after the other, with some of the datasets read in parts."""
         self.steps = list(self.steps)
         self._validate_steps()
         datasets = [
