@@ -1,7 +1,7 @@
 """What ``standout fit`` costs on files ten times as large as the memory it may use, against the library's own scans.
 
 Each measurement is a fresh process whose address space is limited (``ulimit -v``). Run it on an idle machine:
-``python benchmarks/big_files.py``; ``--help`` lists the options. It writes up to 20 GB to a folder, and removes them
+``python benchmarks/big_files.py``; ``--help`` lists the options. It writes up to 15 GB to a folder, and removes them
 again. Needs ``standout[cli]``.
 """
 
@@ -33,7 +33,7 @@ FEATURES, GROUP_ROWS = 100, 50_000
 # Bytes of a number in a CSV file, with its comma: four decimals.
 CSV_BYTES = 7.7
 # Rows of each dataset in the files that are also fitted in memory.
-PART_ROWS = 20_000
+PART_ROWS = 10_000
 TIMEOUT = 7200.0
 # The default allocators of Arrow and of the C library reserve address space that they do not use.
 ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
@@ -173,7 +173,9 @@ def measure(side: str, words: list[str], folder: Path, limit: float | None) -> d
     return {"seconds": time.perf_counter() - start, **json.loads(done.stdout.splitlines()[-1])}
 
 
-def measure_case(case: FileCase, folder: Path, repeats: int, limit: float) -> tuple[list[Row], float]:
+def measure_case(
+    case: FileCase, folder: Path, repeats: int, limit: float, further: list[str]
+) -> tuple[list[Row], float]:
     """Write the files of a case, measure both sides turn by turn, and compare streaming with memory on a part."""
     rows = [Row(case, COMMAND), Row(case, LIBRARY)]
     with tempfile.TemporaryDirectory(prefix="standout-part-", dir=folder) as name:
@@ -184,7 +186,8 @@ def measure_case(case: FileCase, folder: Path, repeats: int, limit: float) -> tu
         for turn in range(repeats):
             for row in rows:
                 progress(f"{case.shape}: turn {turn + 1} of {repeats}, {row.side}")
-                row.add(measure(row.side, arguments(case, row.side), Path(name), limit))
+                words = arguments(case, row.side) + (further if row.side == COMMAND else [])
+                row.add(measure(row.side, words, Path(name), limit))
     return rows, difference
 
 
@@ -239,20 +242,22 @@ def main() -> int:
     names = [FileCase(kind, grouped, 0).name for kind, grouped in kinds]
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--cases", nargs="+", choices=names, default=names, help="which cases (all)")
-    parser.add_argument("--gigabytes", type=float, default=16.0, help="size of the files of a case (16)")
-    parser.add_argument("--limit", type=float, default=1.6, help="address space of a process in GB (1.6)")
+    parser.add_argument("--gigabytes", type=float, default=15.0, help="size of the files of a case (15)")
+    parser.add_argument("--limit", type=float, default=1.5, help="address space of a process in GB (1.5)")
     parser.add_argument("--folder", type=Path, help="where to write the files (the system's folder for such things)")
     parser.add_argument("--repeats", type=int, default=1, help="fresh processes per side (1)")
-    parser.add_argument("--quick", action="store_true", help="0.1 GB, streamed on request: tries the script only")
+    parser.add_argument("--quick", action="store_true", help="small files, streamed on request: tries the script only")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every measurement as JSON")
     options = parser.parse_args()
-    size = 0.1 if options.quick else options.gigabytes
+    size = 0.01 if options.quick else options.gigabytes
     cases = [case for case in (FileCase(*kind, size) for kind in kinds) if case.name in options.cases]
     warn_if_busy()
     about = machine()
     rows, differences = [], {}
     for case in cases:
-        found, differences[case.name] = measure_case(case, options.folder, options.repeats, options.limit)
+        # Small files would be read at once.
+        further = ["--stream"] if options.quick else []
+        found, differences[case.name] = measure_case(case, options.folder, options.repeats, options.limit, further)
         rows += found
     bounds = requirements(rows, cases, differences, options.limit)
     notes = [

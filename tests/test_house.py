@@ -41,7 +41,6 @@ ORDER = [
     "metrics",
     "plots",
     "datasets",
-    "demo",
     "report",
     "cli",
 ]

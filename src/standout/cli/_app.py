@@ -31,18 +31,14 @@ MISSING = ("error", "drop-rows", "drop-columns", "mean")
 STANDARDS = ("none", "background", "pooled")
 
 COMPARING = ("dpca", "kdpca", "cpca", "kcpca")
-KERNEL_METHODS = ("kdpca", "kcpca", "kpca")
-KERNELS = (
-    *("rbf", "gaussian", "laplacian", "linear", "poly", "homogeneous_polynomial", "inhomogeneous_polynomial"),
-    *("cosine", "sigmoid", "chi2"),
-)
+WITH_KERNELS = ("kdpca", "kcpca", "kpca")
 POLYNOMIALS = ("poly", "homogeneous_polynomial", "inhomogeneous_polynomial")
+KERNELS = ("rbf", "gaussian", "laplacian", "linear", *POLYNOMIALS, "cosine", "sigmoid", "chi2")
 # The kernels that have these parameters.
 OF_KERNELS = {
     "bandwidth": ("gaussian",),
     "gamma": ("rbf", "poly", "laplacian", "sigmoid", "chi2"),
     "degree": POLYNOMIALS,
-    "coef0": ("poly", "inhomogeneous_polynomial", "sigmoid"),
 }
 # The largest seed that NumPy's older random numbers, which scikit-learn uses, take.
 MOST_SEED = 2**32 - 1
@@ -55,17 +51,9 @@ DIFFERENT = {
 
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 # The sections of the help.
-FILES, KINDS, COLUMNS, CELLS, LARGE, METHOD, KERNEL, OUTPUT, OTHER = (
-    "Target and backgrounds",
-    "Kinds of files",
-    "Columns and rows",
-    "Values",
-    "Large files",
-    "Method",
-    "Kernels (kdpca, kcpca, kpca)",
-    "Output",
-    "Other",
-)
+FILES, KINDS, COLUMNS = "Target and backgrounds", "Kinds of files", "Columns and rows"
+CELLS, LARGE = "Values", "Large files"
+METHOD, KERNEL, OUTPUT, OTHER = "Method", "Kernels (kdpca, kcpca, kpca)", "Output", "Other"
 
 
 # --- types of values --------------------------------------------------------------------------------------------------
@@ -111,12 +99,9 @@ class Condition(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Give the name of the column and the value."""
-        if not isinstance(value, str):
-            return value
-        name, sign, word = value.partition("=")
-        if not sign:
+        if "=" not in value:
             self.fail(f"{value!r} has no equals sign. Give, for example, tissue=liver.", param, ctx)
-        return name, word
+        return tuple(value.split("=", 1))
 
 
 # --- options ----------------------------------------------------------------------------------------------------------
@@ -127,16 +112,16 @@ Command = Callable[..., Any]
 class SectionedOption(click.Option):
     """An option that knows its section of the help."""
 
-    def __init__(self, *arguments: Any, section: str, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(self, *arguments: Any, section: str, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
         self.section = section
 
 
 class SectionedCommand(click.Command):
     """A command whose help lists its options in sections."""
 
-    def __init__(self, name: str, **options: Any) -> None:
-        super().__init__(name, **{**options, "context_settings": SETTINGS})
+    def __init__(self, name: str, **settings: Any) -> None:
+        super().__init__(name, **{**settings, "context_settings": SETTINGS})
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the sections, in the order of their first options."""
@@ -146,17 +131,17 @@ class SectionedCommand(click.Command):
             if record is not None:
                 sections.setdefault(getattr(param, "section", OTHER), []).append(record)
         if KERNEL in sections:
-            sections["Defaults that differ from those of the Python classes"] = [
-                (option_name(name), f"{value}: {why}") for name, (value, why) in DIFFERENT.items()
-            ]
+            different = [(option_name(name), f"{value}: {why}") for name, (value, why) in DIFFERENT.items()]
+            sections["Defaults that differ from those of the Python classes"] = different
         for name, records in sorted(sections.items(), key=lambda section: section[0] == OTHER):
             with formatter.section(name):
                 formatter.write_dl(records)
 
 
-def option(section: str, *names: str, **options: Any) -> Callable[[Command], Command]:
-    """Make an option of a section."""
-    return click.option(*names, cls=SectionedOption, section=section, **options)
+def option(section: str, names: str, metavar: str | None = None, **settings: Any) -> Callable[[Command], Command]:
+    """Make an option of a section, with its text in `HELP`; its default is shown, if it has one."""
+    known = {"help": HELP.get(names.rpartition("--")[2]), "show_default": "default" in settings}
+    return click.option(*names.split(), cls=SectionedOption, section=section, metavar=metavar, **{**known, **settings})
 
 
 def option_name(parameter: str) -> str:
@@ -177,7 +162,6 @@ class Parameter:
     metavar : str
     methods : sequence of str
         The methods that have the parameter.
-    help : str
     section : str
     """
 
@@ -186,192 +170,95 @@ class Parameter:
     kind: Any
     metavar: str
     methods: Sequence[str]
-    help: str
     section: str = METHOD
 
     def option(self) -> Callable[[Command], Command]:
         """Give the option."""
         default = DIFFERENT[self.name][0] if self.name in DIFFERENT else self.default
-        return option(
-            self.section,
-            option_name(self.name),
-            type=self.kind,
-            metavar=self.metavar,
-            default="none" if default is None else default,
-            show_default=True,
-            help=self.help,
-        )
+        shown = "none" if default is None else default
+        return option(self.section, option_name(self.name), self.metavar, type=self.kind, default=shown)
 
 
+WEIGHTS = Value("none", "worst-case", "best", "spectral", several="always")
+TESTS = Value("none", "analytic", "permutation", number=None)
 PARAMETERS = (
-    Parameter(
-        *("n_components", 2, Value("auto", number=int), "N|auto", tuple(METHODS)),
-        "Number of components; auto keeps those that a test finds to be real (dpca).",
-    ),
-    Parameter(
-        *("shrinkage", "auto", Value("none", "auto", "clusters"), "none|auto|clusters|NUMBER", ("dpca",)),
-        "How much the background is smoothed (dpca), from 0, the plain ratio, to 1, PCA. auto: the rule of Ledoit and "
-        "Wolf. clusters: the view that shows groups most clearly.",
-    ),
-    Parameter(
-        "background_weights",
-        None,
-        Value("none", "worst-case", "best", "spectral", several="always"),
-        "W1,W2,...|RULE",
-        COMPARING,
-        "Weight of each background: numbers, none (equal weights), or one of the rules worst-case, best, spectral "
-        "(dpca, kdpca).",
-    ),
-    Parameter(
-        *("test", None, Value("none", "analytic", "permutation", number=None), "TEST", ("dpca",)),
-        "How p-values are found (dpca): analytic (by formula) or permutation. none: by formula, in the report only.",
-    ),
-    Parameter(
-        *("alpha", "auto", Value("auto", several="perhaps"), "auto|NUMBER|A1,A2,...", ("cpca", "kcpca")),
-        "How much of the background is subtracted (cpca, kcpca). Of several values, one is chosen.",
-    ),
-    Parameter(
-        *("n_representatives", 4, Value(number=int), "N", ("cpca", "kcpca")),
-        "Number of representative values of alpha to choose from (cpca, kcpca).",
-    ),
-    Parameter(
-        *("random_state", None, Value("none", number=int), "N|none", tuple(METHODS)),
-        "Seed of everything random; none is a fixed seed, too.",
-    ),
-    Parameter(
-        *("kernel", "rbf", click.Choice(KERNELS), "NAME", KERNEL_METHODS),
-        f"One of {', '.join(KERNELS)}.",
-        KERNEL,
-    ),
-    Parameter(
-        *("gamma", None, Value("none"), "NUMBER", KERNEL_METHODS),
-        "Parameter of rbf, poly, laplacian, sigmoid and chi2; none is scikit-learn's default.",
-        KERNEL,
-    ),
-    Parameter(*("degree", 3, Value(), "NUMBER", KERNEL_METHODS), "Degree of a polynomial.", KERNEL),
-    Parameter(
-        *("coef0", 1, Value(), "NUMBER", KERNEL_METHODS), "Constant of the polynomial and sigmoid kernels.", KERNEL
-    ),
-    Parameter(
-        *("epsilon", 1e-3, Value("scaled", "clusters"), "scaled|clusters|NUMBER", ("kdpca",)),
-        "Ridge of the background (kdpca). clusters: the view that shows groups most clearly.",
-        KERNEL,
-    ),
-    Parameter(
-        *("approximation", "auto", click.Choice(("auto", "exact", "pivoted", "fourier")), "KIND", KERNEL_METHODS),
-        "How the kernel is computed: exact, pivoted (landmarks), fourier (random features), or auto (by the number of "
-        "rows).",
-        KERNEL,
-    ),
-    Parameter(
-        *("rank", None, Value("none", number=int), "N|none", KERNEL_METHODS),
-        "Number of landmarks or random features.",
-        KERNEL,
-    ),
+    Parameter("n_components", 2, Value("auto", number=int), "N|auto", tuple(METHODS)),
+    Parameter("shrinkage", "auto", Value("none", "auto", "clusters"), "none|auto|clusters|NUMBER", ("dpca",)),
+    Parameter("background_weights", None, WEIGHTS, "W1,W2,...|RULE", COMPARING),
+    Parameter("test", None, TESTS, "none|analytic|permutation", ("dpca",)),
+    Parameter("alpha", "auto", Value("auto", several="perhaps"), "auto|NUMBER|A1,A2,...", ("cpca", "kcpca")),
+    Parameter("random_state", None, Value("none", number=int), "N|none", tuple(METHODS)),
+    Parameter("kernel", "rbf", click.Choice(KERNELS), "NAME", WITH_KERNELS, KERNEL),
+    Parameter("gamma", None, Value("none"), "NUMBER|none", WITH_KERNELS, KERNEL),
+    Parameter("degree", 3, Value(), "NUMBER", WITH_KERNELS, KERNEL),
+    Parameter("epsilon", 1e-3, Value("scaled", "clusters"), "scaled|clusters|NUMBER", ("kdpca",), KERNEL),
 )
+
+HELP = {
+    "background": "A background: a file, a folder, or a pattern in quotes. Repeatable.",
+    "group-column": "Column that tells target and backgrounds apart, in one file.",
+    "target": "Group that is the target. Repeatable.",
+    "background-group": "Group that is a background; all others if none is named. Repeatable.",
+    "format": f"If extensions do not tell: {', '.join(FORMATS)}.",
+    "variable": "Array of an .npz, .mat or .zarr file, or layer of an .h5ad file.",
+    "id-column": "Column that names the rows.",
+    "columns": "Columns to use, or patterns as 'gene_*'. Repeatable.",
+    "drop": "Columns to leave out, or patterns. Repeatable.",
+    "where": "Rows to use: those with this value in this column. Repeatable.",
+    "label-column": "Column for the colours and the clustering error, never for the fit.",
+    "log1p": "Take log(1 + x) of every value, as is usual for counts.",
+    "standardize": "Centre and scale columns by all background rows, or by all rows; the same for all datasets.",
+    "missing": "What to do about missing values.",
+    "stream": "Read all rows at once, or in parts as often as needed. Decided by the size of the data if not given.",
+    "checkpoint": "Keep sums over the rows in this folder, so that an interrupted fit goes on. Implies --stream.",
+    "method": "What to fit.",
+    "methods": "Which to compare.",
+    "n-components": "Number of components; auto keeps those that a test finds to be real (dpca).",
+    "shrinkage": "How much the background is smoothed (dpca), from 0, the plain ratio, to 1, PCA. auto: the rule of "
+    "Ledoit and Wolf. clusters: the view that shows groups most clearly.",
+    "background-weights": "Weight of each background: numbers, none (equal weights), or one of the rules worst-case, "
+    "best, spectral (dpca, kdpca).",
+    "test": "How p-values are found (dpca): by formula, or by permutation. none: by formula, in the report only.",
+    "alpha": "How much of the background is subtracted (cpca, kcpca). Of several values, one is chosen.",
+    "random-state": "Seed of everything random; none is a fixed seed, too.",
+    "kernel": f"One of {', '.join(KERNELS)}.",
+    "gamma": "Parameter of rbf, poly, laplacian, sigmoid and chi2; none is scikit-learn's default.",
+    "degree": "Degree of a polynomial.",
+    "epsilon": "Ridge of the background (kdpca). clusters: the view that shows groups most clearly.",
+    "bandwidth": "Width of the Gaussian kernel (makes --kernel gaussian).",
+    "overwrite": "Replace an earlier result.",
+    "quiet": "Print nothing unless something goes wrong.",
+}
 
 file_options = (
-    option(
-        KINDS,
-        "--format",
-        type=click.Choice(FORMATS),
-        metavar="KIND",
-        help=f"If extensions do not tell: {', '.join(FORMATS)}.",
-    ),
-    option(
-        KINDS, "--variable", metavar="NAME", help="Array of an .npz, .mat or .zarr file, or layer of an .h5ad file."
-    ),
+    option(KINDS, "--format", "KIND", type=click.Choice(FORMATS)),
+    option(KINDS, "--variable", "NAME"),
+    option(COLUMNS, "--id-column", "NAME"),
+    option(COLUMNS, "--columns", "NAME", multiple=True),
+    option(COLUMNS, "--drop", "NAME", multiple=True),
+    option(COLUMNS, "--where", "NAME=VALUE", type=Condition(), multiple=True),
 )
-
-column_options = (
-    option(COLUMNS, "--id-column", metavar="NAME", help="Column that names the rows."),
-    option(
-        COLUMNS, "--columns", multiple=True, metavar="NAME", help="Columns to use, or patterns as 'gene_*'. Repeatable."
-    ),
-    option(COLUMNS, "--drop", multiple=True, metavar="NAME", help="Columns to leave out, or patterns. Repeatable."),
-    option(
-        COLUMNS,
-        "--where",
-        type=Condition(),
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="Rows to use: those with this value in this column. Repeatable.",
-    ),
-)
-
 data_options = (
     click.argument("data", metavar="TARGET"),
-    option(
-        FILES,
-        *("-b", "--background"),
-        multiple=True,
-        metavar="FILES",
-        help="A background: a file, a folder, or a pattern in quotes. Repeatable.",
-    ),
-    option(
-        FILES, "--group-column", metavar="NAME", help="Column that tells target and backgrounds apart, in one file."
-    ),
-    option(FILES, "--target", multiple=True, metavar="GROUP", help="Group that is the target. Repeatable."),
-    option(
-        FILES,
-        "--background-group",
-        multiple=True,
-        metavar="GROUP",
-        help="Group that is a background; all others if none is named. Repeatable.",
-    ),
+    option(FILES, "-b --background", "FILES", multiple=True),
+    option(FILES, "--group-column", "NAME"),
+    option(FILES, "--target", "GROUP", multiple=True),
+    option(FILES, "--background-group", "GROUP", multiple=True),
     *file_options,
-    *column_options,
-    option(
-        COLUMNS,
-        "--label-column",
-        metavar="NAME",
-        help="Column for the colours and the clustering error, never for the fit.",
-    ),
-    option(CELLS, "--log1p", is_flag=True, help="Take log(1 + x) of every value, as is usual for counts."),
-    option(
-        CELLS,
-        "--standardize",
-        type=click.Choice(STANDARDS),
-        default="none",
-        show_default=True,
-        help="Centre and scale columns by all background rows, or by all rows; the same for all datasets.",
-    ),
-    option(
-        CELLS,
-        "--missing",
-        type=click.Choice(MISSING),
-        default="error",
-        show_default=True,
-        help="What to do about missing values.",
-    ),
-    option(
-        LARGE,
-        "--in-memory/--stream",
-        default=None,
-        help="Read all rows at once, or in parts as often as needed. Decided by the size of the data if not given.",
-    ),
-    option(
-        LARGE,
-        "--checkpoint",
-        metavar="FOLDER",
-        help="Keep sums over the rows in this folder, so that an interrupted fit goes on from there. Implies --stream.",
-    ),
+    option(COLUMNS, "--label-column", "NAME"),
+    option(CELLS, "--log1p", is_flag=True),
+    option(CELLS, "--standardize", type=click.Choice(STANDARDS), default="none"),
+    option(CELLS, "--missing", type=click.Choice(MISSING), default="error"),
+    option(LARGE, "--in-memory/--stream", default=None, show_default=False),
+    option(LARGE, "--checkpoint", "FOLDER"),
 )
-
-method_option = option(
-    METHOD, "--method", type=click.Choice(tuple(METHODS)), default="dpca", show_default=True, help="What to fit."
+method_option = option(METHOD, "--method", type=click.Choice(tuple(METHODS)), default="dpca")
+parameter_options = (
+    *(parameter.option() for parameter in PARAMETERS),
+    option(KERNEL, "--bandwidth", "NUMBER", type=float),
 )
-bandwidth_option = option(
-    KERNEL, "--bandwidth", type=float, metavar="NUMBER", help="Width of the Gaussian kernel (makes --kernel gaussian)."
-)
-parameter_options = (*(parameter.option() for parameter in PARAMETERS), bandwidth_option)
-overwrite_option = option(OUTPUT, "--overwrite", is_flag=True, help="Replace an earlier result.")
-quiet_option = option(OUTPUT, "-q", "--quiet", is_flag=True, help="Print nothing unless something goes wrong.")
-
-
-def output_option(help: str, **options: Any) -> Callable[[Command], Command]:
-    """Make the option for the place of the result."""
-    return option(OUTPUT, "-o", "--output", metavar="OUT", help=help, **options)
+overwrite_option = option(OUTPUT, "--overwrite", is_flag=True)
+quiet_option = option(OUTPUT, "-q --quiet", is_flag=True)
 
 
 def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -411,7 +298,7 @@ def app() -> None:
     *data_options,
     method_option,
     *parameter_options,
-    output_option("Folder to write.", required=True),
+    option(OUTPUT, "-o --output", "OUT", help="Folder to write.", required=True),
     overwrite_option,
     quiet_option,
 )
@@ -437,8 +324,7 @@ def fit(context: click.Context, /, **options: Any) -> None:
     click.argument("model_path", metavar="MODEL"),
     click.argument("data", metavar="NEW"),
     *file_options,
-    *column_options,
-    output_option("CSV file to write.", required=True),
+    option(OUTPUT, "-o --output", "OUT", help="CSV file to write.", required=True),
     overwrite_option,
     quiet_option,
 )
@@ -474,16 +360,9 @@ def info(**options: Any) -> None:
 @app.command("compare", cls=SectionedCommand, short_help="Show PCA, cPCA, dPCA and their kernel forms side by side.")
 @with_options(
     *data_options,
-    option(
-        METHOD,
-        "--methods",
-        default="pca,cpca,dpca,kpca,kcpca,kdpca",
-        show_default=True,
-        metavar="M1,M2,...",
-        help="Which to compare.",
-    ),
+    option(METHOD, "--methods", "M1,M2,...", default="pca,cpca,dpca,kpca,kcpca,kdpca"),
     *parameter_options,
-    output_option("HTML file to write.", required=True),
+    option(OUTPUT, "-o --output", "OUT", help="HTML file to write.", required=True),
     overwrite_option,
     quiet_option,
 )
@@ -506,9 +385,7 @@ def compare(context: click.Context, /, **options: Any) -> None:
 
 @app.command("demo", cls=SectionedCommand, short_help="Show the main job on data that need no file.")
 @with_options(
-    method_option,
-    output_option("Folder to write.", default="standout-demo", show_default=True),
-    quiet_option,
+    method_option, option(OUTPUT, "-o --output", "OUT", help="Folder to write.", default="standout-demo"), quiet_option
 )
 def demo(**options: Any) -> None:
     """Find handwritten digits that are hidden over pieces of photographs.
@@ -533,7 +410,7 @@ def check_options(context: click.Context, options: dict[str, Any], methods: Coll
         for param in context.command.params
         if context.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
     }
-    having = {parameter.name: parameter.methods for parameter in PARAMETERS} | {"bandwidth": KERNEL_METHODS}
+    having = {parameter.name: parameter.methods for parameter in PARAMETERS} | {"bandwidth": WITH_KERNELS}
     for name, those in having.items():
         if name in given and not set(those) & set(methods):
             raise click.UsageError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from glob import has_magic
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from standout._messages import InvalidValueError, Message, listed, reject_too_few
+from standout._messages import Message, listed, reject_too_few
 from standout.cli._display import Display, printable
 from standout.io import (
     Preparation,
@@ -33,7 +33,7 @@ MISSING_IN_WORDS = {
     "drop-columns": "columns that have one are left out",
     "mean": "replaced by the mean of the column over all rows",
 }
-IN_PARTS = "in parts, because the rows are not in memory all at once"
+IN_PARTS = {"reading": "in parts, because the rows are not in memory all at once"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,12 +74,11 @@ class Datasets:
         """Whether the rows are read in parts."""
         return any(isinstance(part, Source) for part in self.parts)
 
-    def words(self, role: str, n_datasets: int) -> bool:
-        """Tell whether one of the first datasets has words of a role: ids (other than row numbers) or labels."""
-        known = [scan.roles for scan, _ in self.scans[:n_datasets]]
-        if known:
-            return any(role in roles for roles in known)
-        return any(getattr(table, role) is not None for table in self.parts[:n_datasets])
+    def has(self, role: str) -> bool:
+        """Tell whether one of the datasets has ids, other than row numbers, or labels."""
+        if self.scans:
+            return any(role in scan.roles for scan, _ in self.scans)
+        return any(getattr(table, role) is not None for table in self.parts)
 
     def dropped(self) -> list[Message]:
         """Say how many rows were left out for a missing value; known once all rows have been read."""
@@ -88,25 +87,15 @@ class Datasets:
             counts = scan.dropped
             count = sum(counts.values() if groups is None else (counts.get(group, 0) for group in groups))
             if count:
-                notes.append(
-                    Message(
-                        "{count} row(s) of {name} were left out because a value is missing",
-                        kind="dropped rows",
-                        count=count,
-                        name=repr(name),
-                    )
-                )
+                text = "{count} row(s) of {name} were left out because a value is missing"
+                notes.append(Message(text, kind="dropped rows", count=count, name=repr(name)))
         return notes
-
-    def without_rows(self) -> Datasets:
-        """Give the same without the rows, so that their memory is free."""
-        return replace(self, parts=[])
 
 
 def open_datasets(options: dict[str, Any], display: Display) -> Datasets:
     """Open the target and its backgrounds, from files or from the groups of one file, and prepare them."""
     opened = _open_groups(options, display) if options["group_column"] is not None else _open_pairs(options, display)
-    called = ["the target", *(f"background {name!r}" for name in opened.names[1:])]
+    called = _called(opened.names[1:])
     display.stage("preparing the data")
     wanted = {name: options[name] for name in ("log1p", "standardize", "missing")}
     if wanted == {"log1p": False, "standardize": "none", "missing": "error"}:
@@ -129,14 +118,14 @@ def _open_pairs(options: dict[str, Any], display: Display) -> Datasets:
     """Open a target and backgrounds that are files of their own."""
     paths = [options["data"], *options["background"]]
     names = _names_of_files(paths)
-    reading = _reading(options)
+    reading = reading_of(options)
     scans: list[Scan] = []
     # What each file was refused for: a column to be dropped need not be in every file, but in one.
     refused: dict[str, list[UnknownColumnsError]] = {pattern: [] for pattern in reading["drop"]}
     display.stage("looking at the files")
-    for path, name in zip(paths, names, strict=True):
+    for path, name in zip(paths, _called(names[1:]), strict=True):
         scan = _opened(path, dict(reading), ("id_column", "label_column") if scans else (), refused)
-        scans.append(scan.called(f"background {name!r}" if scans else "the target", 2))
+        scans.append(scan.called(name, 2))
     for errors in refused.values():
         if len(errors) == len(paths):
             raise errors[0]
@@ -144,9 +133,8 @@ def _open_pairs(options: dict[str, Any], display: Display) -> Datasets:
     scans = match_columns(scans, [scan.name for scan in scans])
     if options["where"] or options["missing"] == "drop-rows":
         scans = [scan.numbered() for scan in scans]
-    parts: list[Any]
+    parts: list[Any] = []
     if _in_memory(options, scans, display):
-        parts = []
         for path, scan in zip(paths, scans, strict=True):
             display.stage(f"reading {path}")
             parts.append(scan.read())
@@ -154,12 +142,11 @@ def _open_pairs(options: dict[str, Any], display: Display) -> Datasets:
         scans = [scan.with_progress(display.moves) for scan in scans]
         parts = list(scans)
     asked = {"target file": paths[0]} | {f"background file {k}": path for k, path in enumerate(paths[1:], start=1)}
-    asked |= {"reading": IN_PARTS} if parts == scans else {}
     return Datasets(
         parts,
         list(map(printable, names)),
         _columns(scans[0]),
-        {what: printable(file) for what, file in asked.items()},
+        {what: printable(file) for what, file in asked.items()} | (IN_PARTS if parts == scans else {}),
         scans=[(scan, None) for scan in scans],
         code=_scan_code([(path, reading) for path in paths]),
     )
@@ -190,7 +177,8 @@ def _opened(
                 raise
 
 
-def _reading(options: dict[str, Any]) -> dict[str, Any]:
+def reading_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Give what the options say of reading files, as parameters of `standout.io.open_files`."""
     where: dict[str, list[str]] = {}
     for name, value in options["where"]:
         where.setdefault(name, []).append(value)
@@ -198,8 +186,8 @@ def _reading(options: dict[str, Any]) -> dict[str, Any]:
         "columns": list(options["columns"]) or None,
         "drop": list(options["drop"]),
         "where": where or None,
-        **{name: options[name] for name in ("id_column", "label_column", "format", "variable", "checkpoint")},
-        "missing": MISSING_IN_SCANS[options["missing"]],
+        **{name: options.get(name) for name in ("id_column", "label_column", "format", "variable", "checkpoint")},
+        "missing": MISSING_IN_SCANS[options.get("missing", "error")],
     }
 
 
@@ -218,13 +206,18 @@ def _check_different(scans: list[Scan]) -> None:
     """Refuse a file that is part of two datasets: a dataset does not stand out against itself."""
     seen: set[str] = set()
     for scan in scans:
-        places = {os.path.realpath(Path(file).expanduser()) for file in scan.files}
+        places = {os.path.realpath(file) for file in scan.files}
         if seen & places:
-            twice = next(file for file in scan.files if os.path.realpath(Path(file).expanduser()) in seen)
+            twice = next(file for file in scan.files if os.path.realpath(file) in seen)
             raise click.UsageError(
                 f"the file {twice!r} is given twice. Give different ones for target and backgrounds."
             )
         seen |= places
+
+
+def _called(backgrounds: Sequence[str]) -> list[str]:
+    """Give what messages call the datasets."""
+    return ["the target", *(f"background {name!r}" for name in backgrounds)]
 
 
 def _names_of_files(paths: Sequence[str]) -> list[str]:
@@ -244,70 +237,50 @@ def _stem(path: str) -> str:
 def _open_groups(options: dict[str, Any], display: Display) -> Datasets:
     """Open one file whose rows are told apart by the groups that a column has."""
     path, column, label = options["data"], options["group_column"], options["label_column"]
-    if len(options["target"]) > 1 and label is None:
-        # Several groups make the target: their names are what a user would colour by.
-        label = column
-    reading = {**_reading(options), "group_column": column}
-    conditions = reading["where"] or {}
+    reading = {**reading_of(options), "group_column": column}
+    # If several groups make the target, their names are what a user would colour by.
+    target_label = column if label is None and len(options["target"]) > 1 else label
 
-    def opened(groups: Sequence[str] | None, label: str | None, name: str) -> Scan:
-        where = {**conditions, column: list(groups)} if groups else conditions
-        scan = open_files(path, **{**reading, "where": where or None, "label_column": label})
-        return scan.called(name, 1 if groups is None else 2).numbered()
+    def where(groups: list[str]) -> dict[str, list[str]]:
+        return {**(reading["where"] or {}), column: groups}
 
     display.stage("looking at the file")
-    everything = opened(None, label, "the file")
-    if _in_memory(options, [everything], display):
+    everything = open_files(path, **{**reading, "label_column": target_label}).called("the file", 1).numbered()
+    in_memory = _in_memory(options, [everything], display)
+    if in_memory:
         display.stage(f"reading {path}")
         named = [*options["target"], *options["background_group"]] if options["background_group"] else None
-        whole = opened(named, label, "the file")
-        tables, present = whole.read_groups(_table_of(options))
+        whole = everything if named is None else open_files(path, **{**reading, "where": where(named)}).numbered()
+        tables, present = whole.read_groups(lambda group: "" if group in options["target"] else group)
         if named is not None and not set(named) <= set(present):
             present = _groups(everything)
-        target, backgrounds = _chosen_groups(options, present)
-        parts: list[Any] = [tables["target"], *(tables[f"background {group}"] for group in backgrounds)]
-        if label != options["label_column"]:
-            parts[1:] = [replace(table, labels=None) for table in parts[1:]]
-        for table, name in zip(parts, ["the target", *(f"background {group!r}" for group in backgrounds)], strict=True):
-            if table.values.shape[0] < 2:
-                reject_too_few(name, table.values.shape[0], 2)
-        scans = [whole] * len(parts)
     else:
         display.stage(f"reading the groups of {path}")
-        target, backgrounds = _chosen_groups(options, _groups(everything))
-        scans = [opened(target, label, "the target")]
-        scans += [opened([group], options["label_column"], f"background {group!r}") for group in backgrounds]
-        scans = [scan.with_progress(display.moves) for scan in scans]
-        parts = list(scans)
+        present = _groups(everything)
+    target, backgrounds = _chosen_groups(options, present)
     groups = [target, *([group] for group in backgrounds)]
-    names = [" + ".join(target), *backgrounds]
-    code = [
-        (
-            path,
-            {**reading, "where": {**conditions, column: some}, "label_column": options["label_column"] if k else label},
-        )
-        for k, some in enumerate(groups)
-    ]
+    readings = [{**reading, "where": where(some), "label_column": label} for some in groups]
+    readings[0]["label_column"] = target_label
+    called = _called(backgrounds)
+    parts: list[Any]
+    if in_memory:
+        parts = [tables[key] for key in ("", *backgrounds)]
+        for table, name in zip(parts, called, strict=True):
+            if len(table.groups) < 2:
+                reject_too_few(name, len(table.groups), 2)
+        parts[1:] = [replace(table, labels=None) if label is None else table for table in parts[1:]]
+        scans = [whole] * len(parts)
+    else:
+        scans = [open_files(path, **one).called(name, 2) for one, name in zip(readings, called, strict=True)]
+        scans = parts = [scan.numbered().with_progress(display.moves) for scan in scans]
     return Datasets(
         parts,
-        list(map(printable, names)),
+        [printable(name) for name in (" + ".join(target), *backgrounds)],
         _columns(everything),
-        {"file": printable(path), **({"reading": IN_PARTS} if parts == scans else {})},
-        scans=list(zip(scans, groups, strict=True)),
-        code=_scan_code(code),
+        {"file": printable(path), **({} if in_memory else IN_PARTS)},
+        scans=[(scan, some if in_memory else None) for scan, some in zip(scans, groups, strict=True)],
+        code=_scan_code([(path, one) for one in readings]),
     )
-
-
-def _table_of(options: dict[str, Any]) -> Callable[[str], str | None]:
-    """Say to which table the rows of a group belong."""
-    target, backgrounds = set(options["target"]), set(options["background_group"])
-
-    def table_of(group: str) -> str | None:
-        if group in target:
-            return "target"
-        return f"background {group}" if not backgrounds or group in backgrounds else None
-
-    return table_of
 
 
 def _groups(scan: Scan) -> list[str]:
@@ -318,39 +291,23 @@ def _groups(scan: Scan) -> list[str]:
 def _chosen_groups(options: dict[str, Any], present: list[str]) -> tuple[list[str], list[str]]:
     """Check the groups that are to be target and backgrounds against those that there are."""
     target, backgrounds = list(options["target"]), list(options["background_group"])
-    column = repr(options["group_column"])
-    for parameter, groups in (("target", target), ("background_group", backgrounds)):
-        for group in groups:
-            if group not in present:
-                raise InvalidValueError(
-                    "is no group of column {column}, which has {known}",
-                    parameter=parameter,
-                    value=group,
-                    column=column,
-                    known=listed("group", present),
-                    advice="Choose among these.",
-                )
-    named = [*target, *backgrounds]
-    twice = next((group for group in named if named.count(group) > 1), None)
-    if twice is not None:
-        raise InvalidValueError(
-            "the group {group} is named more than once in {p.target} and {p.background_group}",
-            group=repr(twice),
-            advice="Name each group once.",
-        )
+    column, named = options["group_column"], [*target, *backgrounds]
+    unknown = [group for group in named if group not in present]
+    if unknown:
+        option = "--target" if unknown[0] in target else "--background-group"
+        known = listed("group", present)
+        raise click.UsageError(f"{option} {unknown[0]} is no group of column {column!r}. Choose among {known}.")
+    twice = [group for group in named if named.count(group) > 1]
+    if twice:
+        raise click.UsageError(f"the group {twice[0]!r} is named more than once. Name each group once.")
     if not backgrounds and "" in present:
-        raise InvalidValueError(
-            "some rows have no value in column {column}, so that they are neither target nor background",
-            column=column,
-            advice="Fill them in, or name the backgrounds with {p.background_group}.",
+        raise click.UsageError(
+            f"some rows have no value in column {column!r}, and are neither target nor background. Fill them in, or "
+            "name the backgrounds with --background-group."
         )
     others = backgrounds or [group for group in present if group not in target]
     if not others:
-        raise InvalidValueError(
-            "all groups of column {column} are the target, and none is left as a background",
-            column=column,
-            advice="Name fewer groups with {p.target}.",
-        )
+        raise click.UsageError(f"every group of column {column!r} is the target, and none is left as a background.")
     return target, others
 
 

@@ -59,14 +59,14 @@ def fit_and_write(
     said = fit_model(model, datasets, options, display)
     with folder_as_a_whole(final, overwrite=options["overwrite"]) as draft:
         with csv_writer(draft / "scores.csv") as writer:
-            scores = ScoreFile(writer, datasets, _n_fitted(datasets, options))
+            scores = ScoreFile(writer, datasets)
             findings = examine_model(model, datasets, options, display, notes=said, on_scores=scores)
         # What is left to do needs packages that are large, but not the data.
-        step, datasets = datasets.step, datasets.without_rows()
+        datasets.parts.clear()
         display.stage("writing the report")
         _write_loadings(draft / "loadings.csv", findings)
         # One file for new rows: what was done to the data goes with the model.
-        save(model if step is None else make_pipeline(step, model), draft / "model.skops")
+        save(model if datasets.step is None else make_pipeline(datasets.step, model), draft / "model.skops")
         store(findings, draft)
         write_page(findings, draft)
         further(draft)
@@ -207,10 +207,9 @@ def collected_warnings() -> Iterator[list[Message]]:
 class ScoreFile:
     """Writes the scores of all rows of the fitted datasets, batch by batch."""
 
-    def __init__(self, writer: Any, datasets: Datasets, n_fitted: int) -> None:
+    def __init__(self, writer: Any, datasets: Datasets) -> None:
         self._writer, self._names = writer, datasets.names
-        self._ids_are_words = datasets.words("ids", n_fitted)
-        self._labelled = datasets.words("labels", n_fitted)
+        self._ids_are_words, self._labelled = datasets.has("ids"), datasets.has("labels")
 
     def __call__(self, number: int, batch: Batch, scores: Any) -> None:
         """Write the rows of a batch."""

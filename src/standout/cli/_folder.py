@@ -200,8 +200,9 @@ def _draft_folder(place: Path, final: Path) -> Iterator[Path]:
                 stack.close()
 
 
-def recover(place: Path) -> None:
+def recover(final: Path) -> None:
     """Clean up what a killed process left: restore an earlier result that it had moved aside, and remove drafts."""
+    place = _real(final)
     for before in drafts(place, "old"):
         handle = lock(before)
         # Another process may be between its two renames.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +9,9 @@ import click
 import numpy as np
 
 from standout import load, make_pipeline
-from standout._messages import InvalidValueError, Message, MissingFileError
+from standout._messages import InvalidValueError, Message, MissingFileError, listed
 from standout.cli._app import OPTIONS
-from standout.cli._data import MISSING_IN_WORDS
+from standout.cli._data import MISSING_IN_WORDS, reading_of
 from standout.cli._display import Display, shortened
 from standout.cli._fit import collected_warnings, score_columns, show_warnings, write_page
 from standout.cli._folder import check_output_file, files_as_a_whole, is_result, recover
@@ -54,82 +52,50 @@ def transform_files(options: dict[str, Any]) -> None:
 
 def _opened(options: dict[str, Any], model: Any, steps: list[Any]) -> Scan:
     """Open new rows with the columns of the fit, found by name if both have names."""
-    where: dict[str, list[str]] = {}
-    for name, value in options["where"]:
-        where.setdefault(name, []).append(value)
-    missing = "error" if not steps else "keep"
+    missing = "keep" if steps else "error"
     if steps and isinstance(steps[0], Preparation) and steps[0].fill_ is None:
         missing = "drop-rows" if steps[0].missing == "drop-rows" else "error"
-    reading = {
-        **{name: options[name] for name in ("format", "id_column", "variable")},
-        "columns": list(options["columns"]) or None,
-        "drop": list(options["drop"]),
-        "where": where or None,
-        "missing": missing,
-    }
+    reading = {**reading_of(options), "missing": missing}
     names, width = _columns_of(model, steps)
-    scan = None
-    if names is not None and not options["columns"]:
-        try:
-            # Further columns may be anything, even text.
-            scan = open_files(options["data"], **{**reading, "columns": names})
-        except UnknownColumnsError as error:
-            # The file does not name its columns, or lacks some.
-            if error.parameter != "columns":
-                raise
-    if scan is None:
+    try:
+        # Further columns may be anything, even text.
+        scan = open_files(options["data"], **{**reading, "columns": reading["columns"] or names})
+    except UnknownColumnsError as error:
+        if error.parameter != "columns" or reading["columns"]:
+            raise
+        # The file does not name its columns, or lacks some.
         scan = open_files(options["data"], **reading)
-    _check_columns(scan, names, width)
-    return scan.called("the data", 1).numbered() if where or missing == "drop-rows" else scan.called("the data", 1)
+    if scan.columns is not None and names is not None:
+        lacking = [name for name in names if name not in set(scan.columns)]
+        if lacking:
+            raise click.UsageError(f"{scan.files[0]!r} lacks {listed('column', lacking)} of the fit.")
+        scan = scan.with_columns(names)
+    elif scan.width != width:
+        raise click.UsageError(f"{scan.files[0]!r} has {scan.width} columns, but the fit had {width}.")
+    scan = scan.called("the data", 1)
+    return scan.numbered() if reading["where"] or missing == "drop-rows" else scan
 
 
 def _columns_of(model: Any, steps: list[Any]) -> tuple[list[str] | None, int]:
     """Give the names of the columns of the fit, in their order, if the model has them; and their number."""
     names = getattr(model, "feature_names_in_", None)
-    if steps and isinstance(steps[0], Preparation):
+    if names is not None and steps and isinstance(steps[0], Preparation):
         # Columns that the fit left out are not needed.
-        names = steps[0].get_feature_names_out() if names is not None else None
+        names = steps[0].get_feature_names_out()
     return None if names is None else [str(name) for name in names], int(model.n_features_in_)
-
-
-def _check_columns(scan: Scan, names: list[str] | None, width: int) -> None:
-    if scan.columns is not None and names is not None:
-        known = set(scan.columns)
-        lacking = [name for name in names if name not in known]
-        if lacking:
-            raise InvalidValueError(
-                "{file} lacks the column {column} of the fit",
-                file=repr(scan.files[0]),
-                column=repr(lacking[0]),
-                advice="Give rows with the columns of the fit.",
-            )
-    elif scan.width != width:
-        raise InvalidValueError(
-            "{file} has {width} columns, but the fit had {limit}",
-            file=repr(scan.files[0]),
-            width=scan.width,
-            limit=width,
-            advice="Give rows with the columns of the fit.",
-        )
 
 
 def load_model(path: str) -> Any:
     """Load a model from its file, or from the folder that ``standout fit`` wrote."""
     place = Path(path).expanduser()
-    if not place.exists() and "\0" not in path:
-        recover(Path(os.path.realpath(place)))
+    recover(place)
     model = load(place / "model.skops" if place.is_dir() else place)
     # Earlier versions kept what was done to the data beside the model, as JSON.
     stored = model.__dict__.pop("preprocessing_", None)
     if stored is None:
         return model
-    try:
-        done = json.loads(stored)
-    except (TypeError, ValueError):
-        done = None
-    step = earlier_preparation(done)
     model.__dict__.pop("feature_names_in_", None)
-    return make_pipeline(step, model)
+    return make_pipeline(earlier_preparation(stored), model)
 
 
 # --- info -------------------------------------------------------------------------------------------------------------
@@ -197,8 +163,7 @@ def report_again(options: dict[str, Any]) -> None:
     """Write the page and the picture of an earlier result again."""
     display = Display(quiet=options["quiet"])
     place = Path(options["folder"]).expanduser()
-    if "\0" not in options["folder"]:
-        recover(Path(os.path.realpath(place)))
+    recover(place)
     if not place.is_dir() or not is_result(place):
         raise click.UsageError(f"{options['folder']!r} is no folder that standout fit wrote. Name one that is.")
     with display.working():

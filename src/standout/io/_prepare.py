@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -298,8 +299,9 @@ class Preparation(TransformerMixin, BaseEstimator):
 
 
 def earlier_preparation(stored: Any) -> Preparation:
-    """Make the step of what earlier versions of the command line kept beside a model."""
+    """Make the step of what earlier versions of the command line kept beside a model, as JSON."""
     try:
+        stored = json.loads(stored)
         columns, dropped = stored["columns"], set(stored["dropped"])
         kept = np.array([place for place, column in enumerate(columns) if column not in dropped], dtype=np.intp)
         numbers = {
