@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import standout
 from scanned_files import table as arrow_table
@@ -329,7 +330,8 @@ def test_new_rows_may_have_other_columns_in_any_order(target, backgrounds):
     prepared = prepare(target, backgrounds, standardize="pooled")
     wide = np.column_stack([np.ones(30), target.values[:, ::-1]])
     names = ["extra", *COLUMNS[::-1]]
-    for form in (Table(wide, names), pd.DataFrame(wide, columns=names)):
+    frame = pd.DataFrame(wide, columns=names)
+    for form in (Table(wide, names), frame, frame.assign(mouse="a word")):
         np.testing.assert_array_equal(prepared.step.transform(form), prepared.target.values)
     assert refused(prepared.step.transform, Table(target.values[:, :3], COLUMNS[:3])).facts["missing"] == "column 'd'"
     unnamed = Table(target.values, ["x0", "x1", "x2", "x3"], has_names=False)
@@ -343,6 +345,11 @@ def test_sparse_new_rows_become_dense_where_those_of_the_fit_were_centred(counts
     np.testing.assert_array_equal(step.transform(counts[0]), step.transform(dense(counts[0])))
     scaled = prepare(counts[0], counts[1:], standardize="pooled").step
     assert sparse.issparse(scaled.transform(counts[0]))
+
+
+@parametrize_with_checks([Preparation(), Preparation(standardize="pooled", missing="mean")])
+def test_preparation_keeps_the_contract_of_scikit_learn(estimator, check):
+    check(estimator)
 
 
 # Files as tables.

@@ -50,9 +50,14 @@ def test_a_file_is_replaced_only_once_the_new_one_is_complete(tmp_path, monkeypa
         with pytest.raises(OSError, match="cannot be written") as caught:
             write_csv(path, {"a": [1]})
     assert caught.value.facts["reason"] == "No space left on device"
-    with pytest.raises(KeyboardInterrupt), csv_writer(path) as writer:
-        writer.append({"a": [1]})
-        raise KeyboardInterrupt
+
+    def interrupted():
+        with csv_writer(path) as writer:
+            writer.append({"a": [1]})
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert path.read_text() == "old"
     assert [found.name for found in tmp_path.iterdir()] == ["a.csv"]
     write_csv(path, {"a": [1]})

@@ -113,6 +113,8 @@ def test_what_is_known_before_a_row_is_read(datasets, tmp_path):
 def test_reading_twice_gives_the_same_batches_also_after_a_journey(datasets, tmp_path, kind):
     found = scan(write(datasets[:1], tmp_path, kind)[0], batch_rows=50)
     first, second = list(found.parts()), list(pickle.loads(pickle.dumps(found)).parts())
+    assert (found.rows() != found.read().values).sum() == 0
+    assert found.rows().shape == (530, D)
     # Three files of 177, 177 and 176 rows.
     assert [part.shape[0] for part in first].count(50) == 9
     for one, other in zip(first, second, strict=True):

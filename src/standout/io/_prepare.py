@@ -114,7 +114,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         self._learn([open_dataset(data, name, min_rows=1) for data, name in zip(given, names, strict=True)], names)
         return self
 
-    def transform(self, X: Dataset, *, copy: bool = True, name: str = "the data") -> Any:
+    def transform(self, X: Dataset, *, copy: bool = True, name: str = "X") -> Any:
         """Give rows as they go into the fit.
 
         Parameters
@@ -133,9 +133,11 @@ class Preparation(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "kept_")
         if isinstance(X, Source) and not X.in_memory:
             return self._transformed_source(X)
-        columns, data = (X.columns, X.rows()) if isinstance(X, Source) else (column_names(X), X)
-        if isinstance(X, Table):
-            columns, data = X.columns if X.has_names else None, X.values
+        columns, data = _columns_and_rows(X)
+        if not isinstance(X, Table | Source) and columns is not None and hasattr(self, "feature_names_in_"):
+            # Other columns of a frame may hold words.
+            columns = [columns[place] for place in self._places(columns, len(columns), name)]
+            data = data[columns]
         rows = as_rows(data, name, min_rows=0, host=True)
         places = self._places(columns, rows.shape[1], name)
         own = not copy
@@ -199,19 +201,25 @@ class Preparation(TransformerMixin, BaseEstimator):
     def _places(self, columns: list[str] | None, width: int, name: str) -> npt.NDArray[np.intp]:
         """Find the columns that come out: by name, if both the rows and those of the fit have names."""
         own = getattr(self, "feature_names_in_", None)
-        reference = "the data of the fit"
         if columns is None or own is None:
-            check_same_columns(width, None, name, self.n_features_in_, None, reference)
+            if width != self.n_features_in_:
+                # scikit-learn's own wording, which its checks look for.
+                raise InvalidValueError(
+                    "{name} has {width} features, but Preparation is expecting {limit} features as input",
+                    name=name,
+                    width=width,
+                    limit=self.n_features_in_,
+                    advice="Give the columns of the fit.",
+                )
             return self.kept_
         known = {column: place for place, column in enumerate(columns)}
         wanted = [str(own[place]) for place in self.kept_]
         lacking = [column for column in wanted if column not in known]
         if lacking:
             raise InvalidValueError(
-                "{name} lacks {missing} of {reference}",
+                "{name} lacks {missing} of the data of the fit",
                 name=name,
                 missing=listed("column", lacking),
-                reference=reference,
                 advice="Give the columns of the fit, in any order.",
             )
         return np.array([known[column] for column in wanted], dtype=np.intp)
@@ -488,6 +496,13 @@ def _in_order(dataset: Any, first: Any, name: str, reference: str) -> Any:
         place = {column: number for number, column in enumerate(own)}
         return replace(dataset, values=dataset.values[:, [place[c] for c in columns]], columns=list(columns))
     return Preparation()._set(columns, len(columns)).transform(dataset)
+
+
+def _columns_and_rows(data: Any) -> tuple[list[str] | None, Any]:
+    """Give the names of the columns, if there are any, and the rows of a source or table; all else as it is."""
+    if isinstance(data, Table):
+        return data.columns if data.has_names else None, data.values
+    return (data.columns, data.rows()) if isinstance(data, Source) else (column_names(data), data)
 
 
 def _columns_of(dataset: Any) -> list[str]:

@@ -190,12 +190,19 @@ class Scan(Source):
         scan = self if self.missing == "drop-rows" else self._without_features()
         return sum(batch.n_rows for batch in scan._checked_batches(words=False))
 
+    def rows(self) -> Rows:
+        """Give all rows, brought together in memory."""
+        return self._table(words=False).values
+
     def read(self) -> Table:
-        """Read all rows at once, as a table."""
+        """Read all rows at once, as a table with the ids, labels and groups of its rows."""
+        return self._table(words=True)
+
+    def _table(self, *, words: bool) -> Table:
         scanned = tuple(replace(file, batch_rows=file.form.batch_rows(TABLE_BATCH_BYTES)) for file in self._scanned)
         small = self._changed(_scanned=scanned)
         table = Collected(self.n_rows, np.result_type(*(file.form.dtype for file in self._scanned)))
-        for batch in small.batches():
+        for batch in small._checked_batches(words=words):
             table.add(batch)
         return table.made(self._called, ", ".join(self.files), has_names=self._has_names)
 
