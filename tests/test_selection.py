@@ -310,6 +310,17 @@ def test_every_rule_serves_linear_and_kernel_methods(rule, method, rng):
     assert method(2, background_weights=rule, **options).fit(data.target).weights_.shape == (0,)
 
 
+def test_weights_are_those_of_the_shrinkage_at_which_groups_show():
+    data = make_gaussians_two_backgrounds()
+    found = DiscriminativePCA(1, background_weights="worst-case", shrinkage="clusters")
+    found.fit(data.target, background=data.backgrounds)
+    assert found.group_search_.chosen is not None
+    given = DiscriminativePCA(1, background_weights="worst-case", shrinkage=found.shrinkage_[0])
+    given.fit(data.target, background=data.backgrounds)
+    np.testing.assert_allclose(found.weights_, given.weights_, rtol=1e-9)
+    np.testing.assert_allclose(found.eigenvalues_, given.eigenvalues_, rtol=1e-9)
+
+
 def test_an_unknown_rule_is_refused(pair):
     target, background = pair
     for method in (DiscriminativePCA, KernelDiscriminativePCA):
