@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import linalg
 
+from array_libraries import Strict, Torch, dispatch  # noqa: F401
 from standout import contrast
 from standout.moments import RootMoments, RowMoments, ScatterMoments, gather
 from standout.pencil import solve, solve_path
@@ -151,12 +152,30 @@ def test_half_of_the_digits_are_half_of_those_of_the_less_precise_dataset(of_tar
         assert solution.accurate == accurate
 
 
+@pytest.mark.parametrize(("precision", "solver"), [(DOUBLE, "dense"), (SINGLE, "root")])
+def test_a_background_that_is_singular_to_its_own_precision_is_left_to_roots(precision, solver):
+    b = np.array([[1.0, 1.0 - 1e-6], [1.0 - 1e-6, 1.0]])
+    problem = contrast.discriminative(moments_of(np.eye(2), DOUBLE), [moments_of(b, precision)], [1.0], [0.0])
+    assert solve(problem, 1, solver="dense").solver == solver
+
+
 def test_a_form_is_as_precise_as_its_least_precise_dataset(rng):
     parts = [moments_of(random_covariance(rng, 3), precision) for precision in (DOUBLE, 1e-4, SINGLE)]
     problem = contrast.discriminative(parts[0], parts, [0.2, 0.3, 0.5], [0.0] * 3)
     assert problem.b.precision == 1e-4
     assert problem.b.root_level == parts[1].root_level
     assert problem.a.precision == DOUBLE
+
+
+def test_the_estimate_for_roots_is_the_same_with_target_and_background_exchanged(rng):
+    # Each ratio becomes its inverse, and each vector is longer by the root of the ratio, as is the error of its scale.
+    first, second = (gather(rng.normal(size=(50, 4)) * rng.uniform(0.1, 9, size=4), kind="root") for _ in range(2))
+    one, other = (
+        solve(contrast.discriminative(target, [background], [1.0], [0.0]), 4, solver="root")
+        for target, background in ((first, second), (second, first))
+    )
+    np.testing.assert_allclose(other.values[::-1], 1 / one.values, rtol=1e-9)
+    np.testing.assert_allclose(other.rounding[::-1] * np.sqrt(one.values), one.rounding, rtol=1e-6)
 
 
 def test_a_ratio_of_zero_has_no_relative_error():
@@ -172,27 +191,44 @@ def test_a_ratio_of_zero_has_no_relative_error():
 
 
 def nearly_absent(rng, spread, n_features):
-    """A target with the same spread in five directions, and a background with hardly any in one of them."""
-    turn = linalg.qr(rng.normal(size=(n_features, 5)), mode="economic")[0]
+    """A target, a background that hardly varies in one of five directions, and the ratio along that direction."""
     white = rng.normal(size=(2, 40, 5))
     white -= white.mean(axis=1, keepdims=True)
     target, background = (linalg.qr(rows, mode="economic")[0] for rows in white)
-    return target @ turn.T, (background * [1.0, 1.0, 1.0, 1.0, spread]) @ turn.T
+    mixing = np.eye(5) + 0.3 * rng.normal(size=(5, 5))
+    turn = linalg.qr(rng.normal(size=(n_features, 5)), mode="economic")[0]
+    # The directions next to it change the ratio by about the square of the spread, relative to it.
+    ratio = np.sum(mixing[:, 4] ** 2) / spread**2
+    return target @ mixing @ turn.T, (background * [1.0, 1.0, 1.0, 1.0, spread]) @ turn.T, ratio
 
 
 @pytest.mark.parametrize("kind", ["rows", "root"])
-@pytest.mark.parametrize(("spread", "rtol"), [(1e-9, 1e-5), (1e-5, 1e-9)])
+@pytest.mark.parametrize(("spread", "rtol"), [(1e-9, 1e-5), (1e-5, 1e-8)])
 def test_a_path_finds_by_roots_what_is_lost_in_matrices(kind, spread, rtol, rng):
     # A spread of 1e-9 makes the matrix of the background singular. One of 1e-5 costs half of the digits of the ratio.
-    datasets = nearly_absent(rng, spread, 200 if kind == "rows" else 5)
+    *datasets, ratio = nearly_absent(rng, spread, 200 if kind == "rows" else 5)
     target, background = (gather(X, kind=kind) for X in datasets)
     pencils = [contrast.discriminative(target, [background], [1.0], [share]) for share in (0.0, 0.0, 0.5)]
     *without, last = solve_path(pencils, 1, solver="auto" if kind == "rows" else "root")
     for solution in without:
         # The data are rounded at 1e-16, which is a share of 1e-7 or 1e-11 of that spread.
-        np.testing.assert_allclose(solution.values, spread**-2, rtol=rtol)
+        np.testing.assert_allclose(solution.values, ratio, rtol=rtol)
         assert solution.n_absent == 0
     np.testing.assert_allclose(last.values, solve(pencils[2], 1).values, rtol=1e-9)
+
+
+@pytest.mark.parametrize("place", [Torch, Strict])
+@pytest.mark.parametrize(("spread", "rtol"), [(1e-9, 1e-5), (1e-5, 1e-8)])
+def test_devices_find_by_roots_what_is_lost_in_matrices(place, spread, rtol, rng):
+    library = place()
+    *datasets, ratio = nearly_absent(rng, spread, 200)
+    target, background = (gather(library.there(X), kind="rows") for X in datasets)
+    pencils = [contrast.discriminative(target, [background], [1.0], [share]) for share in (0.0, 0.5)]
+    first, last = solve_path(pencils, 1)
+    for solution in (first, solve(pencils[0], 1)):
+        np.testing.assert_allclose(library.back(solution.values), ratio, rtol=rtol)
+        assert solution.n_absent == 0
+    np.testing.assert_allclose(library.back(last.values), library.back(solve(pencils[1], 1).values), rtol=1e-9)
 
 
 @pytest.mark.parametrize("n_features", [6, 200])

@@ -52,3 +52,13 @@ def test_a_form_is_the_same_as_a_matrix_a_root_and_a_function(kind, datasets, rn
     np.testing.assert_allclose(form.apply(U), matrix @ U, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(form.value(U), np.diagonal(U.T @ matrix @ U), rtol=1e-12)
     np.testing.assert_allclose(form.diagonal, np.diagonal(matrix), rtol=1e-12)
+
+
+def test_a_form_is_what_is_added_less_what_is_subtracted(datasets):
+    first, second, third, _ = map(gather, datasets)
+    form = Form(5, ((0.7, first), (-2.5, second), (-0.1, third)), ridge=0.4)
+    assert not form.is_nonnegative
+    assert form.added.is_nonnegative
+    assert form.subtracted.is_nonnegative
+    parts = form.added.matrix() - form.subtracted.matrix() + 0.4 * np.eye(5)
+    np.testing.assert_allclose(form.matrix(), parts, rtol=1e-12, atol=1e-12)

@@ -296,6 +296,12 @@ def test_repeated_columns_are_no_component(rng):
     assert min(linear.target_variance_.min(), kernel.target_variance_.min()) > 0.5
 
 
+def test_a_constant_column_has_no_part_and_is_not_warned_of(pair):
+    wider = [np.insert(data, 2, 7.0, axis=1) for data in pair]
+    plain, fitted = (ContrastivePCA(2, alpha=3.0).fit(X, background=Y) for X, Y in (pair, wider))
+    np.testing.assert_allclose(fitted.components_, np.insert(plain.components_, 2, 0.0, axis=1), atol=1e-9)
+
+
 def test_the_linear_kernel_gives_the_linear_method_for_few_directions(rng):
     directions = rng.normal(size=(8, 40))
     target, background = rng.normal(size=(15, 8)) @ directions + 5, rng.normal(size=(12, 8)) @ directions - 3

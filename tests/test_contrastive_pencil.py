@@ -60,6 +60,16 @@ def test_a_path_gives_what_each_step_alone_would(solver, shape, rng):
         np.testing.assert_allclose(solution.vectors.T @ solution.vectors, np.eye(2), atol=1e-9)
 
 
+def test_the_equation_of_a_difference_that_cancels_is_judged_at_the_size_of_the_target(rng):
+    target, background = mixed(rng, 300, 8, boost=(9, 5)), mixed(rng, 200, 8)
+    alpha = linalg.eigh(covariance(target), covariance(background), eigvals_only=True)[-1]
+    # At the leading ratio, the difference along its direction is nothing but rounding (Theorem 2).
+    first, second = moments_of([target, background], "dense")
+    solution = solve(contrast.contrastive(first, [second], [1.0], alpha), 1)
+    assert abs(solution.values[0]) < 1e-10 * np.trace(covariance(target))
+    assert solution.residuals[0] < 1e-10
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_path_of_ratios_gives_what_each_step_alone_would(shape, rng):
     m, n, d = SHAPES[shape]

@@ -112,6 +112,12 @@ def test_a_background_that_does_not_vary_leaves_kernel_pca(rng):
     assert abs(np.corrcoef(ours[:, 0], theirs[:, 0])[0, 1]) > 0.999
 
 
+def test_data_without_any_variance_have_a_ratio_of_zero():
+    fitted = KernelDiscriminativePCA(1, epsilon="scaled").fit(np.ones((5, 2)), background=np.ones((6, 2)))
+    assert fitted.epsilon_ > 0.0
+    assert fitted.eigenvalues_ == [0.0]
+
+
 def test_more_landmarks_than_distinct_rows_are_no_trouble(rng):
     target, background = np.repeat(rng.normal(size=(8, 2)), 10, axis=0), np.repeat(rng.normal(size=(6, 2)), 10, axis=0)
     exact = KernelDiscriminativePCA(2).fit(target, background=background)
