@@ -178,6 +178,29 @@ def test_the_estimate_for_roots_is_the_same_with_target_and_background_exchanged
     np.testing.assert_allclose(other.rounding[::-1] * np.sqrt(one.values), one.rounding, rtol=1e-6)
 
 
+def test_wide_data_are_as_precise_as_the_less_precise_dataset(rng):
+    target, background = rng.normal(size=(20, 90)), rng.normal(size=(20, 90))
+    rounding = {}
+    for dtypes in ((np.float32, np.float32), (np.float32, np.float64), (np.float64, np.float32)):
+        moments = [gather(X.astype(dtype), kind="rows") for X, dtype in zip((target, background), dtypes, strict=True)]
+        problem = contrast.discriminative(moments[0], [moments[1]], [1.0], [0.5])
+        rounding[dtypes] = solve(problem, 2, solver="reduced").rounding
+    for found in rounding.values():
+        np.testing.assert_allclose(found, rounding[np.float32, np.float32], rtol=0.01)
+        assert np.all(found > SINGLE)
+
+
+@pytest.mark.parametrize("shrinkage", [1e-6, 1e-10, 1e-13])
+def test_wide_data_with_hardly_any_ridge_keep_their_ratios(shrinkage, rng):
+    target, background = rng.normal(size=(20, 90)), rng.normal(size=(20, 90))
+    by_rows, by_roots = (
+        contrast.discriminative(gather(target, kind=kind), [gather(background, kind=kind)], [1.0], [shrinkage])
+        for kind in ("rows", "root")
+    )
+    by_rows, by_roots = solve(by_rows, 3, solver="reduced"), solve(by_roots, 3, solver="root")
+    np.testing.assert_allclose(by_rows.values, by_roots.values, rtol=1e-8)
+
+
 def test_a_ratio_of_zero_has_no_relative_error():
     # Both columns vary, but their difference does not.
     problem = contrast.discriminative(gather([[1.0, 1.0], [-1.0, -1.0]]), [moments_of(np.eye(2), DOUBLE)], [1.0], [0.0])
@@ -214,6 +237,7 @@ def test_a_path_finds_by_roots_what_is_lost_in_matrices(kind, spread, rtol, rng)
         # The data are rounded at 1e-16, which is a share of 1e-7 or 1e-11 of that spread.
         np.testing.assert_allclose(solution.values, ratio, rtol=rtol)
         assert solution.n_absent == 0
+        assert solution.accurate or spread < 1e-5
     np.testing.assert_allclose(last.values, solve(pencils[2], 1).values, rtol=1e-9)
 
 

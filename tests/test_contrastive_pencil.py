@@ -126,6 +126,24 @@ def test_directions_that_no_dataset_has_are_left_out(solver, n_rows, rng):
             np.testing.assert_allclose(solution.values, values[:2], rtol=1e-8)
 
 
+def test_directions_of_a_small_dataset_beside_a_large_one_are_counted(rng):
+    turn = linalg.qr(rng.normal(size=(5, 5)))[0]
+    target = 1e7 * (rng.normal(size=(100, 5)) * [1, 1, 1, 0, 0]) @ turn
+    first, second = moments_of([target, rng.normal(size=(100, 5))], "dense")
+    pencil = contrast.contrastive(first, [second], [1.0], 1.0)
+    for solution in (solve(pencil, 4), *solve_path([pencil] * 2, 4)):
+        assert solution.rank is None
+
+
+def test_a_dependence_between_columns_does_not_hide_a_column_in_other_units(rng):
+    target, background = (rng.normal(size=(100, 4)) * [1e-9, 1, 1, 1] for _ in range(2))
+    datasets = [np.hstack([X, X[:, 2:3] + X[:, 3:4]]) for X in (target, background)]
+    first, second = moments_of(datasets, "dense")
+    pencil = contrast.contrastive(first, [second], [1.0], 1.0)
+    for solution in (solve(pencil, 2), *solve_path([pencil] * 2, 2)):
+        assert solution.rank == 4
+
+
 def test_a_direction_that_is_lost_in_rounding_is_none_although_no_pivot_shows_it(rng):
     # Its entry in the last column is small, which makes the last pivot 2,500 times its variance: more than rounding.
     lost = np.r_[rng.normal(size=8), 0.0]

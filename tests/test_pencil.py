@@ -7,6 +7,7 @@ from scipy import linalg, sparse
 from standout import contrast
 from standout.moments import gather
 from standout.pencil import Form, Pencil, choose_solver, solve
+from weighing import pose_of
 
 KINDS = {"dense": "scatter", "root": "root", "reduced": "rows", "lanczos": "scatter", "lobpcg": "rows"}
 SOLVERS = list(KINDS)
@@ -180,6 +181,20 @@ def test_with_more_columns_than_rows_and_no_shrinkage_the_background_is_projecte
     _, spread, directions = linalg.svd(centred - centred @ span @ span.T)
     assert np.isinf(solution.values).all()
     np.testing.assert_allclose(np.abs(np.einsum("ij,ji->i", directions[:2], solution.vectors)), 1.0, rtol=1e-8)
+
+
+def test_lobpcg_leaves_a_background_with_too_few_rows_and_no_ridge_to_roots(rng):
+    target, background = rng.normal(size=(60, 120)), rng.normal(size=(80, 120))
+    solution = solve(pencil_of(target, [background], "lobpcg"), 1, solver="lobpcg")
+    assert solution.solver == "root"
+    assert np.isinf(solution.values).all()
+
+
+def test_lanczos_finds_all_of_several_equal_ratios():
+    # From one vector, iterations reach one direction of those that have the same ratio.
+    a, b = np.diag(np.r_[[5.0] * 4, np.linspace(1, 2, 96)]), np.eye(100)
+    problem = pose_of(a, [b])([1.0])
+    np.testing.assert_allclose(solve(problem, 3, solver="lanczos").values, 5.0, rtol=1e-9)
 
 
 def test_a_background_without_any_variance_gives_pca_order(rng):
