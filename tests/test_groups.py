@@ -25,6 +25,12 @@ def test_a_side_may_have_one_row_in_twenty_and_no_fewer():
         assert split_share(scores[:, np.newaxis])[0][0] == pytest.approx(expected)
 
 
+def test_scores_that_are_equal_but_for_rounding_have_no_groups():
+    scores = np.repeat([[1 / 3], [1 / 3 + 1e-16]], 50, axis=0)
+    assert scores[0] != scores[-1]
+    assert split_share(scores)[0] == [0.0]
+
+
 def test_the_constants_are_those_of_large_samples(rng):
     one = rng.normal(size=(200_000, 1))
     two = rng.normal(size=(200_000, 1)) + np.where(rng.random((200_000, 1)) < 0.5, -1.0, 1.0)

@@ -205,6 +205,15 @@ def test_clusters_work_on_every_form_of_rows(form, rng, monkeypatch):
     assert clustering_error(fitted.transform(target), groups) < 0.1
 
 
+def test_groups_are_looked_for_in_a_random_sample_of_many_rows(rng):
+    # The second group begins after more rows than are looked at.
+    target, background = rng.normal(size=(75_000, 2)), rng.normal(size=(500, 2))
+    target[55_000:, 1] += 8.0
+    assert (
+        DiscriminativePCA(1, shrinkage="clusters").fit(target, background=background).group_search_.chosen is not None
+    )
+
+
 def test_a_stream_has_no_rows_to_look_at_again(pair):
     target, background = pair
     message = "the target is an iterator of batches, .* shrinkage='clusters' reads its rows again. Give an array"
