@@ -60,8 +60,11 @@ def test_the_first_rows_of_batches_stay_to_be_read(cut, rows):
 
 def test_small_batches_are_held_back_until_a_product_is_worth_while():
     # A group has as many rows as columns at the least, and eight megabytes: with 1,024 columns, 1,024 rows.
-    batches = (np.zeros((300, 1024)) for _ in range(14))
-    assert open_dataset(batches, "the target").summed(size_of) == [1200, 1200, 1200, 600]
+    batches = [np.zeros((300, 1024))] * 14
+    assert open_dataset(iter(batches), "the target").summed(size_of) == [1200, 1200, 1200, 600]
+    # What learns batch by batch may need a row for every column: a smaller last group joins the one before it.
+    sizes = open_dataset(iter(batches), "the target").folded(lambda sizes, rows: [*sizes, len(rows)], [])
+    assert sizes == [1200, 1200, 1800]
 
 
 def test_a_sum_over_no_rows_adds_nothing():
