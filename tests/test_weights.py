@@ -36,6 +36,11 @@ def test_a_background_that_lacks_a_direction_is_the_best():
     assert np.isinf(best.value)
 
 
+def test_of_equal_backgrounds_the_first_is_the_best(rng):
+    a, (b, other) = problem(rng, 6, 2)
+    assert best_weights(pose_of(a, [10 * other, b, b]), 3).weights.tolist() == [0.0, 1.0, 0.0]
+
+
 def test_the_best_and_the_worst_case_enclose_all_others(rng):
     a, bs = problem(rng, 10, 3)
     worst, best = worst_case_weights(pose_of(a, bs), 3), best_weights(pose_of(a, bs), 3)
