@@ -88,9 +88,10 @@ def three_views(first, second, turn=None):
         (0.325, 0.675, [7, 7, 7], 1, 0.5),  # of three that are as common, it is chosen
     ],
 )
-@pytest.mark.parametrize("mixed", [False, True])
-def test_spectral_weights_choose_the_view_of_the_most_weights(first, second, sizes, chosen, weight, mixed, rng):
-    turn = linalg.qr(rng.normal(size=(3, 3)))[0] if mixed else np.eye(3)
+@pytest.mark.parametrize("seed", [None, *range(5)])
+def test_spectral_weights_choose_the_view_of_the_most_weights(first, second, sizes, chosen, weight, seed):
+    # With columns that are mixed, views that are the same differ by rounding.
+    turn = np.eye(3) if seed is None else linalg.qr(np.random.default_rng(seed).normal(size=(3, 3)))[0]
     views = spectral_weights(pose_of(*three_views(first, second, turn)), 2, 1, n_representatives=3)
     shown = np.argmax(np.abs(views.components[:, 0] @ turn), axis=1)
     assert [np.sum(shown[views.labels] == column) for column in range(3)] == sizes
