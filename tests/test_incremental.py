@@ -155,6 +155,13 @@ def test_frames_sparse_matrices_and_iterators_are_batches_too():
         model.partial_fit(background=pd.DataFrame(background, columns=columns[::-1]))
 
 
+def test_batches_in_single_precision_are_multiplied_in_double(rng):
+    target, background = (rng.normal(size=(200, 5)).astype(np.float32) for _ in range(2))
+    by_batches = DiscriminativePCA().fit(iter(np.array_split(target, 3)), background=iter([background]))
+    exact = DiscriminativePCA().fit(np.float64(target), background=np.float64(background))
+    np.testing.assert_allclose(by_batches.eigenvalues_, exact.eigenvalues_, rtol=1e-12)
+
+
 def test_components_are_there_as_soon_as_there_are_directions_for_them(rng):
     # Two rows about their mean have one direction: two datasets, two components.
     target, background = rng.normal(size=(2, 5)), rng.normal(size=(2, 5))
