@@ -37,8 +37,7 @@ import standout
 from standout import DiscriminativePCA, KernelDiscriminativePCA
 from standout.io import on_device
 from standout.moments import gather
-from standout.sources._on_device import BATCH_BYTES
-from standout.sources._transfer import overlapped_copies
+from standout.sources._device import BATCH_BYTES, overlapped_copies
 
 
 @dataclass(frozen=True)

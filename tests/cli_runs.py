@@ -15,19 +15,15 @@ STANDOUT = Path(sys.executable).with_name("standout")
 # Seconds after which a command is taken to hang. A busy machine may take a hundred times as long as an idle one.
 PATIENCE = 600
 COLUMNS = ["size", "age", "iron", "zinc"]
+PAIR = ["target.csv", "-b", "background.csv"]
+FIT = ["fit", *PAIR, "-o", "out"]
+RESULT = {
+    *("figure.png", "loadings.csv", "model.skops", "report.html"),
+    *("report.json", "report.npz", "scores.csv", "summary.json"),
+}
 
 
-def run(*arguments, cwd, timeout=PATIENCE, **options):
-    """Run the installed command in a process of its own."""
-    return subprocess.run(
-        [STANDOUT, *map(str, arguments)],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-        **options,
-    )
+# --- files ------------------------------------------------------------------------------------------------------------
 
 
 def two_datasets(n=60, seed=0):
@@ -54,6 +50,22 @@ def write_pair(folder):
     (folder / "background.csv").write_text(csv_text(background))
 
 
+def write_groups(path, gap=None):
+    """Write one file of four groups: low and high, ctrl and other; with a missing value of iron in one row."""
+    target, background, groups = two_datasets()
+    kinds = [*groups, *["ctrl"] * 30, *["other"] * 30]
+    lines = csv_text(np.r_[target, background], name=[f"row {i}" for i in range(120)], kind=kinds).splitlines()
+    if gap is not None:
+        cells = lines[gap + 1].split(",")
+        lines[gap + 1] = ",".join([*cells[:4], "", cells[5]])
+    path.write_text("\n".join(lines) + "\n")
+
+
+def content(folder):
+    """Give all that is in a folder, hidden files too: their bytes by their names."""
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
 @contextmanager
 def no_file_larger_than(size):
     """Have every file end as on a full disk."""
@@ -70,17 +82,24 @@ def no_file_larger_than(size):
         sys.dont_write_bytecode = was_off
 
 
-def content(folder):
-    """Give all that is in a folder, hidden files too: their bytes by their names."""
-    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+# --- runs -------------------------------------------------------------------------------------------------------------
 
 
-PAIR = ["target.csv", "-b", "background.csv"]
-FIT = ["fit", *PAIR, "-o", "out"]
+def run(*arguments, cwd, timeout=PATIENCE, **options):
+    """Run the installed command in a process of its own."""
+    return subprocess.run(
+        [STANDOUT, *map(str, arguments)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+        **options,
+    )
 
 
 def works(*arguments, cwd, **options):
-    """Run the command in a process of its own; it ends well, and complains of nothing."""
+    """Run the command in a process of its own; it succeeds, and prints nothing on standard error."""
     done = run(*arguments, cwd=cwd, **options)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -88,8 +107,31 @@ def works(*arguments, cwd, **options):
 
 
 def works_here(*arguments):
-    """Run the command in this process, for what another run in one of its own would not tell."""
+    """Run the command in this process, where a process of its own would show nothing more."""
     assert main([str(argument) for argument in arguments]) == 0
+
+
+def check_failure(code, err, expected, before, folder):
+    """Exit code 2, one plain line that says what is wrong, and nothing changed."""
+    assert code == 2, err
+    assert err.startswith("standout: "), err
+    assert err.count("\n") == 1, err
+    assert err.endswith("\n"), err
+    assert err[:-1].isprintable(), err
+    assert "Traceback" not in err
+    assert "unforeseen" not in err, err
+    for words in [expected] if isinstance(expected, str) else expected:
+        assert words in err, err
+    assert content(folder) == before
+
+
+def fails(arguments, expected, folder, capsys):
+    before = content(folder)
+    code = main([str(argument) for argument in arguments])
+    check_failure(code, capsys.readouterr().err, expected, before, folder)
+
+
+# --- results ----------------------------------------------------------------------------------------------------------
 
 
 def table(path):
@@ -105,23 +147,3 @@ def scores(path, dataset=None):
 
 def summary(folder):
     return json.loads((folder / "summary.json").read_text())
-
-
-def check_failure(code, err, expected, before, folder):
-    """Exit code 2, one plain line that says what is wrong, and nothing changed."""
-    assert code == 2, err
-    assert err.startswith("standout: ")
-    assert err.count("\n") == 1
-    assert err.endswith("\n")
-    assert err[:-1].isprintable()
-    assert "Traceback" not in err
-    assert "unforeseen" not in err
-    for words in [expected] if isinstance(expected, str) else expected:
-        assert words in err
-    assert content(folder) == before
-
-
-def fails(arguments, expected, folder, capsys):
-    before = content(folder)
-    code = main([str(argument) for argument in arguments])
-    check_failure(code, capsys.readouterr().err, expected, before, folder)

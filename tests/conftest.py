@@ -61,7 +61,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def fitted(tmp_path_factory):
     """A target with ids and labels against a background without them, with columns in another order."""
     from cli_runs import COLUMNS, csv_text, two_datasets, works
@@ -91,19 +91,9 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def result(tmp_path_factory):
+def result(fitted):
     """The folder of a fit that went well."""
-    # Imported here: most tests need neither the command line nor the report.
-    from cli_runs import write_pair
-    from standout.cli import main
-
-    place = tmp_path_factory.mktemp("result")
-    write_pair(place)
-    assert (
-        main(["fit", str(place / "target.csv"), "-b", str(place / "background.csv"), "-o", str(place / "out"), "-q"])
-        == 0
-    )
-    return place / "out"
+    return fitted[0] / "out"
 
 
 # The report
@@ -119,6 +109,7 @@ def pair(rng):
 def findings():
     """Three groups of mice that differ along the last two columns, which the background does not vary in."""
     from standout import DiscriminativePCA
+    from standout._messages import Message
     from standout.report import examine
 
     rng = np.random.default_rng(0)
@@ -136,5 +127,5 @@ def findings():
         labels=np.array(["saline", "drug 1", "drug 2"])[group],
         target_name="treated mice",
         background_names=["untreated mice"],
-        warnings=["4 rows with missing values were left out."],
+        notes=[Message("{n_rows} rows with missing values were left out", n_rows=4)],
     )

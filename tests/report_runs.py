@@ -3,6 +3,7 @@
 import numpy as np
 
 from standout import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
+from standout._messages import Message
 from standout.report import examine
 
 HOSTILE = [
@@ -62,7 +63,7 @@ def hostile_findings(n_rows=140):
         target_name=HOSTILE[0],
         background_names=[HOSTILE[1], HOSTILE[4]],
         asked={"file": HOSTILE[4], HOSTILE[1]: HOSTILE[2]},
-        warnings=HOSTILE[:2],
+        notes=[Message("{name} was dropped", name=name, advice="See {p.drop}.") for name in HOSTILE],
         code=f"# {HOSTILE[4]}",
     )
 

@@ -20,6 +20,7 @@ from standout import (
     datasets,
     make_pipeline,
 )
+from standout.io import Preparation
 
 RNG = np.random.default_rng(0)
 TARGET = RNG.normal(size=(60, 4)) * [3, 1, 1, 1] + 1
@@ -118,6 +119,9 @@ CASES = {
     "kernel contrastive, names": lambda: fit(KernelContrastivePCA(alpha=1.0), NAMED, NAMED + 1),
     "pipeline": lambda: fit(make_pipeline(StandardScaler(), DiscriminativePCA())),
     "pipeline, names": lambda: fit(make_pipeline(StandardScaler(), DiscriminativePCA()), NAMED, NAMED + 1),
+    "pipeline, prepared": lambda: fit(
+        make_pipeline(Preparation(standardize="background", missing="mean"), DiscriminativePCA()), NAMED, NAMED + 1
+    ),
     "pipeline, many steps": lambda: fit(
         make_pipeline(
             SimpleImputer(),

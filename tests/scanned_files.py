@@ -4,10 +4,11 @@ import gzip
 import warnings
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import csv, feather, parquet
-from scipy import sparse
+from scipy import io, sparse
 
 D = 7
 NAMES = [f"column {number}" for number in range(D)]
@@ -94,6 +95,9 @@ KINDS = {
     "tsv": (".tsv", write_tsv),
     "npy": (".npy", lambda rows, path: np.save(path, rows)),
     "npy in Fortran order": (".npy", lambda rows, path: np.save(path, np.asfortranarray(rows))),
+    "npz": (".npz", lambda rows, path: np.savez(path, X=rows)),
+    "npz sparse": (".npz", lambda rows, path: sparse.save_npz(path, sparse.csr_array(rows))),
+    "mat": (".mat", lambda rows, path: io.savemat(path, {"X": rows})),
     "zarr 3": (".zarr", write_zarr),
     "zarr 2": (".zarr", lambda rows, path: write_zarr(rows, path, version=2)),
     "zarr by Blosc": (".zarr", write_zarr_by_blosc),
@@ -101,7 +105,58 @@ KINDS = {
     "h5ad": (".h5ad", write_h5ad),
     "h5ad sparse": (".h5ad", write_sparse_h5ad),
 }
-WITHOUT_NAMES = ("npy", "npy in Fortran order", "zarr 2", "zarr 3", "zarr by Blosc")
+WITHOUT_NAMES = ("npy", "npy in Fortran order", "npz", "npz sparse", "mat", "zarr 2", "zarr 3", "zarr by Blosc")
+SPARSE = ("h5ad sparse", "zarr of anndata", "npz sparse")
+
+
+# Files with words beside the numbers: a name and a group for every row.
+
+
+def with_words(rows, names, groups, columns=NAMES):
+    found = pd.DataFrame(np.asarray(rows), columns=columns)
+    found.insert(2, "group", groups)
+    found.insert(0, "name", names)
+    return found
+
+
+def cells_with_words(matrix):
+    def made(rows, names, groups):
+        cells = annotated(matrix(rows))
+        cells.obs_names = list(names)
+        cells.obs["name"], cells.obs["group"] = list(names), pd.Categorical(groups)
+        return cells
+
+    return made
+
+
+def write_words_to_zarr(rows, names, groups, path):
+    pytest.importorskip("zarr", reason="zarr is not installed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cells_with_words(sparse.csr_matrix)(rows, names, groups).write_zarr(path)
+
+
+def gzipped(found, path):
+    found.to_csv(path, index=False, compression="gzip")
+
+
+def words(values):
+    return np.array(list(values), dtype=object)
+
+
+WITH_WORDS = {
+    "csv": (".csv", lambda r, n, g, p: with_words(r, n, g).to_csv(p, index=False)),
+    "csv gzipped": (".csv.gz", lambda r, n, g, p: gzipped(with_words(r, n, g), p)),
+    "tsv": (".tsv", lambda r, n, g, p: with_words(r, n, g).to_csv(p, index=False, sep="\t")),
+    "parquet": (".parquet", lambda r, n, g, p: with_words(r, n, g).to_parquet(p, row_group_size=23)),
+    "feather": (".feather", lambda r, n, g, p: with_words(r, n, g).astype({"group": "category"}).to_feather(p)),
+    "arrow": (".arrow", lambda r, n, g, p: with_words(r, n, g).to_feather(p, chunksize=31)),
+    "npz": (".npz", lambda r, n, g, p: np.savez(p, X=r, name=np.array(n), group=np.array(g))),
+    "mat": (".mat", lambda r, n, g, p: io.savemat(p, {"X": r, "name": words(n), "group": words(g)})),
+    "h5ad": (".h5ad", lambda r, n, g, p: cells_with_words(np.asarray)(r, n, g).write_h5ad(p)),
+    "h5ad sparse": (".h5ad", lambda r, n, g, p: cells_with_words(sparse.csr_matrix)(r, n, g).write_h5ad(p)),
+    "zarr of anndata": (".zarr", write_words_to_zarr),
+}
 
 
 def write(datasets, folder, kind, n_files=3, seed=0):

@@ -5,7 +5,6 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
-
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
@@ -16,6 +15,7 @@ from standout import (
     KernelDiscriminativePCA,
     make_pipeline,
 )
+from standout._messages import InvalidValueError
 from standout.io import Table
 
 FIELDS = ("parameter", "value", "limit", "problem", "advice")
@@ -211,7 +211,7 @@ LABELS = {
 @pytest.mark.parametrize("case", LABELS)
 def test_labels_that_cannot_be_used(case):
     arguments, facts = LABELS[case]
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(InvalidValueError) as caught:
         DiscriminativePCA(target_label="a").fit(GOOD, **arguments)
     check_facts(caught.value, facts)
 

@@ -15,38 +15,41 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
+import standout
 from cli_runs import COLUMNS, FIT, PAIR, check_failure, content, csv_text, fails, two_datasets
 from standout.cli import main
+
+EARLIER = Path(__file__).parent / "data" / "results_0.1"
 
 # --- what is asked ----------------------------------------------------------------------------------------------------
 
 ASKED = {
     "unknown command": (["fitt"], "fitt"),
-    "unknown option": (["fit", *PAIR, "-o", "out", "--colour", "red"], "--colour"),
+    "unknown option": ([*FIT, "--colour", "red"], "--colour"),
     "no target": (["fit"], "TARGET"),
     "no output": (["fit", *PAIR], "--output"),
-    "no background": (["fit", "target.csv", "-o", "out"], "nothing to compare"),
-    "both forms": ([*FIT, "--group-column", "g", "--target", "a"], "two forms"),
-    "group column without target": (["fit", "target.csv", "-o", "out", "--group-column", "zinc"], "needs --target"),
+    "no background": (["fit", "target.csv", "-o", "out"], "--background"),
+    "both forms": ([*FIT, "--group-column", "g", "--target", "a"], ["--background", "--group-column"]),
+    "group column without target": (["fit", "target.csv", "-o", "out", "--group-column", "zinc"], "--target"),
     "target without group column": ([*FIT, "--target", "a"], "--group-column"),
     "the same file twice": (["fit", "target.csv", "-b", "./target.csv", "-o", "out"], "twice"),
+    "the background in the target's folder": (["fit", ".", "-b", "background.csv", "-o", "out"], "twice"),
+    "memory with a checkpoint": ([*FIT, "--in-memory", "--checkpoint", "c"], ["--checkpoint", "--in-memory"]),
     "unknown method": ([*FIT, "--method", "tsne"], ["--method", "tsne"]),
-    "components in words": ([*FIT, "--components", "many"], ["--components", "'many'"]),
-    "half a component": ([*FIT, "--components", "2.5"], "2.5"),
-    "no components": ([*FIT, "--components", "0"], "--components 0 is less than 1"),
-    "more components than columns": ([*FIT, "--components", "5"], ["5", "4"]),
-    "automatic components of another method": ([*FIT, "--method", "cpca", "--components", "auto"], "auto"),
-    "shrinkage in words": ([*FIT, "--shrinkage", "lots"], ["--shrinkage", "clusters"]),
-    "shrinkage beyond 1": ([*FIT, "--shrinkage", "1.5"], "1.5"),
+    "components in words": ([*FIT, "--n-components", "many"], ["--n-components", "'many'"]),
+    "no components": ([*FIT, "--n-components", "0"], "--n-components 0"),
+    "more components than columns": ([*FIT, "--n-components", "5"], ["--n-components 5", "4"]),
+    "automatic components of another method": ([*FIT, "--method", "cpca", "--n-components", "auto"], "auto"),
+    "shrinkage beyond 1": ([*FIT, "--shrinkage", "1.5"], "--shrinkage 1.5"),
     "shrinkage that is no number": ([*FIT, "--shrinkage", "nan"], "nan"),
     "shrinkage of another method": ([*FIT, "--method", "cpca", "--shrinkage", "0.1"], ["--shrinkage", "dpca"]),
-    "alpha of another method": ([*FIT, "--alpha", "1"], ["--alpha", "cpca"]),
-    "negative alpha": ([*FIT, "--method", "cpca", "--alpha", "-1"], "-1"),
-    "weights in words": ([*FIT, "--weights", "heavy"], ["heavy", "worst-case"]),
-    "empty weights": ([*FIT, "--weights", ""], "--weights"),
-    "more weights than backgrounds": ([*FIT, "--weights", "1,2"], "1"),
-    "negative weights": ([*FIT, "--weights", "-1"], "-1"),
-    "a rule of weights for another method": ([*FIT, "--method", "kcpca", "--weights", "best"], ["best", "kcpca"]),
+    "negative alpha": ([*FIT, "--method", "cpca", "--alpha", "-1"], "--alpha -1"),
+    "more weights than backgrounds": ([*FIT, "--background-weights", "1,2"], "--background-weights"),
+    "negative weights": ([*FIT, "--background-weights", "-1"], "-1"),
+    "a rule of weights for another method": (
+        [*FIT, "--method", "kcpca", "--background-weights", "best"],
+        ["best", "kcpca"],
+    ),
     "kernel of a linear method": ([*FIT, "--kernel", "rbf"], ["--kernel", "kdpca"]),
     "unknown kernel": ([*FIT, "--method", "kdpca", "--kernel", "corn"], "corn"),
     "gaussian kernel without a bandwidth": ([*FIT, "--method", "kdpca", "--kernel", "gaussian"], "--bandwidth"),
@@ -54,39 +57,37 @@ ASKED = {
         [*FIT, "--method", "kdpca", "--kernel", "poly", "--bandwidth", "1"],
         ["--bandwidth", "poly"],
     ),
-    "negative bandwidth": ([*FIT, "--method", "kdpca", "--bandwidth", "-2"], "-2"),
-    "negative epsilon": ([*FIT, "--method", "kdpca", "--epsilon", "-1"], "-1"),
+    "negative bandwidth": ([*FIT, "--method", "kdpca", "--bandwidth", "-2"], "--bandwidth -2"),
+    "negative epsilon": ([*FIT, "--method", "kdpca", "--epsilon", "-1"], "--epsilon -1"),
     "kernel for counts on negative values": ([*FIT, "--method", "kdpca", "--kernel", "chi2"], "negative values"),
-    "negative seed": ([*FIT, "--seed", "-1"], "--seed"),
-    "enormous seed": ([*FIT, "--seed", str(10**20)], "'--seed': 100000000000000000000 is not in the range"),
-    "degree of a kernel that has none": ([*FIT, "--method", "kdpca", "--degree", "3"], ["--degree", "poly", "not rbf"]),
-    "tiny bandwidth": ([*FIT, "--method", "kdpca", "--bandwidth", "1e-300"], ["--bandwidth 1e-300", "1e-150"]),
-    "enormous bandwidth": ([*FIT, "--method", "kdpca", "--bandwidth", "1e300"], ["--bandwidth 1e+300", "1e+150"]),
-    "result at the root": ([*FIT[:-1], "/"], "is the root of all folders"),
+    "enormous seed": ([*FIT, "--random-state", str(10**20)], ["--random-state", "4294967295"]),
+    "degree of a kernel that has none": ([*FIT, "--method", "kdpca", "--degree", "3"], ["--degree", "poly", "rbf"]),
     "unknown format": ([*FIT, "--format", "xls"], "xls"),
-    "array of a table": ([*FIT, "--variable", "X"], "one table"),
-    "unknown id column": ([*FIT, "--id-column", "name"], ["name", "zinc"]),
-    "unknown label column": ([*FIT, "--label-column", "zink"], ["zink", "Is 'zinc' meant"]),
-    "unknown column to drop": ([*FIT, "--drop", "gold"], ["drop", "gold"]),
-    "unknown column to select": ([*FIT, "--select", "gold*"], ["select", "gold*"]),
+    "array of a table": ([*FIT, "--variable", "X"], "--variable X"),
+    "unknown id column": ([*FIT, "--id-column", "name"], ["--id-column name", "zinc"]),
+    "unknown label column": ([*FIT, "--label-column", "zink"], ["--label-column zink", "Is 'zinc' meant"]),
+    "unknown column to drop": ([*FIT, "--drop", "gold"], ["--drop", "gold"]),
+    "unknown column to take": ([*FIT, "--columns", "gold*"], ["--columns", "gold*"]),
+    "unknown column of a condition": ([*FIT, "--where", "gold=1"], ["--where", "gold"]),
+    "a condition that no row meets": ([*FIT, "--where", "zinc=gold"], ["zinc", "gold", "2"]),
     "nothing left": ([*FIT, "--drop", "*"], "no column"),
-    "logarithm of negative values": ([*FIT, "--log1p"], "negative"),
+    "logarithm of negative values": ([*FIT, "--log1p"], ["negative", "--log1p"]),
     "unknown way of scaling": ([*FIT, "--standardize", "each"], "each"),
     "unknown methods to compare": (["compare", *PAIR, "--methods", "pca,umap", "-o", "page.html"], "umap"),
     "no methods to compare": (["compare", *PAIR, "--methods", ",", "-o", "page.html"], "--methods"),
-    "compared with nothing": (["compare", "target.csv", "-o", "page.html"], "nothing to compare"),
     "empty name of the output": ([*FIT[:-1], ""], "empty"),
     "output in a folder that is not there": ([*FIT[:-1], "a/b"], "no folder"),
     "output under a file": ([*FIT[:-1], "target.csv/out"], "target.csv"),
     "output that is a file": ([*FIT[:-1], "target.csv"], "is a file"),
-    "output that is this folder": ([*FIT[:-1], "."], "you are in"),
+    "output that is this folder": ([*FIT[:-1], "."], "current folder"),
+    "output at the root": ([*FIT[:-1], "/"], "root"),
     "output in a name that is too long": ([*FIT[:-1], "x" * 300], "too long"),
     "output with a zero in its name": ([*FIT[:-1], "a\0b"], "null"),
     "home of nobody": ([*FIT[:-1], "~nobody-at-all/out"], "~nobody-at-all"),
     "output in /proc": ([*FIT[:-1], "/proc/out"], "/proc"),
     "page without its ending": (["compare", *PAIR, "-o", "views"], "'views' does not end in .html"),
     "page that is a folder": (["compare", *PAIR, "-o", ".."], "folder"),
-    "page over the data": (["compare", *PAIR, "-o", "target.csv", "--overwrite"], "is also what is read"),
+    "page over the data": (["compare", *PAIR, "-o", "target.csv", "--overwrite"], "input"),
     "no model": (["transform", "model.skops", "target.csv", "-o", "scores.csv"], "model.skops"),
     "model of another kind": (["transform", "target.csv", "background.csv", "-o", "scores.csv"], "target.csv"),
     "info of nothing": (["info", "nothing"], "nothing"),
@@ -151,7 +152,7 @@ FILES = {
     "columns of one name": ("bad.csv", TEXT.replace("iron", "zinc", 1).encode(), ["zinc", "more than once"]),
     "a missing value": ("bad.csv", f"{TEXT}1,2,,4\n".encode(), ["missing", "iron", "--missing"]),
     "an infinite value": ("bad.csv", f"{TEXT}1,2,inf,4\n".encode(), ["infinite", "iron"]),
-    "a column less": ("bad.csv", csv_text(TARGET[:, :3], COLUMNS[:3]).encode(), ["zinc", "background 1"]),
+    "a column less": ("bad.csv", csv_text(TARGET[:, :3], COLUMNS[:3]).encode(), ["zinc", "background"]),
     "a column more": ("bad.csv", csv_text(np.c_[TARGET, TARGET[:, 0]], [*COLUMNS, "gold"]).encode(), "gold"),
     "not UTF-8": ("bad.csv", TEXT.replace("age", "größe").encode("latin-1"), "UTF-8"),
     "bytes that are no text": ("bad.csv", bytes(range(256)) * 9, "bad.csv"),
@@ -166,10 +167,10 @@ FILES = {
         ["dates", "day"],
     ),
     "lists in Parquet": ("bad.parquet", parquet_of(ARROW.append_column("list", [[[1.0]] * 60])), "list"),
-    "Parquet without rows": ("bad.parquet", parquet_of(ARROW.slice(0, 0)), "no rows"),
+    "Parquet without rows": ("bad.parquet", parquet_of(ARROW.slice(0, 0)), "0 sample(s)"),
     "a damaged Arrow file": ("bad.feather", feather_of(ARROW)[:300], "Arrow"),
     "a damaged npy file": ("bad.npy", npy_of(TARGET)[:-9], "npy"),
-    "pickled objects in npy": ("bad.npy", npy_of(np.array([{}, None], dtype=object)), "pickled"),
+    "pickled objects in npy": ("bad.npy", npy_of(np.array([[{}, None]], dtype=object)), "bad.npy"),
     "complex numbers": ("bad.npy", npy_of(TARGET + 1j), "complex"),
     "a cube": ("bad.npy", npy_of(TARGET[None]), "shape"),
     "a wrong number of columns": ("bad.npy", npy_of(TARGET[:, :3]), ["3", "4"]),
@@ -191,10 +192,15 @@ def test_a_file_that_cannot_be_used_is_named(case, folder, capsys):
 
 
 def test_files_that_are_no_files_are_refused(folder, capsys):
-    fails(["fit", "missing.csv", "-b", "background.csv", "-o", "out"], "missing.csv", folder, capsys)
-    fails(["fit", ".", "-b", "background.csv", "-o", "out"], "folder", folder, capsys)
-    fails(["fit", "/dev/null", "-b", "background.csv", "-o", "out"], "device", folder, capsys)
-    fails(["fit", "a\0b.csv", "-b", "background.csv", "-o", "out"], "name of a file", folder, capsys)
+    (folder / "empty").mkdir()
+    for name, words in (
+        ("missing.csv", "missing.csv"),
+        ("empty", "folder"),
+        ("missing-*.csv", "no file matches"),
+        ("/dev/null", "--format"),
+        ("a\0b.csv", "name of a file"),
+    ):
+        fails(["fit", name, "-b", "background.csv", "-o", "out"], words, folder, capsys)
 
 
 def test_a_file_that_may_not_be_read_is_refused(folder, monkeypatch, capsys):
@@ -216,15 +222,24 @@ def test_a_file_that_may_not_be_read_is_refused(folder, monkeypatch, capsys):
     check_failure(code, capsys.readouterr().err, ["target.csv", "permission denied"], before, folder)
 
 
-def test_groups_that_are_not_there_are_refused(folder, capsys):
-    (folder / "all.csv").write_text(csv_text(TARGET, kind=GROUPS))
-    form = ["fit", "all.csv", "-o", "out", "--group-column"]
-    fails([*form, "sort", "--target", "low"], ["sort", "kind"], folder, capsys)
-    fails([*form, "kind", "--target", "medium"], ["medium", "low"], folder, capsys)
-    fails([*form, "kind", "--target", "low", "--background-group", "none"], ["none", "high"], folder, capsys)
-    fails([*form, "kind", "--target", "low", "--background-group", "low"], "both", folder, capsys)
-    fails([*form, "kind", "--target", "low", "--target", "high"], "none is left", folder, capsys)
-    fails([*form, "kind", "--target", "low", "--target", "low"], "twice", folder, capsys)
+@pytest.mark.parametrize("way", ["--in-memory", "--stream"])
+def test_groups_that_are_not_there_are_refused(way, folder, capsys):
+    groups = np.array([*GROUPS[:-1], "one"])
+    (folder / "all.csv").write_text(csv_text(TARGET, kind=groups))
+    form = ["fit", "all.csv", "-o", "out", way, "--group-column"]
+    for words, expected in (
+        (["sort", "--target", "low"], ["sort", "kind"]),
+        (["kind", "--target", "medium"], ["--target medium", "low"]),
+        (["kind", "--target", "low", "--background-group", "none"], ["--background-group none", "high"]),
+        (["kind", "--target", "low", "--background-group", "low"], ["low", "once"]),
+        (["kind", "--target", "low", "--target", "low"], "once"),
+        (["kind", "--target", "low", "--target", "high", "--target", "one"], "none is left"),
+        (["kind", "--target", "low", "--background-group", "one"], ["one", "least is 2"]),
+    ):
+        fails([*form, *words], expected, folder, capsys)
+    groups[3] = ""
+    (folder / "all.csv").write_text(csv_text(TARGET, kind=groups))
+    fails([*form, "kind", "--target", "low"], ["no value", "--background-group"], folder, capsys)
 
 
 def test_a_column_to_drop_may_be_in_one_file_only_but_must_be_in_one(folder, capsys):
@@ -243,22 +258,14 @@ def test_a_fault_of_a_background_is_told_although_it_has_no_labels(folder, capsy
 # --- models and results -----------------------------------------------------------------------------------------------
 
 
-def forged(result, folder, **changes):
-    """Write a model that says something else of the data of its fit."""
-    import standout
-
-    model = standout.load(result / "model.skops")
-    done = json.loads(model.preprocessing_)
-    model.preprocessing_ = changes.get("text", json.dumps({**done, **changes}))
-    standout.save(model, folder / "forged.skops")
-
-
 @pytest.mark.parametrize(
-    "changes", [{"text": "no JSON"}, {"text": "[]"}, {"columns": 5}, {"scale": [0, 0, 0, 0]}, {"fill": "abcd"}], ids=str
+    "changes", [{"text": "no JSON"}, {"text": "[]"}, {"columns": 5}, {"scale": [0, 0, 0]}, {"fill": "abcd"}], ids=str
 )
-def test_a_forged_model_is_refused(changes, folder, result, capsys):
-    forged(result, folder, **changes)
-    fails(["transform", "forged.skops", "target.csv", "-o", "scores.csv"], ["model", "understood"], folder, capsys)
+def test_a_forged_preparation_of_an_earlier_version_is_refused(changes, folder, capsys):
+    model = standout.load(EARLIER / "mean" / "model.skops")
+    model.preprocessing_ = changes.get("text", json.dumps({**json.loads(model.preprocessing_), **changes}))
+    standout.save(model, folder / "forged.skops")
+    fails(["transform", "forged.skops", "target.csv", "-o", "scores.csv"], ["model", "preparation"], folder, capsys)
 
 
 def test_a_damaged_model_is_refused(folder, result, capsys):
@@ -277,7 +284,7 @@ def test_new_rows_that_do_not_fit_are_refused(folder, result, capsys):
     np.save(folder / "less.npy", TARGET[:, 1:])
     fails(["transform", result, "less.npy", "-o", "scores.csv"], ["3", "4"], folder, capsys)
     fails(["transform", result, "target.csv", "-o", "target.csv"], "--overwrite", folder, capsys)
-    fails(["transform", result, "target.csv", "-o", "target.csv", "--overwrite"], "what is read", folder, capsys)
+    fails(["transform", result, "target.csv", "-o", "target.csv", "--overwrite"], "input", folder, capsys)
     fails(["transform", result, "target.csv", "-o", "."], "folder", folder, capsys)
     fails(["transform", result, "target.csv", "-o", "/dev/full"], "No space left", folder, capsys)
 
@@ -296,10 +303,11 @@ def test_a_result_that_was_damaged_is_not_shown(damage, folder, result, capsys):
     elif damage == "no findings":
         words.write_text(json.dumps({"form": stored["form"], "findings": {}}))
     elif damage == "wrong types":
-        words.write_text(json.dumps({**stored, "findings": {**stored["findings"], "eigenvalues": 7, "datasets": []}}))
+        stored["findings"]["fields"] |= {"eigenvalues": 7, "datasets": []}
+        words.write_text(json.dumps(stored))
     else:
         numbers.write_bytes(numbers.read_bytes()[:100])
-    fails(["report", "out"], [], folder, capsys)
+    fails(["report", "out"], "standout fit", folder, capsys)
 
 
 def test_what_is_there_is_replaced_only_on_request_and_only_if_it_is_ours(folder, result, capsys):

@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from experiments.data import load, mice_contrast
 from standout import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, make_pipeline
 from standout.datasets import make_circles_one_background
-from standout.metrics import clustering_error, principal_angles
+from standout.metrics import captured_variance, clustering_error, principal_angles
 from standout.selection import alpha_path
 
 
@@ -183,6 +183,22 @@ def test_a_list_of_alphas_is_searched(pair):
     assert fitted.candidates_.shape == (2, 1, 6)
 
 
+def test_alpha_is_chosen_by_the_shares_of_the_backgrounds_with_their_weights():
+    def rows(*variances):
+        spread = np.diag(np.sqrt(1.5 * np.array(variances)))
+        return np.vstack([spread, -spread])
+
+    # α = 0 shows column 0, which the first background has much of, and α = 5 column 1, which is all of the second.
+    target, backgrounds = rows(5, 4, 0.1), [rows(8, 0.5, 10), rows(0.1, 8, 0.1)]
+    options = {"alpha": [0.0, 5.0], "n_representatives": 2, "background_weights": [0.9, 0.1]}
+    fitted = ContrastivePCA(1, **options).fit(target, background=backgrounds)
+    assert np.abs(fitted.candidates_[:, 0]).argmax(axis=1).tolist() == [0, 1]
+    shares = np.array([[captured_variance(X, view) for X in (target, *backgrounds)] for view in fitted.candidates_])
+    excess, of_equal_weights = shares @ [1, -0.9, -0.1], shares @ [1, -0.5, -0.5]
+    assert np.argmax(excess) != np.argmax(of_equal_weights)
+    assert fitted.alpha_ == fitted.alphas_[np.argmax(excess)]
+
+
 def test_mice_one_of_four_representatives_separates_the_treatments(data_dir):
     data = mice_contrast(load("mice_protein.csv", data_dir))
     scaler = StandardScaler().fit(data.backgrounds[0])
@@ -279,6 +295,12 @@ def test_repeated_columns_are_no_component(rng):
         linear = ContrastivePCA(2).fit(twice[0], background=twice[1])
     kernel = KernelContrastivePCA(2, kernel="linear").fit(twice[0], background=twice[1])
     assert min(linear.target_variance_.min(), kernel.target_variance_.min()) > 0.5
+
+
+def test_a_constant_column_has_no_part_and_is_not_warned_of(pair):
+    wider = [np.insert(data, 2, 7.0, axis=1) for data in pair]
+    plain, fitted = (ContrastivePCA(2, alpha=3.0).fit(X, background=Y) for X, Y in (pair, wider))
+    np.testing.assert_allclose(fitted.components_, np.insert(plain.components_, 2, 0.0, axis=1), atol=1e-9)
 
 
 def test_the_linear_kernel_gives_the_linear_method_for_few_directions(rng):

@@ -60,6 +60,16 @@ def test_a_path_gives_what_each_step_alone_would(solver, shape, rng):
         np.testing.assert_allclose(solution.vectors.T @ solution.vectors, np.eye(2), atol=1e-9)
 
 
+def test_the_equation_of_a_difference_that_cancels_is_judged_at_the_size_of_the_target(rng):
+    target, background = mixed(rng, 300, 8, boost=(9, 5)), mixed(rng, 200, 8)
+    alpha = linalg.eigh(covariance(target), covariance(background), eigvals_only=True)[-1]
+    # At the leading ratio, the difference along its direction is nothing but rounding (Theorem 2).
+    first, second = moments_of([target, background], "dense")
+    solution = solve(contrast.contrastive(first, [second], [1.0], alpha), 1)
+    assert abs(solution.values[0]) < 1e-10 * np.trace(covariance(target))
+    assert solution.residuals[0] < 1e-10
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_path_of_ratios_gives_what_each_step_alone_would(shape, rng):
     m, n, d = SHAPES[shape]
@@ -114,6 +124,24 @@ def test_directions_that_no_dataset_has_are_left_out(solver, n_rows, rng):
         values = linalg.eigvalsh(basis.T @ (covariance(target) - alpha * covariance(background)) @ basis)[::-1]
         for solution in (along, solve(pencil, 2, solver=solver)):
             np.testing.assert_allclose(solution.values, values[:2], rtol=1e-8)
+
+
+def test_directions_of_a_small_dataset_beside_a_large_one_are_counted(rng):
+    turn = linalg.qr(rng.normal(size=(5, 5)))[0]
+    target = 1e7 * (rng.normal(size=(100, 5)) * [1, 1, 1, 0, 0]) @ turn
+    first, second = moments_of([target, rng.normal(size=(100, 5))], "dense")
+    pencil = contrast.contrastive(first, [second], [1.0], 1.0)
+    for solution in (solve(pencil, 4), *solve_path([pencil] * 2, 4)):
+        assert solution.rank is None
+
+
+def test_a_dependence_between_columns_does_not_hide_a_column_in_other_units(rng):
+    target, background = (rng.normal(size=(100, 4)) * [1e-9, 1, 1, 1] for _ in range(2))
+    datasets = [np.hstack([X, X[:, 2:3] + X[:, 3:4]]) for X in (target, background)]
+    first, second = moments_of(datasets, "dense")
+    pencil = contrast.contrastive(first, [second], [1.0], 1.0)
+    for solution in (solve(pencil, 2), *solve_path([pencil] * 2, 2)):
+        assert solution.rank == 4
 
 
 def test_a_direction_that_is_lost_in_rounding_is_none_although_no_pivot_shows_it(rng):

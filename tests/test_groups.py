@@ -16,6 +16,21 @@ def test_the_share_of_a_split_is_that_of_the_best_of_all_splits(rng):
         assert share == pytest.approx(1 - 1 / best, rel=1e-12)
 
 
+def test_a_side_may_have_one_row_in_twenty_and_no_fewer():
+    # 2 rows of 40 explain all of the variance. Without 2 of 41, the split at 3 is the best.
+    for n_rows, least in ((40, 2), (41, 3)):
+        scores = np.repeat([0.0, 1.0], [2, n_rows - 2])
+        centred = np.abs(np.sum(scores[:least] - scores.mean()))
+        expected = centred**2 / (least * (n_rows - least)) / scores.var()
+        assert split_share(scores[:, np.newaxis])[0][0] == pytest.approx(expected)
+
+
+def test_scores_that_are_equal_but_for_rounding_have_no_groups():
+    scores = np.repeat([[1 / 3], [1 / 3 + 1e-16]], 50, axis=0)
+    assert scores[0] != scores[-1]
+    assert split_share(scores)[0] == [0.0]
+
+
 def test_the_constants_are_those_of_large_samples(rng):
     one = rng.normal(size=(200_000, 1))
     two = rng.normal(size=(200_000, 1)) + np.where(rng.random((200_000, 1)) < 0.5, -1.0, 1.0)

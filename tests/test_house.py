@@ -17,13 +17,17 @@ import standout
 
 SOURCE = Path(standout.__file__).parent
 
-# Each room may import from those before it. `contrast` builds the record of `pencil`, so it stands after it although
-# it comes before it in the flow.
+# Each package or module may import from those before it. `contrast` builds the record of `pencil`, so it stands after
+# it although it comes before it in the flow. `io` imports the records that a checkpoint keeps when it restores them, by
+# their names.
 ORDER = [
     "_messages",
     "_xp",
     "_arrays",
-    "_validation",
+    "_checks",
+    "_params",
+    "_writing",
+    "_records",
     "sources",
     "io",
     "moments",
@@ -34,9 +38,14 @@ ORDER = [
     "estimators",
     "persistence",
     "tl",
+    "metrics",
+    "plots",
+    "datasets",
     "report",
     "cli",
 ]
+# Modules at the top that every package may use. They are private to the library, not to themselves.
+SHARED = {"_messages", "_xp", "_arrays", "_checks", "_params", "_writing", "_records"}
 
 
 def imported_rooms(path):
@@ -63,6 +72,52 @@ def test_the_import_rule_can_fail(tmp_path):
         "import standout.report\nfrom standout.estimators import DiscriminativePCA\nfrom standout import contrast\n"
     )
     assert list(imported_rooms(wrong)) == ["report", "estimators", "contrast"]
+
+
+def test_every_package_and_module_has_a_place_in_the_order():
+    found = {path.name.removesuffix(".py") for path in SOURCE.iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert found - {"__init__", "__main__", "__pycache__", "py.typed"} == set(ORDER)
+
+
+def private_imports(path, own):
+    """Names that start with an underscore, or come from a module that does, and belong to another package."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            top, *parts = name.split(".")
+            if parts and parts[0] in SHARED | {own}:
+                parts = parts[1:] if parts[0] in SHARED else []
+            if any(part.startswith("_") and not part.endswith("__") for part in parts) and top in OTHERS:
+                yield name
+
+
+# Our own packages, and those whose private names have led to trouble.
+OTHERS = ("standout", "sklearn", "scipy", "numpy", "pandas", "anndata", "dask", "skops")
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_no_private_name_is_imported_from_another_package(path):
+    assert list(private_imports(path, path.relative_to(SOURCE).parts[0].removesuffix(".py"))) == []
+
+
+def test_the_rule_of_private_names_can_fail(tmp_path):
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(
+        "from standout.io._scan import scan\nfrom standout._checks import as_rows\nfrom standout._checks import _text\n"
+        "import standout.moments._gather\nfrom sklearn.utils._user_interface import _print\n"
+        "from standout.report._page import page\nfrom standout import __version__\n"
+    )
+    assert list(private_imports(wrong, "report")) == [
+        "standout.io._scan.scan",
+        "standout._checks._text",
+        "standout.moments._gather",
+        "sklearn.utils._user_interface._print",
+    ]
 
 
 # Of the array API, what NumPy 1.25 has under another name or not at all.

@@ -155,6 +155,26 @@ def test_frames_sparse_matrices_and_iterators_are_batches_too():
         model.partial_fit(background=pd.DataFrame(background, columns=columns[::-1]))
 
 
+def test_batches_in_single_precision_are_multiplied_in_double(rng):
+    target, background = (rng.normal(size=(200, 5)).astype(np.float32) for _ in range(2))
+    by_batches = DiscriminativePCA().fit(iter(np.array_split(target, 3)), background=iter([background]))
+    exact = DiscriminativePCA().fit(np.float64(target), background=np.float64(background))
+    np.testing.assert_allclose(by_batches.eigenvalues_, exact.eigenvalues_, rtol=1e-12)
+
+
+def test_components_are_there_as_soon_as_there_are_directions_for_them(rng):
+    # Two rows about their mean have one direction: two datasets, two components.
+    target, background = rng.normal(size=(2, 5)), rng.normal(size=(2, 5))
+    model = DiscriminativePCA(2, shrinkage=0.5).partial_fit(target)
+    assert not hasattr(model, "components_")
+    model.partial_fit(background=background)
+    whole = DiscriminativePCA(2, shrinkage=0.5).fit(target, background=background)
+    # The second ratio is zero: the target has one direction.
+    np.testing.assert_allclose(model.eigenvalues_, whole.eigenvalues_, rtol=1e-9, atol=1e-14)
+    three = DiscriminativePCA(3, shrinkage=0.5).partial_fit(target, background=background)
+    assert not hasattr(three, "components_")
+
+
 def test_with_too_few_rows_there_are_no_components_yet():
     target, (background,) = datasets(n_backgrounds=1)
     model = DiscriminativePCA().partial_fit(target[:1])

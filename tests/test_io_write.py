@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from standout.io import read_table, write_csv
+from standout.io import csv_writer, read_table, write_csv
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.csv.gz", "a.tsv.gz"])
@@ -24,6 +24,20 @@ def test_what_is_written_is_read_as_the_very_same(tmp_path, rng, name):
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
+def test_rows_can_be_written_batch_by_batch(tmp_path, rng):
+    scores = rng.normal(size=(100, 2))
+    names = np.array([f"row {number}" for number in range(100)], dtype=object)
+    columns = {"id": names, "score 1": scores[:, 0], "score 2": scores[:, 1]}
+    write_csv(tmp_path / "whole.csv.gz", columns)
+    with csv_writer(tmp_path / "batches.csv.gz") as writer:
+        for some in np.array_split(np.arange(100), 7):
+            writer.append({name: column[some] for name, column in columns.items()})
+        assert not (tmp_path / "batches.csv.gz").exists()
+    one, other = (read_table(tmp_path / f"{name}.csv.gz", id_column="id") for name in ("whole", "batches"))
+    np.testing.assert_array_equal(one.values, other.values)
+    assert one.ids.tolist() == other.ids.tolist() == names.tolist()
+
+
 def test_a_file_is_replaced_only_once_the_new_one_is_complete(tmp_path, monkeypatch):
     path = tmp_path / "a.csv"
     path.write_text("old")
@@ -32,13 +46,30 @@ def test_a_file_is_replaced_only_once_the_new_one_is_complete(tmp_path, monkeypa
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("pyarrow.csv.write_csv", failing)
-        with pytest.raises(OSError, match=r"a.csv' cannot be written: No space left on device. Choose"):
+        patch.setattr("standout.io._write.CsvWriter.append", failing)
+        with pytest.raises(OSError, match="cannot be written") as caught:
             write_csv(path, {"a": [1]})
+    assert caught.value.facts["reason"] == "No space left on device"
+
+    def interrupted():
+        with csv_writer(path) as writer:
+            writer.append({"a": [1]})
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert path.read_text() == "old"
     assert [found.name for found in tmp_path.iterdir()] == ["a.csv"]
     write_csv(path, {"a": [1]})
     assert path.read_text() == '"a"\n1\n'
+
+
+def test_a_link_stays_one(tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link.csv").symlink_to(tmp_path / "there" / "a.csv")
+    write_csv(tmp_path / "link.csv", {"a": [1]})
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "there" / "a.csv").read_text() == '"a"\n1\n'
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
@@ -69,22 +100,24 @@ def test_columns_of_any_kind_are_written(tmp_path):
 
 
 WRONG_COLUMNS = {
-    "none": ({}, "there are no columns to write. Give"),
-    "lengths": ({"a": [1, 2], "b": [1]}, "column 'b' has 1 values, but column 'a' has 2. Give"),
-    "matrix": ({"a": np.ones((2, 2))}, r"column 'a' has shape \(2, 2\), but should have one dimension. Give"),
+    "none": ({}, {}),
+    "lengths": ({"a": [1, 2], "b": [1]}, {"name": "'b'", "n_values": 1}),
+    "matrix": ({"a": np.ones((2, 2))}, {"name": "'a'", "shape": (2, 2)}),
 }
 
 
 @pytest.mark.parametrize("case", WRONG_COLUMNS)
 def test_what_is_no_table_is_not_written(tmp_path, case):
-    columns, message = WRONG_COLUMNS[case]
-    with pytest.raises(ValueError, match=message):
+    columns, facts = WRONG_COLUMNS[case]
+    with pytest.raises(ValueError, match="column") as caught:
         write_csv(tmp_path / "a.csv", columns)
+    assert facts.items() <= caught.value.facts.items()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_where_nothing_can_be_written_is_said_in_one_line(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"a.csv' cannot be written: No such file or directory. Choose"):
-        write_csv(tmp_path / "missing" / "a.csv", {"a": [1]})
-    with pytest.raises(IsADirectoryError, match="cannot be written: Is a directory. Choose"):
-        write_csv(tmp_path, {"a": [1]})
+    for path, reason in ((tmp_path / "missing" / "a.csv", "No such file or directory"), (tmp_path, "Is a directory")):
+        with pytest.raises(OSError, match="cannot be written") as caught:
+            write_csv(path, {"a": [1]})
+        assert caught.value.facts["reason"] == reason
+        assert "\n" not in str(caught.value)

@@ -5,11 +5,12 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
+from scipy import linalg, sparse
+from sklearn.base import clone
 from sklearn.decomposition import KernelPCA
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from standout import DiscriminativePCA, KernelDiscriminativePCA, make_pipeline
+from standout import DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA, make_pipeline
 from test_kernel import aligned, paper, several
 
 
@@ -79,6 +80,29 @@ def test_landmarks_refuse_a_kernel_that_is_no_inner_product(approximation, rng):
         KernelDiscriminativePCA(2, **options).fit(target, background=background)
 
 
+def test_a_kernel_that_is_no_inner_product_is_noticed_in_rows_that_are_no_landmarks(rng):
+    # On one landmark it is; elsewhere the coordinates have more of the kernel than there is.
+    target, background = rng.normal(size=(20, 2)), rng.normal(size=(20, 2))
+    model = KernelDiscriminativePCA(1, kernel=lambda x, z: 1 + np.sum(np.abs(x - z)), approximation=target[:1])
+    with pytest.raises(ValueError, match="not positive semidefinite"):
+        model.fit(target, background=background)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_coordinates_that_leave_nothing_out_have_no_negative_residual(seed):
+    target, background = np.random.default_rng(seed).normal(size=(2, 30, 3))
+    fitted = KernelDiscriminativePCA(1, kernel="linear", approximation=target).fit(target, background=background)
+    assert 0.0 <= fitted.residual_ < 1e-12
+
+
+def test_as_many_components_as_the_centred_rows_have_directions(rng):
+    target, background = rng.normal(size=(3, 5)), rng.normal(size=(3, 5))
+    model = KernelDiscriminativePCA(4, gamma=0.1).fit(target, background=background)
+    assert np.all(model.eigenvalues_ >= 0)
+    with pytest.raises(ValueError, match="n_components=5 is larger than 4"):
+        model.set_params(n_components=5).fit(target, background=background)
+
+
 def test_a_background_that_does_not_vary_leaves_kernel_pca(rng):
     target = rng.normal(size=(40, 3))
     fitted = KernelDiscriminativePCA(2, epsilon="scaled").fit(target, background=np.ones((9, 3)))
@@ -88,6 +112,12 @@ def test_a_background_that_does_not_vary_leaves_kernel_pca(rng):
     assert abs(np.corrcoef(ours[:, 0], theirs[:, 0])[0, 1]) > 0.999
 
 
+def test_data_without_any_variance_have_a_ratio_of_zero():
+    fitted = KernelDiscriminativePCA(1, epsilon="scaled").fit(np.ones((5, 2)), background=np.ones((6, 2)))
+    assert fitted.epsilon_ > 0.0
+    assert fitted.eigenvalues_ == [0.0]
+
+
 def test_more_landmarks_than_distinct_rows_are_no_trouble(rng):
     target, background = np.repeat(rng.normal(size=(8, 2)), 10, axis=0), np.repeat(rng.normal(size=(6, 2)), 10, axis=0)
     exact = KernelDiscriminativePCA(2).fit(target, background=background)
@@ -95,6 +125,39 @@ def test_more_landmarks_than_distinct_rows_are_no_trouble(rng):
         model = KernelDiscriminativePCA(2, approximation=approximation, rank=100).fit(target, background=background)
         assert model.feature_map_.n_coordinates <= 14
         np.testing.assert_allclose(model.eigenvalues_, exact.eigenvalues_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_scaled_epsilon_is_a_share_of_the_mean_diagonal_of_the_papers_matrix(kernel, rng):
+    target, backgrounds = several(rng, 2)
+    weights, sizes = np.array([0.9, 0.1]), [len(target), *map(len, backgrounds)]
+    centre = linalg.block_diag(*(np.eye(size) - 1 / size for size in sizes))
+    k = centre @ pairwise_kernels(np.vstack([target, *backgrounds]), metric=kernel) @ centre
+    k_y = k * np.repeat([0.0, *weights / sizes[1:]], sizes)[:, np.newaxis]
+    fitted = KernelDiscriminativePCA(2, kernel=kernel, epsilon="scaled", background_weights=weights)
+    fitted.fit(target, background=backgrounds)
+    assert fitted.epsilon_ == pytest.approx(1e-3 * np.mean(np.diagonal(k @ k_y)), rel=1e-9)
+    # Where no background varies, the target stands in for them.
+    alone = fitted.set_params(background_weights=None).fit(target, background=np.ones((5, 4)))
+    centred = pairwise_kernels(target, metric=kernel)
+    centred = centred - centred.mean(axis=0) - centred.mean(axis=1, keepdims=True) + centred.mean()
+    trace = np.sum(centred**2) / len(target)
+    assert alone.epsilon_ == pytest.approx(1e-3 * trace / (len(target) + 5), rel=1e-9)
+
+
+@pytest.mark.parametrize("weights", [(0.9, 0.1), (0.1, 0.9)])
+@pytest.mark.parametrize("model", [KernelDiscriminativePCA(1), KernelContrastivePCA(1, n_representatives=3)])
+def test_the_backgrounds_have_the_smaller_mean_score_by_their_weights(model, weights, rng):
+    # The backgrounds lie on either side of the target: which of them counts more decides on the sign. Along the first
+    # two columns, which are shown at different α, it is not the same one.
+    target = rng.normal(size=(60, 3)) * [3, 2, 1]
+    backgrounds = [rng.normal(size=(50, 3)) * [3, 0.5, 1] + side * np.array([2, -2, 0]) for side in (1, -1)]
+    fitted = clone(model).set_params(kernel="linear", background_weights=weights).fit(target, background=backgrounds)
+    steps = [fitted.feature_map_.transform(X).mean(axis=0) - fitted.feature_mean_ for X in backgrounds]
+    views = getattr(fitted, "candidates_", fitted.components_[np.newaxis])
+    assert len(views) == len(getattr(fitted, "alphas_", [None]))
+    assert np.all(np.einsum("k,kj,vdj->vd", weights, steps, views) < 0)
+    assert weights @ np.array([fitted.transform(X).mean() for X in backgrounds]) < 0
 
 
 def test_a_failed_refit_leaves_the_model_as_it_was(rng):

@@ -116,3 +116,14 @@ def test_the_rule_of_templates_can_fail(tmp_path):
         "raise InvalidValueError(f'{name} is wrong', advice='Mend it.')\n"
     )
     assert [type(node) for node in templates(wrong)] == [ast.JoinedStr, ast.Constant]
+
+
+def test_a_message_is_made_again_from_its_parts_and_its_facts_can_be_marked():
+    class Marked(Names):
+        def fact(self, value):
+            return f"<{value}>" if isinstance(value, str) else value
+
+    message = Message("is larger than {limit} in {name}", parameter="rank", value=None, limit=5, name="mice.csv")
+    again = Message(**message.parts())
+    assert again.phrased() == message.phrased() == "rank=None is larger than 5 in mice.csv."
+    assert again.phrased(Marked()) == "rank=None is larger than 5 in <mice.csv>."

@@ -112,6 +112,13 @@ def test_float32_far_from_the_origin_keeps_its_spread(kind, rng):
     assert_moments(gather(X, kind=kind), X, rtol=1e-5)
 
 
+def test_wide_float32_far_from_the_origin_keeps_its_inner_products(rng):
+    X = (rng.normal(size=(20, 500)) + 1e6).astype(np.float32)
+    centred = np.float64(X) - np.float64(X).mean(axis=0)
+    # 1e-6: sums in single precision. A mean in single precision, at a million, would cost a thousand times as much.
+    np.testing.assert_allclose(gather(X).self_gram, centred @ centred.T, atol=1e-6 * np.sum(centred**2))
+
+
 @pytest.mark.parametrize("offset", [0.0, 2.0, 1e3, 1e8])
 def test_a_mean_of_any_size_costs_float64_no_accuracy(offset, rng):
     noise = rng.integers(-1000, 1000, size=(2000, 3)) / 1024.0  # exact in float64 whatever the offset
@@ -194,6 +201,7 @@ def test_a_batch_may_reuse_its_buffer(rng):
 def test_rows_are_kept_where_they_are_fewer_than_the_columns(rng):
     assert isinstance(gather(rng.normal(size=(5, 9))), RowMoments)
     assert isinstance(gather(rng.normal(size=(9, 5))), ScatterMoments)
+    assert isinstance(gather(rng.normal(size=(5, 5))), ScatterMoments)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -206,6 +214,14 @@ def test_ledoit_wolf_agrees_with_scikit_learn(kind, shape, rng):
 def test_ledoit_wolf_vanishes_as_rows_grow(rng):
     shares = [ledoit_wolf(gather(rng.normal(size=(n, 10)) * np.arange(1, 11), norms=True)) for n in (20, 200, 20_000)]
     assert shares[0] > 3 * shares[1] > 30 * shares[2]
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("kind", KINDS)
+def test_ledoit_wolf_is_never_negative_though_two_rows_have_no_noise_but_rounding(kind, seed):
+    # Both rows are as far from their mean: the fourth powers are what one direction explains.
+    share = ledoit_wolf(gather(np.random.default_rng(seed).normal(size=(2, 3)), kind=kind, norms=True))
+    assert 0.0 <= share < 1e-14
 
 
 def test_ledoit_wolf_without_norms_says_what_to_do(rng):

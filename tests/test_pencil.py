@@ -6,7 +6,8 @@ from scipy import linalg, sparse
 
 from standout import contrast
 from standout.moments import gather
-from standout.pencil import choose_solver, solve
+from standout.pencil import Form, Pencil, choose_solver, solve
+from weighing import pose_of
 
 KINDS = {"dense": "scatter", "root": "root", "reduced": "rows", "lanczos": "scatter", "lobpcg": "rows"}
 SOLVERS = list(KINDS)
@@ -96,6 +97,20 @@ def test_every_solver_takes_a_target_of_low_rank(solver, rank, rng):
     solution = solve(pencil_of(target, [background], solver, 0.1), 4, solver=solver)
     np.testing.assert_allclose(solution.values, np.maximum(values[:4], 0), rtol=1e-9, atol=1e-9 * values[0])
     assert np.isfinite(solution.vectors).all()
+    # Beside the leading value, one of zero holds the equation as well.
+    assert solution.residuals.max() < 1e-6
+
+
+@pytest.mark.parametrize("rank", [2, 9])
+def test_a_target_with_its_rows_may_have_fewer_directions_than_components(rank, rng):
+    target = rng.normal(size=(10, rank)) @ rng.normal(size=(rank, 12))
+    background = mixed(rng, 80, 12)
+    problem = contrast.discriminative(gather(target, kind="rows"), [gather(background)], [1.0], [0.0])
+    solution = solve(problem, 10, solver="dense")
+    values = reference(target, [background])[2]
+    np.testing.assert_allclose(solution.values, np.maximum(values[:10], 0), rtol=1e-9, atol=1e-9 * values[0])
+    b = covariance(background)
+    np.testing.assert_allclose(solution.vectors.T @ b @ solution.vectors, np.eye(10), atol=1e-8)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -168,11 +183,65 @@ def test_with_more_columns_than_rows_and_no_shrinkage_the_background_is_projecte
     np.testing.assert_allclose(np.abs(np.einsum("ij,ji->i", directions[:2], solution.vectors)), 1.0, rtol=1e-8)
 
 
+def test_lobpcg_leaves_a_background_with_too_few_rows_and_no_ridge_to_roots(rng):
+    target, background = rng.normal(size=(60, 120)), rng.normal(size=(80, 120))
+    solution = solve(pencil_of(target, [background], "lobpcg"), 1, solver="lobpcg")
+    assert solution.solver == "root"
+    assert np.isinf(solution.values).all()
+
+
+def test_lanczos_finds_all_of_several_equal_ratios():
+    # From one vector, iterations reach one direction of those that have the same ratio.
+    a, b = np.diag(np.r_[[5.0] * 4, np.linspace(1, 2, 96)]), np.eye(100)
+    problem = pose_of(a, [b])([1.0])
+    np.testing.assert_allclose(solve(problem, 3, solver="lanczos").values, 5.0, rtol=1e-9)
+
+
 def test_a_background_without_any_variance_gives_pca_order(rng):
     target = mixed(rng, 50, 4, boost=(5, 3))
     solution = solve(pencil_of(target, [np.ones((9, 4))], "dense"), 2, solver="dense")
     directions = linalg.svd(target - target.mean(axis=0))[2][:2]
     np.testing.assert_allclose(np.abs(np.einsum("ij,ji->i", directions, solution.vectors)), 1.0)
+
+
+def test_a_dependence_of_the_background_that_the_target_hardly_breaks_is_found(rng):
+    target, background = rng.normal(size=(100, 4)), rng.normal(size=(100, 4))
+    target[:, 1] = 3 * target[:, 0] + 1e-6 * target[:, 1]
+    background[:, 1] = 3 * background[:, 0]
+    # Beside a joint spread of 1e-6, the rounding of the background passes for a share of 1e-10.
+    solution = solve(pencil_of(target, [background], "root"), 2, solver="root")
+    assert solution.n_absent == 1
+    assert np.isinf(solution.values[0])
+    assert solution.values[1] < 10
+    np.testing.assert_allclose(solution.vectors[:, 0] * [1, 1, 0, 0], solution.vectors[:, 0], atol=1e-5)
+
+
+def test_the_less_exact_of_two_roots_decides_on_what_is_there(rng):
+    target, background = rng.normal(size=(100, 4)), rng.normal(size=(100, 4))
+    background[:, 1] = background[:, 0] + background[:, 2]
+    exact, rough = gather(target, kind="root"), gather(background, kind="scatter")
+    solution = solve(contrast.discriminative(exact, [rough], [1.0], [0.0]), 2, solver="root")
+    assert solution.n_absent == 1
+    assert np.isinf(solution.values).tolist() == [True, False]
+    # The same dependence in both: a direction that no dataset has.
+    target[:, 1] = target[:, 0] + target[:, 2]
+    exact, rough = gather(background, kind="root"), gather(target, kind="scatter")
+    solution = solve(contrast.discriminative(rough, [exact], [1.0], [0.0]), 2, solver="root")
+    assert (solution.rank, solution.n_absent) == (3, 0)
+    assert np.isfinite(solution.values).all()
+
+
+def test_with_a_ridge_no_direction_is_absent_however_small_the_ridge(rng):
+    target, background = rng.normal(size=(100, 4)), rng.normal(size=(100, 4))
+    background[:, 0] = 1.0
+    # The root of the ridge, 5e-15, is less than the rounding at which a direction would pass for absent.
+    moments = [gather(X, kind="root") for X in (target, background)]
+    solution = solve(
+        Pencil(Form(4, ((1.0, moments[0]),)), Form(4, ((1.0, moments[1]),), ridge=25e-30)), 1, solver="root"
+    )
+    assert not solution.singular
+    # A cosine of 5e-15 is known to one digit.
+    np.testing.assert_allclose(solution.values, covariance(target)[0, 0] / 25e-30, rtol=0.3)
 
 
 # --- ill-conditioned backgrounds ------------------------------------------------------------------------------------

@@ -262,9 +262,7 @@ def test_what_only_running_code_could_bring_back_is_refused_with_a_remedy(case, 
 def test_a_model_that_holds_itself_is_refused(tmp_path):
     model = DiscriminativePCA()
     model.itself_ = model
-    with pytest.raises(
-        ValueError, match="cannot be saved: it holds itself"
-    ):
+    with pytest.raises(ValueError, match="cannot be saved: it holds itself"):
         standout.save(model, tmp_path / "model.skops")
     assert list(tmp_path.iterdir()) == []
 

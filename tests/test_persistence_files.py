@@ -37,9 +37,7 @@ def test_a_failing_disk_leaves_what_was_there(step, kept, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, step, fail)
-    with pytest.raises(
-        OSError, match="model.skops' cannot be written: No space left on device"
-    ):
+    with pytest.raises(OSError, match="model.skops' cannot be written: No space left on device"):
         standout.save(DiscriminativePCA(), kept)
     assert_kept(kept)
 
@@ -77,9 +75,7 @@ def refuse_to_open(folder, monkeypatch):
 def test_a_folder_that_cannot_be_written_to_is_told(tmp_path, monkeypatch):
     # The superuser, as whom tests may run, may write to any folder.
     refuse_to_open(tmp_path, monkeypatch)
-    with pytest.raises(
-        OSError, match="cannot be written: Permission denied"
-    ):
+    with pytest.raises(OSError, match="cannot be written: Permission denied"):
         standout.save(DiscriminativePCA(), tmp_path / "model.skops")
     assert list(tmp_path.iterdir()) == []
 

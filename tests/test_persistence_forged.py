@@ -33,9 +33,7 @@ class Touch:
 
 
 def test_a_missing_file_is_told(tmp_path):
-    with pytest.raises(
-        FileNotFoundError, match="there is no file .*absent.skops"
-    ):
+    with pytest.raises(FileNotFoundError, match="there is no file .*absent.skops"):
         standout.load(tmp_path / "absent.skops")
 
 

@@ -1,4 +1,4 @@
-"""The report before it is a page: what is examined."""
+"""What is examined for a report: points, labels, the path, and data of any size."""
 
 import tracemalloc
 
@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.decomposition import PCA
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
 
 from report_runs import every_method, fitted, same_up_to_sign
 from standout import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA, make_pipeline
 from standout.report import examine, page
-from standout.report._labels import MISSING, read_labels
-from standout.report._views import MOST_BACKGROUND_POINTS, MOST_TARGET_POINTS
+from standout.report._scores import MOST_BACKGROUND_POINTS, MOST_TARGET_POINTS, NO_LABEL
 
 # Points and views
 
@@ -49,6 +49,16 @@ def test_of_many_rows_a_fixed_sample_is_shown_but_all_are_counted(rng):
     assert np.array_equal(examine(model, target, [first, second]).target.rows, rows)
 
 
+def test_counts_are_those_of_a_histogram_with_all_rows_in_it(pair):
+    target, background = pair
+    model = fitted(DiscriminativePCA(1), target, background)
+    findings = examine(model, target, background, labels=np.arange(200) % 3)
+    edges, scores = findings.bin_edges[0], model.transform(target)[:, 0]
+    inside = np.clip(scores, edges[0], edges[-1])
+    assert findings.target.counts[0].tolist() == np.histogram(inside, edges)[0].tolist()
+    assert findings.label_counts[1, 0].tolist() == np.histogram(inside[1::3], edges)[0].tolist()
+
+
 def test_a_few_far_off_rows_do_not_press_all_others_into_one_bin(pair):
     target, background = pair
     target = target.copy()
@@ -58,8 +68,7 @@ def test_a_few_far_off_rows_do_not_press_all_others_into_one_bin(pair):
     assert np.count_nonzero(findings.datasets[1].counts[0]) > 1 or np.ptp(findings.bin_edges[0]) < 1e6
 
 
-def test_a_million_rows_take_little_memory_beside_the_data(rng):
-    # 40 MB stand for more: what is kept per row is a score of each component.
+def test_many_rows_take_little_memory_beside_the_data(rng):
     target, background = rng.normal(size=(100_000, 50)), rng.normal(size=(1000, 50))
     model = fitted(DiscriminativePCA(2), target, background)
     tracemalloc.start()
@@ -69,19 +78,19 @@ def test_a_million_rows_take_little_memory_beside_the_data(rng):
     assert peak < 0.75 * target.nbytes
 
 
-@pytest.mark.parametrize("form", ["frame", "sparse", "float32", "pipeline"])
+@pytest.mark.parametrize("form", ["frame", "sparse", "float32", "pipeline", "pipeline of frames"])
 def test_every_form_of_data_is_examined(form, pair):
     target, background = pair
-    if form == "frame":
+    if "frame" in form:
         target, background = (pd.DataFrame(data, columns=list("abcdef")) for data in pair)
     elif form == "sparse":
         target, background = (sparse.csr_array(data) for data in pair)
     elif form == "float32":
         target, background = (data.astype(np.float32) for data in pair)
-    model = make_pipeline(StandardScaler(), DiscriminativePCA(2)) if form == "pipeline" else DiscriminativePCA(2)
+    model = make_pipeline(StandardScaler(), DiscriminativePCA(2)) if "pipeline" in form else DiscriminativePCA(2)
     findings = examine(fitted(model, target, background), target, background)
     assert np.allclose(findings.target.scores, model.transform(target), atol=1e-3)
-    assert findings.features == (tuple("abcdef") if form == "frame" else tuple(f"column {k}" for k in range(6)))
+    assert findings.features == (tuple("abcdef") if "frame" in form else tuple(f"column {k}" for k in range(6)))
     assert np.argmax(np.abs(findings.correlations[0])) == 5
 
 
@@ -92,6 +101,15 @@ def test_correlations_are_those_of_columns_and_scores(pair):
         scores = model.transform(target)
         expected = np.corrcoef(target.T, scores.T)[:6, 6:].T
         assert np.allclose(examine(model, target, background).correlations, expected, atol=1e-6)
+
+
+def test_rows_that_were_not_fitted_are_examined_by_their_own_moments(pair):
+    target, background = pair
+    model = fitted(DiscriminativePCA(2), target, background)
+    given = []
+    other = examine(model, target * 2, background, on_scores=lambda number, batch, scores: given.append(number))
+    assert np.allclose(other.spreads, 2 * examine(model, target, background).spreads)
+    assert given == [0, 1]
 
 
 def test_what_does_not_fit_the_model_is_refused(pair):
@@ -111,6 +129,8 @@ def test_what_does_not_fit_the_model_is_refused(pair):
         examine(model, target, background, features=["a"])
     with pytest.raises(ValueError, match="background names"):
         examine(model, target, background, background_names=["a", "b"])
+    with pytest.raises(TypeError, match="iterator"):
+        examine(model, iter([target]), background)
 
 
 # The path
@@ -138,9 +158,10 @@ def test_the_path_holds_the_fit_and_ends_at_pca(pair):
         (lambda **kw: ContrastivePCA(2, **kw), "alpha"),
         (lambda **kw: KernelDiscriminativePCA(2, kernel="poly", degree=2, **kw), "epsilon"),
         (lambda **kw: KernelDiscriminativePCA(2, **kw), "epsilon"),
+        (lambda **kw: KernelDiscriminativePCA(2, approximation="fourier", rank=60, **kw), "epsilon"),
         (lambda **kw: KernelContrastivePCA(2, **kw), "alpha"),
     ],
-    ids=["shrinkage", "alpha", "epsilon", "epsilon of full rank", "candidates"],
+    ids=["shrinkage", "alpha", "epsilon", "epsilon of full rank", "epsilon of kept sums", "candidates"],
 )
 def test_every_step_of_a_path_is_a_fit_at_its_value(make, parameter, pair):
     target, background = pair
@@ -150,7 +171,7 @@ def test_every_step_of_a_path_is_a_fit_at_its_value(make, parameter, pair):
     for index in {0, len(path.values) // 2, len(path.values) - 1}:
         again = fitted(make(**{parameter: float(path.values[index])}), target, background)
         expected = again.transform(np.concatenate([target, background]))
-        # Where two eigenvalues are close, rounding turns the second direction: the first is looked at.
+        # If two eigenvalues are close, rounding turns the second direction: the first is compared.
         assert same_up_to_sign(path.scores[index][:, :1], expected[:, :1], 2e-3)
 
 
@@ -161,42 +182,58 @@ def test_neighbouring_views_do_not_flip(pair):
     assert np.all(np.einsum("gij,gij->gj", first[1:], first[:-1]) >= 0)
 
 
-def test_there_is_no_path_without_background_or_wish(pair):
+def test_there_is_no_path_without_background_or_if_it_is_not_wanted(pair):
     target, background = pair
     assert examine(fitted(DiscriminativePCA(2), target), target).path is None
     model = fitted(DiscriminativePCA(2), target, background)
     assert examine(model, target, background, with_path=False).path is None
 
 
-def test_scores_that_are_known_give_the_same_report(pair):
-    target, background = pair
-    for model, backgrounds in every_method(target, background).values():
-        fitted(model, target, *backgrounds)
-        known = [model.transform(rows) for rows in (target, *backgrounds)]
-        ours, theirs = (examine(model, target, backgrounds or None, scores=scores) for scores in (known, None))
-        assert page(ours) == page(theirs)
-    with pytest.raises(ValueError, match="Give one for each dataset"):
-        examine(model, target, backgrounds, scores=known[:1])
-    with pytest.raises(ValueError, match="Give one for each row of each dataset"):
-        examine(model, target, backgrounds, scores=[known[0][1:], known[1]])
+def test_dependent_columns_leave_fewer_directions_and_no_error(rng):
+    target, background = (np.repeat(rng.normal(size=(100, 1)), 3, axis=1) * scale for scale in ([3, 3, 3], [1, 1, 1]))
+    model = fitted(DiscriminativePCA(2, shrinkage=0.1), target, background)
+    assert examine(model, target, background).path.values[0] > 0.0
 
 
 # Labels
 
 
-def test_labels_are_groups_or_a_scale_and_may_be_missing():
-    few = read_labels([2, 1, 2], 3)
-    assert few.names == ("1", "2")
-    assert few.groups.tolist() == [1, 0, 1]
-    mixed = read_labels(["b", None, "a"], 3)
-    assert mixed.names == (MISSING, "a", "b")
-    scale = read_labels(np.linspace(0, 1, 50), 50)
-    assert scale.groups is None
-    assert scale.values[-1] == 1.0
-    many = read_labels([f"label {k % 40:02d}" for k in range(100)], 100)
-    assert len(many.names) == 12
-    assert many.names[-1] == "other labels (29)"
-    assert many.groups.max() == 11
+@pytest.fixture
+def looked_at(pair):
+    """Give a function that examines the same fit with other labels."""
+    target, background = pair
+    model = fitted(DiscriminativePCA(2), target, background)
+    return lambda labels: examine(model, target, background, labels=labels, with_path=False)
+
+
+def test_labels_are_groups_in_order_and_may_be_missing(looked_at):
+    few = looked_at([10, 2] * 100)
+    assert few.label_names == ("2", "10")
+    assert few.target.groups.tolist() == [1, 0] * 100
+    mixed = looked_at(["b", None, "a", ""] * 50)
+    assert mixed.label_names == (NO_LABEL, "a", "b")
+    assert mixed.target.labels[:4] == ("b", NO_LABEL, "a", NO_LABEL)
+
+
+def test_many_different_numbers_are_a_scale(looked_at):
+    numbers = np.linspace(0, 1, 200)
+    numbers[3] = np.nan
+    for labels in (numbers, ["" if np.isnan(value) else str(value) for value in numbers]):
+        scale = looked_at(labels)
+        assert scale.target.groups is None
+        assert scale.label_names == ()
+        assert len(scale.label_counts) == 0
+        assert np.array_equal(scale.target.values, numbers, equal_nan=True)
+
+
+def test_of_many_groups_the_largest_keep_their_names(looked_at):
+    many = looked_at(["large"] * 100 + [f"label {k % 40:02d}" for k in range(100)])
+    assert len(many.label_names) == 12
+    assert "large" in many.label_names
+    assert many.n_other_labels == 30
+    assert many.target.groups.max() == 11
+    assert many.label_counts[:, 0].sum() == 200
+    assert many.clustering_error is None
 
 
 def test_the_clustering_error_is_that_of_the_metric(pair):
@@ -209,3 +246,57 @@ def test_the_clustering_error_is_that_of_the_metric(pair):
     assert findings.pca_clustering_error is not None
     assert examine(model, target, background).clustering_error is None
     assert examine(model, target, background, labels=np.arange(200.0)).clustering_error is None
+
+
+# Components that are more than chance
+
+
+def test_a_test_by_formula_is_of_the_fitted_components(pair):
+    target, background = pair
+    # Strong shrinkage of unequal columns turns to the largest column, which does not stand out.
+    findings = examine(fitted(DiscriminativePCA(1, shrinkage=0.9), target, background), target, background)
+    assert np.argmax(np.abs(findings.components[0])) == 0
+    assert findings.test.n_significant == 0
+    plain = findings.target_variance[0] / findings.background_variance[0, 0]
+    assert findings.test.ratios[0] == pytest.approx(plain)
+    mild = examine(fitted(DiscriminativePCA(1, shrinkage=0.05), target, background), target, background)
+    assert mild.test.n_significant == 1
+
+
+def test_the_test_of_the_fit_is_used_if_there_is_one(pair):
+    target, background = pair
+    model = fitted(DiscriminativePCA(2, test="permutation"), target, background)
+    assert examine(model, target, background).test is model.component_test_
+    assert examine(fitted(ContrastivePCA(2), target, background), target, background).test is None
+
+
+def test_dependent_columns_leave_the_fitted_components_to_be_tested(pair):
+    target, background = (np.column_stack([rows, rows[:, :3].sum(axis=1)]) for rows in pair)
+    findings = examine(fitted(DiscriminativePCA(2, shrinkage=0.1), target, background), target, background)
+    assert findings.test.n_significant == 1
+    with pytest.warns(UserWarning, match="singular"):
+        model = fitted(DiscriminativePCA(2, shrinkage=None), target, background)
+    findings = examine(model, target, background)
+    reasons = [str(choice) for choice in findings.choices if choice.facts["kind"] == "test"]
+    assert len(reasons) == 1
+    assert "n_components" not in reasons[0]
+
+
+def test_a_precomputed_kernel_has_no_columns_and_is_examined(pair):
+    rows = np.concatenate(pair)
+    kernel = rbf_kernel(rows, gamma=0.005)
+    model = KernelDiscriminativePCA(2, kernel="precomputed").fit(kernel[:200], background=kernel[200:])
+    findings = examine(model, kernel[:200], kernel[200:], labels=np.arange(200) % 2)
+    assert findings.features == ()
+    assert findings.correlations is None
+    same = KernelDiscriminativePCA(2, gamma=0.005).fit(pair[0], background=pair[1])
+    assert same_up_to_sign(findings.target.scores, same.transform(pair[0]), 1e-4)
+    assert findings.pca_clustering_error is not None
+    assert page(findings)
+
+
+def test_every_method_is_examined(pair):
+    for model, backgrounds in every_method(*pair).values():
+        findings = examine(fitted(model, pair[0], *backgrounds), pair[0], backgrounds or None)
+        assert len(findings.datasets) == 1 + len(backgrounds)
+        assert findings.is_ratio == ("discriminative" in findings.method)

@@ -144,6 +144,10 @@ def test_the_page_fits_the_screen_and_is_quiet(visit, findings, phone, scheme):
     assert lightness < 60 if scheme == "dark" else lightness > 220
     label = opened.ask("Bokeh.documents[0].get_model_by_name('view').below[0].axis_label_text_color")
     assert label == opened.ask("getComputedStyle(document.documentElement).getPropertyValue('--soft').trim()")
+    # How to select is said for the mouse or for the finger.
+    said = opened.page.locator(".how").inner_text()
+    assert ("Tap one" in said) == phone
+    assert ("Drag across" in said) != phone
 
 
 def test_dark_and_light_can_be_switched(visit, findings):
@@ -270,13 +274,6 @@ def test_the_keyboard_passes_by_the_plots_and_gets_to_all_else(visit, findings):
         assert opened.ask("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     assert "bk-Figure" not in reached
     assert {"skip", "theme", "item", "path", "scroll", "copy-code"} <= set(reached)
-
-
-@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
-def test_how_to_select_is_said_for_the_mouse_or_for_the_finger(visit, findings, phone):
-    said = visit(findings, phone=phone).page.locator(".how").inner_text()
-    assert ("Tap one to select it" in said) == phone
-    assert ("Drag across points" in said) != phone
 
 
 def test_the_table_sorts_by_any_heading(visit, findings):

@@ -1,4 +1,4 @@
-"""The report in files: the summary, what is kept to make it again, the picture; and the packages it needs."""
+"""The report in files: the summary, what is stored to make it again, the picture; and the packages it needs."""
 
 import io
 import json
@@ -13,24 +13,47 @@ import pytest
 
 from report_runs import every_method, fitted
 from standout import DiscriminativePCA
+from standout._messages import Message
 from standout.report import draw, examine, page, restore, store, summary
+
+OLD = Path(__file__).parent / "data" / "report_form_1"
 
 
 def test_a_stored_report_comes_back_as_it_was(pair, tmp_path):
     target, background = pair
+    note = Message("column {name} was dropped", parameter="drop", value=("a", 2), name="{b}", limit=(0, 1), kind="note")
     for name, (model, backgrounds) in every_method(target, background).items():
         labels = np.arange(200) % 3 if name != "cpca" else np.linspace(0, 1, 200)
         findings = examine(
-            fitted(model, target, *backgrounds), target, backgrounds or None, ids=np.arange(200), labels=labels
+            fitted(model, target, *backgrounds),
+            target,
+            backgrounds or None,
+            ids=np.arange(200),
+            labels=labels,
+            notes=[note],
         )
         store(findings, tmp_path / name)
         again = restore(tmp_path / name)
-        assert summary(again) == summary(findings)
         assert page(again) == page(findings), name
+        assert [message.facts for message in again.choices] == [
+            {key: tuple(value) if isinstance(value, list) else value for key, value in message.facts.items()}
+            for message in findings.choices
+        ]
         assert sorted(path.name for path in (tmp_path / name).iterdir()) == ["report.json", "report.npz"]
 
 
-def test_a_report_that_is_not_there_or_damaged_is_told_of(pair, tmp_path):
+def test_a_report_that_an_earlier_version_stored_is_restored():
+    findings = restore(OLD)
+    assert findings.target.name == "treated"
+    assert findings.n_other_labels > 0
+    assert [message.facts["kind"] for message in findings.choices].count("parameter") == 1
+    found = summary(findings)
+    assert found["warnings"][0] == "2 rows with 'a' were dropped."
+    assert any("({same})" in sentence for sentence in found["warnings"])
+    assert "mouse 1" in page(findings)
+
+
+def test_a_report_that_is_missing_or_damaged_is_refused(pair, tmp_path):
     target, background = pair
     with pytest.raises(FileNotFoundError, match=r"report\.json"):
         restore(tmp_path)
@@ -38,14 +61,14 @@ def test_a_report_that_is_not_there_or_damaged_is_told_of(pair, tmp_path):
     store(findings, tmp_path)
     words = tmp_path / "report.json"
     whole = words.read_text()
-    for text in ("", "[]", '{"form": 99}', '{"form": 1, "findings": {}}', whole.replace('"method"', '"other"')):
+    for text in ("", "[]", '{"form": 99}', '{"form": 1, "findings": {}}', '{"form": 2, "findings": {}}', "7"):
         words.write_text(text)
-        with pytest.raises(ValueError, match="cannot be used"):
-            restore(tmp_path)
+        refused(tmp_path)
+    words.write_text(whole.replace('"method"', '"other"'))
+    refused(tmp_path)
     words.write_text(whole)
     (tmp_path / "report.npz").write_bytes(b"PK\x03\x04")
-    with pytest.raises(ValueError, match="cannot be used"):
-        restore(tmp_path)
+    refused(tmp_path)
 
 
 DAMAGES = {
@@ -62,24 +85,47 @@ DAMAGES = {
     "points of the path": lambda arrays: {"findings.path.scores": arrays["findings.path.scores"][:, 1:]},
     "p-values": lambda arrays: {"findings.test.p_values": arrays["findings.test.p_values"][1:]},
     "labels": lambda arrays: {"findings.label_counts": arrays["findings.label_counts"][1:]},
+    "whole numbers": lambda arrays: {"findings.datasets.0.rows": arrays["findings.datasets.0.rows"] + 0.5},
 }
+
+
+def dataset(findings, **parts):
+    findings["datasets"][0]["fields"].update(parts)
+
+
+def path(findings, **parts):
+    findings["path"]["fields"].update(parts)
+
+
+def message(findings, **parts):
+    findings["choices"][0]["fields"].update(parts)
+
+
 FORGERIES = {
     "no dataset": lambda findings: findings.update(datasets=[]),
     "a number as text": lambda findings: findings.update(method=7),
     "texts as a number": lambda findings: findings.update(features=7),
-    "one text as several": lambda findings: findings.update(warnings="careful"),
-    "texts that are none": lambda findings: findings.update(choices=[1, 2]),
-    "pairs": lambda findings: findings.update(asked={"method": 7}),
+    "one text as several": lambda findings: findings.update(cautions="careful"),
+    "texts as messages": lambda findings: findings.update(choices=["careful"]),
+    "pairs": lambda findings: findings.update(asked={"mapping": {"method": 7}}),
     "an error in words": lambda findings: findings.update(clustering_error="none"),
     "an array in words": lambda findings: findings.update(eigenvalues=[1.0, 2.0]),
-    "a step beyond": lambda findings: findings["path"].update(chosen=1000),
-    "a parameter": lambda findings: findings["path"].update(parameter="beta"),
-    "ids": lambda findings: findings["datasets"][0].update(ids=["a"]),
-    "a name": lambda findings: findings["datasets"][0].update(name=None),
-    "rows": lambda findings: findings["datasets"][0].update(n_rows=-1),
-    "a test": lambda findings: findings["test"].update(n_significant=99),
+    "other labels": lambda findings: findings.update(n_other_labels=-1),
+    "a step beyond": lambda findings: path(findings, chosen=1000),
+    "a parameter": lambda findings: path(findings, parameter="beta"),
+    "ids": lambda findings: dataset(findings, ids=["a"]),
+    "a name": lambda findings: dataset(findings, name=None),
+    "rows": lambda findings: dataset(findings, n_rows=-1),
+    "a test": lambda findings: findings["test"]["fields"].update(n_significant=99),
     "another record": lambda findings: findings.update(path=findings["test"]),
+    "an unknown record": lambda findings: findings["path"].update(record="Popen"),
     "a number instead of a record": lambda findings: findings.update(test=3),
+    "an array that is not there": lambda findings: findings.update(scree={"array": "findings.other"}),
+    "a template that looks inside": lambda findings: message(findings, problem="{p.__class__.__init__.__globals__}"),
+    "a template that asks for more": lambda findings: message(findings, problem="{nothing}"),
+    "a template that fills the memory": lambda findings: message(findings, problem="{kind:>999999999}"),
+    "half a template": lambda findings: message(findings, problem="{kind"),
+    "a message without words": lambda findings: message(findings, problem=7),
 }
 
 
@@ -94,8 +140,9 @@ def stored(tmp_path_factory):
 
 
 def refused(folder):
-    with pytest.raises(ValueError, match=r"cannot be used: .+\. Make it anew with standout\.report\.store\.$"):
+    with pytest.raises(ValueError, match="cannot be used") as caught:
         restore(folder)
+    assert caught.value.facts["fault"]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -113,7 +160,7 @@ def test_words_that_do_not_fit_together_are_refused(forgery, stored, tmp_path):
     shutil.copytree(stored, tmp_path / "report")
     words = tmp_path / "report" / "report.json"
     kept = json.loads(words.read_text())
-    FORGERIES[forgery](kept["findings"])
+    FORGERIES[forgery](kept["findings"]["fields"])
     words.write_text(json.dumps(kept))
     refused(tmp_path / "report")
 
@@ -132,7 +179,7 @@ def test_what_breaks_its_reader_is_refused(stored, tmp_path):
     refused(tmp_path / "report")
 
 
-def test_what_fails_leaves_nothing_behind_and_what_was_there_as_it_was(pair, tmp_path, monkeypatch):
+def test_an_error_leaves_nothing_behind_and_old_files_as_they_were(pair, tmp_path, monkeypatch):
     target, background = pair
     findings = examine(fitted(DiscriminativePCA(2), target, background), target, background, with_path=False)
     store(findings, tmp_path)
@@ -151,11 +198,9 @@ def test_what_fails_leaves_nothing_behind_and_what_was_there_as_it_was(pair, tmp
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_a_stored_report_holds_no_objects(pair, tmp_path):
-    target, background = pair
-    store(examine(fitted(DiscriminativePCA(2), target, background), target, background), tmp_path)
-    with np.load(tmp_path / "report.npz", allow_pickle=False) as stored:
-        assert {stored[name].dtype.kind for name in stored.files} <= set("fi")
+def test_a_stored_report_holds_no_objects(stored):
+    with np.load(stored / "report.npz", allow_pickle=False) as arrays:
+        assert {arrays[name].dtype.kind for name in arrays.files} <= set("fi")
 
 
 def test_a_summary_is_json_without_points(pair):
@@ -190,7 +235,7 @@ def test_a_picture_is_drawn_of_every_method_and_any_name(pair, tmp_path):
 def test_the_report_says_which_extra_it_lacks(pair, monkeypatch, tmp_path):
     target, background = pair
     findings = examine(fitted(DiscriminativePCA(2), target, background), target, background, with_path=False)
-    monkeypatch.setattr("standout._validation._extras.find_spec", lambda package: None)
+    monkeypatch.setattr("standout._messages.find_spec", lambda package: None)
     with pytest.raises(ImportError, match="pip install bokeh, .* standout's extra 'report'"):
         page(findings)
     with pytest.raises(ImportError, match="pip install matplotlib, .* standout's extra 'plots'"):
@@ -198,6 +243,7 @@ def test_the_report_says_which_extra_it_lacks(pair, monkeypatch, tmp_path):
 
 
 def test_importing_the_report_imports_neither_bokeh_nor_matplotlib():
-    script = "import sys, standout.report; print([name for name in ('bokeh', 'matplotlib') if name in sys.modules])"
+    packages = ("bokeh", "jinja2", "matplotlib")
+    script = f"import sys, standout.report; print([name for name in {packages} if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert result.stdout.strip() == "[]", result.stderr

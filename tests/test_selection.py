@@ -199,6 +199,15 @@ def test_clusters_work_on_every_form_of_rows(form, rng, monkeypatch):
     assert clustering_error(fitted.transform(target), groups) < 0.1
 
 
+def test_groups_are_looked_for_in_a_random_sample_of_many_rows(rng):
+    # The second group begins after more rows than are looked at.
+    target, background = rng.normal(size=(75_000, 2)), rng.normal(size=(500, 2))
+    target[55_000:, 1] += 8.0
+    assert (
+        DiscriminativePCA(1, shrinkage="clusters").fit(target, background=background).group_search_.chosen is not None
+    )
+
+
 def test_a_stream_has_no_rows_to_look_at_again(pair):
     target, background = pair
     with pytest.raises(TypeError, match="the target is an iterator of batches"):
@@ -301,6 +310,17 @@ def test_every_rule_serves_linear_and_kernel_methods(rule, method, rng):
     one = method(2, background_weights=rule, **options).fit(data.target, background=data.backgrounds[0])
     np.testing.assert_array_equal(one.weights_, [1.0])
     assert method(2, background_weights=rule, **options).fit(data.target).weights_.shape == (0,)
+
+
+def test_weights_are_those_of_the_shrinkage_at_which_groups_show():
+    data = make_gaussians_two_backgrounds()
+    found = DiscriminativePCA(1, background_weights="worst-case", shrinkage="clusters")
+    found.fit(data.target, background=data.backgrounds)
+    assert found.group_search_.chosen is not None
+    given = DiscriminativePCA(1, background_weights="worst-case", shrinkage=found.shrinkage_[0])
+    given.fit(data.target, background=data.backgrounds)
+    np.testing.assert_allclose(found.weights_, given.weights_, rtol=1e-9)
+    np.testing.assert_allclose(found.eigenvalues_, given.eigenvalues_, rtol=1e-9)
 
 
 def test_an_unknown_rule_is_refused(pair):

@@ -192,7 +192,9 @@ class TestBadInput:
         self.refused(adata, "too few cells in the target: 1, but the least is 2")
 
     def test_masks_that_are_none(self, adata):
-        self.refused(adata, r"mask_var has shape \(3,\) .* one truth value for each of the 12 genes", mask_var=[True] * 3)
+        self.refused(
+            adata, r"mask_var has shape \(3,\) .* one truth value for each of the 12 genes", mask_var=[True] * 3
+        )
         self.refused(adata, "mask_var leaves no gene", mask_var=np.zeros(D, dtype=bool))
         adata.var["score"] = np.arange(D)
         self.refused(adata, r"adata.var\['score'\] has .* type int64", mask_var="score")

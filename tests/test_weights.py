@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import linalg
 
+from standout import DiscriminativePCA
 from standout.metrics import principal_angles
 from standout.pencil import solve
 from standout.selection import _weights as simplex
@@ -33,6 +34,11 @@ def test_a_background_that_lacks_a_direction_is_the_best():
     best = best_weights(pose_of(np.eye(2), [np.eye(2), np.diag([1.0, 0.0])]), 2)
     assert best.weights.tolist() == [0.0, 1.0]
     assert np.isinf(best.value)
+
+
+def test_of_equal_backgrounds_the_first_is_the_best(rng):
+    a, (b, other) = problem(rng, 6, 2)
+    assert best_weights(pose_of(a, [10 * other, b, b]), 3).weights.tolist() == [0.0, 1.0, 0.0]
 
 
 def test_the_best_and_the_worst_case_enclose_all_others(rng):
@@ -63,6 +69,47 @@ def test_spectral_weights_show_both_views_and_choose_the_commoner():
     np.testing.assert_array_equal(shown[views.labels][apart], grid_views[apart])
     for weights, components in zip(views.weights, views.components, strict=True):
         np.testing.assert_allclose(components, solve(two_views()(weights), 1).vectors.T)
+
+
+def three_views(first, second, turn=None):
+    """Column 0 stands out while the first background has a weight below `first`, column 2 beyond `second`.
+
+    The inverse ratios are straight lines in the weight, and the lowest line is what is seen. `turn` mixes the columns.
+    """
+    lines = [lambda w: 1 + w + (w - first), lambda w: 1 + w, lambda w: 1 + w - (w - second)]
+    turn = np.eye(3) if turn is None else turn
+    return np.eye(3), [turn @ np.diag([line(weight) for line in lines]) @ turn.T for weight in (1.0, 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "sizes", "chosen", "weight"),
+    [
+        (0.275, 0.575, [6, 6, 9], 2, 0.6),  # the view of equal weights is not the commonest
+        (0.325, 0.675, [7, 7, 7], 1, 0.5),  # of three that are as common, it is chosen
+    ],
+)
+@pytest.mark.parametrize("seed", [None, *range(5)])
+def test_spectral_weights_choose_the_view_of_the_most_weights(first, second, sizes, chosen, weight, seed):
+    # With columns that are mixed, views that are the same differ by rounding.
+    turn = np.eye(3) if seed is None else linalg.qr(np.random.default_rng(seed).normal(size=(3, 3)))[0]
+    views = spectral_weights(pose_of(*three_views(first, second, turn)), 2, 1, n_representatives=3)
+    shown = np.argmax(np.abs(views.components[:, 0] @ turn), axis=1)
+    assert [np.sum(shown[views.labels] == column) for column in range(3)] == sizes
+    assert shown[views.chosen] == chosen
+    # Of all weights with the same view, those nearest to equal ones stand for them.
+    np.testing.assert_allclose(views.weights[views.chosen], [weight, 1 - weight])
+
+
+def test_the_rule_of_the_estimator_takes_the_chosen_view():
+    def rows(covariance):
+        spread = np.sqrt(3 * np.diagonal(covariance))
+        return np.vstack([np.diag(spread), -np.diag(spread)])
+
+    a, bs = three_views(0.275, 0.575)
+    model = DiscriminativePCA(1, background_weights="spectral", shrinkage=None)
+    model.fit(rows(a), background=[rows(b) for b in bs])
+    np.testing.assert_allclose(model.weights_, [0.6, 0.4])
+    assert np.argmax(np.abs(model.components_[0])) == 2
 
 
 def test_weights_that_do_not_matter_give_one_candidate_with_equal_weights():

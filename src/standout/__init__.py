@@ -35,8 +35,8 @@ __all__ = [
     "scan",
 ]
 
-# Where each name comes from. It is fetched when it is first asked for: SciPy and scikit-learn take a second to load,
-# and whoever wants the version, the help of a command or one room of the house should not have to wait for them.
+# Where each name comes from. It is imported when it is first used: SciPy and scikit-learn take a second to load, and
+# neither the version nor the help of a command needs them.
 _HOMES = {
     **dict.fromkeys(
         (
@@ -55,7 +55,6 @@ _HOMES = {
 _ROOMS = (
     "contrast",
     "datasets",
-    "demo",
     "estimators",
     "features",
     "io",
@@ -77,11 +76,11 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'standout' has no attribute {name!r}")
     thing = getattr(import_module(_HOMES[name]), name)
-    # Found at once from now on.
+    # Python finds it without this function from now on.
     globals()[name] = thing
     return thing
 
 
 def __dir__() -> list[str]:
-    # What this module needs for itself is nobody else's.
+    # Without the names that this module imports for itself.
     return sorted({*(name for name in globals() if name.startswith("__")), *__all__, *_ROOMS})

@@ -138,7 +138,7 @@ def require_finite_rows(rows: Rows, name: str) -> None:
 
 
 def reject_non_finite(rows: Rows, name: str) -> None:
-    """Say where the first NaN or infinity is; where there is none, the squares are out of range."""
+    """Raise an error with the place of the first NaN or infinity; if there is none, the squares are out of range."""
     row, column = _first_non_finite(rows)
     if row is None:
         check_squares(np.inf, name)

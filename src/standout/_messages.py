@@ -39,6 +39,10 @@ class Names:
         """Write a value: a string in quotes, None without."""
         return word if word in ("None", "True", "False") else repr(word)
 
+    def fact(self, value: Any) -> Any:
+        """Give a fact as it is to be written: a page marks names from the data."""
+        return value
+
 
 PYTHON = Names()
 
@@ -122,13 +126,21 @@ class Message:
 
     def phrased(self, names: Names = PYTHON) -> str:
         """Give the message in the words of a surface."""
-        fields = {**self.facts, "value": self.value, "limit": self.limit, "p": _Parameters(names), "v": _Values(names)}
+        known = {**self.facts, "value": self.value, "limit": self.limit}
+        facts = {name: names.fact(fact) for name, fact in known.items()}
+        fields = {**facts, "p": _Parameters(names), "v": _Values(names)}
         problem = self.problem.format_map(fields)
         if self.parameter is not None:
             given = names.setting(self.parameter, self.value) if self._has_value else names.parameter(self.parameter)
             problem = f"{given} {problem}"
         advice = self.advice.format_map(fields)
         return f"{problem}. {advice}" if advice else f"{problem}."
+
+    def parts(self) -> dict[str, Any]:
+        """Give what the message was made of: ``Message(**parts)`` is the same message."""
+        given = {"value": self.value} if self._has_value else {}
+        known = {"problem": self.problem, "advice": self.advice, "parameter": self.parameter, "limit": self.limit}
+        return {**known, **given, **self.facts}
 
     def __str__(self) -> str:
         return self.phrased()

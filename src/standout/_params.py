@@ -13,6 +13,7 @@ from standout._messages import InvalidTypeError, InvalidValueError, choices
 
 SOLVERS = ("auto", "dense", "root", "reduced", "lanczos", "lobpcg")
 WEIGHT_RULES = ("worst-case", "best", "spectral")
+EPSILON_RULES = ("scaled", "held-out", "clusters")
 TESTS = ("analytic", "permutation")
 APPROXIMATIONS = ("auto", "exact", "pivoted", "fourier")
 
@@ -227,11 +228,11 @@ def check_n_representatives(n_representatives: Any, n_candidates: int | None = N
 
 
 def check_epsilon(epsilon: Any) -> float | None:
-    """Check the ridge of the kernel methods: a positive number; None for the rules "scaled" and "clusters"."""
+    """Check the ridge of the kernel methods: a positive number; None for the name of a rule."""
     advice = "Give a positive number, or {v.scaled} for one that goes with the size of the kernel."
     facts: dict[str, Any] = {"parameter": "epsilon", "value": epsilon, "advice": advice}
     if isinstance(epsilon, str):
-        if epsilon not in ("scaled", "clusters"):
+        if epsilon not in EPSILON_RULES:
             raise InvalidValueError("is unknown", **facts)
         return None
     if not is_number(epsilon):

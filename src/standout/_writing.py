@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,11 +14,14 @@ from uuid import uuid4
 
 from standout._messages import FileError, require_extra, shown
 
+# A draft has the name of the file that it is to become, or the start of a long one.
+LONGEST_NAME = 60
+
 Item = TypeVar("Item")
 
 
 @contextmanager
-def whole_file(path: Path, *, draft: str = "") -> Iterator[Path]:
+def whole_file(path: Path, *, replace: bool = True) -> Iterator[Path]:
     """Give the path of a draft to write to, which takes its final name once it is complete; an error leaves nothing.
 
     A device or a pipe, such as /dev/stdout, is written to directly. A link stays a link, to the new file.
@@ -23,8 +29,9 @@ def whole_file(path: Path, *, draft: str = "") -> Iterator[Path]:
     Parameters
     ----------
     path : Path
-    draft : str
-        Start of the name of the file while it is written.
+    replace : bool, default=True
+        Whether a file that is there is replaced. If not, and one has appeared meanwhile, the new file is put beside it
+        under another name, and an error says so.
     """
     try:
         if path.exists() and not path.is_file():
@@ -32,15 +39,15 @@ def whole_file(path: Path, *, draft: str = "") -> Iterator[Path]:
             return
         # In the same folder, so that the last step is a rename, which cannot be seen half done.
         final = Path(os.path.realpath(path))
-        partial = final.with_name(f"{draft}.{uuid4().hex}.part")
-        try:
-            yield partial
-            with partial.open("rb") as file:
+        remove_dead_drafts(final)
+        with locked_draft(final, Path.touch) as draft:
+            yield draft
+            with draft.open("rb") as file:
                 os.fsync(file.fileno())
-            os.replace(partial, final)
-        finally:
-            with suppress(OSError):
-                partial.unlink()
+            if replace:
+                os.replace(draft, final)
+            else:
+                put_beside_if_taken(draft, final, _link)
         _sync_folder(final.parent)
     except OSError as error:
         if isinstance(error, FileError):
@@ -53,10 +60,57 @@ def whole_file(path: Path, *, draft: str = "") -> Iterator[Path]:
         ) from error
 
 
-def write_whole(path: Path, content: bytes | memoryview, *, draft: str = "") -> None:
+def write_whole(path: Path, content: bytes | memoryview, *, replace: bool = True) -> None:
     """Write a file that appears under its name once it is complete."""
-    with whole_file(path, draft=draft) as place, place.open("wb") as file:
+    with whole_file(path, replace=replace) as place, place.open("wb") as file:
         file.write(content)
+
+
+def put_beside_if_taken(draft: Path, final: Path, put: Callable[[Path, Path], object]) -> None:
+    """Move a finished draft to its place by a step that replaces nothing.
+
+    If something has appeared there meanwhile, the draft is put beside it under the first free name, and an error says
+    so: the work is not lost, and neither is what was there.
+    """
+    try:
+        put(draft, final)
+        return
+    except OSError as error:
+        if not final.exists():
+            raise
+        reason = error
+    stem, suffixes = _split_name(final)
+    for number in range(2, 1000):
+        beside = final.with_name(f"{stem}-{number}{suffixes}")
+        # An empty folder would be replaced.
+        if beside.exists():
+            continue
+        with suppress(FileExistsError):
+            put(draft, beside)
+            raise FileError(
+                "{path} appeared while this was running, and is not replaced",
+                path=shown(final),
+                beside=shown(beside),
+                advice="The finished result is in {beside}.",
+            ) from None
+    raise reason
+
+
+def _link(draft: Path, final: Path) -> None:
+    """Give a file its final name; unlike a rename, this fails if the name is taken."""
+    try:
+        os.link(draft, final)
+    except OSError:
+        # Some file systems have no links. There, look before the rename.
+        if final.exists():
+            raise
+        os.rename(draft, final)
+
+
+def _split_name(path: Path) -> tuple[str, str]:
+    """Split a name into its stem and all its extensions: scores and .csv.gz."""
+    match = re.fullmatch(r"(.+?)((?:\.[A-Za-z0-9]{1,8}){0,2})", path.name)
+    return (match[1], match[2]) if match else (path.name, "")
 
 
 def _sync_folder(folder: Path) -> None:
@@ -67,6 +121,91 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+# --- drafts ----------------------------------------------------------------------------------------------------------
+#
+# A draft of NAME is called .NAME.xxxxxxxx.part. The process that writes it holds a lock on it. The system releases the
+# lock when the process ends, however it ends, so that a draft without a lock belongs to nobody.
+
+
+def draft_name(final: Path, kind: str = "part") -> Path:
+    """Give a new name for a draft in the folder of the final place."""
+    return final.with_name(f".{_short(final.name)}.{uuid4().hex[:8]}.{kind}")
+
+
+@contextmanager
+def locked_draft(final: Path, make: Callable[[Path], object]) -> Iterator[Path]:
+    """Make a draft, hold its lock, and remove it at the end unless it has been moved."""
+    draft, handle = draft_name(final), None
+    try:
+        # Another process may take a draft for a dead one before it is locked. Some file systems have no locks.
+        for _ in range(3):
+            unlock(handle)
+            remove(draft)
+            draft = draft_name(final)
+            make(draft)
+            handle = lock(draft)
+            if handle is not None and draft.exists():
+                break
+        yield draft
+    finally:
+        unlock(handle)
+        remove(draft)
+
+
+def drafts(final: Path, kind: str = "part") -> Iterator[Path]:
+    """Find the drafts of a place, those of living processes too."""
+    pattern = re.compile(re.escape(f".{_short(final.name)}.") + "[0-9a-f]{8}" + re.escape(f".{kind}"))
+    with suppress(OSError), os.scandir(final.parent) as entries:
+        yield from [Path(entry.path) for entry in entries if pattern.fullmatch(entry.name)]
+
+
+def remove_dead_drafts(final: Path, kind: str = "part") -> None:
+    """Remove the drafts that processes left which were killed."""
+    for draft in drafts(final, kind):
+        handle = lock(draft)
+        if handle is not None:
+            remove(draft)
+            unlock(handle)
+
+
+def lock(path: Path) -> int | None:
+    """Lock a file or folder until this process ends; None if another process has it, or if it cannot be locked."""
+    handle = None
+    try:
+        # Windows has no locks on folders: there, drafts of killed processes stay.
+        from fcntl import LOCK_EX, LOCK_NB, flock
+
+        handle = os.open(path, os.O_RDONLY)
+        flock(handle, LOCK_EX | LOCK_NB)
+    except (ImportError, OSError):
+        unlock(handle)
+        return None
+    return handle
+
+
+def unlock(handle: int | None) -> None:
+    """Release a lock."""
+    if handle is not None:
+        os.close(handle)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder, if it is there and can be removed."""
+    with suppress(OSError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _short(name: str) -> str:
+    """Shorten a long name for a draft, so that the names of two drafts still differ."""
+    return name if len(name) <= LONGEST_NAME else f"{name[:40]}~{zlib.crc32(os.fsencode(name)):08x}"
+
+
+# --- progress --------------------------------------------------------------------------------------------------------
 
 
 @contextmanager

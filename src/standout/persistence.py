@@ -11,7 +11,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
@@ -57,76 +57,27 @@ MODELS = (DiscriminativePCA, ContrastivePCA, KernelDiscriminativePCA, KernelCont
 
 # The types that may be made from a file, in addition to scikit-learn's estimators, NumPy's arrays and Python's
 # containers, which skops trusts. Making an object of these types runs no code: add only types of which that is true.
-TRUSTED_TYPES = (
-    "standout.estimators.BackgroundPipeline",
-    "standout.estimators.ContrastivePCA",
-    "standout.estimators.DiscriminativePCA",
-    "standout.estimators.KernelContrastivePCA",
-    "standout.estimators.KernelDiscriminativePCA",
-    "standout.features.CoordinateSums",
-    "standout.features.FourierMap",
-    "standout.features.IdentityMap",
-    "standout.features.KernelRowMap",
-    "standout.features.LandmarkMap",
-    "standout.features.NamedKernel",
-    "standout.features.PrecomputedKernel",
-    "standout.features.SumKernel",
-    "standout.io.Preparation",
-    "standout.moments.NormSums",
-    "standout.moments.RootMoments",
-    "standout.moments.ScatterMoments",
-    "standout.selection.ComponentTest",
-    "standout.selection.GroupSearch",
+_TRUSTED = {
+    "standout.estimators": [kind.__name__ for kind in MODELS],
+    "standout.features": [
+        *("CoordinateSums", "FourierMap", "IdentityMap", "KernelRowMap", "LandmarkMap", "NamedKernel"),
+        *("PrecomputedKernel", "SumKernel"),
+    ],
+    "standout.io": ["Preparation"],
+    "standout.moments": ["NormSums", "RootMoments", "ScatterMoments"],
+    "standout.selection": ["ComponentTest", "GroupSearch"],
     # Imputers and discretisers keep the type of their data. Landmarks can be sparse.
-    "numpy.dtype",
-    "scipy.sparse._bsr.bsr_array",
-    "scipy.sparse._bsr.bsr_matrix",
-    "scipy.sparse._coo.coo_array",
-    "scipy.sparse._coo.coo_matrix",
-    "scipy.sparse._csc.csc_array",
-    "scipy.sparse._csc.csc_matrix",
-    "scipy.sparse._csr.csr_array",
-    "scipy.sparse._csr.csr_matrix",
-    "scipy.sparse._dia.dia_array",
-    "scipy.sparse._dia.dia_matrix",
-)
-
-# Modules under which earlier versions saved types, and where these types are now. A file is read as if it had the new
-# names, which must be trusted as in any other file. The old modules need not exist.
-_EARLIER_HOMES = {
-    "standout.estimators._contrastive": "standout.estimators",
-    "standout.estimators._coordinates": "standout.features",
-    "standout.estimators._discriminative": "standout.estimators",
-    "standout.estimators._kernel_contrastive": "standout.estimators",
-    "standout.estimators._kernel_discriminative": "standout.estimators",
-    "standout.estimators._pipeline": "standout.estimators",
-    "standout.features._kernels": "standout.features",
-    "standout.features._maps": "standout.features",
-    "standout.moments._base": "standout.moments",
-    "standout.moments._root": "standout.moments",
-    "standout.moments._scatter": "standout.moments",
-    "standout.selection._groups": "standout.selection",
-    "standout.selection._verdict": "standout.selection",
+    "numpy": ["dtype"],
+    **{f"scipy.sparse._{kind}": [f"{kind}_array", f"{kind}_matrix"] for kind in ("bsr", "coo", "csc", "csr", "dia")},
 }
+TRUSTED_TYPES = tuple(f"{module}.{name}" for module, names in _TRUSTED.items() for name in names)
 
 # The ways of making objects, by skops' names, that a model needs. Others, such as those of methods, partial functions
 # or random generators, have been used in the past to circumvent skops' check of the types.
-_WAYS = (
-    "BytesNode",
-    "DTypeNode",
-    "DictNode",
-    "FunctionNode",
-    "JsonNode",
-    "ListNode",
-    "NdArrayNode",
-    "ObjectNode",
-    "RandomStateNode",
-    "SetNode",
-    "SliceNode",
-    "SparseMatrixNode",
-    "TupleNode",
-    "TypeNode",
-)
+_WAYS = {
+    *("BytesNode", "DTypeNode", "DictNode", "FunctionNode", "JsonNode", "ListNode", "NdArrayNode", "ObjectNode"),
+    *("RandomStateNode", "SetNode", "SliceNode", "SparseMatrixNode", "TupleNode", "TypeNode"),
+}
 
 # Packages of scikit-learn that load other libraries and have no estimators.
 _WITHOUT_ESTIMATORS = tuple(f"sklearn.externals.array_api_compat.{library}" for library in ("cupy", "dask", "torch"))
@@ -420,10 +371,8 @@ def _versions_here() -> dict[str, str]:
 
 def _read(file: BinaryIO, place: Path) -> tuple[Any, list[str]]:
     """Make a model from the content of a file, and name the packages that had another version when it was saved."""
-    skops_io = _skops_io()
     with _as_damage(place):
-        entries = _entries(file)
-    compressed = [entry.filename for entry in entries if entry.compress_type != ZIP_STORED]
+        compressed = [entry.filename for entry in _entries(file) if entry.compress_type != ZIP_STORED]
     if compressed:
         # They can be a thousand times as large as they look.
         _refuse(place, "it has {parts}, and standout.save compresses none", parts=listed("compressed part", compressed))
@@ -432,17 +381,24 @@ def _read(file: BinaryIO, place: Path) -> tuple[Any, list[str]]:
     packed = file.seek(0, os.SEEK_END)
     limit = max(_MOST_UNPACKED, _MOST_PACKING * packed)
     if found.unpacked > limit:
-        _refuse(
-            place,
-            "its {packed} bytes hold arrays of {unpacked} bytes, and {limit} are the limit for a file of its size",
-            packed=packed,
-            unpacked=found.unpacked,
-            limit=limit,
-        )
+        problem = "its {packed} bytes hold arrays of {unpacked} bytes, and {limit} are the limit for a file of its size"
+        _refuse(place, problem, packed=packed, unpacked=found.unpacked, limit=limit)
     with _as_damage(place):
         file = _with_new_names(file, found)
         untrusted = _untrusted(file)
-    here = _versions_here()
+    _check_trusted(found, untrusted, place)
+    differing = _differing_versions(found.versions, place)
+    with _as_damage(place):
+        model = _skops_io().load(file, trusted=list(TRUSTED_TYPES))
+    if not isinstance(model, MODELS):
+        problem = "it holds an object of type {kind}, not of {known}"
+        _refuse(place, problem, kind=type(model).__name__, known=_names_of(MODELS))
+    _check_no_memory(model, f"{shown(place)} cannot be loaded")
+    return model, differing
+
+
+def _check_trusted(found: _Findings, untrusted: list[str], place: Path) -> None:
+    """Refuse a file with types, or with ways of making objects, that are not trusted."""
     if untrusted:
         says = "It says that it is of standout {saved}, and this is {here}. " if _has_versions(found.versions) else ""
         _refuse(
@@ -451,27 +407,12 @@ def _read(file: BinaryIO, place: Path) -> tuple[Any, list[str]]:
             says + "Load only what standout.save of this version has written.",
             types=listed("type", untrusted),
             saved=found.versions["standout"] if says else "",
-            here=here["standout"],
+            here=standout.__version__,
         )
-    unknown = sorted(found.ways - set(_WAYS))
+    unknown = sorted(found.ways - _WAYS)
     if unknown:
-        _refuse(
-            place,
-            "it has {objects} of skops, which standout.save does not write; nothing of it was run",
-            objects=listed("object", unknown),
-        )
-    differing = _differing_versions(found.versions, here, place)
-    with _as_damage(place):
-        model = skops_io.load(file, trusted=list(TRUSTED_TYPES))
-    if not isinstance(model, MODELS):
-        _refuse(
-            place,
-            "it holds an object of type {kind}, not of {known}",
-            kind=type(model).__name__,
-            known=_names_of(MODELS),
-        )
-    _check_no_memory(model, f"{shown(place)} cannot be loaded")
-    return model, differing
+        problem = "it has {objects} of skops, which standout.save does not write; nothing of it was run"
+        _refuse(place, problem, objects=listed("object", unknown))
 
 
 def _refuse(place: Path, problem: str, advice: str = _SAVE_AGAIN, **facts: Any) -> NoReturn:
@@ -495,11 +436,11 @@ def _as_damage(place: Path) -> Iterator[None]:
         ) from error
 
 
-def _differing_versions(versions: Any, here: Mapping[str, str], place: Path) -> list[str]:
+def _differing_versions(versions: Any, place: Path) -> list[str]:
     """Name the packages whose minor version was another one; another major version of standout is refused."""
     if not _has_versions(versions):
         _refuse(place, "it was not written by standout.save")
-    saved = versions["standout"]
+    saved, here = versions["standout"], _versions_here()
     if _series(saved)[0] != _series(here["standout"])[0]:
         _refuse(
             place,
@@ -549,15 +490,15 @@ class _Findings:
         Number of bytes of all arrays that are asked for.
     arrays : set of str
         The entries of the archive that hold these arrays.
-    has_earlier_names : bool
-        Whether types are under modules of an earlier version.
+    modules : set of str
+        The modules of the types.
     """
 
     versions: Any
     ways: set[str]
     unpacked: int
     arrays: set[str]
-    has_earlier_names: bool
+    modules: set[str]
 
 
 def _examined(file: BinaryIO) -> _Findings:
@@ -580,17 +521,17 @@ def _examined(file: BinaryIO) -> _Findings:
         versions = json.loads(archive.read(_VERSIONS)) if _VERSIONS in archive.namelist() else None
         sizes = {name: _unpacked_size(archive, name) for name in {name for name, _ in reads}}
     unpacked = sum(sizes[name] for name, _ in reads)
-    return _Findings(versions, ways, unpacked, set(sizes), not modules.isdisjoint(_EARLIER_HOMES))
+    return _Findings(versions, ways, unpacked, set(sizes), modules)
 
 
 def _with_new_names(file: BinaryIO, found: _Findings) -> BinaryIO:
     """Give the file itself, or a copy in memory in which types that have moved are under their new names."""
-    if not found.has_earlier_names:
+    if all(_home(module) == module for module in found.modules):
         return file
 
     def renamed(node: dict[str, Any]) -> dict[str, Any]:
         if "__module__" in node:
-            node["__module__"] = _EARLIER_HOMES.get(node["__module__"], node["__module__"])
+            node["__module__"] = _home(node["__module__"])
         return node
 
     content = BytesIO()
@@ -599,6 +540,16 @@ def _with_new_names(file: BinaryIO, found: _Findings) -> BinaryIO:
         for name in found.arrays - {_SCHEMA}:
             new.writestr(name, old.read(name))
     return content
+
+
+def _home(module: str) -> str:
+    """Give the package under which a type is saved today; version 0.1 named a module in it, which need not exist now.
+
+    The type must be trusted under its new name, as in any other file.
+    """
+    if module == "standout.estimators._coordinates":
+        return "standout.features"
+    return re.sub(r"^(standout\.\w+)\._\w+$", r"\1", str(module))
 
 
 def _unpacked_size(archive: ZipFile, name: str) -> int:

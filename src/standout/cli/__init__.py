@@ -12,10 +12,9 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 
-# Little is loaded up to here, and the rest within main: before it has begun, a Ctrl-C ends in a traceback of Python's.
+# Little is loaded here, and the rest within main: an interrupt before main has begun ends in Python's traceback.
+from standout.cli._display import accept_any_character, close_output, flat, print_failure
 from standout.cli._signals import SIGNALS
-from standout.cli._streams import hang_up, say_failure, take_any_character
-from standout.cli._text import flat
 
 __all__ = ["main"]
 
@@ -42,90 +41,99 @@ def main(arguments: Sequence[str] | None = None) -> int:
     standout 0.1.0.dev0
     0
     """
-    with SIGNALS.as_interruptions(), _only_our_words():
+    with SIGNALS.as_interruptions(), _silent_libraries():
         try:
             code = _run(sys.argv[1:] if arguments is None else list(arguments))
             if sys.stdout is not None:
                 sys.stdout.flush()
             return code
         except BrokenPipeError:
-            # Whoever read our words has had enough of them: that is no failure, and what is to be written is written.
-            hang_up()
+            # The reader of our output has closed it. That is no failure: the result has been written.
+            close_output()
             return 0
         except (Exception, KeyboardInterrupt) as error:
-            # Who presses Ctrl-C twice gets one answer all the same.
             SIGNALS.hold()
-            return _told(error)
+            return _fail(error)
 
 
 def _run(words: list[str]) -> int:
-    # Imported here, so that what goes wrong with it is told like everything else.
+    # Imported here, so that a failure to import is reported like any other.
     import click
 
     from standout.cli._app import app
 
     if not words:
-        # Who says nothing is told what can be said.
         print(app.get_help(click.Context(app, info_name="standout", **app.context_settings)))
         return FAILED
-    # Not by app.main, which has words of its own for interruptions and closed pipes.
+    # Not by app.main, which handles interruptions and closed pipes in its own way.
     with contextlib.suppress(click.exceptions.Exit), app.make_context("standout", words) as context:
         app.invoke(context)
     return 0
 
 
-def _told(error: BaseException) -> int:
-    """Tell in one line what went wrong, and give the exit code."""
-    # Whatever the interruption was turned into on its way here: readers of files tend to make errors of anything.
+def _fail(error: BaseException) -> int:
+    """Print in one line what went wrong, and give the exit code."""
+    # Readers of files turn an interruption into errors of their own: the signal tells.
     if SIGNALS.came is not None or isinstance(error, KeyboardInterrupt):
-        say_failure("interrupted.")
+        print_failure("interrupted.")
         return SIGNALS.exit_code
     if isinstance(error, ImportError):
-        return _missing_package(error)
+        print_failure(_missing_package(error))
+        return FAILED
     import click
 
     if isinstance(error, click.exceptions.Abort):
-        say_failure("interrupted.")
+        print_failure("interrupted.")
         return SIGNALS.exit_code
+    print_failure(_phrased(error))
+    return FAILED
+
+
+def _phrased(error: BaseException) -> str:
+    import click
+
+    from standout._messages import Message
+    from standout.cli._app import OPTIONS
+
+    message = getattr(error, "message", None)
+    if isinstance(message, Message):
+        return message.phrased(OPTIONS)
     if isinstance(error, click.ClickException):
-        say_failure(error.format_message())
-    elif isinstance(error, MemoryError):
-        say_failure("there is not enough memory for this. Take fewer columns (--select, --drop) or rows.")
-    elif isinstance(error, OSError) and error.strerror is not None:
+        return error.format_message()
+    if isinstance(error, MemoryError):
+        return "there is not enough memory. Read the files in parts (--stream), or use fewer columns (--columns)."
+    if isinstance(error, OSError) and error.strerror is not None:
         where = f"{str(error.filename)!r} cannot be read or written" if error.filename is not None else "it stopped"
-        say_failure(f"{where}: {error.strerror}. Check the name, the rights and the space that is left.")
-    elif isinstance(error, ValueError | TypeError | OSError) and str(error):
-        say_failure(str(error))
-    else:
-        say_failure(f"something unforeseen went wrong ({type(error).__name__}: {flat(error)}). Please report it.")
-    return FAILED
+        return f"{where}: {error.strerror}. Check the name, the permissions and the free space."
+    if isinstance(error, ValueError | TypeError | OSError) and str(error):
+        return str(error)
+    return f"an unforeseen error occurred ({type(error).__name__}: {flat(error)}). Please report it."
 
 
-def _missing_package(error: ImportError) -> int:
+def _missing_package(error: ImportError) -> str:
     words = str(error)
-    if "standout's extra" not in words:
-        words = (
-            f"a package is missing ({words}). Install all of standout's extra 'cli': pip install 'standout[cli]', or "
-            "in a clone pip install '.[cli]'."
-        )
-    say_failure(words)
-    return FAILED
+    if "standout's extra" in words:
+        return words
+    return (
+        f"a package is missing ({words}). Install all packages of standout's extra 'cli': pip install 'standout[cli]', "
+        "or in a clone pip install '.[cli]'."
+    )
 
 
 @contextlib.contextmanager
-def _only_our_words() -> Iterator[None]:
-    """Keep Python from adding words of its own to ours; warnings that matter are caught and told by the commands."""
+def _silent_libraries() -> Iterator[None]:
+    """Keep Python and libraries from printing; warnings that matter are caught and shown by the commands."""
     before = sys.unraisablehook
-    # Files that cannot be closed because the disk is full complain once more when they are thrown away.
+    # Files that cannot be closed because the disk is full raise a second time when they are deleted.
     sys.unraisablehook = lambda _: None
-    # Libraries log, and where nobody listens Python prints it: matplotlib, when its list of fonts takes long to make.
-    nobody = logging.NullHandler()
-    logging.getLogger().addHandler(nobody)
-    take_any_character()
+    # Python prints what libraries log if there is no handler: matplotlib, when it makes its list of fonts.
+    handler = logging.NullHandler()
+    logging.getLogger().addHandler(handler)
+    accept_any_character()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        logging.getLogger().removeHandler(nobody)
+        logging.getLogger().removeHandler(handler)
         sys.unraisablehook = before

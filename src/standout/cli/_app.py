@@ -1,45 +1,289 @@
-"""All commands under one name, each loaded only when it is asked for: some need packages that take long to load."""
+"""The commands, their options, and what each option is called.
+
+Nothing here loads NumPy: the help, the version and a wrong option do not have to wait for it. A command checks what it
+is asked, and hands over to its module.
+"""
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from shlex import quote
+from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from standout import __version__
+from standout._messages import LONGEST_PATH, Names, short
 
-# Where each command is, and what it is for in a line.
-COMMANDS = {
-    "fit": ("_fit", "Find what stands out in TARGET, and write a folder with the answer."),
-    "transform": ("_transform", "Write the scores of new rows."),
-    "report": ("_report", "Make the report of an earlier fit again."),
-    "info": ("_info", "Say what a model is."),
-    "compare": ("_compare", "Show PCA, cPCA, dPCA and their kernel forms side by side."),
-    "demo": ("_demo", "The main job on data that need no file."),
+METHODS = {
+    "dpca": "discriminative PCA",
+    "kdpca": "kernel discriminative PCA",
+    "cpca": "contrastive PCA",
+    "kcpca": "kernel contrastive PCA",
+    "pca": "PCA",
+    "kpca": "kernel PCA",
 }
+# Those of standout.io, which would take a second to load. A test compares them.
+FORMATS = ("csv", "tsv", "parquet", "arrow", "feather", "npy", "npz", "mat", "h5ad", "zarr")
+MISSING = ("error", "drop-rows", "drop-columns", "mean")
+STANDARDS = ("none", "background", "pooled")
+
+COMPARING = ("dpca", "kdpca", "cpca", "kcpca")
+WITH_KERNELS = ("kdpca", "kcpca", "kpca")
+POLYNOMIALS = ("poly", "homogeneous_polynomial", "inhomogeneous_polynomial")
+KERNELS = ("rbf", "gaussian", "laplacian", "linear", *POLYNOMIALS, "cosine", "sigmoid", "chi2")
+# The kernels that have these parameters.
+OF_KERNELS = {
+    "bandwidth": ("gaussian",),
+    "gamma": ("rbf", "poly", "laplacian", "sigmoid", "chi2"),
+    "degree": POLYNOMIALS,
+}
+# The largest seed that NumPy's older random numbers, which scikit-learn uses, take.
+MOST_SEED = 2**32 - 1
+
+# Defaults that differ on purpose from those of the Python classes: the value here, and why.
+DIFFERENT = {
+    "shrinkage": ("clusters", "a first look at files should show groups if there are any; Python: auto"),
+    "epsilon": ("clusters", "the same for kernels; Python: 0.001"),
+}
+
+SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+# The sections of the help.
+FILES, KINDS, COLUMNS = "Target and backgrounds", "Kinds of files", "Columns and rows"
+CELLS, LARGE = "Values", "Large files"
+METHOD, KERNEL, OUTPUT, OTHER = "Method", "Kernels (kdpca, kcpca, kpca)", "Output", "Other"
+
+
+# --- types of values --------------------------------------------------------------------------------------------------
+
+
+class Value(click.ParamType):  # type: ignore[type-arg]
+    """What a parameter of an estimator takes: words, a number, or numbers; ``none`` stands for None.
+
+    Parameters
+    ----------
+    *words : str
+    number : type or None
+    several : {"never", "perhaps", "always"}
+        Whether numbers separated by commas are taken, and whether a single number makes a list, too.
+    """
+
+    name = "value"
+
+    def __init__(self, *words: str, number: type[int] | type[float] | None = float, several: str = "never") -> None:
+        self.words, self.number, self.several = words, number, several
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Give the word, the number or the list of numbers."""
+        if not isinstance(value, str):
+            return value
+        if value in self.words:
+            return None if value == "none" else value
+        try:
+            if self.number is None:
+                raise ValueError
+            numbers = [self.number(part) for part in (value.split(",") if self.several != "never" else [value])]
+        except ValueError:
+            kinds = {None: [], int: ["a whole number"], float: ["a number"]}[self.number]
+            kinds += ["numbers separated by commas"] if self.several != "never" else []
+            self.fail(f"{value!r} is none of these: {', '.join([*kinds, *self.words])}.", param, ctx)
+        return numbers if self.several == "always" or len(numbers) > 1 else numbers[0]
+
+
+class Condition(click.ParamType):  # type: ignore[type-arg]
+    """A column and a value: ``NAME=VALUE``."""
+
+    name = "condition"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Give the name of the column and the value."""
+        if "=" not in value:
+            self.fail(f"{value!r} has no equals sign. Give, for example, tissue=liver.", param, ctx)
+        return tuple(value.split("=", 1))
+
+
+# --- options ----------------------------------------------------------------------------------------------------------
+
+Command = Callable[..., Any]
+
+
+class SectionedOption(click.Option):
+    """An option that knows its section of the help."""
+
+    def __init__(self, *arguments: Any, section: str, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.section = section
+
+
+class SectionedCommand(click.Command):
+    """A command whose help lists its options in sections."""
+
+    def __init__(self, name: str, **settings: Any) -> None:
+        super().__init__(name, **{**settings, "context_settings": SETTINGS})
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the sections, in the order of their first options."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
+            if record is not None:
+                sections.setdefault(getattr(param, "section", OTHER), []).append(record)
+        if KERNEL in sections:
+            different = [(option_name(name), f"{value}: {why}") for name, (value, why) in DIFFERENT.items()]
+            sections["Defaults that differ from those of the Python classes"] = different
+        for name, records in sorted(sections.items(), key=lambda section: section[0] == OTHER):
+            with formatter.section(name):
+                formatter.write_dl(records)
+
+
+def option(section: str, names: str, metavar: str | None = None, **settings: Any) -> Callable[[Command], Command]:
+    """Make an option of a section, with its text in `HELP`; its default is shown, if it has one."""
+    known = {"help": HELP.get(names.rpartition("--")[2]), "show_default": "default" in settings}
+    return click.option(*names.split(), cls=SectionedOption, section=section, metavar=metavar, **{**known, **settings})
+
+
+def option_name(parameter: str) -> str:
+    """Give the option of a parameter: the one rule by which options are named."""
+    return f"--{parameter.replace('_', '-')}"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of the estimators that has an option.
+
+    Attributes
+    ----------
+    name : str
+    default : object
+        That of the classes; `DIFFERENT` has what differs.
+    kind : click type
+    metavar : str
+    methods : sequence of str
+        The methods that have the parameter.
+    section : str
+    """
+
+    name: str
+    default: Any
+    kind: Any
+    metavar: str
+    methods: Sequence[str]
+    section: str = METHOD
+
+    def option(self) -> Callable[[Command], Command]:
+        """Give the option."""
+        default = DIFFERENT[self.name][0] if self.name in DIFFERENT else self.default
+        shown = "none" if default is None else default
+        return option(self.section, option_name(self.name), self.metavar, type=self.kind, default=shown)
+
+
+WEIGHTS = Value("none", "worst-case", "best", "spectral", several="always")
+TESTS = Value("none", "analytic", "permutation", number=None)
+PARAMETERS = (
+    Parameter("n_components", 2, Value("auto", number=int), "N|auto", tuple(METHODS)),
+    Parameter("shrinkage", "auto", Value("none", "auto", "clusters"), "none|auto|clusters|NUMBER", ("dpca",)),
+    Parameter("background_weights", None, WEIGHTS, "W1,W2,...|RULE", COMPARING),
+    Parameter("test", None, TESTS, "none|analytic|permutation", ("dpca",)),
+    Parameter("alpha", "auto", Value("auto", several="perhaps"), "auto|NUMBER|A1,A2,...", ("cpca", "kcpca")),
+    Parameter("random_state", None, Value("none", number=int), "N|none", tuple(METHODS)),
+    Parameter("kernel", "rbf", click.Choice(KERNELS), "NAME", WITH_KERNELS, KERNEL),
+    Parameter("gamma", None, Value("none"), "NUMBER|none", WITH_KERNELS, KERNEL),
+    Parameter("degree", 3, Value(), "NUMBER", WITH_KERNELS, KERNEL),
+    Parameter("epsilon", 1e-3, Value("scaled", "clusters"), "scaled|clusters|NUMBER", ("kdpca",), KERNEL),
+)
+
+HELP = {
+    "background": "A background: a file, a folder, or a pattern in quotes. Repeatable.",
+    "group-column": "Column that tells target and backgrounds apart, in one file.",
+    "target": "Group that is the target. Repeatable.",
+    "background-group": "Group that is a background; all others if none is named. Repeatable.",
+    "format": f"If extensions do not tell: {', '.join(FORMATS)}.",
+    "variable": "Array of an .npz, .mat or .zarr file, or layer of an .h5ad file.",
+    "id-column": "Column that names the rows.",
+    "columns": "Columns to use, or patterns as 'gene_*'. Repeatable.",
+    "drop": "Columns to leave out, or patterns. Repeatable.",
+    "where": "Rows to use: those with this value in this column. Repeatable.",
+    "label-column": "Column for the colours and the clustering error, never for the fit.",
+    "log1p": "Take log(1 + x) of every value, as is usual for counts.",
+    "standardize": "Centre and scale columns by all background rows, or by all rows; the same for all datasets.",
+    "missing": "What to do about missing values.",
+    "stream": "Read all rows at once, or in parts as often as needed. Decided by the size of the data if not given.",
+    "checkpoint": "Keep sums over the rows in this folder, so that an interrupted fit goes on. Implies --stream.",
+    "method": "What to fit.",
+    "methods": "Which to compare.",
+    "n-components": "Number of components; auto keeps those that a test finds to be real (dpca).",
+    "shrinkage": "How much the background is smoothed (dpca), from 0, the plain ratio, to 1, PCA. auto: the rule of "
+    "Ledoit and Wolf. clusters: the view that shows groups most clearly.",
+    "background-weights": "Weight of each background: numbers, none (equal weights), or one of the rules worst-case, "
+    "best, spectral (dpca, kdpca).",
+    "test": "How p-values are found (dpca): by formula, or by permutation. none: by formula, in the report only.",
+    "alpha": "How much of the background is subtracted (cpca, kcpca). Of several values, one is chosen.",
+    "random-state": "Seed of everything random; none is a fixed seed, too.",
+    "kernel": f"One of {', '.join(KERNELS)}.",
+    "gamma": "Parameter of rbf, poly, laplacian, sigmoid and chi2; none is scikit-learn's default.",
+    "degree": "Degree of a polynomial.",
+    "epsilon": "Ridge of the background (kdpca). clusters: the view that shows groups most clearly.",
+    "bandwidth": "Width of the Gaussian kernel (makes --kernel gaussian).",
+    "overwrite": "Replace an earlier result.",
+    "quiet": "Print nothing unless something goes wrong.",
+}
+
+file_options = (
+    option(KINDS, "--format", "KIND", type=click.Choice(FORMATS)),
+    option(KINDS, "--variable", "NAME"),
+    option(COLUMNS, "--id-column", "NAME"),
+    option(COLUMNS, "--columns", "NAME", multiple=True),
+    option(COLUMNS, "--drop", "NAME", multiple=True),
+    option(COLUMNS, "--where", "NAME=VALUE", type=Condition(), multiple=True),
+)
+data_options = (
+    click.argument("data", metavar="TARGET"),
+    option(FILES, "-b --background", "FILES", multiple=True),
+    option(FILES, "--group-column", "NAME"),
+    option(FILES, "--target", "GROUP", multiple=True),
+    option(FILES, "--background-group", "GROUP", multiple=True),
+    *file_options,
+    option(COLUMNS, "--label-column", "NAME"),
+    option(CELLS, "--log1p", is_flag=True),
+    option(CELLS, "--standardize", type=click.Choice(STANDARDS), default="none"),
+    option(CELLS, "--missing", type=click.Choice(MISSING), default="error"),
+    option(LARGE, "--in-memory/--stream", default=None, show_default=False),
+    option(LARGE, "--checkpoint", "FOLDER"),
+)
+method_option = option(METHOD, "--method", type=click.Choice(tuple(METHODS)), default="dpca")
+parameter_options = (
+    *(parameter.option() for parameter in PARAMETERS),
+    option(KERNEL, "--bandwidth", "NUMBER", type=float),
+)
+overwrite_option = option(OUTPUT, "--overwrite", is_flag=True)
+quiet_option = option(OUTPUT, "-q --quiet", is_flag=True)
+
+
+def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Add options to a command, in this order."""
+
+    def add(command: Command) -> Command:
+        for one in reversed(options):
+            command = one(command)
+        return command
+
+    return add
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
 
 
 class Commands(click.Group):
-    """The commands, in the order in which one would meet them."""
+    """The commands, in the order in which a user meets them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Name the commands."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load a command."""
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = import_module(f"standout.cli.{COMMANDS[cmd_name][0]}").command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without loading them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items()])
+        return list(self.commands)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=Commands, context_settings=SETTINGS)
 @click.version_option(__version__, prog_name="standout", message="%(prog)s %(version)s")
 def app() -> None:
     """What stands out in one dataset against others?
@@ -47,3 +291,203 @@ def app() -> None:
     Given a target and one or more backgrounds, finds the low-dimensional view in which the target varies and the
     backgrounds do not. Try: standout demo
     """
+
+
+@app.command("fit", cls=SectionedCommand, short_help="Find what stands out in TARGET, and write a folder.")
+@with_options(
+    *data_options,
+    method_option,
+    *parameter_options,
+    option(OUTPUT, "-o --output", "OUT", help="Folder to write.", required=True),
+    overwrite_option,
+    quiet_option,
+)
+@click.pass_context
+def fit(context: click.Context, /, **options: Any) -> None:
+    """Find what stands out in TARGET against the backgrounds, and write a folder with the answer.
+
+    TARGET is a file (CSV, TSV, Parquet, Arrow, .npy, .npz, .mat, .h5ad, Zarr), a folder of such files, or a pattern in
+    quotes. The backgrounds are files of their own (--background), or other rows of the same file (--group-column NAME
+    --target GROUP). Files larger than memory are read in parts.
+
+    The folder has report.html (look at it first), figure.png, scores.csv, loadings.csv, summary.json and the model. It
+    appears once it is complete. If something else has appeared there meanwhile, the result is put beside it.
+    """
+    check_options(context, options, [options["method"]])
+    from standout.cli._fit import fit_files
+
+    fit_files(options)
+
+
+@app.command("transform", cls=SectionedCommand, short_help="Write the scores of new rows.")
+@with_options(
+    click.argument("model_path", metavar="MODEL"),
+    click.argument("data", metavar="NEW"),
+    *file_options,
+    option(OUTPUT, "-o --output", "OUT", help="CSV file to write.", required=True),
+    overwrite_option,
+    quiet_option,
+)
+def transform(**options: Any) -> None:
+    """Write the scores of the rows of NEW: a file of any kind that fit reads, a folder, or a pattern in quotes.
+
+    MODEL is the folder that fit wrote, or a model in a file. The data are prepared as for the fit (logarithm, scale,
+    missing values). Columns are found by name; further columns are left out. Files are read in parts.
+    """
+    from standout.cli._models import transform_files
+
+    transform_files(options)
+
+
+@app.command("report", cls=SectionedCommand, short_help="Make the report of an earlier fit again.")
+@with_options(click.argument("folder", metavar="OUT"), quiet_option)
+def report(**options: Any) -> None:
+    """Make report.html and figure.png in OUT again, from what fit has kept there; the data are not needed."""
+    from standout.cli._models import report_again
+
+    report_again(options)
+
+
+@app.command("info", cls=SectionedCommand, short_help="Describe a model.")
+@with_options(click.argument("model_path", metavar="MODEL"))
+def info(**options: Any) -> None:
+    """Describe MODEL: the folder that fit wrote, or a model in a file."""
+    from standout.cli._models import describe
+
+    describe(options)
+
+
+@app.command("compare", cls=SectionedCommand, short_help="Show PCA, cPCA, dPCA and their kernel forms side by side.")
+@with_options(
+    *data_options,
+    option(METHOD, "--methods", "M1,M2,...", default="pca,cpca,dpca,kpca,kcpca,kdpca"),
+    *parameter_options,
+    option(OUTPUT, "-o --output", "OUT", help="HTML file to write.", required=True),
+    overwrite_option,
+    quiet_option,
+)
+@click.pass_context
+def compare(context: click.Context, /, **options: Any) -> None:
+    """Show PCA, cPCA, dPCA and their kernel forms of TARGET side by side, in one page.
+
+    Data are given as for standout fit. All methods get the same prepared data; each uses the options that it has.
+    """
+    methods = list(dict.fromkeys(word.strip() for word in options["methods"].split(",") if word.strip()))
+    if not methods or not set(methods) <= set(METHODS):
+        raise click.UsageError(
+            f"--methods {options['methods']!r} is not a list of methods. Choose among {', '.join(METHODS)}."
+        )
+    check_options(context, options, methods)
+    from standout.cli._compare import compare_methods
+
+    compare_methods(options, methods)
+
+
+@app.command("demo", cls=SectionedCommand, short_help="Show the main job on data that need no file.")
+@with_options(
+    method_option, option(OUTPUT, "-o --output", "OUT", help="Folder to write.", default="standout-demo"), quiet_option
+)
+def demo(**options: Any) -> None:
+    """Find handwritten digits that are hidden over pieces of photographs.
+
+    PCA of the images shows the photographs. Given other pieces of the same photographs as background, discriminative
+    PCA shows the digits. The labels of the images are used for the colours only.
+    """
+    from standout.cli._demo import show_digits
+
+    # An earlier demo is replaced.
+    defaults = fit.make_context("fit", ["TARGET", "--output", "OUT"]).params
+    show_digits({**defaults, **options, "overwrite": True})
+
+
+# --- what the options ask for -----------------------------------------------------------------------------------------
+
+
+def check_options(context: click.Context, options: dict[str, Any], methods: Collection[str]) -> None:
+    """Refuse an option that none of the methods has, and options that exclude each other; set what follows."""
+    given = {
+        param.name
+        for param in context.command.params
+        if context.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
+    }
+    having = {parameter.name: parameter.methods for parameter in PARAMETERS} | {"bandwidth": WITH_KERNELS}
+    for name, those in having.items():
+        if name in given and not set(those) & set(methods):
+            raise click.UsageError(
+                f"{option_name(name)} is for {', '.join(those)}, not for {', '.join(methods)}. Leave it out, or choose "
+                "another method."
+            )
+    if "bandwidth" in given and "kernel" not in given:
+        options["kernel"] = "gaussian"
+    kernel = options["kernel"]
+    for name, kernels in OF_KERNELS.items():
+        if name in given and kernel not in kernels:
+            raise click.UsageError(
+                f"{option_name(name)} is for --kernel {', '.join(kernels)}, not {kernel}. Leave it out, or choose "
+                "another kernel."
+            )
+    if kernel == "gaussian" and options["bandwidth"] is None:
+        raise click.UsageError("--kernel gaussian needs --bandwidth, the distance at which rows are still similar.")
+    seed = options["random_state"]
+    if seed is not None and not 0 <= seed <= MOST_SEED:
+        raise click.UsageError(f"--random-state {seed} is not in the range from 0 to {MOST_SEED}.")
+    others = [method for method in methods if method != "dpca"]
+    if options["n_components"] == "auto" and others:
+        raise click.UsageError(f"--n-components auto is for dpca, not for {others[0]}. Give a number.")
+    rule, others = options["background_weights"], [method for method in methods if method in ("cpca", "kcpca")]
+    if isinstance(rule, str) and others:
+        raise click.UsageError(f"--background-weights {rule} is for dpca and kdpca, not for {others[0]}. Give numbers.")
+    if options["checkpoint"] is not None:
+        if options["in_memory"]:
+            raise click.UsageError("--checkpoint is for files that are read in parts. Leave out --in-memory.")
+        options["in_memory"] = False
+    _check_form(options, any(method in COMPARING for method in methods))
+
+
+def _check_form(options: dict[str, Any], need_background: bool) -> None:
+    """Check that the backgrounds are files, or groups of one file, and that there are some if they are needed."""
+    by_group = options["group_column"] is not None
+    if by_group and options["background"]:
+        raise click.UsageError("--background and --group-column exclude each other. Give files, or one file's groups.")
+    if by_group and not options["target"]:
+        raise click.UsageError("--group-column needs --target, the group that is the target.")
+    if not by_group and (options["target"] or options["background_group"]):
+        raise click.UsageError("--target and --background-group need --group-column, the column that has the groups.")
+    if need_background and not by_group and not options["background"]:
+        raise click.UsageError(
+            "there is nothing to compare with. Give --background FILE, or --group-column with --target, or "
+            "--method pca."
+        )
+
+
+class Options(Names):
+    """How the command line names parameters and writes values."""
+
+    def parameter(self, name: str) -> str:
+        """Give the option of a parameter; a parameter without an option can be set in Python only."""
+        return option_name(name) if name in _known() else f"{name} (in Python)"
+
+    def setting(self, name: str, value: Any) -> str:
+        """Write an option with its value."""
+        if name == "kernel_params" and isinstance(value, dict) and set(value) == {"bandwidth"}:
+            name, value = "bandwidth", value["bandwidth"]
+        if name not in _known():
+            return f"{super().setting(name, value)} (in Python)"
+        return option_name(name) if value is True else f"{option_name(name)} {_written(value)}"
+
+    def value(self, word: str) -> str:
+        """Write a value as a user would write it after an option."""
+        return _written(None if word == "None" else word)
+
+
+OPTIONS = Options()
+
+
+def _known() -> set[str]:
+    return {str(param.name) for param in fit.params}
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ",".join(map(_written, value))
+    return "none" if value is None else quote(short(value, LONGEST_PATH))

@@ -1,142 +1,370 @@
-"""Options -> the datasets of a fit."""
+"""From the options to the datasets of a fit: opened, read at once or in parts, and prepared."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from glob import has_magic
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
-from standout.cli._files import read_files
-from standout.cli._text import printable
-from standout.io import Prepared, Table, prepare, read_table, split_by_group
+from standout._messages import Message, listed, reject_too_few
+from standout.cli._display import Display, printable
+from standout.io import (
+    Preparation,
+    Scan,
+    Table,
+    UnknownColumnsError,
+    fits_in_memory,
+    match_columns,
+    open_files,
+    prepare,
+)
+from standout.sources import Source
 
-READING = ("format", "id_column", "label_column", "select", "drop", "variable")
+# What scans do about missing values, for each choice of the user: those that are filled in later are kept.
+MISSING_IN_SCANS = {"error": "error", "drop-rows": "drop-rows", "drop-columns": "keep", "mean": "keep"}
+MISSING_IN_WORDS = {
+    "error": "an error",
+    "drop-rows": "rows that have one are left out",
+    "drop-columns": "columns that have one are left out",
+    "mean": "replaced by the mean of the column over all rows",
+}
+IN_PARTS = {"reading": "in parts, because the rows are not in memory all at once"}
 
 
 @dataclass(frozen=True, eq=False)
 class Datasets:
-    """What was read and prepared.
+    """The datasets of a fit, prepared.
 
     Attributes
     ----------
-    prepared : Prepared
+    parts : list of Table or Source
+        The target, then the backgrounds.
     names : list of str
-        What the target and each background are called.
-    files : dict of str
-        Which files were read, in words.
+        What they are called.
+    columns : list of str
+        Names of the columns that go into the fit.
+    asked : dict of str
+        Which files were read, and what was done to the data, in words.
+    notes : list of Message
+        What was changed.
+    step : Preparation or None
+        What is done to new rows; None if nothing is.
+    code : str
+        The same in Python.
+    scans : list of (Scan, list of str or None)
+        For each dataset the files, and the groups if they hold several.
     """
 
-    prepared: Prepared
+    parts: list[Any]
     names: list[str]
-    files: dict[str, str]
+    columns: list[str]
+    asked: dict[str, str]
+    notes: list[Message] = field(default_factory=list)
+    step: Preparation | None = None
+    code: str = ""
+    scans: list[tuple[Scan, list[str] | None]] = field(default_factory=list)
 
     @property
-    def tables(self) -> list[Table]:
-        """The target, then the backgrounds."""
-        return [self.prepared.target, *self.prepared.backgrounds]
+    def streamed(self) -> bool:
+        """Whether the rows are read in parts."""
+        return any(isinstance(part, Source) for part in self.parts)
 
-    def without_values(self) -> Datasets:
-        """Give the same without the numbers, so that their memory is free: names of rows and columns stay."""
-        target, *backgrounds = (replace(table, values=np.empty((table.values.shape[0], 0))) for table in self.tables)
-        return replace(self, prepared=replace(self.prepared, target=target, backgrounds=backgrounds))
+    def has(self, role: str) -> bool:
+        """Tell whether one of the datasets has ids, other than row numbers, or labels."""
+        if self.scans:
+            return any(role in scan.roles for scan, _ in self.scans)
+        return any(getattr(table, role) is not None for table in self.parts)
+
+    def dropped(self) -> list[Message]:
+        """Say how many rows were left out for a missing value; known once all rows have been read."""
+        notes = []
+        for (scan, groups), name in zip(self.scans, self.names, strict=False):
+            counts = scan.dropped
+            count = sum(counts.values() if groups is None else (counts.get(group, 0) for group in groups))
+            if count:
+                text = "{count} row(s) of {name} were left out because a value is missing"
+                notes.append(Message(text, kind="dropped rows", count=count, name=repr(name)))
+        return notes
 
 
-def read_datasets(options: dict[str, Any], stage: Callable[[str], None], *, need_background: bool) -> Datasets:
-    """Read the target and its backgrounds from several files, or from one with groups, and prepare them."""
-    by_group = options["group_column"] is not None
-    _check_form(options, by_group, need_background)
-    read = _read_groups if by_group else _read_files
-    target, backgrounds, names, files = read(options, stage)
-    stage("preparing the data")
-    if options["missing"] == "drop-rows":
-        target, *backgrounds = (with_row_numbers(table) for table in (target, *backgrounds))
-    prepared = prepare(
-        target,
-        backgrounds,
-        log1p=options["log1p"],
-        standardize=options["standardize"],
-        missing=options["missing"],
-        copy=False,
-        background_names=names[1:],
+def open_datasets(options: dict[str, Any], display: Display) -> Datasets:
+    """Open the target and its backgrounds, from files or from the groups of one file, and prepare them."""
+    opened = _open_groups(options, display) if options["group_column"] is not None else _open_pairs(options, display)
+    called = _called(opened.names[1:])
+    display.stage("preparing the data")
+    wanted = {name: options[name] for name in ("log1p", "standardize", "missing")}
+    if wanted == {"log1p": False, "standardize": "none", "missing": "error"}:
+        return replace(opened, parts=match_columns(opened.parts, called))
+    prepared = prepare(opened.parts[0], opened.parts[1:], **wanted, copy=False, names=called)
+    parts = [prepared.target, *prepared.backgrounds]
+    columns = [opened.columns[place] for place in prepared.step.kept_]
+    notes = [note for note in prepared.notes if note.facts.get("kind") != "constant columns"]
+    code = "\n".join(filter(None, [opened.code, _prepare_code(wanted, len(parts) - 1)]))
+    asked = {**opened.asked, **_in_words(wanted)}
+    return replace(
+        opened, parts=_without_names(parts), columns=columns, asked=asked, notes=notes, step=prepared.step, code=code
     )
-    _check_rows(prepared.backgrounds, names[1:])
-    return Datasets(prepared, list(map(printable, names)), {what: printable(file) for what, file in files.items()})
 
 
-def with_row_numbers(table: Table) -> Table:
-    """Name rows by their numbers in the file, which would be lost once some are dropped or others put between."""
-    if table.ids is not None:
-        return table
-    return replace(table, ids=np.arange(table.values.shape[0]).astype(str).astype(object))
+# --- files ------------------------------------------------------------------------------------------------------------
 
 
-Read = tuple[Table, list[Table], list[str], dict[str, str]]
+def _open_pairs(options: dict[str, Any], display: Display) -> Datasets:
+    """Open a target and backgrounds that are files of their own."""
+    paths = [options["data"], *options["background"]]
+    names = _names_of_files(paths)
+    reading = reading_of(options)
+    scans: list[Scan] = []
+    # What each file was refused for: a column to be dropped need not be in every file, but in one.
+    refused: dict[str, list[UnknownColumnsError]] = {pattern: [] for pattern in reading["drop"]}
+    display.stage("looking at the files")
+    for path, name in zip(paths, _called(names[1:]), strict=True):
+        scan = _opened(path, dict(reading), ("id_column", "label_column") if scans else (), refused)
+        scans.append(scan.called(name, 2))
+    for errors in refused.values():
+        if len(errors) == len(paths):
+            raise errors[0]
+    _check_different(scans)
+    scans = match_columns(scans, [scan.name for scan in scans])
+    if options["where"] or options["missing"] == "drop-rows":
+        scans = [scan.numbered() for scan in scans]
+    parts: list[Any] = []
+    if _in_memory(options, scans, display):
+        for path, scan in zip(paths, scans, strict=True):
+            display.stage(f"reading {path}")
+            parts.append(scan.read())
+    else:
+        scans = [scan.with_progress(display.moves) for scan in scans]
+        parts = list(scans)
+    asked = {"target file": paths[0]} | {f"background file {k}": path for k, path in enumerate(paths[1:], start=1)}
+    return Datasets(
+        parts,
+        list(map(printable, names)),
+        _columns(scans[0]),
+        {what: printable(file) for what, file in asked.items()} | (IN_PARTS if parts == scans else {}),
+        scans=[(scan, None) for scan in scans],
+        code=_scan_code([(path, reading) for path in paths]),
+    )
 
 
-def _read_groups(options: dict[str, Any], stage: Callable[[str], None]) -> Read:
-    stage(f"reading {options['data']}")
-    table = with_row_numbers(read_table(options["data"], group_column=options["group_column"], **_reading(options)))
-    target, backgrounds = split_by_group(table, options["targets"], list(options["background_groups"]) or None)
-    if target.labels is None and len(options["targets"]) > 1:
-        # Several groups make the target: their names are what one would colour by.
-        target = replace(target, labels=target.groups)
-    names = [" + ".join(options["targets"]), *(str(part.groups[0]) for part in backgrounds if part.groups is not None)]
-    return target, backgrounds, names, {"file": options["data"]}
+def _opened(
+    path: str,
+    reading: dict[str, Any],
+    optional: Sequence[str],
+    refused: dict[str, list[UnknownColumnsError]],
+) -> Scan:
+    """Open one dataset, again if it lacks a column that it need not have.
+
+    Columns of ids and labels are the target's: a background need not have them.
+    """
+    while True:
+        try:
+            return open_files(path, **reading)
+        except UnknownColumnsError as error:
+            if error.parameter in optional:
+                reading[error.parameter] = None
+            elif error.parameter == "drop":
+                unknown = error.facts["names"]
+                for pattern in dict.fromkeys(unknown):
+                    refused[pattern].append(error)
+                reading["drop"] = [pattern for pattern in reading["drop"] if pattern not in unknown]
+            else:
+                raise
 
 
-def _read_files(options: dict[str, Any], stage: Callable[[str], None]) -> Read:
-    paths = [options["data"], *options["backgrounds"]]
-    _check_different(paths)
-    tables = read_files(paths, _reading(options), stage)
-    files = {"target file": paths[0]} | {f"background file {k}": path for k, path in enumerate(paths[1:], start=1)}
-    return tables[0], tables[1:], _file_names(paths), files
+def reading_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Give what the options say of reading files, as parameters of `standout.io.open_files`."""
+    where: dict[str, list[str]] = {}
+    for name, value in options["where"]:
+        where.setdefault(name, []).append(value)
+    return {
+        "columns": list(options["columns"]) or None,
+        "drop": list(options["drop"]),
+        "where": where or None,
+        **{name: options.get(name) for name in ("id_column", "label_column", "format", "variable", "checkpoint")},
+        "missing": MISSING_IN_SCANS[options.get("missing", "error")],
+    }
 
 
-def _reading(options: dict[str, Any]) -> dict[str, Any]:
-    reading = {name: options[name] for name in READING}
-    return {**reading, "select": list(reading["select"]) or None, "drop": list(reading["drop"])}
+def _in_memory(options: dict[str, Any], scans: list[Scan], display: Display) -> bool:
+    """Decide whether all rows are read at once: by the option, or by the memory that there is."""
+    need = fits_in_memory(scans)
+    chosen = need.fits if options["in_memory"] is None else bool(options["in_memory"])
+    if not chosen:
+        for scan in scans:
+            scan.check_in_parts()
+        display.stage("the files are read in parts" + ("" if options["in_memory"] is False else f" ({need})"))
+    return chosen
 
 
-def _check_form(options: dict[str, Any], by_group: bool, need_background: bool) -> None:
-    if by_group and options["backgrounds"]:
-        raise click.UsageError("--background and --group-column are two forms. Give files, or one file with groups.")
-    if by_group and not options["targets"]:
-        raise click.UsageError("--group-column needs --target: which group is the target?")
-    if not by_group and (options["targets"] or options["background_groups"]):
-        raise click.UsageError("--target and --background-group need --group-column: which column holds the groups?")
-    if need_background and not by_group and not options["backgrounds"]:
-        raise click.UsageError(
-            "there is nothing to compare with. Give --background FILE, or --group-column with --target, or "
-            "--method pca."
-        )
-
-
-def _check_rows(backgrounds: list[Table], names: list[str]) -> None:
-    """Refuse a background that is too small by its name; to the estimators it would be a number."""
-    for table, name in zip(backgrounds, names, strict=True):
-        n_rows = table.values.shape[0]
-        if n_rows < 2:
+def _check_different(scans: list[Scan]) -> None:
+    """Refuse a file that is part of two datasets: a dataset does not stand out against itself."""
+    seen: set[str] = set()
+    for scan in scans:
+        places = {os.path.realpath(file) for file in scan.files}
+        if seen & places:
+            twice = next(file for file in scan.files if os.path.realpath(file) in seen)
             raise click.UsageError(
-                f"background {name!r} has {n_rows} row, but the least is 2. Give more rows, or leave it out."
+                f"the file {twice!r} is given twice. Give different ones for target and backgrounds."
             )
+        seen |= places
 
 
-def _check_different(paths: list[str]) -> None:
-    """Refuse the same file twice: a dataset does not stand out against itself."""
-    seen: dict[str, str] = {}
-    for path in paths:
-        place = os.path.realpath(Path(path).expanduser()) if "\0" not in path else path
-        if place in seen:
-            raise click.UsageError(f"the file {path!r} is given twice. Give different ones for target and backgrounds.")
-        seen[place] = path
+def _called(backgrounds: Sequence[str]) -> list[str]:
+    """Give what messages call the datasets."""
+    return ["the target", *(f"background {name!r}" for name in backgrounds)]
 
 
-def _file_names(paths: list[str]) -> list[str]:
-    """Call datasets by the stems of their files; by the whole name where two would be the same."""
-    stems = [Path(path).name.lstrip(".").split(".")[0] for path in paths]
+def _names_of_files(paths: Sequence[str]) -> list[str]:
+    """Name datasets after their files or folders, without extensions; by the whole path if two would be the same."""
+    stems = [_stem(path) for path in paths]
     return stems if len(set(stems)) == len(stems) and all(stems) else [str(path) for path in paths]
+
+
+def _stem(path: str) -> str:
+    parts = [part for part in Path(path).parts if not has_magic(part)] or [path]
+    return Path(parts[-1]).name.lstrip(".").split(".")[0]
+
+
+# --- groups of one file -----------------------------------------------------------------------------------------------
+
+
+def _open_groups(options: dict[str, Any], display: Display) -> Datasets:
+    """Open one file whose rows are told apart by the groups that a column has."""
+    path, column, label = options["data"], options["group_column"], options["label_column"]
+    reading = {**reading_of(options), "group_column": column}
+    # If several groups make the target, their names are what a user would colour by.
+    target_label = column if label is None and len(options["target"]) > 1 else label
+
+    def where(groups: list[str]) -> dict[str, list[str]]:
+        return {**(reading["where"] or {}), column: groups}
+
+    display.stage("looking at the file")
+    everything = open_files(path, **{**reading, "label_column": target_label}).called("the file", 1).numbered()
+    in_memory = _in_memory(options, [everything], display)
+    if in_memory:
+        display.stage(f"reading {path}")
+        named = [*options["target"], *options["background_group"]] if options["background_group"] else None
+        whole = everything if named is None else open_files(path, **{**reading, "where": where(named)}).numbered()
+        tables, present = whole.read_groups(lambda group: "" if group in options["target"] else group)
+        if named is not None and not set(named) <= set(present):
+            present = _groups(everything)
+    else:
+        display.stage(f"reading the groups of {path}")
+        present = _groups(everything)
+    target, backgrounds = _chosen_groups(options, present)
+    groups = [target, *([group] for group in backgrounds)]
+    readings = [{**reading, "where": where(some), "label_column": label} for some in groups]
+    readings[0]["label_column"] = target_label
+    called = _called(backgrounds)
+    parts: list[Any]
+    if in_memory:
+        parts = [tables[key] for key in ("", *backgrounds)]
+        for table, name in zip(parts, called, strict=True):
+            if len(table.groups) < 2:
+                reject_too_few(name, len(table.groups), 2)
+        parts[1:] = [replace(table, labels=None) if label is None else table for table in parts[1:]]
+        scans = [whole] * len(parts)
+    else:
+        scans = [open_files(path, **one).called(name, 2) for one, name in zip(readings, called, strict=True)]
+        scans = parts = [scan.numbered().with_progress(display.moves) for scan in scans]
+    return Datasets(
+        parts,
+        [printable(name) for name in (" + ".join(target), *backgrounds)],
+        _columns(everything),
+        {"file": printable(path), **({} if in_memory else IN_PARTS)},
+        scans=[(scan, some if in_memory else None) for scan, some in zip(scans, groups, strict=True)],
+        code=_scan_code([(path, one) for one in readings]),
+    )
+
+
+def _groups(scan: Scan) -> list[str]:
+    """Find the groups that there are by reading their column only."""
+    return sorted({group for words in scan.words("groups") for group in set(words.tolist())})
+
+
+def _chosen_groups(options: dict[str, Any], present: list[str]) -> tuple[list[str], list[str]]:
+    """Check the groups that are to be target and backgrounds against those that there are."""
+    target, backgrounds = list(options["target"]), list(options["background_group"])
+    column, named = options["group_column"], [*target, *backgrounds]
+    unknown = [group for group in named if group not in present]
+    if unknown:
+        option = "--target" if unknown[0] in target else "--background-group"
+        known = listed("group", present)
+        raise click.UsageError(f"{option} {unknown[0]} is no group of column {column!r}. Choose among {known}.")
+    twice = [group for group in named if named.count(group) > 1]
+    if twice:
+        raise click.UsageError(f"the group {twice[0]!r} is named more than once. Name each group once.")
+    if not backgrounds and "" in present:
+        raise click.UsageError(
+            f"some rows have no value in column {column!r}, and are neither target nor background. Fill them in, or "
+            "name the backgrounds with --background-group."
+        )
+    others = backgrounds or [group for group in present if group not in target]
+    if not others:
+        raise click.UsageError(f"every group of column {column!r} is the target, and none is left as a background.")
+    return target, others
+
+
+# --- what is common ---------------------------------------------------------------------------------------------------
+
+
+def _columns(scan: Scan) -> list[str]:
+    return [f"x{number}" for number in range(scan.width or 0)] if scan.columns is None else list(scan.columns)
+
+
+def _without_names(parts: list[Any]) -> list[Any]:
+    """Give tables without names: after a preparing step, new rows come as arrays."""
+    return [replace(part, has_names=False) if isinstance(part, Table) else part for part in parts]
+
+
+def _in_words(wanted: dict[str, Any]) -> dict[str, str]:
+    """Say what was done to the data on request."""
+    said = {}
+    if wanted["log1p"]:
+        said["logarithm"] = "log(1 + x) of every value"
+    if wanted["standardize"] != "none":
+        whose = "all background rows" if wanted["standardize"] == "background" else "all rows"
+        said["scale"] = f"columns centred and scaled by {whose}"
+    if wanted["missing"] != "error":
+        said["missing values"] = MISSING_IN_WORDS[wanted["missing"]]
+    return said
+
+
+def _scan_code(readings: Sequence[tuple[str, dict[str, Any]]]) -> str:
+    """Write in Python how the datasets are opened."""
+    lines = ["from standout import scan"]
+    for name, (path, reading) in zip(_variables(len(readings)), readings, strict=True):
+        given = {
+            option: value
+            for option, value in reading.items()
+            if value not in (None, [], "error") and option not in ("checkpoint", "group_column")
+        }
+        words = "".join(f", {option}={value!r}" for option, value in given.items())
+        lines.append(f"{name} = scan({path!r}{words})")
+    return "\n".join(lines)
+
+
+def _prepare_code(wanted: dict[str, Any], n_backgrounds: int) -> str:
+    """Write in Python how the datasets are prepared."""
+    given = {name: value for name, value in wanted.items() if value not in (False, "none", "error", "drop-rows")}
+    if not given:
+        return ""
+    words = "".join(f", {option}={value!r}" for option, value in given.items())
+    target, *backgrounds = _variables(n_backgrounds + 1)
+    made = "".join(f", {name}" for name in backgrounds)
+    return (
+        f"from standout.io import prepare\nprepared = prepare({target}, [{', '.join(backgrounds)}]{words})\n"
+        f"{target}{made} = prepared.target{', *prepared.backgrounds' if backgrounds else ''}"
+    )
+
+
+def _variables(n_datasets: int) -> list[str]:
+    """Give the names that the code of the report has for the datasets."""
+    several = [f"background_{number}" for number in range(1, n_datasets)]
+    return ["target", *(["background"] if n_datasets == 2 else several)]

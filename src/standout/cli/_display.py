@@ -1,42 +1,49 @@
-"""What is said while it goes on, and at the end."""
+"""What the command prints: stages while it works, the result at the end, one line when it fails."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
 
 from standout.cli._signals import SIGNALS
-from standout.cli._streams import hang_up, is_terminal
-from standout.cli._text import printable
+
+# As in typing, which would take longer to load than all other modules that are loaded before Ctrl-C is handled.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+LONGEST_NAME = 30
 
 
 class Display:
-    """Stages while it goes on, and words at the end; nothing if quiet.
+    """Stages while the command works, and the result at the end; nothing if quiet.
 
-    In a terminal the stages move, on standard error. Elsewhere they are plain lines among the words on standard output:
-    standard error is for what goes wrong.
+    In a terminal the present stage is shown on standard error, with a clock. Elsewhere stages are plain lines among the
+    others on standard output: standard error is for failures.
 
     Attributes
     ----------
     quiet : bool
+    moves : bool
+        Whether standard error is a terminal, on which a progress bar can be shown.
     seconds : dict of str
         How long each stage took.
     """
 
     def __init__(self, *, quiet: bool) -> None:
         self.quiet = quiet or sys.stdout is None
+        self.moves = not quiet and is_terminal(sys.stderr)
         self.seconds: dict[str, float] = {}
-        self._moves = not quiet and is_terminal(sys.stderr)
         self._progress: Any = None
         self._task: Any = None
         self._stage: tuple[str, float] | None = None
 
-    @contextmanager
+    @contextlib.contextmanager
     def working(self) -> Iterator[None]:
-        """Show stages while it goes on."""
+        """Show stages within this block."""
         self._start()
         try:
             yield
@@ -51,7 +58,7 @@ class Display:
         self._stage = (words, time.perf_counter())
         if self._progress is not None:
             self._task = self._progress.add_task(printable(words), total=1)
-        elif not self._moves:
+        elif not self.moves:
             self._print(printable(words))
 
     def done(self) -> None:
@@ -64,18 +71,20 @@ class Display:
             self._progress.update(self._task, completed=1)
             self._task = None
 
-    @contextmanager
-    def stepping_aside(self) -> Iterator[bool]:
-        """Make room for a bar of someone else, and tell whether there is someone to look at it."""
+    @contextlib.contextmanager
+    def making_room(self) -> Iterator[None]:
+        """Stop the clock within this block, so that a library can show a progress bar of its own."""
+        if self._stage is not None and self.moves:
+            print(printable(self._stage[0]), file=sys.stderr, flush=True)
         self._stop()
         try:
-            yield self._moves
+            yield
         finally:
-            # Anew: the old one would go up as many lines as it had, and wipe out those of the other.
+            # A new one: the old one would move up as many lines as it had, and erase those of the bar.
             self._start()
 
     def say(self, words: str = "") -> None:
-        """Say something at the end, in a line of its own."""
+        """Print a line of the result."""
         shown = printable(words)
         if not is_terminal(sys.stdout):
             self._print(shown)
@@ -83,11 +92,11 @@ class Display:
             from rich.console import Console
             from rich.text import Text
 
-            # A text, unlike a string, has no markup in it, and no names of pictograms.
+            # A Text has no markup, and no names of emoji.
             Console().print(Text(shown))
 
     def table(self, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Show a table at the end."""
+        """Print a table of the result."""
         cells = [[printable(words) for words in row] for row in (head, *rows)]
         if not is_terminal(sys.stdout):
             widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
@@ -106,12 +115,11 @@ class Display:
             Console().print(shown)
 
     def _start(self) -> None:
-        if not self._moves:
+        if not self.moves:
             return
         from rich.console import Console
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        # Names in the words are no markup.
         columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
         self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
         self._progress.start()
@@ -122,11 +130,71 @@ class Display:
         self._progress = self._task = None
 
     def _print(self, words: str) -> None:
-        """Write a plain line; where nobody reads any more, the work goes on without words."""
+        """Print a plain line; if the reader has closed the pipe, go on without printing."""
         if self.quiet:
             return
         try:
             print(words, flush=True)
         except BrokenPipeError:
             self.quiet = True
-            hang_up()
+            close_output()
+
+
+# --- streams ----------------------------------------------------------------------------------------------------------
+
+
+def accept_any_character() -> None:
+    """Have characters that a stream cannot encode written by their code, instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError, OSError):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def is_terminal(stream: object) -> bool:
+    """Tell whether a stream is a terminal."""
+    try:
+        return bool(stream.isatty())  # type: ignore[attr-defined]
+    except (AttributeError, ValueError):  # None, if it was closed before the start
+        return False
+
+
+def print_failure(words: str) -> None:
+    """Print in one line on standard error what went wrong."""
+    # Without standard error nothing is printed: print() would use standard output instead.
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            print(f"standout: {printable(flat(words))}", file=sys.stderr, flush=True)
+
+
+def close_output() -> None:
+    """Send standard output to nowhere, because nobody reads it: Python would complain when it closes the stream."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+# --- text -------------------------------------------------------------------------------------------------------------
+
+
+def flat(words: object) -> str:
+    """Put text into one line."""
+    return " ".join(str(words).split())
+
+
+def printable(words: object) -> str:
+    """Show control characters by their code: names come from files, and could move the cursor or reverse the line."""
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in str(words)
+    )
+
+
+def capitalised(sentence: str) -> str:
+    """Begin a sentence with a capital letter."""
+    return sentence[:1].upper() + sentence[1:]
+
+
+def shortened(name: str) -> str:
+    """Cut a long name, and put it into one line."""
+    words = printable(flat(name)) or "(empty name)"
+    return words if len(words) <= LONGEST_NAME else f"{words[: LONGEST_NAME - 1]}…"

@@ -2,62 +2,301 @@
 
 from __future__ import annotations
 
+import json
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-import click
+import numpy as np
 
-from standout.cli._display import Display
-from standout.cli._folder import check_output_folder, folder_as_a_whole
-from standout.cli._methods import check_heeded, make_estimator, uses_background
-from standout.cli._options import (
-    SectionedCommand,
-    data_options,
-    method_option,
-    output_option,
-    overwrite_option,
-    parameter_options,
-    quiet_option,
-)
+import standout
+from standout import make_pipeline, save
+from standout._messages import CautionWarning, FindingWarning, Message, require_extra
+from standout.cli._app import COMPARING, METHODS, OPTIONS, PARAMETERS
+from standout.cli._data import Datasets, open_datasets
+from standout.cli._display import Display, capitalised, printable, shortened
+from standout.cli._folder import MARK, check_output_folder, folder_as_a_whole
+from standout.io import csv_writer, write_csv
+from standout.report import Findings, draw, examine, page, store, summary
+from standout.sources import Batch
+
+ESTIMATORS = {
+    "dpca": "DiscriminativePCA",
+    "pca": "DiscriminativePCA",
+    "cpca": "ContrastivePCA",
+    "kdpca": "KernelDiscriminativePCA",
+    "kpca": "KernelDiscriminativePCA",
+    "kcpca": "KernelContrastivePCA",
+}
+# Columns that are named for a component in the terminal.
+MOST_FEATURES = 4
 
 
-@click.command("fit", cls=SectionedCommand)
-@data_options
-@method_option
-@parameter_options
-@output_option("Folder to write.", required=True)
-@overwrite_option
-@quiet_option
-@click.pass_context
-def command(context: click.Context, /, **options: Any) -> None:
-    """Find what stands out in TARGET against the backgrounds, and write a folder with the answer.
-
-    The backgrounds are files of their own (--background FILE, repeatable), or other rows of the same file
-    (--group-column NAME --target GROUP). Files may be CSV, TSV, Parquet, Arrow, .npy, .npz, .mat or .h5ad.
-
-    The folder has report.html (look at it first), figure.png, scores.csv, loadings.csv, summary.json and the model.
-    """
-    check_heeded(context, [options["method"]])
-    # Loaded once it is clear what to do: the help, or an option that does not fit, should not have to wait for it.
-    from standout.cli._closing import close
-    from standout.cli._data import read_datasets
-    from standout.cli._fitting import fit_and_examine
-    from standout.cli._result import require_packages, write_result
-
+def fit_files(options: dict[str, Any]) -> None:
+    """Fit what the options ask for, and write the folder."""
     require_packages()
     display = Display(quiet=options["quiet"])
     final = check_output_folder(options["output"], options["overwrite"])
     model = make_estimator(options)
     with display.working():
-        datasets = read_datasets(options, display.stage, need_background=uses_background(options["method"]))
-        findings, scores = fit_and_examine(model, datasets, options, display, remarks=_remarks(options))
+        datasets = open_datasets(options, display)
+        findings = fit_and_write(model, datasets, final, options, display)
+    show_result(findings, final, display)
+
+
+def fit_and_write(
+    model: Any,
+    datasets: Datasets,
+    final: Path,
+    options: dict[str, Any],
+    display: Display,
+    further: Callable[[Path], None] = lambda folder: None,
+) -> Findings:
+    """Fit a model, and write the folder with all that was found and what else a function writes there."""
+    said = fit_model(model, datasets, options, display)
+    with folder_as_a_whole(final, overwrite=options["overwrite"]) as draft:
+        with csv_writer(draft / "scores.csv") as writer:
+            scores = ScoreFile(writer, datasets)
+            findings = examine_model(model, datasets, options, display, notes=said, on_scores=scores)
         # What is left to do needs packages that are large, but not the data.
-        datasets = datasets.without_values()
-        with folder_as_a_whole(final) as draft:
-            write_result(draft, model, datasets, scores, findings, options, display)
-    close(findings, final, display)
+        datasets.parts.clear()
+        display.stage("writing the report")
+        _write_loadings(draft / "loadings.csv", findings)
+        # One file for new rows: what was done to the data goes with the model.
+        save(model if datasets.step is None else make_pipeline(datasets.step, model), draft / "model.skops")
+        store(findings, draft)
+        write_page(findings, draft)
+        further(draft)
+        display.done()
+        found = {**summary(findings, OPTIONS), "options": _plain(options), "seconds": _rounded(display.seconds)}
+        (draft / MARK).write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return findings
 
 
-def _remarks(options: dict[str, Any]) -> list[str]:
-    if uses_background(options["method"]) or not (options["backgrounds"] or options["group_column"]):
+def require_packages() -> None:
+    """Refuse at the start what could not be brought to an end."""
+    for package, extra, purpose in (
+        ("skops", "models", "saving the model"),
+        ("bokeh", "report", "the report"),
+        ("matplotlib", "plots", "the picture"),
+    ):
+        require_extra(package, extra, purpose)
+
+
+# --- fitting ----------------------------------------------------------------------------------------------------------
+
+
+def make_estimator(options: dict[str, Any]) -> Any:
+    """Make the estimator that the options ask for."""
+    method = options["method"]
+    parameters = {one.name: options[one.name] for one in PARAMETERS if method in one.methods}
+    if "kernel" in parameters and options["bandwidth"] is not None:
+        parameters |= {"kernel": "gaussian", "kernel_params": {"bandwidth": options["bandwidth"]}}
+    return getattr(standout, ESTIMATORS[method])(**parameters)
+
+
+def fit_model(model: Any, datasets: Datasets, options: dict[str, Any], display: Display) -> list[Message]:
+    """Fit a model, and give what it warned of."""
+    target, *backgrounds = datasets.parts[: _n_fitted(datasets, options)]
+    steps = ["moments", *_searched(model, against=bool(backgrounds)), "solving"]
+    display.stage(f"fitting {METHODS[options['method']]}: {', '.join(steps)}")
+    with collected_warnings() as said, _with_bar(model, datasets, display):
+        model.fit(target, background=backgrounds or None)
+    return said
+
+
+def examine_model(
+    model: Any,
+    datasets: Datasets,
+    options: dict[str, Any],
+    display: Display,
+    *,
+    notes: Iterable[Message] = (),
+    with_path: bool = True,
+    on_scores: Callable[[int, Batch, Any], None] | None = None,
+) -> Findings:
+    """Look at what a model has found in the data, and compute the scores of all rows."""
+    n_fitted = _n_fitted(datasets, options)
+    target, *backgrounds = datasets.parts[:n_fitted]
+    display.stage("scores, PCA for comparison, p-values, other choices")
+    with display.making_room() if datasets.streamed and display.moves else nullcontext():
+        findings = examine(
+            model,
+            target,
+            backgrounds or None,
+            features=datasets.columns,
+            target_name=datasets.names[0],
+            background_names=datasets.names[1:n_fitted],
+            asked=datasets.asked,
+            notes=[*datasets.notes, *_remarks(options), *notes],
+            with_path=with_path,
+            on_scores=on_scores,
+        )
+    code = f"{datasets.code}\n{findings.code}" if datasets.code else findings.code
+    # How many rows were left out is known for certain only now that all have been read.
+    return replace(findings, code=code, cautions=(*datasets.dropped(), *findings.cautions))
+
+
+def _n_fitted(datasets: Datasets, options: dict[str, Any]) -> int:
+    """Count the datasets that go into the fit: PCA is fitted to the target alone."""
+    return len(datasets.names) if options["method"] in COMPARING else 1
+
+
+def _remarks(options: dict[str, Any]) -> list[Message]:
+    if options["method"] in COMPARING or not (options["background"] or options["group_column"]):
         return []
-    return ["PCA compares with nothing: the backgrounds were read, but not used by the fit."]
+    return [Message("PCA does not use the backgrounds", kind="unused backgrounds")]
+
+
+@contextmanager
+def _with_bar(model: Any, datasets: Datasets, display: Display) -> Iterator[None]:
+    """Let the fit show progress bars of its own, on a terminal: for permutations, and for files that are streamed."""
+    permutes = _permutes(model)
+    if not display.moves or not (permutes or datasets.streamed):
+        yield
+        return
+    with display.making_room():
+        if not permutes:
+            yield
+            return
+        model.set_params(verbose=True)
+        yield
+        model.set_params(verbose=False)
+
+
+def _permutes(model: Any) -> bool:
+    return getattr(model, "test", None) == "permutation" or model.n_components == "auto"
+
+
+def _searched(model: Any, *, against: bool) -> list[str]:
+    """Name what the fit has to choose, and whether it tests the components."""
+    found = []
+    if against:
+        found = ["weights"] if isinstance(model.background_weights, str) else []
+        given = {name: getattr(model, name, None) for name in ("shrinkage", "epsilon", "alpha")}
+        found += [name for name, value in given.items() if isinstance(value, str)]
+    return [*found, *(["test of the components"] if _permutes(model) else [])]
+
+
+@contextmanager
+def collected_warnings() -> Iterator[list[Message]]:
+    """Collect what users are warned of, each once; complete when the block ends.
+
+    Warnings on what a fit has found are left out: the report says the same from its own figures.
+    """
+    messages: list[Message] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield messages
+    told: dict[str, Message] = {}
+    for warning in caught:
+        given = warning.message
+        if isinstance(given, CautionWarning) and not isinstance(given, FindingWarning):
+            told.setdefault(str(given), given.message)
+        elif type(given) is UserWarning:
+            told.setdefault(str(given), Message("{text}", text=str(given).rstrip(".")))
+    messages.extend(told.values())
+
+
+# --- the files of the folder ------------------------------------------------------------------------------------------
+
+
+class ScoreFile:
+    """Writes the scores of all rows of the fitted datasets, batch by batch."""
+
+    def __init__(self, writer: Any, datasets: Datasets) -> None:
+        self._writer, self._names = writer, datasets.names
+        self._ids_are_words, self._labelled = datasets.has("ids"), datasets.has("labels")
+
+    def __call__(self, number: int, batch: Batch, scores: Any) -> None:
+        """Write the rows of a batch."""
+        columns: dict[str, Any] = {"dataset": np.full(batch.n_rows, self._names[number], dtype=object)}
+        columns |= score_columns(batch, scores, as_words=self._ids_are_words, labelled=self._labelled)
+        self._writer.append(columns)
+
+
+def score_columns(batch: Batch, scores: Any, *, as_words: bool = False, labelled: bool = False) -> dict[str, Any]:
+    """Give ids, labels and scores of a batch as columns; rows without names have their numbers as ids."""
+    ids = np.arange(batch.start, batch.start + batch.n_rows) if batch.ids is None else batch.ids
+    if as_words and ids.dtype != object:
+        ids = ids.astype(str).astype(object)
+    columns: dict[str, Any] = {"id": ids}
+    if labelled:
+        columns["label"] = np.full(batch.n_rows, "", dtype=object) if batch.labels is None else batch.labels
+    # In double precision for every dataset: a file has one type for a column.
+    return columns | {f"component_{k + 1}": np.asarray(column, np.float64) for k, column in enumerate(scores.T)}
+
+
+def _write_loadings(path: Path, findings: Findings) -> None:
+    """Write the filter, the pattern and the correlation of each column, for each component."""
+    columns: dict[str, Any] = {"feature": np.array(findings.features, dtype=object)}
+    parts = {"filter": findings.components, "pattern": findings.patterns, "correlation": findings.correlations}
+    for k in range(len(findings.eigenvalues)):
+        for name, rows in parts.items():
+            if rows is not None and k < len(rows):
+                columns[f"{name}_{k + 1}"] = rows[k]
+    write_csv(path, columns)
+
+
+def write_page(findings: Findings, folder: Path) -> None:
+    """Write the page and the picture."""
+    (folder / "report.html").write_text(page(findings, OPTIONS), encoding="utf-8")
+    draw(findings, folder / "figure.png")
+
+
+def _plain(options: dict[str, Any]) -> dict[str, Any]:
+    """Give options as JSON has them; names of files can hold bytes that are no text."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, tuple | list):
+            return [plain(part) for part in value]
+        return printable(value) if isinstance(value, str) else value
+
+    return {name: plain(value) for name, value in sorted(options.items())}
+
+
+def _rounded(seconds: dict[str, float]) -> dict[str, float]:
+    return {printable(stage): round(taken, 3) for stage, taken in seconds.items()}
+
+
+# --- the result in the terminal ---------------------------------------------------------------------------------------
+
+
+def show_result(findings: Findings, final: Path, display: Display) -> None:
+    """Print what was found, how it was chosen, what to be careful about, and where the report is."""
+    found = summary(findings, OPTIONS)
+    display.say(found["headline"])
+    display.say()
+    head = ["component", "ratio" if findings.is_ratio else "eigenvalue", "p-value", "columns that follow it"]
+    display.table(head, [_row(component) for component in found["components"]])
+    display.say()
+    for sentence in found["choices"]:
+        display.say(f"- {sentence}")
+    show_warnings(found["warnings"], display)
+    display.say(f"Report: {final / 'report.html'}")
+
+
+def show_warnings(sentences: Iterable[str], display: Display) -> None:
+    """Print what to be careful about."""
+    for sentence in sentences:
+        display.say(f"! {capitalised(sentence)}")
+
+
+def leading_columns(component: dict[str, Any]) -> str:
+    """Name the columns that follow a component most closely."""
+    return ", ".join(shortened(feature["name"]) for feature in component["features"][:MOST_FEATURES]) or "-"
+
+
+def eigenvalue(component: dict[str, Any]) -> str:
+    """Show an eigenvalue, which may be infinite."""
+    value = component["eigenvalue"]
+    return value if isinstance(value, str) else f"{value:.3g}"
+
+
+def _row(component: dict[str, Any]) -> list[str]:
+    p_value = component["p_value"]
+    shown = "-" if p_value is None else "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+    return [str(component["component"]), eigenvalue(component), shown, leading_columns(component)]

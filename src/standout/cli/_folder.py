@@ -1,20 +1,35 @@
-"""Output that is there as a whole or not at all."""
+"""Output that is there as a whole or not at all, and replaces nothing unasked.
+
+A result is written into a draft beside its place, and takes its place in one step at the end. What has appeared there
+meanwhile is not replaced: the finished result is put beside it, and an error says where. A process that is killed can
+leave its draft, or, between the two renames of --overwrite, the earlier result under another name. The next command on
+the same place removes the one and restores the other.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from uuid import uuid4
 
 import click
 
+from standout._messages import FileError
+from standout._writing import (
+    draft_name,
+    drafts,
+    lock,
+    locked_draft,
+    put_beside_if_taken,
+    remove,
+    remove_dead_drafts,
+    unlock,
+)
 from standout.cli._signals import SIGNALS
 
-# What tells a folder of ours from any other, which is never replaced.
+# The file by which a folder of results is known; no other folder is ever replaced.
 MARK = "summary.json"
 OURS = (
     MARK,
@@ -29,35 +44,31 @@ OURS = (
 )
 
 
+# --- checks before any work -------------------------------------------------------------------------------------------
+
+
 def check_output_folder(path: str, overwrite: bool) -> Path:
-    """Refuse, before any work is done, a place that cannot be written to or must not be replaced."""
+    """Refuse a place that cannot be written to or must not be replaced; clean up what a killed process left there."""
     final = _expanded(path)
     place = _real(final)
+    recover(place)
     if final.is_file() or (final.exists() and not final.is_dir()):
-        raise click.UsageError(f"{path!r} is a file. Name a folder that is not there yet.")
+        raise click.UsageError(f"{path!r} is a file. Name a folder that does not exist yet.")
     _check_parent(place)
     if not final.exists():
         return final
     if Path.cwd().is_relative_to(place):
-        raise click.UsageError(f"{path!r} is the folder that you are in. Name another one.")
-    content = sorted(entry.name for entry in place.iterdir())
-    if not content:
-        return final
-    if not overwrite:
-        raise click.UsageError(f"the folder {path!r} is there already. Add --overwrite to replace it, or name another.")
-    if not _is_mark(place / MARK):
-        raise click.UsageError(f"the folder {path!r} holds something else than an earlier result. Name another folder.")
-    others = [name for name in content if name not in OURS]
-    if others:
-        raise click.UsageError(
-            f"the folder {path!r} also holds {others[0]!r}, which is not of standout and would be lost. Move it away, "
-            "or name another folder."
-        )
+        raise click.UsageError(f"{path!r} is the current folder. Name another one.")
+    problem = _other_content(place)
+    if problem is None and any(place.iterdir()) and not overwrite:
+        problem = "already exists. Add --overwrite to replace it, or name another"
+    if problem is not None:
+        raise click.UsageError(f"the folder {path!r} {problem}.")
     return final
 
 
 def check_output_file(path: str, overwrite: bool, inputs: Sequence[str] = ()) -> Path:
-    """Refuse, before any work is done, a file that cannot be written to or must not be replaced."""
+    """Refuse a file that cannot be written to or must not be replaced."""
     final = _expanded(path)
     if final.is_dir():
         raise click.UsageError(f"{path!r} is a folder. Name a file.")
@@ -67,72 +78,42 @@ def check_output_file(path: str, overwrite: bool, inputs: Sequence[str] = ()) ->
     if not final.exists():
         return final
     if not overwrite:
-        raise click.UsageError(f"the file {path!r} is there already. Add --overwrite to replace it, or name another.")
+        raise click.UsageError(f"the file {path!r} already exists. Add --overwrite to replace it, or name another.")
     for given in inputs:
         with suppress(OSError):
             if final.samefile(_expanded(given)):
-                raise click.UsageError(f"{path!r} is also what is read. Name another file.")
+                raise click.UsageError(f"{path!r} is also an input file. Name another file.")
     return final
 
 
 def is_result(folder: Path) -> bool:
     """Tell whether a folder holds what standout fit has written."""
-    return _is_mark(folder / MARK)
-
-
-@contextmanager
-def folder_as_a_whole(final: Path) -> Iterator[Path]:
-    """Give a folder to write into, which takes the place of `final` once everything is in it."""
-    place = _real(final)
-    draft, before = _aside(place, "part"), _aside(place, "old")
     try:
-        with _told_of(draft, final):
-            draft.mkdir()
-            yield draft
-            with SIGNALS.held_back():
-                if place.exists():
-                    place.rename(before)
-                draft.rename(place)
-    finally:
-        with SIGNALS.held_back():
-            # Whatever went wrong half-way: the old result comes back before anything is thrown away.
-            if before.exists() and not place.exists():
-                before.rename(place)
-            shutil.rmtree(draft, ignore_errors=True)
-            shutil.rmtree(before, ignore_errors=True)
+        return "standout" in json.loads((folder / MARK).read_text(encoding="utf-8"))
+    except (OSError, ValueError, TypeError):
+        return False
 
 
-@contextmanager
-def files_as_a_whole(folder: Path) -> Iterator[Path]:
-    """Give a folder to write into, whose files take their places in `folder` once all of them are there."""
-    place = _real(folder)
-    draft = place / f".{uuid4().hex[:8]}.part"
-    try:
-        with _told_of(draft, folder):
-            draft.mkdir()
-            yield draft
-            with SIGNALS.held_back():
-                for file in draft.iterdir():
-                    file.replace(place / file.name)
-    finally:
-        with SIGNALS.held_back():
-            shutil.rmtree(draft, ignore_errors=True)
+def is_device(path: Path) -> bool:
+    """Tell whether a path exists and is no file: a terminal, a pipe, a folder."""
+    return path.exists() and not path.is_file()
 
 
-def write_text(path: Path, words: str) -> None:
-    """Write a text under another name first, so that it is never there in part."""
-    # A device such as /dev/stdout is written to; a name put in its place would take the device away.
-    if is_device(path):
-        path.write_text(words, encoding="utf-8")
-        return
-    place = _real(path)
-    draft = _aside(place, "part")
-    try:
-        with _told_of(draft, path):
-            draft.write_text(words, encoding="utf-8")
-            draft.replace(place)
-    finally:
-        draft.unlink(missing_ok=True)
+def _other_content(place: Path) -> str | None:
+    """Say what is in a folder beside an earlier result; None if there is nothing else."""
+    remove_dead_drafts(place / MARK)
+    content = sorted(entry.name for entry in place.iterdir())
+    if not content:
+        return None
+    if not is_result(place):
+        return "holds something else than an earlier result. Name another folder"
+    others = [name for name in content if name not in OURS]
+    if others:
+        return (
+            f"also holds {others[0]!r}, which standout did not write and which would be lost. Move it away, or name "
+            "another folder"
+        )
+    return None
 
 
 def _expanded(path: str) -> Path:
@@ -145,54 +126,130 @@ def _expanded(path: str) -> Path:
 
 
 def _real(path: Path) -> Path:
-    """Find the place itself: a link to it stays one, and ``..`` has no name that another could be put beside."""
+    """Find the place itself: a link to it stays a link, and ``..`` has no name that a draft could be put beside."""
     try:
         return Path(os.path.realpath(path))
     except ValueError as error:
         raise click.UsageError(f"{str(path)!r} cannot be a name: {error}. Check it.") from None
 
 
-def is_device(path: Path) -> bool:
-    """Tell whether a path is there and no file: a terminal, a pipe, a folder."""
-    return path.exists() and not path.is_file()
-
-
-def _aside(place: Path, kind: str) -> Path:
-    """Give a name beside a place, where moving is a single step; not longer than a name may be."""
-    return place.with_name(f".{place.name[:50]}.{uuid4().hex[:8]}.{kind}")
-
-
-def _is_mark(path: Path) -> bool:
-    try:
-        return "standout" in json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, TypeError):
-        return False
-
-
 def _check_parent(place: Path) -> None:
-    """Find out by trying: rights alone do not tell, for full or read-only disks and for those who may do everything."""
+    """Find out by trying: permissions alone do not tell of full or read-only disks, nor of what root may do."""
     parent = place.parent
     if not place.name:
         raise click.UsageError(f"{str(place)!r} is the root of all folders. Name another place.")
     if not parent.is_dir():
-        raise click.UsageError(f"there is no folder {str(parent)!r} to write to. Make it first.")
-    trial = _aside(place, "part")
+        raise click.UsageError(f"there is no folder {str(parent)!r} to write to. Create it first.")
+    trial = draft_name(place)
     try:
         trial.mkdir()
         trial.rmdir()
-        # The trial's name may be shorter.
+        # The name of the trial may be shorter.
         with suppress(FileNotFoundError):
             place.lstat()
     except OSError as error:
         raise click.UsageError(f"{str(place)!r} cannot be written: {error.strerror}. Name another place.") from None
 
 
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
 @contextmanager
-def _told_of(draft: Path, final: Path) -> Iterator[None]:
-    """Make an error of writing one that names the place that was asked for, not the one that was tried first."""
-    try:
-        yield
-    except OSError as error:
-        if error.strerror is None:
-            raise OSError(str(error).replace(str(draft), str(final))) from None
-        raise OSError(f"{str(final)!r} cannot be written: {error.strerror}. Name another place.") from None
+def folder_as_a_whole(final: Path, *, overwrite: bool) -> Iterator[Path]:
+    """Give a folder to write into, which takes its place once everything is in it."""
+    place = _real(final)
+    with _draft_folder(place, final) as draft:
+        yield draft
+        with SIGNALS.held_back():
+            if overwrite:
+                _replace(draft, place)
+            else:
+                put_beside_if_taken(draft, place, _move)
+
+
+@contextmanager
+def files_as_a_whole(folder: Path) -> Iterator[Path]:
+    """Give a folder to write into, whose files replace those in `folder` once all of them are there."""
+    place = _real(folder)
+    with _draft_folder(place / MARK, folder) as draft:
+        yield draft
+        with SIGNALS.held_back():
+            for file in draft.iterdir():
+                file.replace(place / file.name)
+
+
+@contextmanager
+def _draft_folder(place: Path, final: Path) -> Iterator[Path]:
+    """Make a draft; an error of writing to it names the place that was asked for."""
+    with ExitStack() as stack:
+        try:
+            draft = stack.enter_context(locked_draft(place, Path.mkdir))
+            try:
+                yield draft
+            except FileError as error:
+                if draft.name not in error.facts.get("path", ""):
+                    raise
+                raise _unwritten(final, error.facts["reason"]) from None
+            except OSError as error:
+                # Without the name of a file it comes from a file that is open: those that are read have other errors.
+                if error.filename is not None and draft.name not in str(error.filename):
+                    raise
+                raise _unwritten(final, error.strerror or str(error)) from None
+        finally:
+            with SIGNALS.held_back():
+                stack.close()
+
+
+def recover(final: Path) -> None:
+    """Clean up what a killed process left: restore an earlier result that it had moved aside, and remove drafts."""
+    place = _real(final)
+    for before in drafts(place, "old"):
+        handle = lock(before)
+        # Another process may be between its two renames.
+        if handle is None:
+            continue
+        with SIGNALS.held_back():
+            if not place.exists():
+                with suppress(OSError):
+                    before.rename(place)
+            elif is_result(before):
+                remove(before)
+        unlock(handle)
+    remove_dead_drafts(place)
+
+
+def _replace(draft: Path, place: Path) -> None:
+    """Put a draft in its place, and remove the earlier result that was there."""
+    while True:
+        before, handle, is_ours = draft_name(place, "old"), lock(place), False
+        try:
+            with suppress(FileNotFoundError):
+                place.rename(before)
+            # Looked at here, where nobody else changes it: something else may have appeared since the start.
+            is_ours = before.is_dir() and _other_content(before) is None
+            if before.exists() and not is_ours:
+                before.rename(place)
+                return put_beside_if_taken(draft, place, _move)
+            try:
+                return _move(draft, place)
+            except OSError:
+                if not place.exists():
+                    raise
+                # Another process has put its result there in between.
+        finally:
+            if before.exists() and not place.exists():
+                before.rename(place)
+            if is_ours:
+                remove(before)
+            unlock(handle)
+
+
+def _move(draft: Path, place: Path) -> None:
+    """Rename a folder; this fails if there is something at the new place, but for an empty folder."""
+    with suppress(OSError):
+        place.rmdir()
+    draft.rename(place)
+
+
+def _unwritten(final: Path, reason: str) -> click.ClickException:
+    return click.ClickException(f"{str(final)!r} cannot be written: {reason}. Name another place.")

@@ -1,4 +1,4 @@
-"""Being told to stop: what is begun is cleaned up, and not stopped half-way in cleaning up."""
+"""Signals: what was begun is cleaned up, and cleaning up is not interrupted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class Interruption(KeyboardInterrupt):
-    """Someone wants us to stop: Ctrl-C, a polite request to end, or a terminal that was closed."""
+    """The user or the system wants the command to stop: Ctrl-C, SIGTERM, or a terminal that was closed."""
 
 
 class Signals:
@@ -37,7 +37,7 @@ class Signals:
         before = {}
         try:
             for number in numbers:
-                # What was started to outlive its terminal (nohup) goes on ignoring that it is closed.
+                # A command that was started with nohup goes on ignoring that its terminal is closed.
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     before[number] = signal.signal(number, self._receive)
         except ValueError:  # not in the main thread, where no signal arrives anyway
@@ -49,17 +49,17 @@ class Signals:
                 signal.signal(number, handler)
 
     def check(self) -> None:
-        """Raise the interruption that came but got lost, as happens in callbacks, where Python drops what is raised."""
+        """Raise the interruption again if it was lost: Python drops exceptions that are raised in callbacks."""
         if self.came is not None and not self._held:
             raise Interruption
 
     def hold(self) -> None:
-        """Take no more interruptions: the last words are being said."""
+        """Ignore further interrupts while the last message is printed."""
         self._held += 1
 
     @contextmanager
     def held_back(self) -> Iterator[None]:
-        """Let what must not stop half-way finish; the interruption follows."""
+        """Let a step that must not stop half-way finish; the interruption follows."""
         self._held += 1
         came_before = self.came
         try:

@@ -451,12 +451,9 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> Float:
     """Check the weights of rows; None means equal weights."""
     if sample_weight is None:
         return np.ones(n_rows)
-    if is_dispatched(sample_weight):
-        xp = namespace(sample_weight)
-        weights = xp.astype(sample_weight, xp.float64)
-    else:
-        xp = np
-        weights = np.asarray(sample_weight, dtype=np.float64)
+    dispatched = is_dispatched(sample_weight)
+    weights = double(sample_weight) if dispatched else np.asarray(sample_weight, dtype=np.float64)
+    xp = namespace(weights)
     if tuple(weights.shape) != (n_rows,):
         raise InvalidValueError(
             "has shape {shape}, but there are {limit} rows",

@@ -67,18 +67,18 @@ class ContrastivePCA(LinearTransformer):
         in `candidates_`. Look at them all; `components_` are those of one of them (see `alpha_`). An increasing list
         of numbers is searched in the same way.
     n_representatives : int, default=4
-        How many α are to represent the list; fewer where no more of the subspaces differ.
+        How many α are to represent the list; fewer are given if fewer subspaces differ.
     background_weights : array-like of shape (n_backgrounds,), default=None
-        Weight of each background's covariance, scaled to sum 1. None means equal weights, however many rows each
-        background has.
+        Weight of each background's covariance, scaled to sum 1. None means equal weights, independent of the number of
+        rows.
     target_label : object, default=None
         With a label here, ``fit(X, y)`` takes the rows with this label as target and the rows of each other label as
         one background, in sorted order.
     solver : {"auto", "dense", "reduced", "lanczos", "lobpcg"}, default="auto"
-        How the eigenproblem is solved; all give the same answer where they apply. See
+        How the eigenproblem is solved. All solvers that apply give the same answer. See
         `standout.pencil.choose_solver` for the rule.
     random_state : int, RandomState instance or None, default=None
-        Start of the iterative solvers, whose answer depends on it by rounding only. None is a fixed start too.
+        Start of the iterative solvers, whose answer depends on it only by rounding. None is a fixed start, too.
 
     Attributes
     ----------
@@ -87,8 +87,8 @@ class ContrastivePCA(LinearTransformer):
     patterns_ : ndarray of shape (n_components, n_features)
         The same, as the components are orthonormal.
     eigenvalues_ : ndarray of shape (n_components,)
-        Difference of the target's and α times the backgrounds' variance along each component, in descending order.
-        Negative where not even one direction varies as much as that.
+        Difference of the target's and α times the backgrounds' variance along each component, in descending order. They
+        can be negative.
     target_variance_ : ndarray of shape (n_components,)
         Variance of the target's scores.
     background_variance_ : ndarray of shape (n_backgrounds, n_components)
@@ -237,7 +237,7 @@ class ContrastivePCA(LinearTransformer):
         return ContrastiveFit(target, backgrounds, weights, choice.solution, choice, held_out)
 
     def _keep_fit(self, fit: ContrastiveFit) -> None:
-        """Say what is to be said, and keep all that was found."""
+        """Warn of rounding, and keep the results."""
         _warn_of_rounding(fit)
         self._keep_linear(fit)
         self._keep_held_out(fit.held_out)

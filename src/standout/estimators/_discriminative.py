@@ -49,7 +49,7 @@ SHRINKAGE_RULES = ("auto", "held-out", "clusters")
 CHOICES = SHRINKAGES[::2]
 # Beyond this shrinkage the backgrounds hardly count, and that is said.
 NEARLY_PCA = 0.9
-# Components that the choice of a solver reckons with while their number is still to be found.
+# Number of components that the choice of a solver assumes while it is not known.
 PERHAPS = 10
 # Up to this size LAPACK finds a few vectors without a fold as fast as iterations do.
 FEW = 200
@@ -92,50 +92,50 @@ class DiscriminativePCA(LinearTransformer):
     Parameters
     ----------
     n_components : int or "auto", default=2
-        Number of components, at most the number of features. "auto" keeps those that a test finds to be real, one by
-        one until the first that is not (at least one is kept, with a warning if none is real): see `test`.
+        Number of components, at most the number of features. "auto" tests one component after the other, and keeps
+        those before the first that is not real (see `test`). At least one is kept, with a warning if none is real.
     background_weights : array-like of shape (n_backgrounds,), str or None, default=None
-        Weight of each background's covariance (ω in the paper), scaled to sum 1. None means equal weights, however many
-        rows each background has. "worst-case" takes the mixture against which the leading ratio is smallest: no
-        mixture has a smaller one. "best" takes the background against which it is largest (the
-        paper's joint maximisation, which always ends at a single background; p-values do not know of that choice).
-        "spectral" takes the view that depends least on the weights (the paper's option (i)). See `standout.selection`.
+        Weight of each background's covariance (ω in the paper), scaled to sum 1. None means equal weights, independent
+        of the number of rows. "worst-case" takes the mixture with the smallest leading ratio. "best" takes the
+        background with the largest one: the paper's joint maximisation, which always ends at a single background.
+        p-values do not account for that choice. "spectral" takes the view that depends least on the weights (the
+        paper's option (i)). See `standout.selection`.
     shrinkage : "auto", "clusters", float in [0, 1] or None, default="auto"
         How far each background covariance C is pulled towards a multiple of the identity,
         ``(1 - s) C + s (tr C / D) I``. "auto" is the Ledoit-Wolf estimate for each background, which vanishes as rows
-        are added. "clusters" looks, without any label, for the view that shows groups most clearly: of 27 values from 0
-        to 1 the one at which a split into two groups explains the largest share of the first score's variance. Where
-        no view does so better than one Gaussian group would, a warning says so and "auto" is used; an even spread, as
-        of a gradient, counts as groups, too: see `standout.selection.GroupSearch`, and look at the picture. None or 0
-        is the paper's formula; with about as many features as rows, or more, it finds directions in which the
-        background varies little by chance alone. At 1, the directions are those of PCA.
+        are added. "clusters" chooses, without any label, the view that shows groups most clearly: of 27 values from 0
+        to 1 the one at which a split into two groups explains the largest share of the first score's variance. If no
+        view does so better than one Gaussian group would, a warning says so and "auto" is used. An even spread, as of a
+        gradient, counts as groups, too: see `standout.selection.GroupSearch`, and look at the picture. None or 0 is the
+        paper's formula. With about as many features as rows, or more, it finds directions in which the background
+        varies little by chance alone. At 1, the directions are those of PCA.
     test : {"analytic", "permutation"} or None, default=None
         Test which components are real, for `p_values_`: see `standout.selection.component_test`. With
-        ``n_components="auto"``, None means "permutation" where the data are small and there is some shrinkage, or where
-        the backgrounds have no more rows than features (it can then take minutes: `verbose` shows how long), and
-        "analytic", for Gaussian rows, elsewhere. With shrinkage, the analytic test judges the fitted components by
-        their plain ratios, which is on the safe side.
+        ``n_components="auto"``, None means "permutation" if the data are small and there is some shrinkage, or if the
+        backgrounds have no more rows than features (it can then take minutes, and `verbose` shows the progress).
+        Otherwise it means "analytic", which assumes Gaussian rows. With shrinkage, the analytic test judges the fitted
+        components by their unshrunken ratios, which is conservative.
     target_label : object, default=None
         With a label here, ``fit(X, y)`` takes the rows with this label as target and the rows of each other label as
         one background, in sorted order.
     solver : {"auto", "dense", "root", "reduced", "lanczos", "lobpcg"}, default="auto"
-        How the eigenproblem is solved; all give the same answer where they apply. See
+        How the eigenproblem is solved. All solvers that apply give the same answer. See
         `standout.pencil.choose_solver` for the rule.
     random_state : int, RandomState instance or None, default=None
-        Seed of permutations, and start of the iterative solvers, whose answer depends on it by rounding only. None is a
-        fixed seed too: equal input gives equal output.
+        Seed of permutations, and start of the iterative solvers, whose answer depends on it only by rounding. None is a
+        fixed seed, too: equal input gives equal output.
     verbose : bool, default=False
         Show a progress bar while rows are permuted (needs ``standout[progress]``).
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        The filters, as rows: ``(X - mean_) @ components_.T`` are the scores. Scaled to ``uᵀBu = 1``: along each, the
-        (shrunken) background has unit variance, and the target's variance is the eigenvalue. (To unit length where
-        the eigenvalue is ``inf``.)
+        The filters, as rows: ``(X - mean_) @ components_.T`` are the scores. They are scaled to ``uᵀBu = 1``: along
+        each, the (shrunken) background has unit variance, and the target's variance is the eigenvalue. Filters with an
+        eigenvalue of ``inf`` have unit length.
     patterns_ : ndarray of shape (n_components, n_features)
-        What each component looks like in the data, ``B u``. Look at these to interpret a component: a
-        filter also has large entries where it only cancels what is shared.
+        What each component looks like in the data, ``B u``. Look at these to interpret a component: a filter also has
+        large entries for features that only cancel shared variation.
     eigenvalues_ : ndarray of shape (n_components,)
         Ratio of the target's to the (shrunken) background variance along each component, in descending order; ``inf``
         along a direction that the background does not have at all.
@@ -171,22 +171,22 @@ class DiscriminativePCA(LinearTransformer):
     ContrastivePCA : The difference of variances in place of the ratio.
     KernelDiscriminativePCA : The same in the feature space of a kernel.
     standout.make_pipeline : Pipelines that transform the backgrounds as they do the target.
-    sklearn.decomposition.PCA : What is left without a background.
+    sklearn.decomposition.PCA : The same without a background.
 
     Notes
     -----
     Scaling columns changes the answer only through the shrinkage. If you scale, scale target and backgrounds alike
-    (see `standout.make_pipeline`): scaling each dataset by itself wipes out the very difference that is looked for.
+    (see `standout.make_pipeline`): scaling each dataset by itself removes the difference between them.
 
-    Arrays of other libraries (PyTorch, CuPy ...) are worked on where they lie if scikit-learn's dispatch is on:
+    Arrays of other libraries (PyTorch, CuPy ...) are worked on their own device if scikit-learn's dispatch is on:
     ``sklearn.set_config(array_api_dispatch=True)``, with ``SCIPY_ARRAY_API=1`` in the environment. All datasets must
-    then be of one library and on one device, and what is fitted is so, too (`to_numpy` brings a model to the host).
-    Everything is computed in double precision, and all choices are made as for NumPy arrays. For these only are the
-    solvers "lanczos" and "lobpcg". `standout.io.on_device` is for data that are larger than the device.
+    then be of one library and on one device, and so are the fitted attributes (`to_numpy` copies a model to the host).
+    Everything is computed in double precision, and all choices are made as for NumPy arrays. The solvers "lanczos" and
+    "lobpcg" need NumPy arrays. `standout.io.on_device` is for data that are larger than the device.
 
-    Where the background covariance is singular (without shrinkage, or where Ledoit and Wolf's estimate of it is zero)
-    nothing fails: directions in which the target varies and the background does not come first with an eigenvalue of
-    ``inf``, ordered by the target's variance, and a warning says so.
+    A singular background covariance (without shrinkage, or with a Ledoit-Wolf estimate of zero) is no error. Directions
+    in which the target varies and the background does not come first, with an eigenvalue of ``inf``, ordered by the
+    target's variance, and a warning says so.
 
     References
     ----------
@@ -270,7 +270,7 @@ class DiscriminativePCA(LinearTransformer):
         return self
 
     def _keep_fit(self, datasets: Sequence[Source | Moments], fit: DiscriminativeFit, seed: int) -> None:
-        """Test the components if asked to, say what is to be said, and keep all that was found."""
+        """Test the components if asked to, warn of trouble, and keep the results."""
         if self.test is not None or is_auto(self.n_components):
             fit = self._tested(datasets, fit, seed)
         warn_of_trouble(fit.solution)

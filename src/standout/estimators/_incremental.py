@@ -46,10 +46,10 @@ class Sums(Protocol):
 
 
 class _WherePossible:
-    """A method that is there only where `_check_incremental` has nothing against it.
+    """A method that exists only if `_check_incremental` accepts the parameters.
 
-    scikit-learn, as it does elsewhere, asks by ``hasattr`` whether an estimator can be fitted by batches. Its own
-    `available_if` would hide why it cannot.
+    scikit-learn asks by ``hasattr`` whether an estimator can be fitted by batches. Its own `available_if` would hide
+    the reason why it cannot.
     """
 
     def __init__(self, method: Callable[..., Any]) -> None:
@@ -128,16 +128,15 @@ class IncrementalTransformer(BackgroundTransformer):
     def merge(self, other: Any) -> Self:
         """Take in all rows that another estimator was fitted to, without seeing them.
 
-        Where rows may not leave the place they are kept at, each place fits an estimator to its own rows, and only the
-        estimators travel: what they keep are counts, means and sums of products, never rows. The answer is that of
+        For rows that may not leave the place where they are kept: each place fits an estimator to its own rows, and
+        only the estimators are sent. They keep counts, means and sums of products, never rows. The answer is that of
         ``fit`` on the rows of all places, up to rounding. The other estimator stays as it is.
 
         Parameters
         ----------
         other : estimator
             Of the same class and with the same `target_label`, fitted by ``fit``, ``partial_fit`` or ``merge`` to the
-            same features and as many backgrounds. All other parameters of this estimator count, not those of the
-            other.
+            same features and as many backgrounds. All other parameters are those of this estimator, not of the other.
 
         Returns
         -------
@@ -300,7 +299,7 @@ class IncrementalTransformer(BackgroundTransformer):
 
 
 def reject_rows_needed(parameter: str, value: Any, advice: str) -> NoReturn:
-    """Refuse a choice that is made by looking at rows, where only sums over them are kept."""
+    """Refuse a choice that needs rows, because only sums over them are kept."""
     raise InvalidValueError(
         "looks at rows, but partial_fit and merge keep sums over the rows only",
         parameter=parameter,

@@ -72,7 +72,7 @@ class Coordinates:
     """
 
     mapping: FeatureMap
-    parts: list[Source]
+    parts: Sequence[Source]
     approximation: str
     residual: float = float("nan")
 
@@ -233,7 +233,7 @@ class KernelTransformer(IncrementalTransformer):
 
     @abstractmethod
     def _answer(self, gathered: Gathered, seed: int) -> None:
-        """Choose what is to be chosen, solve, and keep all that was found."""
+        """Choose parameters, solve, and keep the results."""
 
     def _check_incremental(self) -> None:
         self._check_numbers()

@@ -36,7 +36,7 @@ class KernelContrastivePCA(KernelTransformer):
         How much the backgrounds count: a number, or a list to find representatives of, as in `ContrastivePCA`. "auto"
         is 0 and 40 values from 1e-3 to 1e3.
     n_representatives : int, default=4
-        How many α are to represent the list; fewer where no more of the subspaces differ.
+        How many α are to represent the list; fewer are given if fewer subspaces differ.
     kernel : str, callable, or list of such, default="rbf"
         The kernel, or several to be summed, as in `KernelDiscriminativePCA`. It must be positive semidefinite.
     gamma : float, default=None

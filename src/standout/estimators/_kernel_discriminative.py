@@ -27,7 +27,7 @@ from standout.selection import (
 )
 from standout.sources import Backgrounds, Dataset, Source
 
-# As shares of the mean of the diagonal of K Σ ωₖ Kₖ: the "scaled" epsilon, and those among which groups are looked for.
+# As shares of the mean diagonal entry of K Σ ωₖ Kₖ: the "scaled" epsilon, and the candidates of "clusters".
 SCALED_EPSILON = 1e-3
 EPSILONS = np.geomspace(1e-8, 1e2, 11)
 
@@ -58,14 +58,13 @@ class KernelDiscriminativePCA(KernelTransformer):
     kernel_params : dict, default=None
         Other parameters of the kernel, such as ``{"bandwidth": 5.0}`` for "gaussian" or those of a callable.
     epsilon : float, "scaled" or "clusters", default=1e-3
-        The ridge ε of the paper, which is added to ``K Σ ωₖ Kₖ``. Its size means something only beside that
-        matrix: where kernel values are of size 1 (Gaussian kernels) the default is mild, where they are of size 1e4 (a
-        polynomial of unscaled data) it is nothing. "scaled" takes 1e-3 of the mean diagonal entry of that matrix,
-        whatever its size: use it unless you reproduce a given ε. "clusters" looks, without any label, for the view
-        that shows groups most clearly: of 21 values from 1e-8 to 1e2 of that mean the one at which a split into two
-        groups explains the largest share of the first score's variance (where none does so better than one Gaussian
-        group would, a warning says so and "scaled" is used). A nonlinear score can have any shape, so what is found
-        is a view to look at, and no evidence of groups.
+        The ridge ε of the paper, which is added to ``K Σ ωₖ Kₖ``. Its effect depends on the size of that matrix: for
+        kernel values of size 1 (Gaussian kernels) the default is mild, for values of size 1e4 (a polynomial of unscaled
+        data) it has no effect. "scaled" takes 1e-3 of the mean diagonal entry of that matrix: use it unless you
+        reproduce a given ε. "clusters" chooses, without any label, the view that shows groups most clearly: of 21
+        values from 1e-8 to 1e2 of that mean the one at which a split into two groups explains the largest share of the
+        first score's variance. If no view does so better than one Gaussian group would, a warning says so and "scaled"
+        is used. A nonlinear score can have any shape, so such a view is no evidence of groups.
     background_weights : array-like of shape (n_backgrounds,), str or None, default=None
         Weight of each background (ω in the paper), scaled to sum 1. None means equal weights; "worst-case", "best" and
         "spectral" are rules that choose them, as in `DiscriminativePCA`.
@@ -76,10 +75,10 @@ class KernelDiscriminativePCA(KernelTransformer):
         Number of coordinates; landmarks of your own have their number. None means as many as `tol` asks for in the
         exact case, and 500 otherwise.
     tol : float, default=None
-        Relative tolerance up to which the kernel matrix is factorised: in the exact case no row's kernel with itself is
-        missed by more than this share of the largest, with "pivoted" no more than this share of the trace. None
-        means 1e-9 for kernels with values between 0 and 1 ("rbf", "gaussian", "laplacian"), and rounding otherwise:
-        small directions beside very large ones can be those that stand out.
+        Relative tolerance up to which the kernel matrix is factorised. In the exact case the kernel of each row with
+        itself is met up to this share of the largest one; with "pivoted", the trace is met up to this share. None means
+        1e-9 for kernels with values between 0 and 1 ("rbf", "gaussian", "laplacian"), and rounding error otherwise,
+        because small directions can be those that stand out.
     approximation : {"auto", "exact", "pivoted", "fourier"} or array of shape (r, n_features), default="auto"
         "exact" uses the whole kernel matrix. "pivoted" chooses `rank` landmarks among the rows by randomly pivoted
         Cholesky; the kernel matrix never exists. An array holds landmarks of your own (Nyström). "fourier" takes `rank`
@@ -135,10 +134,10 @@ class KernelDiscriminativePCA(KernelTransformer):
 
     Notes
     -----
-    Arrays of other libraries (PyTorch, CuPy ...) are worked on where they lie, as in `DiscriminativePCA`, with all
-    kernels that have a name but "precomputed", and sums of these with given weights.
+    Arrays of other libraries (PyTorch, CuPy ...) are worked on their own device, as in `DiscriminativePCA`, with all
+    named kernels except "precomputed", and sums of these with given weights.
 
-    With ``kernel="precomputed"``, ``fit(X, background=[Y1, ...])`` takes kernel values in place of rows: X of shape
+    With ``kernel="precomputed"``, ``fit(X, background=[Y1, ...])`` takes kernel values instead of rows: X of shape
     (m, n), each Yₖ of shape (nₖ, n), with ``n = m + n₁ + ...`` columns for all fitted rows, the target's first, then
     each background's. With `target_label`, X of shape (n, n) has rows and columns in the order of y. ``transform``
     takes the kernel of new rows with the same n rows in the same order.
@@ -239,7 +238,7 @@ class KernelDiscriminativePCA(KernelTransformer):
         iterative = size > (2000 if plain else 500) and 10 * self.n_components <= size
         solver = "lanczos" if iterative else "dense"
 
-        scale = _size(target, backgrounds, weights)
+        scale = ridge_scale(target, backgrounds, weights)
         path, groups = self._searched(gathered, scale, seed)
         if path is not None:
             epsilon = float(path.parameters[groups.view if groups is not None and groups.found else path.chosen])
@@ -323,7 +322,7 @@ def _rooted(moments: list[Moments], plain_ridge: bool) -> tuple[Float | None, Mo
     return root, mapped[0], mapped[1:]
 
 
-def _size(target: Moments, backgrounds: list[Moments], weights: Float) -> float:
+def ridge_scale(target: Moments, backgrounds: list[Moments], weights: Float) -> float:
     """Give the mean diagonal entry of ``K Σ ωₖ Kₖ``, or of ``K Kₓ`` where no background varies."""
     n_rows = target.count + sum(background.count for background in backgrounds)
     trace = float(np.dot(weights, [background.total_variance for background in backgrounds])) if backgrounds else 0.0

@@ -188,9 +188,9 @@ def fit_linear(
 ) -> Fit:
     """Gather the moments of the target, `datasets[0]`, and the backgrounds, and let `answer` solve with a solver.
 
-    The data are read once. They are read again, where they can be, if the solution shows that rounding has cost more
-    than half of the digits: single-precision data then in double precision, and data too ill-conditioned for a
-    covariance matrix as QR roots (unless `roots` is false). `n_components` is for the choice of the solver only.
+    The data are read once. If the solution shows that rounding has cost more than half of the digits, data that can be
+    read again are: single-precision data in double precision, and data that are too ill-conditioned for a covariance
+    matrix as QR roots (unless `roots` is false). `n_components` is for the choice of the solver only.
     """
     in_memory = all(dataset.in_memory for dataset in datasets)
     chosen = solver

@@ -40,9 +40,10 @@ class BackgroundPipeline(Pipeline):
     Every step is fitted on the target alone, then applied to the target and to each background alike, so that all
     datasets arrive at the last step in the same units. Build one with `make_pipeline`.
 
-    It is a `sklearn.pipeline.Pipeline` with ``transform_input=["background"]`` that does four things by itself:
-    it switches metadata routing on for its own calls, takes a list of backgrounds as well as a tuple, transforms
-    the backgrounds in `score` too, and takes data that are read in parts through its steps part by part.
+    It is a `sklearn.pipeline.Pipeline` with ``transform_input=["background"]`` and some more: it switches metadata
+    routing on for its own calls, takes a list of backgrounds as well as a tuple, transforms the backgrounds in `score`,
+    too, takes data that are read in parts through its steps part by part, and is left as it was by a fit that is
+    refused.
 
     Examples
     --------
@@ -66,7 +67,7 @@ class BackgroundPipeline(Pipeline):
                 _check_nothing_more(params, "fit")
                 return self._fit_in_parts(X, y, backgrounds)
             with config_context(enable_metadata_routing=True):
-                super().fit(at_hand(X), y, **_given(backgrounds), **params)
+                super().fit(self._at_hand(X), y, **self._given(backgrounds), **params)
         return self
 
     def fit_transform(self, X: Dataset, y: Any = None, *, background: Backgrounds = None, **params: Any) -> Any:
@@ -77,13 +78,13 @@ class BackgroundPipeline(Pipeline):
             return self.fit(X, y, background=backgrounds or None, **params).transform(X)
         with unchanged_if_refused(self, *self._estimators()), config_context(enable_metadata_routing=True):
             self.__dict__.pop("_names", None)
-            return super().fit_transform(at_hand(X), y, **_given(backgrounds), **params)
+            return super().fit_transform(self._at_hand(X), y, **self._given(backgrounds), **params)
 
     @available_if(lambda self: self._can_transform())  # type: ignore[untyped-decorator]
     def transform(self, X: Dataset, **params: Any) -> Any:
         """Take rows through all steps: give their scores."""
         if not is_read_in_parts(X):
-            return super().transform(at_hand(X), **params)
+            return super().transform(self._at_hand(X), **params)
         check_is_fitted(self)
         _check_nothing_more(params, "transform")
         return self._last.transform(self._before_last(X, "the data", "transform", min_rows=1))
@@ -107,11 +108,11 @@ class BackgroundPipeline(Pipeline):
                 for name, data in zip(dataset_names(1 + len(backgrounds)), (X, *backgrounds), strict=True)
             )
             return float(self._last.score(target, y, background=others or None, sample_weight=sample_weight))
-        given = _given(backgrounds)
+        given = self._given(backgrounds)
         if given and len(self.steps) > 1:
             given = {"background": tuple(self[:-1].transform(data) for data in given["background"])}
         with config_context(enable_metadata_routing=True):
-            return float(super().score(at_hand(X), y, sample_weight=sample_weight, **given, **params))
+            return float(super().score(self._at_hand(X), y, sample_weight=sample_weight, **given, **params))
 
     @property
     def feature_names_in_(self) -> Any:
@@ -132,16 +133,24 @@ class BackgroundPipeline(Pipeline):
             )
         return step
 
+    def _at_hand(self, data: Any) -> Any:
+        """Give data in memory as the first step takes them: a table as it is, or as scikit-learn takes it."""
+        return data if takes_sources(self.steps[0][1]) else at_hand(data)
+
+    def _given(self, backgrounds: list[Any]) -> dict[str, Any]:
+        """Give the backgrounds as a tuple, whose elements scikit-learn transforms one by one; nothing without any."""
+        return {"background": tuple(map(self._at_hand, backgrounds))} if backgrounds else {}
+
     def _estimators(self) -> list[Any]:
-        """Give the steps whose attributes a fit may change."""
-        return [step for _, step in self.steps if is_step(step) and hasattr(step, "__dict__")]
+        """Give the steps, and the estimators in them, whose attributes a fit may change."""
+        return [thing for thing in self.get_params().values() if hasattr(thing, "fit") and hasattr(thing, "__dict__")]
 
     def _fit_in_parts(self, X: Any, y: Any, backgrounds: list[Any]) -> BackgroundPipeline:
-        """Fit one step after the other where some of the datasets are read in parts."""
+        """Fit one step after the other, with some of the datasets read in parts."""
         self.steps = list(self.steps)
         self._validate_steps()
         datasets = [
-            open_dataset(data, name) if is_read_in_parts(data) else at_hand(data)
+            open_dataset(data, name) if is_read_in_parts(data) else self._at_hand(data)
             for name, data in zip(dataset_names(1 + len(backgrounds)), (X, *backgrounds), strict=True)
         ]
         target, *others = datasets
@@ -164,7 +173,7 @@ class BackgroundPipeline(Pipeline):
     def _before_last(self, data: Dataset, name: str, method: str, min_rows: int = 2) -> Any:
         """Give a dataset as the steps before the last leave it."""
         if not is_read_in_parts(data):
-            return self[:-1].transform(at_hand(data)) if len(self.steps) > 1 else data
+            return self[:-1].transform(self._at_hand(data)) if len(self.steps) > 1 else data
         reject_iterator(data, method)
         source = open_dataset(data, name, min_rows=min_rows)
         steps = tuple(step for _, step in self.steps[:-1] if is_step(step))
@@ -229,11 +238,6 @@ def make_pipeline(*steps: TransformerMixin, memory: Any = None, verbose: bool = 
     """
     plain = make_plain_pipeline(*steps)
     return BackgroundPipeline(plain.steps, transform_input=["background"], memory=memory, verbose=verbose)
-
-
-def _given(backgrounds: list[Any]) -> dict[str, Any]:
-    """Give the backgrounds as a tuple, whose elements scikit-learn transforms one by one; nothing if there are none."""
-    return {"background": tuple(map(at_hand, backgrounds))} if backgrounds else {}
 
 
 def _check_nothing_more(params: dict[str, Any], method: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import add
+from typing import ClassVar
 
 from standout._arrays import Float, Rows, row_slice, sum_of_squares
 from standout._xp import namespace
@@ -108,6 +109,8 @@ class CoordinatePart:
     """
 
     mapping: FeatureMap
+    # Ids, labels and groups of the rows need not be read.
+    needs_words: ClassVar[bool] = False
 
     @cached_property
     def direct(self) -> bool:

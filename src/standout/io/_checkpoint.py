@@ -13,8 +13,9 @@ import os
 import pickle
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -23,14 +24,14 @@ from typing import Any
 
 import joblib
 import numpy as np
-from scipy import sparse
 
-from standout._arrays import BLOCK_BYTES, Array, is_sparse
+from standout._arrays import BLOCK_BYTES, Array
 from standout._messages import FileError, InvalidTypeError, shown, warn_user
+from standout._records import Kind, fields_of, flattened, restored
 from standout._writing import write_whole
 
 # Version of the stored files. Those of another version are not read.
-FORMAT = 1
+FORMAT = 2
 
 # Seconds between two writes: what an interruption may cost. Large sums take long to write, and are written less often,
 # so that writing never takes more than this share of the time.
@@ -123,7 +124,7 @@ class Checkpoint:
             return
         start = time.monotonic()
         try:
-            write_whole(self.path, self._packed(reached), draft=f".{self._key}")
+            write_whole(self.path, self._packed(reached))
         except TypeError as error:
             _warn_of_no_checkpoint(str(error))
             self._writable = False
@@ -142,7 +143,7 @@ class Checkpoint:
         arrays: dict[str, Array] = {}
         about = {
             "key": self._key,
-            "total": _flattened(reached.total, arrays),
+            "total": flattened(reached.total, arrays, KINDS, "total"),
             "place": list(reached.place),
             "n_rows": reached.n_rows,
         }
@@ -162,7 +163,7 @@ class Checkpoint:
         if about["key"] != self._key:
             raise ValueError("the sum is that of another pass")
         file, row = about["place"]
-        return Reached(_restored(about["total"], arrays), (file, row), about["n_rows"])
+        return Reached(restored(about["total"], arrays, KINDS), (file, row), about["n_rows"])
 
     def _forget_drafts(self) -> None:
         """Remove what processes that were killed while writing have left."""
@@ -210,64 +211,35 @@ def _version(name: str) -> str | None:
         return None
 
 
-# --- sums as plain arrays, and back ----------------------------------------------------------------------------------
+# --- what a sum consists of, and what it is a sum of ----------------------------------------------------------------
+
+
+def _made(home: str, name: str, *args: Any, **parts: Any) -> Any:
+    """Make a record of a class, which is imported when it is needed: it may need this package itself."""
+    return getattr(import_module(home), name)(*args, **parts)
+
+
+def _made_rows(blocks: Sequence[Any], single: bool) -> Any:
+    return _made("standout.moments", "RowMoments", *blocks, single=single)
+
 
 # The records that a sum can consist of, and where they live; a stored sum names them, and no others are made.
-_HOMES = {
-    "NormSums": "standout.moments",
-    "ScatterMoments": "standout.moments",
-    "RootMoments": "standout.moments",
-    "RowMoments": "standout.moments",
-    "CoordinateSums": "standout.features",
-    "ColumnSums": "standout.io",
+KINDS = {
+    **{
+        name: Kind(fields_of, partial(_made, home, name))
+        for name, home in (
+            ("NormSums", "standout.moments"),
+            ("ScatterMoments", "standout.moments"),
+            ("RootMoments", "standout.moments"),
+            ("CoordinateSums", "standout.features"),
+            ("ColumnSums", "standout.io"),
+        )
+    },
+    "RowMoments": Kind(lambda moments: {"blocks": moments.blocks, "single": moments.single}, _made_rows),
 }
 
 # Packages whose code changes with their version, which is part of a key.
 _VERSIONED = ("standout", "numpy", "scipy", "sklearn")
-
-
-def _flattened(thing: Any, arrays: dict[str, Array]) -> Any:
-    """Describe a sum in terms of JSON, and put its arrays aside.
-
-    Raises
-    ------
-    TypeError
-        If there is something in it that is not known here.
-    """
-    if thing is None or isinstance(thing, bool | int | float | str):
-        return thing
-    if isinstance(thing, np.generic):
-        return thing.item()
-    if isinstance(thing, np.ndarray) and thing.dtype.kind in "biuf":
-        name = f"array {len(arrays)}"
-        arrays[name] = thing
-        return {"array": name}
-    if is_sparse(thing):
-        parts = (thing.data, thing.indices, thing.indptr)
-        return {"rows": [_flattened(part, arrays) for part in parts], "shape": list(thing.shape)}
-    name = type(thing).__name__
-    if name == "RowMoments":
-        return {"record": name, "blocks": [_flattened(block, arrays) for block in thing.blocks], "single": thing.single}
-    if name in _HOMES and is_dataclass(thing):
-        return {
-            "record": name,
-            "fields": {one.name: _flattened(getattr(thing, one.name), arrays) for one in fields(thing)},
-        }
-    raise TypeError(f"a {name} is no sum that can be stored")
-
-
-def _restored(tree: Any, arrays: Mapping[str, Array]) -> Any:
-    """Make a sum of what `_flattened` gave."""
-    if not isinstance(tree, dict):
-        return tree
-    if "array" in tree:
-        return arrays[tree["array"]]
-    if "rows" in tree:
-        return sparse.csr_array(tuple(_restored(part, arrays) for part in tree["rows"]), shape=tuple(tree["shape"]))
-    record = getattr(import_module(_HOMES[tree["record"]]), tree["record"])
-    if "blocks" in tree:
-        return record(*(_restored(block, arrays) for block in tree["blocks"]), single=tree["single"])
-    return record(**{name: _restored(part, arrays) for name, part in tree["fields"].items()})
 
 
 def _key_of(thing: Any) -> str:
@@ -292,7 +264,7 @@ def _key_of(thing: Any) -> str:
 
 
 class _Names(pickle.Pickler):
-    """Looks at the names of classes and functions in a thing: a name must stand for the same code tomorrow."""
+    """Looks at the names of classes and functions in an object: a name must mean the same code in a later process."""
 
     def __init__(self, file: io.BytesIO, **options: Any) -> None:
         super().__init__(file, protocol=5, **options)

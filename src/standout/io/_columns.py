@@ -223,7 +223,7 @@ def _matching(patterns: Sequence[str], names: Sequence[str], parameter: str, sou
     found: dict[int, None] = {}
     unknown = []
     for pattern in patterns:
-        # A name such as "x[1]" is meant as it stands, although it could be read as a pattern.
+        # A name such as "x[1]" is taken literally, although it could be read as a pattern.
         match = positions.get(pattern)
         if match is None and any(character in pattern for character in "*?["):
             match = [position for position, name in enumerate(names) if fnmatchcase(name, pattern)]

@@ -169,7 +169,7 @@ def _extension(file: Path) -> str | None:
 
 
 def _is_folder(path: Path) -> bool:
-    # A name with a null character is none; whoever opens it says so.
+    # A name with a null character is not valid; opening it raises the error.
     with suppress(OSError, ValueError):
         return path.is_dir()
     return False

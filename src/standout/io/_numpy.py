@@ -163,7 +163,12 @@ class NpzReader(Reader):
     def form(self, features: Sequence[int]) -> Form:
         """Look at the type of the array."""
         forms, name = self._chosen()
-        dtype = np.dtype(precision(forms["data" if name is None else name][1]))
+        shape, found = forms["data" if name is None else name]
+        dtype = np.dtype(precision(found))
+        if name is None:
+            # Of a sparse matrix, each value has the number of its column with it.
+            n_rows = attempt(lambda: int(_member(self.path, "shape")[0]), self.source, "npz")
+            return Form(dtype, shape[0] * (dtype.itemsize + 4) // max(n_rows, 1) + 8)
         return Form(dtype, dtype.itemsize * len(features))
 
     def batches(self, wanted: Wanted, form: Form, n_rows: int, start: int) -> Generator[Part]:

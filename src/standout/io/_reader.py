@@ -78,12 +78,15 @@ class Form:
         Rows that are stored together, so that reading some of them costs as much as reading all.
     text_bytes : int
         Size of a row of text in the file; 0 if it is not text.
+    truths : frozenset of int
+        Positions of the columns of a text file that hold truth values.
     """
 
     dtype: Any
     row_bytes: int
     chunk_rows: int = 1
     text_bytes: int = 0
+    truths: frozenset[int] = frozenset()
 
     def batch_rows(self, n_bytes: int = BATCH_BYTES) -> int:
         """Give the number of rows of a batch: as many whole chunks as there is room for."""
@@ -219,12 +222,13 @@ def choose_variable(variable: str | None, candidates: Sequence[str], known: Sequ
     """Choose among the arrays of a file: the one that is named, or the only one that can be meant."""
     if variable is not None:
         if variable not in known:
-            unusable(
-                source,
-                "{p.variable} {variable} is not in it; it has {known}",
-                "Choose among these.",
-                variable=repr(short(variable)),
+            raise InvalidValueError(
+                "is not in {source}, which has {known}",
+                parameter="variable",
+                value=variable,
+                source=shown(source),
                 known=listed("variable", known) if known else "no variables",
+                advice="Choose among these.",
             )
         return variable
     if len(candidates) != 1:

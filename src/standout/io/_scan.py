@@ -1,30 +1,32 @@
-"""Files as one dataset: read batch by batch as often as needed (`scan`), or at once as a table (`read_table`)."""
+"""Files as one dataset, which is read batch by batch, as often as needed."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from standout._arrays import Array, Rows, in_order, row_slice
-from standout._checks import check_whole
 from standout._messages import InvalidValueError, choices, reject_too_few, short, shown
 from standout._writing import progress_bar
-from standout.io._checkpoint import Checkpoint, Reached, checkpoint_folder
-from standout.io._columns import Asked, ask, choose, choose_again, compact
-from standout.io._files import find_readers, readable, stamp
-from standout.io._reader import Form, Head, Reader, Wanted, ahead
+from standout.io._checkpoint import Checkpoint, Reached
+from standout.io._columns import compact
+from standout.io._files import readable, stamp
+from standout.io._reader import Form, Reader, Wanted, ahead
 from standout.io._table import Collected, first_cell, is_finite, rows_with_missing
 from standout.sources import Batch, Source, Table, added, regrouped
 
-Format = Literal["csv", "tsv", "parquet", "arrow", "feather", "npy", "npz", "mat", "h5ad", "zarr"]
 MISSING_IN_SCANS = ("error", "keep", "drop-rows")
+ROLES = ("ids", "labels", "groups")
+# How much larger a gzipped file of numbers is as text, about.
+GUNZIPPED = 3
 # A table is made of small batches, which stay in the cache until they are copied.
 TABLE_BATCH_BYTES = 4 * 2**20
 # Rows that are read when only the first few are needed.
@@ -99,6 +101,9 @@ class Scan(Source):
         self._where = dict(where)
         self._checkpoint = checkpoint
         self._progress = progress
+        self._numbered = False
+        # Shared by copies: rows that the last pass left out for a missing value, by group.
+        self._dropped: dict[str, int] = {}
         self._scanned = tuple(scanned)
         # Names of the columns, made up if the files have none.
         self._called = columns
@@ -118,6 +123,32 @@ class Scan(Source):
         """The files, in the order in which they are read."""
         return [file.reader.source for file in self._scanned]
 
+    @property
+    def roles(self) -> list[str]:
+        """Which of ids, labels and groups the rows have."""
+        known = {role for file in self._scanned for role in file.wanted.words}
+        return [role for role in ROLES if role in known]
+
+    @property
+    def n_bytes(self) -> int:
+        """About how much memory all rows take. For text, the number of rows is guessed from the length of the first."""
+        total = 0
+        for file in self._scanned:
+            size = file.stamp[0] * (GUNZIPPED if file.reader.source.lower().endswith(".gz") else 1)
+            n_rows = size // max(file.form.text_bytes, 1) if file.n_rows is None else file.n_rows
+            total += max(n_rows * file.form.row_bytes, size if file.n_rows is None else 0)
+        return total
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """How many rows the last pass left out for a missing value: by group, or under "" without groups."""
+        return dict(self._dropped)
+
+    def check_in_parts(self) -> None:
+        """Refuse files whose rows cannot be read without all others."""
+        for file in self._scanned:
+            file.reader.check_in_parts()
+
     def __repr__(self) -> str:
         n_files = len(self._scanned)
         rows = "an unknown number of" if self.n_rows is None else f"{self.n_rows:,}"
@@ -127,7 +158,7 @@ class Scan(Source):
 
     def with_missing(self, missing: str) -> Scan:
         """Give the same rows with another treatment of missing values: "error", "keep" or "drop-rows"."""
-        _check_missing(missing)
+        check_missing(missing)
         return self._changed(missing=missing)
 
     def with_columns(self, columns: Sequence[str]) -> Scan:
@@ -139,6 +170,14 @@ class Scan(Source):
             for file in self._scanned
         )
         return self._changed(_scanned=scanned, _called=list(columns))
+
+    def numbered(self) -> Scan:
+        """Give the same rows with their numbers in the files, from 0, as ids, unless they have others."""
+        return self._changed(_numbered="ids" not in self.roles)
+
+    def with_progress(self, progress: bool) -> Scan:
+        """Give the same rows, with a progress bar for each pass or without."""
+        return self._changed(_progress=progress)
 
     def _changed(self, **attributes: Any) -> Scan:
         other = copy(self)
@@ -190,14 +229,50 @@ class Scan(Source):
         scan = self if self.missing == "drop-rows" else self._without_features()
         return sum(batch.n_rows for batch in scan._checked_batches(words=False))
 
+    def rows(self) -> Rows:
+        """Give all rows, brought together in memory."""
+        return self._table(words=False).values
+
     def read(self) -> Table:
-        """Read all rows at once, as a table."""
-        scanned = tuple(replace(file, batch_rows=file.form.batch_rows(TABLE_BATCH_BYTES)) for file in self._scanned)
-        small = self._changed(_scanned=scanned)
-        table = Collected(self.n_rows, np.result_type(*(file.form.dtype for file in self._scanned)))
-        for batch in small.batches():
+        """Read all rows at once, as a table with the ids, labels and groups of its rows."""
+        return self._table(words=True)
+
+    def _table(self, *, words: bool) -> Table:
+        table = self._collected()
+        for batch in self._in_small_batches()._checked_batches(words=words):
             table.add(batch)
         return table.made(self._called, ", ".join(self.files), has_names=self._has_names)
+
+    def read_groups(self, table_of: Callable[[str], Any]) -> tuple[dict[Any, Table], list[str]]:
+        """Read all rows once, into a table for each key that a function gives to the groups.
+
+        Rows of a group with the key None are left out. All groups that there are come back, too, sorted.
+        """
+        tables: dict[Any, Collected] = {}
+        keys: dict[str, Any] = {}
+        for batch in self._in_small_batches().batches():
+            assert batch.groups is not None
+            here: dict[Any, list[str]] = {}
+            for group in set(batch.groups.tolist()):
+                key = keys[group] = keys[group] if group in keys else table_of(group)
+                here.setdefault(key, []).append(group)
+            for key, groups in here.items():
+                if key is not None:
+                    chosen = np.flatnonzero(np.isin(batch.groups, groups))
+                    tables.setdefault(key, self._collected(known=False)).add(
+                        batch if len(chosen) == batch.n_rows else batch.taken(chosen, 0)
+                    )
+        source = ", ".join(self.files)
+        made = {key: table.made(self._called, source, has_names=self._has_names) for key, table in tables.items()}
+        return made, sorted(keys)
+
+    def _collected(self, known: bool = True) -> Collected:
+        dtype = np.result_type(*(file.form.dtype for file in self._scanned))
+        return Collected(self.n_rows if known else None, dtype)
+
+    def _in_small_batches(self) -> Scan:
+        scanned = tuple(replace(file, batch_rows=file.form.batch_rows(TABLE_BATCH_BYTES)) for file in self._scanned)
+        return self._changed(_scanned=scanned)
 
     def require_finite(self) -> None:
         """Refuse missing values now, if they are given as NaN; otherwise rows are checked as they are read."""
@@ -206,7 +281,7 @@ class Scan(Source):
                 pass
 
     def summed(self, part: Callable[[Batch], Any]) -> Any:
-        """Add up what a function makes of each batch, in the order of the rows; a checkpoint is gone on from.
+        """Add up what a function makes of each batch, in the order of the rows, from the last checkpoint on.
 
         Ids, labels and groups are read unless the function has an attribute `needs_words` that is false.
         """
@@ -224,7 +299,7 @@ class Scan(Source):
                     n_rows += count
                     if kept is not None:
                         kept.offer(Reached(total, after, n_rows))
-        # Files that changed during the pass, or since the sum was kept, give a sum of nothing that ever was.
+        # If files changed during the pass, or since the sum was kept, the sum belongs to no state of the files.
         for file in self._scanned:
             _check_unchanged(file)
         if kept is not None and place.file < len(self._scanned):
@@ -291,6 +366,8 @@ class Scan(Source):
 
     def _file_batches(self, place: Place, words: bool) -> Generator[tuple[Place, int, Batch | None]]:
         """Give the batches of the files: the place after each, the number of rows read, and the wanted rows."""
+        self._dropped.clear()
+        before = sum(file.n_rows or 0 for file in self._scanned[: place.file])
         for number in range(place.file, len(self._scanned)):
             file = self._scanned[number]
             row = place.row if number == place.file else 0
@@ -299,6 +376,8 @@ class Scan(Source):
                 with closing(reader.batches(wanted, file.form, file.batch_rows, row)) as batches:
                     for rows, found in batches:
                         n_read = rows.shape[0]
+                        if self._numbered and words:
+                            found["ids"] = np.arange(before + row, before + row + n_read)
                         yield Place(number, row + n_read), n_read, self._chosen(rows, found, row, file)
                         row += n_read
                 if file.n_rows is not None and row != file.n_rows:
@@ -309,6 +388,7 @@ class Scan(Source):
                         limit=file.n_rows,
                         advice="Write the file again.",
                     )
+            before += row
 
     def _chosen(self, rows: Rows, words: Mapping[str, Any], row: int, file: ScannedFile) -> Batch | None:
         """Give the rows of a batch that are wanted, checked; None if there are none."""
@@ -322,7 +402,10 @@ class Scan(Source):
         if not is_finite(batch.rows):
             self._check_cells(batch, row + places, file)
             if self.missing == "drop-rows":
-                batch = batch.taken(np.flatnonzero(~rows_with_missing(batch.rows)), 0)
+                gaps = rows_with_missing(batch.rows)
+                groups = [""] * int(gaps.sum()) if batch.groups is None else batch.groups[gaps].tolist()
+                self._dropped.update(Counter(self._dropped) + Counter(groups))
+                batch = batch.taken(np.flatnonzero(~gaps), 0)
         return batch if batch.n_rows else None
 
     def _check_cells(self, batch: Batch, numbers: Array, file: ScannedFile) -> None:
@@ -337,7 +420,7 @@ class Scan(Source):
                 name=f"{shown(file.reader.source)} ({self.name})",
                 column=repr(short(self._called[found[1]])),
                 row=int(numbers[found[0]]) + 1,
-                row_id="" if batch.ids is None else f" ({short(batch.ids[found[0]])!r})",
+                row_id="" if batch.ids is None or self._numbered else f" ({short(batch.ids[found[0]])!r})",
                 advice="Say what to do about missing values with {p.missing}."
                 if np.isnan(value)
                 else "Mend it, or leave the cell empty if the value is missing.",
@@ -409,204 +492,8 @@ def _check_unchanged(file: ScannedFile) -> None:
         )
 
 
-def scan(
-    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    *,
-    columns: str | Sequence[str] | None = None,
-    drop: str | Sequence[str] = (),
-    where: Mapping[str, Any] | None = None,
-    id_column: str | None = None,
-    label_column: str | None = None,
-    group_column: str | None = None,
-    missing: Literal["error", "keep", "drop-rows"] = "error",
-    format: Format | None = None,
-    variable: str | None = None,
-    batch_rows: int | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    progress: bool = False,
-) -> Scan:
-    """How are files fitted that are larger than memory, or many?
-
-    Only metadata (names, types, numbers of rows) are read at once, and checked. The rows are read by whatever the scan
-    is given to, batch by batch, so that memory does not depend on their number.
-
-    Parameters
-    ----------
-    paths : str, path, or list of them
-        A file, a folder, a pattern (``"target/*.parquet"``, ``"**/*.csv"``), or several. The files of a folder or a
-        pattern are sorted by name; in a folder, files whose names start with ``.`` or ``_`` are left out.
-    columns : str or sequence of str, optional
-        Columns to take, in this order, by name or by pattern (``"gene_*"``). None takes all columns of the first file.
-        Columns of further files are matched by name, in any order.
-    drop : str or sequence of str
-        Columns to leave out, by name or by pattern.
-    where : mapping of str to value or list of values, optional
-        Rows to take: those that have one of these values in a column. ``where={"condition": "stim"}`` makes a target of
-        a file that holds the background, too. Values are compared as text, whole numbers without a decimal point.
-    id_column, label_column, group_column : str, optional
-        Columns that name rows, colour them, and say to which group they belong. They do not go into a fit, and neither
-        do columns of `where`. In an .npz or .mat file they can also be vectors beside the matrix, and in an .h5ad file
-        they are columns of ``obs``.
-    missing : {"error", "keep", "drop-rows"}, default="error"
-        What to do about missing values: refuse them, give them as NaN (for a step of a pipeline that fills them in), or
-        leave out the rows that have one.
-    format : {"csv", "tsv", "parquet", "arrow", "feather", "npy", "npz", "mat", "h5ad", "zarr"}, optional
-        What the files are, if their extensions do not tell.
-    variable : str, optional
-        Which matrix is meant: an array of an .npz or .mat file or of a Zarr group; a layer, or ``"raw"``, of an .h5ad
-        file (else X).
-    batch_rows : int, optional
-        Rows to read at a time. None chooses about 48 MB.
-    checkpoint : str or path, optional
-        A folder in which sums over the rows are kept about once a second. A pass that was interrupted, even by a crash,
-        goes on from there and gives the same result, bit for bit. The sum of a finished pass stays, so that the next
-        fit on the same files need not read them; delete the folder when it is no longer wanted. Several scans and
-        several processes may share a folder. Files that have changed since are read anew.
-    progress : bool, default=False
-        Show a progress bar for each pass (needs ``standout[progress]``).
-
-    Returns
-    -------
-    Scan
-        A dataset for `fit`, `transform` and whatever else takes rows in batches.
-
-    See Also
-    --------
-    standout.io.read_table : The same, read at once.
-
-    Notes
-    -----
-    Text and dates are errors that say where they are. Matrices that are sparse in the file (CSR in .h5ad, or in a Zarr
-    store that AnnData has written) stay sparse. The next batch is read while the present one is worked on.
-
-    Parquet is the fastest format here. A pass over CSV that goes on from a checkpoint parses the file that it was in
-    from the start, though nothing is added up twice. An .npz or .mat file is read as a whole.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import numpy as np
-    >>> import standout
-    >>> rng = np.random.default_rng(0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for number in range(3):
-    ...         np.save(pathlib.Path(folder, f"target-{number}.npy"), rng.normal(size=(100, 4)) * [5, 1, 1, 3])
-    ...         np.save(pathlib.Path(folder, f"control-{number}.npy"), rng.normal(size=(100, 4)) * [5, 1, 1, 1])
-    ...     target = standout.scan(f"{folder}/target-*.npy")
-    ...     dpca = standout.DiscriminativePCA(1).fit(target, background=standout.scan(f"{folder}/control-*.npy"))
-    ...     scores = dpca.transform(target)
-    >>> int(np.argmax(np.abs(dpca.components_))), scores.shape
-    (3, (300, 1))
-    """
-    made = _make(
-        paths,
-        format,
-        variable,
-        ask(columns, drop, {"ids": id_column, "labels": label_column, "groups": group_column}, where),
-        missing=missing,
-        batch_rows=None if batch_rows is None else check_whole(batch_rows, "batch_rows"),
-        checkpoint=checkpoint_folder(checkpoint),
-        progress=bool(progress),
-    )
-    for file in made._scanned:
-        file.reader.check_in_parts()
-    return made
-
-
-def read_table(
-    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    *,
-    columns: str | Sequence[str] | None = None,
-    drop: str | Sequence[str] = (),
-    where: Mapping[str, Any] | None = None,
-    id_column: str | None = None,
-    label_column: str | None = None,
-    group_column: str | None = None,
-    format: Format | None = None,
-    variable: str | None = None,
-) -> Table:
-    r"""What numbers are in this file, and what are their rows and columns called?
-
-    Parameters
-    ----------
-    path : str, path, or list of them
-        A file: CSV, TSV or text with a header (.csv, .tsv, .tab, .txt, also with .gz), Parquet (.parquet, .pq), Arrow
-        (.arrow, .ipc, .feather), NumPy (.npy, .npz, sparse ones of SciPy too), MATLAB (.mat), AnnData (.h5ad) or Zarr;
-        or several of one kind, a folder or a pattern, as in :func:`scan`.
-    columns, drop, where, id_column, label_column, group_column, format, variable
-        As in :func:`scan`.
-
-    Returns
-    -------
-    Table
-        The numbers, float64 unless all are float32, with NaN where a value is missing; and the names.
-
-    See Also
-    --------
-    scan : The same, read batch by batch when it is needed.
-
-    Notes
-    -----
-    Columns of numbers, truth values and decimals are data. Text and dates are not, and an error names them. In a text
-    file an empty cell, NA, NaN, null and the like are missing values; the delimiter of a .csv or .txt file is the one
-    among comma, semicolon, tab and bar that its header has most of.
-
-    Names of rows need no `id_column` if the format has a place for them: the index that pandas keeps in Parquet and
-    Feather, ``obs_names`` of an .h5ad file, and a first column without a name in a text file, as pandas and R write it.
-    The latter must hold words, or whole numbers without repetition: otherwise it might be data, and is an error.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> from standout.io import read_table
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "mice.csv")
-    ...     _ = file.write_text("mouse,weight,length,genotype\nA,21.5,9,wild\nB,,8,mutant\n")
-    ...     mice = read_table(file, id_column="mouse", group_column="genotype")
-    >>> mice.columns, mice.values.tolist(), mice.groups.tolist()
-    (['weight', 'length'], [[21.5, 9.0], [nan, 8.0]], ['wild', 'mutant'])
-    """
-    asked = ask(columns, drop, {"ids": id_column, "labels": label_column, "groups": group_column}, where)
-    return _make(path, format, variable, asked, missing="keep").read()
-
-
-def _make(
-    paths: Any,
-    format: str | None,
-    variable: str | None,
-    asked: Asked,
-    *,
-    missing: str,
-    batch_rows: int | None = None,
-    checkpoint: Path | None = None,
-    progress: bool = False,
-) -> Scan:
-    """Look at the files, choose their columns, and give the dataset that they make."""
-    _check_missing(missing)
-    readers = find_readers(paths, format, variable)
-    heads = [_head(reader) for reader in readers]
-    wanted = choose(heads[0], asked, readers[0].source)
-    scanned = []
-    for reader, head in zip(readers, heads, strict=True):
-        its = choose_again(head, heads[0], wanted, asked, reader.source, readers[0].source)
-        with readable(reader) as opened:
-            form = opened.form(its.features)
-            if "ids" not in asked.roles:
-                opened.check_row_names(its)
-        n_rows = form.batch_rows() if batch_rows is None else batch_rows
-        scanned.append(ScannedFile(reader, its, form, n_rows, head.n_rows, stamp(reader.path)))
-    return Scan(
-        scanned,
-        [heads[0].called[place] for place in wanted.features],
-        has_names=heads[0].names is not None,
-        where=asked.where,
-        missing=missing,
-        checkpoint=checkpoint,
-        progress=progress,
-    )
-
-
-def _check_missing(missing: Any) -> None:
+def check_missing(missing: Any) -> None:
+    """Check what is to be done about missing values."""
     if not isinstance(missing, str) or missing not in MISSING_IN_SCANS:
         raise InvalidValueError(
             "is unknown",
@@ -615,14 +502,3 @@ def _check_missing(missing: Any) -> None:
             known=choices(MISSING_IN_SCANS),
             advice="Use one of {known}.",
         )
-
-
-def column_names_of(path: Any, *, format: str | None = None, variable: str | None = None) -> list[str]:
-    """Name the columns of a file, and the vectors beside them, without reading its rows."""
-    head = _head(find_readers(path, format, variable)[0])
-    return [*head.called, *head.beside]
-
-
-def _head(reader: Reader) -> Head:
-    with readable(reader) as opened:
-        return opened.head()

@@ -85,8 +85,11 @@ class CsvReader(Reader):
     def form(self, features: Sequence[int]) -> Form:
         """Find out from the first block what the columns hold."""
         layout = self._layout()
-        self._types(layout, features)
-        return Form(np.dtype(np.float64), 8 * len(features), text_bytes=layout.row_length)
+        types = self._types(layout, features)
+        import pyarrow.types as kinds
+
+        truths = frozenset(place for place, kind in zip(features, types, strict=True) if kinds.is_boolean(kind))
+        return Form(np.dtype(np.float64), 8 * len(features), text_bytes=layout.row_length, truths=truths)
 
     def batches(self, wanted: Wanted, form: Form, n_rows: int, start: int) -> Generator[Part]:
         """Give batches of rows; those before the first one have to be parsed all the same."""
@@ -94,11 +97,8 @@ class CsvReader(Reader):
 
         layout = self._layout()
         features = [str(place) for place in wanted.features]
-        # Arrow's types are those of the first block. They must hold throughout, but whole numbers may turn into others.
-        types = {
-            name: kind if pa.types.is_boolean(kind) else pa.float64()
-            for name, kind in zip(features, self._types(layout, wanted.features), strict=True)
-        }
+        # Truth values were found in the first block, and must hold throughout; all else are numbers.
+        types = {str(place): pa.bool_() if place in form.truths else pa.float64() for place in wanted.features}
         words = {role: str(layout.names.index(name)) for role, name in wanted.words.items()}
         types |= dict.fromkeys(words.values(), pa.string())
         # Rows are counted in a column that is not looked at: without any, Arrow would read and convert all.

@@ -45,19 +45,24 @@ class CsvWriter:
 
 
 @contextmanager
-def csv_writer(path: str | os.PathLike[str]) -> Iterator[CsvWriter]:
-    """Open a CSV file to be written some rows at a time: with tabs if it is called .tsv, compressed if .gz."""
+def csv_writer(path: str | os.PathLike[str], *, replace: bool = True) -> Iterator[CsvWriter]:
+    """Open a CSV file to be written some rows at a time: with tabs if it is called .tsv, compressed if .gz.
+
+    If `replace` is False, a file that appears meanwhile is not replaced: see `standout._writing.whole_file`.
+    """
     require_extra("pyarrow", "files", "writing CSV files")
     import pyarrow as pa
 
     final = Path(path).expanduser()
     suffixes = [suffix.lower() for suffix in final.suffixes]
-    compression = "gzip" if ".gz" in suffixes[-1:] else None
     delimiter = "\t" if {".tsv", ".tab"} & set(suffixes[-2:]) else ","
-    with whole_file(final) as place, pa.output_stream(str(place), compression=compression) as stream:
-        writer = CsvWriter(stream, delimiter)
-        yield writer
-        writer.close()
+    # Opened by Python, which takes names that are not text, and says in short why a file cannot be opened.
+    with whole_file(final, replace=replace) as place, place.open("wb") as file:
+        gzipped = ".gz" in suffixes[-1:]
+        with pa.CompressedOutputStream(file, "gzip") if gzipped else pa.PythonFile(file, "w") as stream:
+            writer = CsvWriter(stream, delimiter)
+            yield writer
+            writer.close()
 
 
 def write_csv(path: str | os.PathLike[str], columns: Mapping[str, Any]) -> None:

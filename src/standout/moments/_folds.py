@@ -71,7 +71,8 @@ class Folds(Generic[Sums]):
     @property
     def count(self) -> int:
         """Number of rows of all folds."""
-        return sum(0 if part is None else part.count for part in self.sums)  # type: ignore[attr-defined]
+        counts: list[int] = [part.count for part in self.sums if part is not None]  # type: ignore[attr-defined]
+        return sum(counts)
 
     def total(self) -> Sums:
         """Give the sums over all rows."""

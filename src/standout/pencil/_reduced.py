@@ -189,8 +189,9 @@ class SpanProblem:
         if datasets and _is_surely_definite(total):
             return None
         check_n_components(n_components, size, size if datasets else 0)
-        xp = namespace(total.diagonal)
-        scale = xp.sqrt(total.diagonal)
+        variances = total.diagonal
+        xp = namespace(variances)
+        scale = xp.sqrt(variances)
         safe = xp.where(scale > 0.0, scale, 1.0)
         values, vectors = eigh(total.matrix() / (safe[:, None] * safe))
         present = values > _noise(total) * values[-1]

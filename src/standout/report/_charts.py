@@ -1,111 +1,134 @@
-"""Pictures that need no script: ratios beside what chance gives, and how scores are spread."""
+"""Pictures that need no script, as numbers for the page's template: strengths, columns, distributions, the slider."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import log
+from typing import Any
 
 import numpy as np
 
 from standout._arrays import Float
-from standout.report._colours import DASHES, group_styles
-from standout.report._findings import Findings, Numbers
-from standout.report._html import name, text, tip
-from standout.report._sentences import background_words, is_shrunken
-from standout.report._wording import MINUS, chance, number, percent
+from standout.report._findings import Findings, Numbers, Single, ViewPath, plane
+from standout.report._format import MINUS, brief, correlation, number, p_value, percent, shortened
+from standout.report._scatter import DASHES, bounds_of, group_styles
+from standout.report._sentences import (
+    PARAMETERS,
+    Explained,
+    background_words,
+    ends_of_path,
+    is_shrunken,
+    step_of_path,
+)
 
 # Ratios that differ by more than this factor are drawn on a logarithmic scale.
 WIDE = 30.0
 WIDTH, HEIGHT = 480, 150
 MOST_GROUP_LINES = 7
+# Columns that are shown as bars and, by pattern and by filter, in the table; components for which they are shown.
+BARS = 10
+TABLE_ROWS = 20
+MOST_SHOWN = 4
+# Scores on the slider are kept as 16-bit numbers between the least and the largest of each view: finer than a pixel.
+LEVELS = 2**16 - 1
 
 
-def strength_chart(findings: Findings) -> str:
-    """Show the strength of each component, what chance gives, and p-values: one row for each.
+def percent_of(share: float) -> str:
+    """Write a share as CSS does."""
+    return f"{100.0 * share:.2f}%"
 
-    Bars are what was tested, so that they can be compared with what chance gives. A test by formula knows the ratio
-    without shrinkage only; then the ratio with shrinkage stands beside it, as a number.
+
+# --- how strong each component is ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StrengthRow:
+    """The strength of one component.
+
+    Attributes
+    ----------
+    label : str
+    is_kept : bool
+        Whether the component is one of the fit.
+    width : str
+        Of its bar.
+    edge : str or None
+        Where on the bar the largest ratio is that chance explains.
+    cells : list of Explained or None
+        Numbers beside the bar; None if one is not known.
     """
-    strengths, place, logarithmic = _strengths(findings)
-    headings = [_value_heading(findings)]
+
+    label: str
+    is_kept: bool
+    width: str
+    edge: str | None
+    cells: list[Explained | None]
+
+
+def strengths(findings: Findings) -> dict[str, Any]:
+    """Give the strength of each component, what chance gives, and p-values.
+
+    Bars show what was tested, so that they can be compared with what chance gives. A test by formula is of the
+    unshrunken ratio; the ratio with shrinkage is then a number beside the bar.
+    """
+    values, place, logarithmic = _bars(findings)
+    headings = ["ratio" if findings.is_ratio else "difference" if findings.backgrounds else "variance"]
     if findings.test is not None:
-        headings += [
-            "chance gives up to",
-            "p\N{NON-BREAKING HYPHEN}value",
-            *(["with shrinkage"] if is_shrunken(findings) else []),
-        ]
-    rows = "".join(_strength_row(findings, k, strengths[k], place) for k in range(len(strengths)))
-    head = "".join(f'<span role="columnheader">{heading}</span>' for heading in headings)
-    blank = '<span role="columnheader"></span><span role="columnheader" class="over"></span>'
-    return (
-        f'<div class="strengths" style="--columns:{len(headings)}" role="table" aria-label="Strength of components">'
-        f'<div class="head" role="row">{blank}{head}</div>{rows}</div>'
-        f"{_strength_notes(findings, len(strengths), logarithmic)}"
-    )
+        headings += ["chance gives up to", "p\N{NON-BREAKING HYPHEN}value"]
+        headings += ["with shrinkage"] if is_shrunken(findings) else []
+    return {
+        "headings": headings,
+        "rows": [_strength_row(findings, k, float(value), place) for k, value in enumerate(values)],
+        "beyond": len(values) > len(findings.eigenvalues),
+        "shrunken": is_shrunken(findings),
+        "logarithmic": logarithmic,
+    }
 
 
-def _value_heading(findings: Findings) -> str:
-    if not findings.backgrounds:
-        return "variance"
-    return "ratio" if findings.is_ratio else "difference"
-
-
-def _strengths(findings: Findings) -> tuple[Float, Callable[[float], float], bool]:
+def _bars(findings: Findings) -> tuple[Float, Callable[[float], float], bool]:
     """Give the numbers to be drawn as bars, the place of a number from 0 to 1, and whether the scale is logarithmic."""
-    strengths = findings.scree
-    drawn = strengths
+    values = findings.scree
+    drawn = values
     if findings.test is not None:
         if is_shrunken(findings) or len(findings.test.ratios) >= len(findings.scree):
-            strengths = findings.test.ratios
-        drawn = np.concatenate([strengths, findings.test.edges])
+            values = findings.test.ratios
+        drawn = np.concatenate([values, findings.test.edges])
     finite = drawn[np.isfinite(drawn) & (drawn > 0.0)]
     least, largest = (float(finite.min()), float(finite.max())) if finite.size else (1.0, 1.0)
     if findings.is_ratio and largest > WIDE * least:
         low, high = log(least) - 0.5, log(largest) + 0.2
-        return strengths, lambda value: _within((log(value) - low) / (high - low)) if value > 0.0 else 0.0, True
-    return strengths, lambda value: _within(value / (1.05 * largest)), False
+        return values, lambda value: _within((log(value) - low) / (high - low)) if value > 0.0 else 0.0, True
+    return values, lambda value: _within(value / (1.05 * largest)), False
 
 
 def _within(share: float) -> float:
     return min(max(share, 0.0), 1.0)
 
 
-def _strength_row(findings: Findings, k: int, value: float, place: Callable[[float], float]) -> str:
-    test, kept = findings.test, k < len(findings.eigenvalues)
-    mark = ""
-    cells = [tip(number(value), _value_explanation(findings, k, value))]
+def _strength_row(findings: Findings, k: int, value: float, place: Callable[[float], float]) -> StrengthRow:
+    test, kept, edge = findings.test, k < len(findings.eigenvalues), None
+    cells: list[Explained | None] = [Explained(number(value), _value_meaning(findings, k, value))]
     if test is not None and k < len(test.p_values):
-        edge, p_value = float(test.edges[k]), float(test.p_values[k])
-        mark = f'<i class="edge" style="left:{percent_of(place(edge))}"></i>'
-        small = "small enough to call it real" if p_value <= test.level else "not small enough to call it real"
-        cells += [
-            tip(
-                number(edge),
-                f"Chance alone would give component {k + 1} a larger ratio in {percent(test.level)} of cases.",
-            ),
-            tip(
-                chance(p_value).removeprefix("p = ").removeprefix("p "),
-                f"Chance of so large a ratio for component {k + 1} if nothing were left to be found: {small}.",
-            ),
-        ]
-    elif test is not None:
-        cells += ["–", "–"]
-    if is_shrunken(findings):
-        shrunken = (
-            f"The same ratio against the shrunken background: component {k + 1} of the fit goes by this one, which is "
-            "less easily led astray by chance."
+        edge = percent_of(place(float(test.edges[k])))
+        limit = f"Chance alone would give component {k + 1} a larger ratio in {percent(test.level)} of cases."
+        chance = float(test.p_values[k])
+        small = (
+            "This is small enough to call it real." if chance <= test.level else "This is too large to call it real."
         )
-        cells.append(tip(number(float(findings.scree[k])), shrunken) if k < len(findings.scree) else "–")
-    numbers = "".join(f'<span role="cell" class="num">{cell}</span>' for cell in cells)
-    label = f"component {k + 1}" if kept else f"next: {k + 1}"
-    return (
-        f'<div class="row{"" if kept else " beyond"}" role="row"><span role="rowheader">{label}</span>'
-        f'<span class="bar" role="cell" aria-hidden="true"><b style="width:{percent_of(place(value))}"></b>'
-        f"{mark}</span>{numbers}</div>"
-    )
+        meaning = f"Chance of so large a ratio for component {k + 1} if there is nothing more to be found. {small}"
+        cells += [Explained(number(float(test.edges[k])), limit), Explained(p_value(chance), meaning)]
+    elif test is not None:
+        cells += [None, None]
+    if is_shrunken(findings):
+        meaning = f"The same ratio against the shrunken background. Component {k + 1} of the fit has this ratio."
+        known = k < len(findings.scree)
+        cells.append(Explained(number(float(findings.scree[k])), meaning) if known else None)
+    return StrengthRow(f"component {k + 1}" if kept else f"next: {k + 1}", kept, percent_of(place(value)), edge, cells)
 
 
-def _value_explanation(findings: Findings, k: int, value: float) -> str:
+def _value_meaning(findings: Findings, k: int, value: float) -> str:
     if not findings.backgrounds:
         share = ""
         if findings.total_variance > 0.0 and findings.method == "PCA":
@@ -113,7 +136,7 @@ def _value_explanation(findings: Findings, k: int, value: float) -> str:
         return f"Variance of the target along component {k + 1}{share}."
     against = background_words(findings)
     if not findings.is_ratio:
-        return f"Variance of the target less α times that of {against}, along component {k + 1}."
+        return f"Variance of the target minus α times that of {against}, along component {k + 1}."
     plain = ", without shrinkage" if is_shrunken(findings) else ""
     return (
         f"Along component {k + 1} the target's variance is this many times that of {against}{plain}. 1 would mean no "
@@ -121,59 +144,181 @@ def _value_explanation(findings: Findings, k: int, value: float) -> str:
     )
 
 
-def _strength_notes(findings: Findings, n_drawn: int, logarithmic: bool) -> str:
-    notes = []
-    if findings.test is not None:
-        notes.append('<span class="key"><i class="edge"></i> the largest ratio that chance explains</span>')
-    if n_drawn > len(findings.eigenvalues):
-        notes.append('<span class="key"><b></b> not part of the fit</span>')
-    if is_shrunken(findings):
-        notes.append(
-            "<span>Bars are the ratios without shrinkage along the fitted components: those the test knows.</span>"
+# --- which columns a component consists of ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar to the right of the middle, or to its left for a negative number.
+
+    Attributes
+    ----------
+    number : Explained
+    left, width : str
+    is_negative : bool
+    """
+
+    number: Explained
+    left: str
+    width: str
+    is_negative: bool
+
+
+def leading_features(findings: Findings, k: int, most: int) -> list[int]:
+    """Give the columns that follow a component most closely, the closest first."""
+    assert findings.correlations is not None
+    sizes = np.abs(findings.correlations[k])
+    order = np.argsort(-sizes, kind="stable")[:most]
+    return [int(index) for index in order if sizes[index] > 0.0]
+
+
+def feature_bars(findings: Findings) -> list[list[tuple[str, list[Bar]]]]:
+    """Give, for each component, the names of its leading columns with their bars: pattern and filter."""
+    if findings.correlations is None:
+        return []
+    filters = _standard_filters(findings)
+    return [
+        [
+            (findings.features[index], _bars_of(findings, filters, k, index))
+            for index in leading_features(findings, k, BARS)
+        ]
+        for k in range(min(findings.n_shown_components, MOST_SHOWN))
+    ]
+
+
+def _bars_of(findings: Findings, filters: Float | None, k: int, index: int) -> list[Bar]:
+    assert findings.correlations is not None
+    feature = shortened(findings.features[index], 80)
+    pattern = float(findings.correlations[k, index])
+    meaning = f"Correlation of {feature} with the score of component {k + 1}, over the target's rows: from −1 to 1."
+    bars = [_bar(pattern, 1.0, Explained(correlation(pattern), meaning))]
+    if filters is not None:
+        weight, largest = float(filters[k, index]), float(np.max(np.abs(filters[k]), initial=0.0))
+        meaning = (
+            f"How far the score of component {k + 1} moves, in units of its standard deviation, if {feature} alone "
+            "moves by its own."
         )
-    if logarithmic:
-        notes.append("<span>The scale is logarithmic.</span>")
-    return f'<p class="keys">{"".join(notes)}</p>' if notes else ""
+        bars.append(_bar(weight, largest, Explained(number(weight, 2), meaning)))
+    return bars
 
 
-def percent_of(share: float) -> str:
-    """Write a place as CSS does."""
-    return f"{100.0 * share:.2f}%"
+def _bar(value: float, largest: float, shown: Explained) -> Bar:
+    share = 0.5 * min(abs(value) / largest, 1.0) if largest > 0.0 else 0.0
+    return Bar(shown, percent_of(0.5 - share if value < 0.0 else 0.5), percent_of(share), value < 0.0)
 
 
-def distribution(findings: Findings, k: int) -> str:
-    """Show how one score is spread in the target and in each background, over all rows."""
+def _standard_filters(findings: Findings) -> Float | None:
+    """Give the filters without units: the change of a score, in its spread, if a column changes by its own spread."""
+    if findings.components is None:
+        return None
+    d = findings.n_shown_components
+    spread = np.sqrt(np.maximum(findings.target_variance[:d], 0.0))
+    scaled = findings.components[:d] * findings.spreads
+    shown: Float = np.divide(scaled, spread[:, np.newaxis], out=np.zeros_like(scaled), where=spread[:, np.newaxis] > 0)
+    return shown
+
+
+def feature_table(findings: Findings) -> dict[str, Any] | None:
+    """Give the leading columns of all components as a table."""
+    if findings.correlations is None:
+        return None
+    filters = _standard_filters(findings)
+    d = min(findings.n_shown_components, MOST_SHOWN)
+    chosen: dict[int, None] = {}
+    for k in range(d):
+        chosen.update(dict.fromkeys(leading_features(findings, k, TABLE_ROWS)))
+        if filters is not None:
+            order = np.argsort(-np.abs(filters[k]), kind="stable")[:TABLE_ROWS]
+            chosen.update(dict.fromkeys(int(index) for index in order))
+    heads = []
+    for k in range(1, d + 1):
+        heads.append(Explained(f"correlation {k}", f"Correlation with the score of component {k}."))
+        if findings.patterns is not None:
+            grows = f"Change of the column, in its own units, if the score of component {k} grows by one."
+            heads.append(Explained(f"pattern {k}", grows))
+            heads.append(
+                Explained(f"filter {k}", f"Weight of the column, in its own units, in the score of component {k}.")
+            )
+    rows = [(findings.features[index], _cells(findings, index, d)) for index in chosen]
+    return {"heads": heads, "rows": rows, "n_columns": len(findings.features)}
+
+
+def _cells(findings: Findings, index: int, d: int) -> list[tuple[str, Explained]]:
+    """Give the numbers of one column: as the script sorts them, and as they are shown."""
+    assert findings.correlations is not None
+    feature = shortened(findings.features[index], 60)
+    cells = []
+    for k in range(d):
+        shown = [(findings.correlations[k, index], f"Correlation of {feature} with component {k + 1}.")]
+        if findings.patterns is not None and findings.components is not None:
+            pattern = f"If the score of component {k + 1} is larger by one, {feature} is larger by this on average."
+            weight = f"Each unit of {feature} adds this to the score of component {k + 1}."
+            shown += [(findings.patterns[k, index], pattern), (findings.components[k, index], weight)]
+        cells += [(f"{value:.6g}", Explained(number(float(value)), meaning)) for value, meaning in shown]
+    return cells
+
+
+# --- how scores are spread -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A histogram as a line of steps.
+
+    Attributes
+    ----------
+    outline : str
+        An SVG path.
+    colour, dash : str or None
+    """
+
+    outline: str
+    colour: str | None = None
+    dash: str | None = None
+
+
+def distribution(findings: Findings, k: int) -> dict[str, Any]:
+    """Give the distributions of one score in the target and in each background, over all rows."""
     edges = findings.bin_edges[k]
     heights = [_heights(part.counts[k]) for part in findings.datasets]
     groups: list[Float] = []
-    if 2 <= len(findings.label_names) <= MOST_GROUP_LINES:
+    if has_group_lines(findings):
         groups = [_heights(counts[k], findings.target.counts[k]) for counts in findings.label_counts]
-    # Lines of groups have colours of their own: what is behind them is grey then.
-    kind = "target behind" if groups else "target"
-    shapes = [f'<path class="{kind}" d="{_steps(heights[0], closed=True)}"/>']
-    for curve, style in zip(groups, group_styles(findings.label_names), strict=False):
-        shapes.append(f'<path class="group" stroke="{style.css}" d="{_steps(curve)}"/>')
-    for index, curve in enumerate(heights[1:]):
-        dash = DASHES[index % len(DASHES)]
-        shapes.append(f'<path class="background" stroke-dasharray="{dash}" d="{_steps(curve)}"/>')
-    against = f" against {background_words(findings)}" if findings.backgrounds else ""
-    label = f"Distribution of component {k + 1}: target{against}"
-    ticks = "".join(
-        f'<span style="left:{percent_of((tick - edges[0]) / (edges[-1] - edges[0]))}">{text(_tick(tick))}</span>'
-        for tick in _ticks(float(edges[0]), float(edges[-1]))
-    )
-    return (
-        f'<figure class="distribution"><figcaption>Component {k + 1}</figcaption>'
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{text(label)}">'
-        f'{"".join(shapes)}</svg><div class="ticks" aria-hidden="true">{ticks}</div>'
-        f'<p class="spreads">{_spreads(findings, k)}</p></figure>'
-    )
+    variances = [findings.target_variance[k], *findings.background_variance[:, k]]
+    return {
+        "label": f"Distribution of component {k + 1}",
+        "target": Curve(_steps(heights[0], closed=True)),
+        "groups": [
+            Curve(_steps(curve), colour=style.css) for curve, style in zip(groups, group_styles(findings), strict=False)
+        ],
+        "backgrounds": [
+            Curve(_steps(curve), dash=DASHES[index % len(DASHES)]) for index, curve in enumerate(heights[1:])
+        ],
+        "ticks": [
+            (percent_of((tick - edges[0]) / (edges[-1] - edges[0])), f"{tick:g}".replace("-", MINUS))
+            for tick in _ticks(float(edges[0]), float(edges[-1]))
+        ],
+        "spreads": [
+            (part.name, Explained(number(float(np.sqrt(max(variance, 0.0)))), _spread_meaning(index, k)))
+            for index, (part, variance) in enumerate(zip(findings.datasets, variances, strict=True))
+        ],
+    }
+
+
+def has_group_lines(findings: Findings) -> bool:
+    """Tell whether each group of labels has a line of its own in the distributions."""
+    return 2 <= len(findings.label_names) <= MOST_GROUP_LINES
+
+
+def _spread_meaning(index: int, k: int) -> str:
+    role = "background" if index else "target"
+    return f"Standard deviation of the {role}'s scores along component {k + 1}, over all rows."
 
 
 def _heights(counts: Numbers, whole: Numbers | None = None) -> Float:
-    """Scale counts so that the largest, of these or of the whole they are part of, has height 1.
+    """Scale counts so that the largest, of these or of the whole that they are part of, has height 1.
 
-    With equal areas a background, which is narrow by design, would press the target to the ground.
+    With equal areas, a background, which is narrow by design, would make the target look flat.
     """
     largest = float(np.max(counts if whole is None else whole))
     return np.asarray(counts / max(largest, 1.0))
@@ -197,33 +342,52 @@ def _ticks(low: float, high: float) -> list[float]:
     return [float(index * step) for index in range(first, last + 1)]
 
 
-def _tick(value: float) -> str:
-    return f"{value:g}".replace("-", MINUS)
+# --- the slider ------------------------------------------------------------------------------------------------------
 
 
-def _spreads(findings: Findings, k: int) -> str:
-    """Say how wide each dataset is along a component."""
-    variances = [findings.target_variance[k], *findings.background_variance[:, k]]
-    parts = []
-    for index, (part, variance) in enumerate(zip(findings.datasets, variances, strict=True)):
-        kind = "background" if index else "target"
-        explanation = f"Standard deviation of the {kind}'s scores along component {k + 1}, over all rows."
-        shown = tip(number(float(np.sqrt(max(variance, 0.0)))), explanation)
-        dash = f' style="--dash:{index}"' if index else ""
-        parts.append(
-            f'<span class="of-{kind}"{dash}>{_line(findings, index)}{name(part.name, 32)}: spread {shown}</span>'
-        )
-    return "".join(parts)
+def slider(findings: Findings) -> dict[str, Any] | None:
+    """Give the captions of the slider; None if there is no path."""
+    path = findings.path
+    if path is None:
+        return None
+    label = PARAMETERS[path.parameter].removesuffix(" =")
+    meaning = "The value of the fit that this report is about."
+    return {
+        "label": label.lower() if path.parameter == "shrinkage" else label,
+        "last": len(path.values) - 1,
+        "chosen": path.chosen,
+        "share": f"{path.chosen / (len(path.values) - 1):.4f}",
+        "ends": ends_of_path(findings),
+        "step": step_of_path(findings, path.chosen),
+        "value": Explained(brief(float(path.values[path.chosen])), meaning),
+    }
 
 
-def _line(findings: Findings, index: int) -> str:
-    """Draw a sample of a dataset's line."""
-    if index == 0:
-        kind = "target behind" if 2 <= len(findings.label_names) <= MOST_GROUP_LINES else "target"
-        box = f'<rect class="{kind}" y="3" width="16" height="10"/>'
-        return f'<svg class="swatch" viewBox="0 0 16 16" aria-hidden="true">{box}</svg>'
-    dash = DASHES[(index - 1) % len(DASHES)]
-    return (
-        '<svg class="swatch" viewBox="0 0 24 16" aria-hidden="true"><path class="background" '
-        f'stroke-dasharray="{dash}" d="M0 8H24"/></svg>'
-    )
+def slider_views(findings: Findings) -> dict[str, Any] | None:
+    """Give the points of every view of the slider in a compact form."""
+    path = findings.path
+    if path is None:
+        return None
+    sizes = [len(part.rows) for part in findings.datasets]
+    planes = plane(path.scores) if path.scores.shape[2] == 2 else _spread(findings, path)
+    low, high = planes.min(axis=1), planes.max(axis=1)
+    step = np.where(high > low, (high - low) / LEVELS, 1.0)
+    levels = np.rint((planes - low[:, np.newaxis]) / step[:, np.newaxis])
+    coded = (levels - 2**15).astype("<i2")
+    cuts = np.cumsum(sizes)[:-1]
+    return {
+        "sizes": sizes,
+        "chosen": path.chosen,
+        "low": low.astype(float).tolist(),
+        "step": step.astype(float).tolist(),
+        "bounds": [bounds_of(np.split(view, cuts)) for view in planes],
+        "words": [step_of_path(findings, index) for index in range(len(path.values))],
+        "values": [brief(float(value)) for value in path.values],
+        "levels": base64.b64encode(coded.tobytes()).decode("ascii"),
+    }
+
+
+def _spread(findings: Findings, path: ViewPath) -> Single:
+    """Give every view the random second coordinate that the points have in the view of the fit."""
+    second = np.concatenate([plane(part.scores)[:, 1] for part in findings.datasets])
+    return np.stack([np.column_stack([view[:, 0], second]) for view in path.scores])

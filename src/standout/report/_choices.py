@@ -1,126 +1,392 @@
-"""How what was to be chosen was chosen: one sentence each."""
+"""What is said of a fit, as facts: how parameters were chosen, what calls for care; and the same fit as code."""
 
 from __future__ import annotations
 
+import inspect
+import json
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
-from standout.report._subject import Subject
-from standout.report._wording import brief, counted, isolated, joined, number
-from standout.selection import ComponentTest, GroupSearch
+from standout._arrays import Float
+from standout._messages import Message
+from standout.moments import Moments
+from standout.report._fit import Fit
+from standout.report._format import brief, joined, shortened
+from standout.selection import ComponentTest, GroupSearch, HeldOutPath
 
 WEIGHT_RULES = {
-    "worst-case": "the mixture of backgrounds against which the target stands out least",
-    "best": "the background against which the target stands out most",
-    "spectral": "the view that depends least on how the backgrounds are weighted",
+    "worst-case": "This is the mixture of backgrounds against which the target stands out least",
+    "best": "This is the background against which the target stands out most",
+    "spectral": "This is the view that depends least on the weights of the backgrounds",
 }
+# With fewer background rows than this times the columns, ratios are a good deal too large by chance.
+ROWS_PER_COLUMN = 5
+# Columns whose spreads differ by more than this factor are hardly in the same units.
+UNEQUAL_SPREADS = 1000.0
+FEW_ROWS = 10
+# Mean fourth power of standardised scores beyond which tails are heavy: 3 for a Gaussian, 6 for a Laplace distribution.
+HEAVY = 4.5
+# Columns that a message names.
+MOST_NAMED = 5
+
+# --- choices ---------------------------------------------------------------------------------------------------------
 
 
-def choices(subject: Subject, names: list[str], test: ComponentTest | None, untested: str | None) -> list[str]:
-    """Say how the parameter, the weights and the number of components came about, and how components were tested."""
-    against = len(subject.rows) > 1
-    return [
-        *(_parameter(subject) if against else []),
-        *(_weights(subject, names) if len(subject.rows) > 2 else []),
-        *(_kernel(subject) if subject.is_kernel else []),
-        _n_components(subject.model, test),
-        *([_tested(test)] if test is not None else []),
-        *([untested] if untested else []),
-    ]
+def choices(fit: Fit, names: Sequence[str], test: ComponentTest | None, untested: Message | None) -> list[Message]:
+    """Say how the parameter, the weights and the number of components were chosen, and how components were tested.
+
+    Parameters
+    ----------
+    fit : Fit
+    names : sequence of str
+        Names of the datasets.
+    test : ComponentTest or None
+    untested : Message or None
+        Why there is no test.
+    """
+    said = []
+    if fit.has_background:
+        said.append(_parameter(fit))
+    if len(fit.datasets) > 2:
+        said.append(_weights(fit, names))
+    if fit.is_kernel:
+        said.append(_kernel(fit.model))
+    said.append(_n_components(fit.model, test))
+    if test is not None:
+        said.append(_tested(test))
+    if untested is not None:
+        said.append(untested)
+    return said
 
 
-def _parameter(subject: Subject) -> list[str]:
-    if subject.is_contrastive:
-        return [_alpha(subject.model)]
-    return [_epsilon(subject.model) if subject.is_kernel else _shrinkage(subject.model)]
+def _parameter(fit: Fit) -> Message:
+    if fit.is_contrastive:
+        return _alpha(fit.model)
+    return _epsilon(fit.model) if fit.is_kernel else _shrinkage(fit.model)
 
 
-def _shrinkage(model: Any) -> str:
-    # One for each background, in the same words if they are the same.
-    value, asked = joined(list(dict.fromkeys(brief(share) for share in model.shrinkage_))), model.shrinkage
-    if asked is None:
-        return "Shrinkage: none, as asked. This is the plain ratio of variances."
-    if not isinstance(asked, str):
-        return f"Shrinkage: {brief(float(asked))}, as asked."
-    estimate = "estimated from the background by the rule of Ledoit and Wolf; it vanishes as rows are added"
-    return f"Shrinkage: {value}, {_found(model, asked, estimate)}."
+def _shrinkage(model: Any) -> Message:
+    # One for each background; equal ones are said once.
+    shares = list({brief(share): float(share) for share in model.shrinkage_}.values())
+    if model.shrinkage is None:
+        return _choice("Shrinkage: none, as given. This is the plain ratio of variances")
+    if not isinstance(model.shrinkage, str):
+        return _choice("Shrinkage: {shrinkage}, as given", shrinkage=float(model.shrinkage))
+    rule = "estimated from the background by the rule of Ledoit and Wolf. It goes to 0 as rows are added"
+    return _found("Shrinkage: {shrinkage}", rule, model, model.shrinkage, shrinkage=shares)
 
 
-def _epsilon(model: Any) -> str:
-    value = brief(model.epsilon_)
+def _epsilon(model: Any) -> Message:
     if not isinstance(model.epsilon, str):
-        return f"ε: {value}, as asked."
-    scaled = "a thousandth of the size of the kernel's matrix"
-    return f"ε: {value}, {_found(model, model.epsilon, scaled)}."
+        return _choice("ε: {epsilon}, as given", epsilon=float(model.epsilon_))
+    rule = "a thousandth of the size of the kernel matrix"
+    return _found("ε: {epsilon}", rule, model, model.epsilon, epsilon=float(model.epsilon_))
 
 
-def _found(model: Any, asked: str, otherwise: str) -> str:
-    """Say how a value was found: by the view that shows groups, or else by a rule."""
+def _found(start: str, rule: str, model: Any, asked: str, **facts: Any) -> Message:
+    """Say how a value was found: by rows that were not fitted, by groups in their scores, or else by a rule."""
     search: GroupSearch | None = getattr(model, "group_search_", None)
-    if asked != "clusters" or search is None:
-        return otherwise
-    tried, share = len(search.parameters), number(float(np.max(search.split_shares)), 2)
-    if search.chosen is None:
-        return (
-            f"{otherwise}. No view shows more than one group for sure: in the clearest of {tried} a split explains "
-            f"{share} of the first score's variance; one group would give 0.64"
+    path: HeldOutPath | None = getattr(model, "held_out_path_", None)
+    if asked not in ("held-out", "clusters") or path is None:
+        return _choice(start + ", " + rule, **facts)
+    facts |= {"n_tried": len(path.parameters)}
+    held_out = (
+        ". Of {n_tried} values, this is the most regularised one whose ratio on rows that were not fitted is within one "
+        "standard error of the largest"
+    )
+    if search is None:
+        return _choice(start + held_out, **facts)
+    facts |= {"split_share": float(search.split_shares[search.view])}
+    if not search.found:
+        return _choice(
+            start + held_out + ". No value shows groups that the background does not have with certainty: in the "
+            "clearest view, a split into two groups explains {split_share} of the first score's variance. One Gaussian "
+            "group would give 0.64",
+            **facts,
         )
-    return (
-        f"the one of {tried} values whose first score falls most clearly into two groups (a split explains {share} of "
-        "its variance; one group would give 0.64). No label was used. An even spread counts as groups, too: look at "
-        "the picture"
+    return _choice(
+        start + ". Of {n_tried} values, this one splits the first score of the target most clearly into two groups that "
+        "the background does not have: the split explains {split_share} of its variance on rows that were not fitted, "
+        "and one Gaussian group would give 0.64. Labels were not used. An even spread counts as groups, too: look at "
+        "the picture",
+        **facts,
     )
 
 
-def _alpha(model: Any) -> str:
-    value = brief(model.alpha_)
+def _alpha(model: Any) -> Message:
     if not isinstance(model.alpha, str) and np.ndim(model.alpha) == 0:
-        return f"α: {value}, as asked."
-    return (
-        f"α: {value}. Of {counted(len(model.alphas_), 'value')} that stand for all others "
-        f"({joined([brief(alpha) for alpha in model.alphas_])}), it shows the largest share of the target's "
-        "variance beyond the share of the background's. α has no natural value: look at the others, too."
+        return _choice("α: {alpha}, as given", alpha=float(model.alpha_))
+    alphas = [float(alpha) for alpha in model.alphas_]
+    return _choice(
+        "α: {alpha}. Representative values of α are {alphas}. The chosen one shows the largest share of the target's "
+        "variance beyond the share of the background's. α has no natural value: look at the other views, too",
+        alpha=float(model.alpha_),
+        alphas=alphas,
     )
 
 
-def _weights(subject: Subject, names: list[str]) -> list[str]:
-    model = subject.model
-    shares = joined(
-        [f"{isolated(name)} {brief(weight)}" for name, weight in zip(names[1:], model.weights_, strict=True)]
-    )
-    asked = model.background_weights
+def _weights(fit: Fit, names: Sequence[str]) -> Message:
+    asked = fit.model.background_weights
     if asked is None:
-        return ["Weights of the backgrounds: equal, however many rows each has."]
-    if isinstance(asked, str):
-        return [f"Weights of the backgrounds: {shares}. This is {WEIGHT_RULES[asked]}."]
-    return [f"Weights of the backgrounds: {shares}, as asked."]
+        return _choice("Weights of the backgrounds: equal, whatever their numbers of rows", "weights")
+    # Names and numbers in turn: a name is marked as such wherever it is shown.
+    facts: dict[str, Any] = {}
+    parts = []
+    for number, (name, weight) in enumerate(zip(names[1:], fit.model.weights_, strict=True), start=1):
+        facts |= {f"name_{number}": shortened(name), f"weight_{number}": float(weight)}
+        parts.append(f"{{name_{number}}} {{weight_{number}}}")
+    reason = ". " + WEIGHT_RULES[asked] if isinstance(asked, str) else ", as given"
+    return _choice("Weights of the backgrounds: " + joined(parts) + reason, "weights", **facts)
 
 
-def _kernel(subject: Subject) -> list[str]:
-    model = subject.model
-    kernel = model.kernel if isinstance(model.kernel, str) else "of your own"
-    return [
-        f"Kernel: {kernel}, with {counted(model.feature_map_.n_coordinates, 'coordinate')} ({model.approximation_})."
-    ]
+def _kernel(model: Any) -> Message:
+    return _choice(
+        "Kernel: {kernel}, with {n_coordinates} coordinates ({approximation})",
+        "kernel",
+        kernel=model.kernel if isinstance(model.kernel, str) else "your own",
+        n_coordinates=int(model.feature_map_.n_coordinates),
+        approximation=model.approximation_,
+    )
 
 
-def _n_components(model: Any, test: ComponentTest | None) -> str:
-    kept = counted(model.n_components_, "component")
+def _n_components(model: Any, test: ComponentTest | None) -> Message:
     if isinstance(model.n_components, str) and test is not None:
         if test.n_significant == 0:
-            return "Components: none is more than chance; one is shown all the same."
-        return f"Components: {kept}, those that are more than chance."
-    return f"Components: {kept}, as asked."
+            return _choice("Components: none is more than chance. One is shown all the same", "n_components")
+        problem = "Components: {n_components}, those that are more than chance"
+    else:
+        problem = "Components: {n_components}, as given"
+    return _choice(problem, "n_components", n_components=int(model.n_components_))
 
 
-def _tested(test: ComponentTest) -> str:
+def _tested(test: ComponentTest) -> Message:
     if test.method == "permutation":
-        return (
-            "p-values: by dealing the rows of all datasets anew, many times, and looking how large the ratio becomes. "
-            "They take rows to be independent."
+        return _choice(
+            "p-values: from a permutation test. Rows are assigned to the datasets at random, many times, and the ratio "
+            "is compared with those. The test assumes independent rows",
+            "test",
         )
-    return (
-        "p-values: by formula, from the ratios of the fitted components without shrinkage. They take rows to be "
-        'Gaussian and independent; if yours have heavy tails, use test="permutation" (--test permutation).'
+    return _choice(
+        "p-values: by formula, for the unshrunken ratios of the fitted components. The formula assumes Gaussian and "
+        "independent rows",
+        "test",
+        advice="For heavy tails, use {p.test:permutation}.",
     )
+
+
+def not_tested(reason: str, advice: str = "Use {p.test:permutation}.", **facts: Any) -> Message:
+    """Say why there are no p-values."""
+    return _choice("p-values: none, because " + reason, "test", advice=advice, **facts)
+
+
+def _choice(problem: str, kind: str = "parameter", **fields: Any) -> Message:
+    return Message(problem, kind=kind, **fields)
+
+
+# --- cautions --------------------------------------------------------------------------------------------------------
+
+
+def cautions(fit: Fit, features: Sequence[str], test: ComponentTest | None, tails: Sequence[Float]) -> list[Message]:
+    """Say what in these data calls for care.
+
+    Parameters
+    ----------
+    fit : Fit
+    features : sequence of str
+        Names of the columns.
+    test : ComponentTest or None
+    tails : sequence of ndarray
+        The mean fourth power of the standardised scores of each background.
+    """
+    return [
+        *(_constant_columns(fit, features) if fit.moments else ()),
+        *_singular_background(fit),
+        *_few_rows(fit),
+        *(_unequal_units(fit, features) if fit.moments else ()),
+        *_missed_by_kernel(fit),
+        *_heavy_tails(test, tails),
+    ]
+
+
+def _heavy_tails(test: ComponentTest | None, tails: Sequence[Float]) -> Iterator[Message]:
+    if test is not None and test.method == "analytic" and np.max(tails) >= HEAVY:
+        yield Message(
+            "the background's scores have heavier tails than a Gaussian, so that p-values by formula are too small",
+            advice="Fit with {p.test:permutation}.",
+            kind="heavy tails",
+        )
+
+
+def _constant_columns(fit: Fit, features: Sequence[str]) -> Iterator[Message]:
+    target, *backgrounds = (_is_constant(part) for part in fit.moments)
+    everywhere = np.logical_and.reduce([target, *backgrounds])
+    if everywhere.any():
+        yield _of_columns(
+            "the same in every row of every dataset, and cannot contribute", everywhere, features, kind="constant"
+        )
+    if backgrounds:
+        only_there = np.logical_and.reduce(backgrounds) & ~target
+        if only_there.any():
+            yield _of_columns(
+                "constant in the background but not in the target: any variation there stands out, however small",
+                only_there,
+                features,
+                advice="Leave such columns out if that is not what you look for.",
+                kind="constant in the background",
+            )
+
+
+def _of_columns(problem: str, chosen: np.ndarray, features: Sequence[str], **fields: Any) -> Message:
+    """Say something of one or several columns."""
+    places = np.flatnonzero(chosen)
+    more = len(places) - MOST_NAMED
+    start = "1 column ({columns}) is " if len(places) == 1 else "{n_columns} columns ({columns}"
+    if len(places) > 1:
+        start += " and {n_more} more) are " if more > 0 else ") are "
+    columns = [shortened(features[place]) for place in places[:MOST_NAMED]]
+    return Message(start + problem, columns=columns, n_columns=len(places), n_more=max(more, 0), **fields)
+
+
+def _is_constant(moments: Moments) -> np.ndarray:
+    """Tell which columns have no spread beyond rounding."""
+    rounding = 1e-12 * np.abs(moments.mean)
+    return np.asarray(moments.variances <= rounding**2)
+
+
+def _singular_background(fit: Fit) -> Iterator[Message]:
+    absent = int(np.isinf(fit.model.eigenvalues_).sum())
+    if absent:
+        yield Message(
+            "the background is singular: along {n_absent} component(s) it does not vary at all, so the ratio is "
+            "infinite. Such components come first, ordered by the target's variance",
+            n_absent=absent,
+            advice="Shrinkage, for example {p.shrinkage:0.1}, gives every direction a finite ratio.",
+            kind="singular",
+        )
+
+
+def _few_rows(fit: Fit) -> Iterator[Message]:
+    if fit.counts[0] < FEW_ROWS:
+        yield Message("the target has only {n_rows} rows: too few for a pattern", n_rows=fit.counts[0], kind="few rows")
+    if not fit.has_background or fit.is_kernel or fit.is_contrastive:
+        return
+    facts: dict[str, Any] = {"n_rows": sum(fit.counts[1:]), "n_features": fit.n_features, "kind": "few background rows"}
+    if fit.degrees <= fit.n_features:
+        yield Message(
+            "there are more columns ({n_features}) than the background has rows ({n_rows}). Only shrinkage makes a "
+            "comparison possible, and in-sample ratios are far too large",
+            advice="Go by a permutation test or by new rows.",
+            **facts,
+        )
+    elif fit.degrees < ROWS_PER_COLUMN * fit.n_features:
+        yield Message(
+            "the background has few rows ({n_rows}) for so many columns ({n_features}): ratios well above 1 are then "
+            "common by chance",
+            advice="Go by the p-values, not by the ratios.",
+            **facts,
+        )
+
+
+def _unequal_units(fit: Fit, features: Sequence[str]) -> Iterator[Message]:
+    spreads = fit.spreads
+    varying = spreads > 0.0
+    if fit.is_kernel or not varying.any() or not _depends_on_units(fit):
+        return
+    low, high = int(np.argmin(np.where(varying, spreads, np.inf))), int(np.argmax(spreads))
+    if spreads[high] >= UNEQUAL_SPREADS * spreads[low]:
+        yield Message(
+            "columns differ much in size: {large} varies by about {large_spread}, {small} by {small_spread}. This "
+            "method depends on the units of the columns",
+            large=shortened(features[high]),
+            large_spread=float(spreads[high]),
+            small=shortened(features[low]),
+            small_spread=float(spreads[low]),
+            advice="If the units differ, scale the columns of all datasets alike.",
+            kind="units",
+        )
+
+
+def _depends_on_units(fit: Fit) -> bool:
+    shrinkage: Float = np.atleast_1d(getattr(fit.model, "shrinkage_", np.ones(1)))
+    return not fit.has_background or fit.is_contrastive or bool(np.max(shrinkage, initial=0.0) > 0.01)
+
+
+def _missed_by_kernel(fit: Fit) -> Iterator[Message]:
+    residual = float(getattr(fit.model, "residual_", 0.0))
+    # NaN is that of random Fourier features, which have no residual.
+    if residual > 0.05:
+        yield Message(
+            "the {n_coordinates} coordinates of the kernel leave out {residual:.0%} of it",
+            n_coordinates=int(fit.model.feature_map_.n_coordinates),
+            residual=residual,
+            advice="A larger {p.rank} leaves out less.",
+            kind="kernel",
+        )
+
+
+# --- the same fit as code --------------------------------------------------------------------------------------------
+
+
+def recipe(fit: Fit) -> str:
+    """Write the fit as code, with the options that differ from the defaults."""
+    whole, model = fit.whole, fit.model
+    steps = [step for _, step in whole.steps] if isinstance(whole, Pipeline) else [model]
+    lines = [f"from {_home(type(step))} import {type(step).__name__}" for step in steps[:-1]]
+    names = ", ".join([type(model).__name__, *(["make_pipeline"] if len(steps) > 1 else [])])
+    made = ", ".join(_constructed(step) for step in steps)
+    by_label = getattr(model, "target_label", None) is not None
+    n_backgrounds = len(fit.datasets) - 1
+    if by_label:
+        call = "fit(X, y)  # a table with one row per sample, and the label of each"
+    elif n_backgrounds == 0:
+        call = "fit(target)  # a table with one row per sample"
+    elif n_backgrounds == 1:
+        call = "fit(target, background=background)  # tables with the same columns"
+    else:
+        listed = ", ".join(f"background_{number}" for number in range(1, n_backgrounds + 1))
+        call = f"fit(target, background=[{listed}])  # tables with the same columns"
+    last = "model[-1]" if len(steps) > 1 else "model"
+    lines += [
+        f"from standout import {names}",
+        f"model = make_pipeline({made})" if len(steps) > 1 else f"model = {made}",
+        f"model.{call}",
+        f"scores = model.transform({'X' if by_label else 'target'})",
+        f"print({last}.eigenvalues_{'' if fit.is_kernel else f', {last}.patterns_'})",
+    ]
+    return "\n".join(lines)
+
+
+def _home(kind: type) -> str:
+    """Give the public module of a class, which ends before the first underscore."""
+    parts = kind.__module__.split(".")
+    private = [index for index, part in enumerate(parts) if part.startswith("_")]
+    return ".".join(parts[: private[0]] if private else parts)
+
+
+def _constructed(step: Any) -> str:
+    defaults = {name: given.default for name, given in inspect.signature(type(step).__init__).parameters.items()}
+    options = {
+        name: value
+        for name, value in step.get_params(deep=False).items()
+        if name in defaults and not _same(value, defaults[name])
+    }
+    return f"{type(step).__name__}({', '.join(f'{name}={_written(value)}' for name, value in options.items())})"
+
+
+def _same(value: Any, default: Any) -> bool:
+    return value is default or (type(value) is type(default) and np.ndim(value) == 0 and bool(value == default))
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, np.ndarray):
+        value = value.tolist() if value.size <= 10 else ...
+    if callable(value):
+        return str(getattr(value, "__name__", "..."))
+    if value is ...:
+        return "..."
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)

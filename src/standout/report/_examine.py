@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,45 +13,52 @@ import numpy as np
 from standout import contrast
 from standout._arrays import Float
 from standout._checks import check_one_each, check_same_columns
+from standout._messages import InvalidValueError, Message
 from standout.estimators import KernelDiscriminativePCA
 from standout.metrics import clustering_error
+from standout.moments import project
 from standout.pencil import solve
-from standout.report._cautions import cautions, heavy_tails
-from standout.report._choices import choices
-from standout.report._findings import Findings, Numbers, Points
-from standout.report._labels import Labels, read_labels
-from standout.report._path import walk
-from standout.report._recipe import recipe
-from standout.report._subject import Subject, open_subject
-from standout.report._views import (
-    aligned_signs,
-    all_scores,
-    as_correlations,
-    bins_of,
-    correlations,
-    counted,
-    projector,
-    shown_rows,
-    some_scores,
+from standout.report._choices import cautions, choices, not_tested, recipe
+from standout.report._findings import Findings, Numbers, Points, ViewPath
+from standout.report._fit import Fit, open_fit
+from standout.report._format import counted, joined, whole
+from standout.report._path import Path, aligned_signs, find_path
+from standout.report._scores import (
+    MOST_BACKGROUND_POINTS,
+    MOST_CLUSTERED,
+    MOST_TARGET_POINTS,
+    LabelGroups,
+    Labels,
+    Look,
+    OnScores,
+    Projection,
+    RowsSeen,
+    Seen,
+    as_number,
+    as_word,
+    bin_counts,
+    bin_edges,
+    kurtosis,
+    look_at,
+    mean_and_variance,
+    sampled_rows,
 )
-from standout.report._wording import counted as in_words
-from standout.report._wording import joined, whole, with_isolated
-from standout.selection import ComponentTest
-from standout.selection._analytic import analytic_test
+from standout.selection import ComponentTest, analytic_test
+from standout.sources import Backgrounds, Dataset
 
 # Components whose scores are kept, and eigenvalues that are looked at beyond them.
 MOST_COMPONENTS = 6
 SCREE = 10
 # Size of a problem up to which looking beyond takes no more than a second.
 MOST_SCREE = 2000
-# Rows that K-means looks at: more would not change the error.
-MOST_CLUSTERED = 20_000
+# The group of rows without labels.
+ONE_GROUP = np.zeros(1, dtype=np.int64)
 
 
 def examine(
     model: Any,
-    target: Any,
-    backgrounds: Any = None,
+    target: Dataset,
+    backgrounds: Backgrounds = None,
     *,
     features: Sequence[str] | None = None,
     ids: Sequence[Any] | None = None,
@@ -56,45 +66,51 @@ def examine(
     target_name: str = "target",
     background_names: Sequence[str] | None = None,
     asked: Mapping[str, str] | None = None,
-    warnings: Iterable[str] = (),
+    notes: Iterable[Message | str] = (),
     with_path: bool = True,
     code: str | None = None,
-    scores: Sequence[Any] | None = None,
+    on_scores: OnScores | None = None,
 ) -> Findings:
     """What did this fit find, and what should one know of it?
 
-    Gathers all that a report shows: scores of rows to draw, PCA's view of the same data, how the view moves along
+    Gathers all that a report shows: scores of rows to draw, PCA's view of the same data, how the view changes along
     the method's parameter, which components are more than chance, which columns follow them, and what calls for care.
-    The data are read a few times, a block at a time, and not copied.
+
+    The data can have any size: all numbers come from all rows, pictures from a random sample. Each dataset is read
+    once, in batches, and once more if the model has not kept its moments, as for kernels. Scores of very many rows are
+    kept in a temporary file meanwhile: 8 bytes for each row and component.
 
     Parameters
     ----------
     model : estimator
         A fitted `DiscriminativePCA`, `ContrastivePCA`, or one of their kernel versions; or a pipeline that ends in one.
-    target : array-like, sparse matrix or frame of shape (n, n_features)
+    target : array-like, sparse matrix, frame, table, scan, or Dask array or frame, of shape (n, n_features)
         The target of the fit.
     backgrounds : dataset, or list or tuple of datasets, default=None
         The backgrounds of the fit.
     features : sequence of str, default=None
-        Names of the columns. None takes those of a frame, or numbers from 0.
+        Names of the columns. None takes those of the dataset, or numbers from 0.
     ids : sequence of length n, default=None
-        Names of the target's rows. None takes their numbers, from 0.
+        Names of the target's rows. None takes those of the dataset, or their numbers from 0.
     labels : array-like of shape (n,), default=None
-        Labels of the target's rows, for colours and to judge the view by: groups, or numbers on a scale.
+        Labels of the target's rows, for colours and to judge the view by: groups, or numbers on a scale. None takes
+        those of the dataset, if it has some.
     target_name : str, default="target"
     background_names : sequence of str, default=None
         One for each background.
     asked : mapping of str to str, default=None
-        What else is to be said of the question, such as the files that were read: pairs of a few words.
-    warnings : iterable of str, default=()
-        Sentences on what happened to the data before, such as rows that were dropped.
+        What else to say of the question, such as the files that were read: pairs of a few words.
+    notes : iterable of str or Message, default=()
+        What happened to the data before the fit, and what the fit warned of: sentences, or messages as facts, which are
+        phrased when they are shown.
     with_path : bool, default=True
-        Look how the view moves along shrinkage, α or ε. Costs as much as some twenty fits of moments.
+        Find the views along shrinkage, α or ε. This takes as long as some twenty fits of moments.
     code : str, default=None
-        How to do the same in Python. None writes it, from tables that have been read.
-    scores : sequence of arrays, default=None
-        What `model.transform` gives for all rows of the target and of each background, if that is known already; else
-        it is found here.
+        How to do the same in Python. None writes code that starts from tables in memory.
+    on_scores : callable, default=None
+        Called as ``on_scores(number, batch, scores)`` for every batch of every dataset, in the order of the rows: the
+        number of the dataset (0 is the target), the batch, and its scores along all components, as `transform` gives
+        them.
 
     Returns
     -------
@@ -115,187 +131,256 @@ def examine(
     >>> findings.test.n_significant
     1
     """
-    subject = open_subject(model, target, backgrounds)
-    names = [target_name, *_background_names(subject, background_names)]
-    columns = _feature_names(subject, features)
-    marks = None if labels is None else read_labels(labels, subject.counts[0])
-    if ids is not None:
-        check_one_each(len(ids), subject.counts[0], "ids", "row of the target")
-    d = min(int(subject.model.n_components_), MOST_COMPONENTS)
-
-    shown = shown_rows(subject.counts)
-    views = _first_scores(subject, scores, d)
-    own = np.concatenate([part[rows, : min(d, 2)] for part, rows in zip(views, shown, strict=True)])
-    pca, pca_error = _principal_view(subject, shown, own, marks)
-    edges = np.array([bins_of([part[:, k] for part in views]) for k in range(d)])
-    test, untested = _tested(subject)
-    told = map(with_isolated, map(str, warnings))
-    linear = not subject.is_kernel
+    fit = open_fit(model, target, backgrounds)
+    names = [target_name, *_background_names(fit, background_names)]
+    columns = _feature_names(fit, features)
+    for given, what in ((ids, "ids"), (labels, "labels")):
+        if given is not None:
+            check_one_each(len(given), fit.counts[0], what, "row of the target")
+    rows = _read_rows(fit, names, ids, labels, on_scores, with_path)
+    if not rows.agree:
+        # The model was fitted to other rows than these.
+        fit = fit.gathered()
+        rows = _read_rows(fit, names, ids, labels, None, with_path)
+    test, untested = _tested(fit)
+    linear = not fit.is_kernel
     return Findings(
-        method=subject.method,
-        asked={**_asked(subject, names), **(asked or {})},
-        datasets=tuple(
-            _points(name, part, rows, view, edges, ids if number == 0 else None, marks if number == 0 else None)
-            for number, (name, part, rows, view) in enumerate(zip(names, views, shown, pca, strict=True))
-        ),
+        method=fit.method,
+        asked={**_asked(fit, names), **(asked or {})},
+        datasets=rows.datasets,
         features=columns,
-        components=subject.model.components_ if linear else None,
-        patterns=subject.model.patterns_ if linear else None,
-        correlations=_correlations(subject, views[0], d),
-        spreads=subject.spreads,
-        eigenvalues=subject.model.eigenvalues_,
-        target_variance=subject.model.target_variance_,
-        background_variance=subject.model.background_variance_,
-        weights=subject.model.weights_,
-        scree=_scree(subject),
-        total_variance=subject.moments[0].total_variance if subject.moments else float("nan"),
+        components=fit.model.components_ if linear else None,
+        patterns=fit.model.patterns_ if linear else None,
+        correlations=rows.correlations,
+        spreads=fit.spreads,
+        eigenvalues=fit.model.eigenvalues_,
+        target_variance=fit.model.target_variance_,
+        background_variance=fit.model.background_variance_,
+        weights=fit.model.weights_,
+        scree=_scree(fit),
+        total_variance=fit.moments[0].total_variance if fit.moments else float("nan"),
         test=test,
-        bin_edges=edges,
-        label_names=() if marks is None else marks.names,
-        label_counts=_label_counts(marks, views[0], edges),
-        path=walk(subject, shown, own) if with_path else None,
-        clustering_error=_clustering_error(views[0], marks),
-        pca_clustering_error=pca_error,
-        choices=tuple(choices(subject, names, test, untested)),
-        warnings=(*told, *cautions(subject, columns), *heavy_tails(test, views)),
-        code=recipe(subject) if code is None else code,
+        bin_edges=rows.bin_edges,
+        label_names=rows.groups.names,
+        label_counts=rows.label_counts,
+        n_other_labels=rows.groups.n_others,
+        path=rows.path,
+        clustering_error=rows.errors[0],
+        pca_clustering_error=rows.errors[1],
+        choices=tuple(choices(fit, names, test, untested)),
+        cautions=(*map(_as_message, notes), *cautions(fit, columns, test, rows.tails)),
+        code=recipe(fit) if code is None else code,
         version=_version(),
     )
 
 
-def _first_scores(subject: Subject, known: Sequence[Any] | None, d: int) -> list[Float]:
-    """Give the first d scores of all rows of each dataset."""
-    if known is None:
-        return [all_scores(subject.model._projection, rows, d) for rows in subject.rows]
-    check_one_each(len(known), len(subject.rows), "scores of datasets", "dataset")
-    for part, count in zip(known, subject.counts, strict=True):
-        check_one_each(len(part), count, "scores", "row of each dataset")
-    return [np.asarray(part, dtype=np.float64)[:, :d] for part in known]
+# --- what follows from the rows --------------------------------------------------------------------------------------
 
 
-def _background_names(subject: Subject, given: Sequence[str] | None) -> list[str]:
-    n_backgrounds = len(subject.rows) - 1
+@dataclass(frozen=True, eq=False)
+class FromRows:
+    """What follows from the rows of all datasets.
+
+    Attributes
+    ----------
+    agree : bool
+        Whether the rows are those of the moments that the model has kept.
+    datasets : tuple of Points
+    groups : LabelGroups
+    bin_edges, label_counts, correlations, path
+        As in `Findings`.
+    errors : tuple of two floats or None
+        Share of rows that K-means puts into the wrong group: in the view of the fit, and in PCA's.
+    tails : list of ndarray
+        The mean fourth power of the standardised scores of each background.
+    """
+
+    agree: bool
+    datasets: tuple[Points, ...]
+    groups: LabelGroups
+    bin_edges: Float
+    label_counts: Numbers
+    correlations: Float | None
+    path: ViewPath | None
+    errors: tuple[float | None, float | None]
+    tails: list[Float]
+
+
+def _read_rows(
+    fit: Fit,
+    names: Sequence[str],
+    ids: Sequence[Any] | None,
+    labels: Any,
+    on_scores: OnScores | None,
+    with_path: bool,
+) -> FromRows:
+    """Read each dataset once, and find all that follows from its rows."""
+    d = min(int(fit.model.n_components_), MOST_COMPONENTS)
+    path = find_path(fit, min(d, 2)) if with_path else None
+    marks = Labels(labels)
+    with ExitStack() as files:
+        seen = look_at(fit.datasets, _looks(fit, path, d, ids, marks), on_scores, files)
+        target = seen[0]
+        groups = marks.settled() if target.shown.labels else LabelGroups((), 0, ONE_GROUP)
+        edges = bin_edges([part.kept for part in seen])
+        counts = [bin_counts(target.kept, edges, groups.group_of, max(len(groups.names), 1))]
+        counts += [bin_counts(part.kept, edges, ONE_GROUP, 1) for part in seen[1:]]
+        correlations = _correlations(fit, target, d)
+        tails = [kurtosis(part.kept) for part in seen[1:]]
+    own, pca = ([np.concatenate(getattr(part.shown, view)) for part in seen] for view in ("scores", "pca"))
+    signs = aligned_signs(pca[0], own[0][:, :2])
+    datasets = tuple(
+        Points(
+            name=name,
+            n_rows=part.n_rows,
+            rows=_shown_rows(fit, number),
+            scores=own[number].astype(np.float32),
+            pca_scores=(pca[number] * signs).astype(np.float32),
+            counts=counts[number].sum(axis=0),
+            ids=tuple(part.shown.ids) or None,
+            **_labels_of(part.shown, groups),
+        )
+        for number, (name, part) in enumerate(zip(names, seen, strict=True))
+    )
+    drawn = None
+    if path is not None:
+        scores = np.concatenate([block for part in seen for block in part.shown.path])
+        drawn = path.drawn(scores, np.concatenate(own)[:, :2], len(own[0]))
+    return FromRows(
+        agree=not fit.are_kept or fit.agrees_with([part.n_rows for part in seen], [part.mean for part in seen]),
+        datasets=datasets,
+        groups=groups,
+        bin_edges=edges,
+        label_counts=counts[0][: len(groups.names)],
+        correlations=correlations,
+        path=drawn,
+        errors=(
+            _clustering_error(target.clustered.scores, target.clustered, groups),
+            _clustering_error(target.clustered.pca, target.clustered, groups),
+        ),
+        tails=tails,
+    )
+
+
+def _looks(fit: Fit, path: Path | None, d: int, ids: Sequence[Any] | None, labels: Labels) -> list[Look]:
+    """Say what to look at in each dataset."""
+    pca = _principal_view(fit)
+    return [
+        Look(
+            project=fit.model._projection,
+            n_shown=d,
+            pca=pca,
+            path=None if path is None else path.project,
+            shown=_shown_rows(fit, number),
+            clustered=sampled_rows(fit.counts[0] if number == 0 else 0, MOST_CLUSTERED),
+            labels=labels if number == 0 else None,
+            ids=None if ids is None or number > 0 else np.asarray(ids, dtype=object),
+            with_mean=fit.are_kept,
+            with_products=number == 0 and fit.is_kernel and bool(fit.moments),
+        )
+        for number in range(len(fit.datasets))
+    ]
+
+
+def _shown_rows(fit: Fit, number: int) -> Numbers:
+    """Give the rows of a dataset that are drawn."""
+    each = MOST_BACKGROUND_POINTS // max(len(fit.datasets) - 1, 1)
+    return sampled_rows(fit.counts[number], each if number else MOST_TARGET_POINTS)
+
+
+def _background_names(fit: Fit, given: Sequence[str] | None) -> list[str]:
+    n_backgrounds = len(fit.datasets) - 1
     if given is not None:
         check_one_each(len(given), n_backgrounds, "background names", "background")
         return [str(name) for name in given]
-    known = getattr(subject.model, "background_labels_", None)
+    known = getattr(fit.model, "background_labels_", None)
     if known is not None:
         return [str(label) for label in known]
     return ["background"] if n_backgrounds == 1 else [f"background {k + 1}" for k in range(n_backgrounds)]
 
 
-def _feature_names(subject: Subject, given: Sequence[str] | None) -> tuple[str, ...]:
-    n_features = int(subject.rows[0].shape[1])
+def _feature_names(fit: Fit, given: Sequence[str] | None) -> tuple[str, ...]:
     if given is not None:
-        check_same_columns(len(given), None, "the list of names", n_features, None, "the target")
+        check_same_columns(len(given), None, "the list of names", fit.n_features, None, "the target")
         return tuple(map(str, given))
-    if not subject.moments:
+    if not fit.moments:
         return ()
-    return tuple(subject.columns or (f"column {index}" for index in range(n_features)))
+    return tuple(fit.columns or (f"column {index}" for index in range(fit.n_features)))
 
 
-def _asked(subject: Subject, names: list[str]) -> dict[str, str]:
-    """Say in words what was asked."""
-    counts = [f"{name} ({in_words(n, 'row')})" for name, n in zip(names, subject.counts, strict=True)]
+def _asked(fit: Fit, names: Sequence[str]) -> dict[str, str]:
+    """Say what was asked."""
+    counts = [f"{name} ({counted(n, 'row')})" for name, n in zip(names, fit.counts, strict=True)]
     against = {"background" if len(counts) == 2 else "backgrounds": joined(counts[1:])} if len(counts) > 1 else {}
-    columns = {"columns": whole(int(subject.rows[0].shape[1]))} if subject.moments else {}
-    return {"method": subject.method, "target": counts[0], **against, **columns}
+    columns = {"columns": whole(fit.n_features)} if fit.moments else {}
+    return {"method": fit.method, "target": counts[0], **against, **columns}
 
 
-def _points(
-    name: str,
-    scores: Float,
-    rows: Numbers,
-    pca: Float,
-    edges: Float,
-    ids: Sequence[Any] | None,
-    marks: Labels | None,
-) -> Points:
-    return Points(
-        name=name,
-        n_rows=len(scores),
-        rows=rows,
-        scores=scores[rows].astype(np.float32),
-        pca_scores=pca.astype(np.float32),
-        counts=np.array([counted(column, part) for column, part in zip(scores.T, edges, strict=True)]),
-        ids=None if ids is None else tuple(str(ids[row]) for row in rows.tolist()),
-        labels=None if marks is None else marks.named(rows),
-        groups=None if marks is None or marks.groups is None else marks.groups[rows],
-        values=None if marks is None or marks.values is None else marks.values[rows],
-    )
+def _labels_of(rows: RowsSeen, groups: LabelGroups) -> dict[str, Any]:
+    """Give the labels of the rows that are drawn, if they have some: as words, and as groups or numbers on a scale."""
+    if not rows.labels:
+        return {}
+    words = {"labels": tuple(map(as_word, rows.labels))}
+    if groups.names:
+        return {**words, "groups": groups.group_of[np.concatenate(rows.numbers)]}
+    return {**words, "values": np.array([as_number(label) for label in rows.labels])}
 
 
-def _principal_view(
-    subject: Subject, shown: list[Numbers], own: Float, marks: Labels | None
-) -> tuple[list[Float], float | None]:
-    """Give the shown rows in PCA's view of the target, with signs that agree with ours, and how well it groups."""
-    rows = subject.rows
-    if subject.moments:
-        target = subject.moments[0]
+def _principal_view(fit: Fit) -> Projection:
+    """Give the function from rows to their scores in PCA's view of the target."""
+    if fit.moments:
+        target = fit.moments[0]
         k = min(2, target.n_features, target.count - 1)
-        solution = solve(contrast.principal(target), k)
-        project = projector(target.mean, solution.vectors)
-    else:
-        # The first columns of a precomputed kernel are the target's: kernel PCA takes the place of PCA.
-        n_target = subject.counts[0]
-        k = min(2, n_target - 1)
-        kernel_pca = KernelDiscriminativePCA(k, kernel="precomputed").fit(rows[0][:, :n_target])
-        project = lambda block: kernel_pca._projection(block[:, :n_target])  # noqa: E731
-    views = [some_scores(project, part, chosen) for part, chosen in zip(rows, shown, strict=True)]
-    signs = aligned_signs(views[0], own[: len(views[0])])
-    error = None
-    if marks is not None and marks.are_groups:
-        chosen = _clustered(subject.counts[0])
-        error = _clustering_error(some_scores(project, rows[0], chosen), marks, chosen)
-    return [view * signs for view in views], error
+        return partial(project, mean=target.mean, filters=solve(contrast.principal(target), k).vectors)
+    # The first columns of a precomputed kernel are the target's: kernel PCA takes the place of PCA.
+    n_target = fit.counts[0]
+    kernel = fit.datasets[0].rows()[:, :n_target]
+    kernel_pca = KernelDiscriminativePCA(min(2, n_target - 1), kernel="precomputed").fit(kernel)
+    return lambda rows: kernel_pca._projection(rows[:, :n_target])
 
 
-def _tested(subject: Subject) -> tuple[ComponentTest | None, str | None]:
-    """Give the test of the fit, or else the one by formula where it applies; and why not, where not."""
-    known = getattr(subject.model, "component_test_", None)
+def _tested(fit: Fit) -> tuple[ComponentTest | None, Message | None]:
+    """Give the test of the fit, or else the one by formula if it applies; and why it does not."""
+    known = getattr(fit.model, "component_test_", None)
     if known is not None:
         return known, None
-    if len(subject.rows) == 1 or subject.is_kernel or subject.is_contrastive:
+    if not fit.has_background or fit.is_kernel or fit.is_contrastive:
         return None, None
-    n_features = int(subject.rows[0].shape[1])
-    if subject.degrees <= n_features or not subject.is_formed:
-        return None, (
-            "p-values: none, as the formula needs more background rows than columns. Use "
-            'test="permutation" (--test permutation).'
-        )
-    target, *backgrounds = subject.moments
-    varying = int(np.sum(np.sum([part.variances for part in subject.moments], axis=0) > 0.0))
-    kept = int(subject.model.n_components_)
+    if fit.degrees <= fit.n_features or not fit.is_formed:
+        return None, not_tested("the formula needs more background rows than columns")
+    target, *backgrounds = fit.moments
+    varying = int(np.sum(np.sum([part.variances for part in fit.moments], axis=0) > 0.0))
+    kept = int(fit.model.n_components_)
     some = min(max(SCREE, kept), varying, target.count - 1)
-    shares: Float = subject.model.shrinkage_
+    shares: Float = fit.model.shrinkage_
 
     def test(n_components: int) -> ComponentTest:
         # With shrinkage, the plain ratios of the fitted components are tested.
         plain = shares if np.any(shares > 0.0) else None
-        return analytic_test(target, backgrounds, subject.model.weights_, plain, n_components=n_components)
+        return analytic_test(target, backgrounds, fit.model.weights_, plain, n_components=n_components)
 
     try:
         return test(some), None
     except ValueError:
         pass
     try:
-        # Dependent columns leave fewer directions than columns: those beyond the fit are done without.
+        # Dependent columns leave fewer directions than columns: test only the components of the fit.
         return test(kept), None
-    except ValueError as error:
-        return None, f"p-values: none, as {error}"
+    except InvalidValueError as error:
+        return None, not_tested(error.problem, error.advice, limit=error.limit, **error.facts)
 
 
-def _scree(subject: Subject) -> Float:
+def _scree(fit: Fit) -> Float:
     """Look at a few eigenvalues beyond the components that were kept."""
-    model = subject.model
+    model = fit.model
     own: Float = model.eigenvalues_
-    if subject.is_kernel or not subject.is_formed or len(own) >= SCREE or subject.size > MOST_SCREE:
+    if fit.is_kernel or not fit.is_formed or len(own) >= SCREE or fit.size > MOST_SCREE:
         return own[:SCREE]
-    target, *backgrounds = subject.moments
-    k = min(SCREE, target.n_features, sum(part.count - 1 for part in subject.moments))
+    target, *backgrounds = fit.moments
+    k = min(SCREE, target.n_features, sum(part.count - 1 for part in fit.moments))
     if not backgrounds:
         pencil = contrast.principal(target)
-    elif subject.is_contrastive:
+    elif fit.is_contrastive:
         pencil = contrast.contrastive(target, backgrounds, model.weights_, model.alpha_)
     else:
         pencil = contrast.discriminative(target, backgrounds, model.weights_, model.shrinkage_)
@@ -307,46 +392,36 @@ def _scree(subject: Subject) -> Float:
     return np.concatenate([own, values[len(own) :]])
 
 
-def _correlations(subject: Subject, scores: Float, d: int) -> Float | None:
+def _correlations(fit: Fit, seen: Seen, d: int) -> Float | None:
     """Correlate each column with each score, over the target's rows."""
-    if not subject.moments:
+    if not fit.moments:
         return None
-    target = subject.moments[0]
-    if subject.is_kernel:
-        return correlations(subject.rows[0], target.mean, subject.spreads, scores)
-    filters = subject.model.components_[:d].T
-    variances = np.maximum(subject.model.target_variance_[:d], 0.0)
-    return as_correlations(target.apply(filters).T, subject.spreads, np.sqrt(variances))
+    target = fit.moments[0]
+    if fit.is_kernel:
+        mean, variances = mean_and_variance(seen.kept)
+        # The mean is 0 up to rounding: scores are centred by the mean of the target.
+        covariances = seen.products / seen.n_rows - np.outer(mean, target.mean)
+    else:
+        covariances = target.apply(fit.model.components_[:d].T).T
+        variances = np.maximum(fit.model.target_variance_[:d], 0.0)
+    lengths = np.sqrt(variances)[:, np.newaxis] * fit.spreads
+    # What does not vary has no correlation.
+    quotient: Float = np.divide(covariances, lengths, out=np.zeros_like(covariances), where=lengths > 0.0)
+    return np.clip(quotient, -1.0, 1.0)
 
 
-def _label_counts(marks: Labels | None, scores: Float, edges: Float) -> Numbers:
-    if marks is None or marks.groups is None:
-        return np.zeros((0, *edges.shape), dtype=np.int64)[..., :-1]
-    return np.array(
-        [
-            [counted(column[marks.groups == group], part) for column, part in zip(scores.T, edges, strict=True)]
-            for group in range(len(marks.names))
-        ]
-    )
-
-
-def _clustering_error(scores: Float, marks: Labels | None, rows: Numbers | None = None) -> float | None:
-    if marks is None or marks.groups is None or not marks.are_groups:
+def _clustering_error(scores: Sequence[Float], rows: RowsSeen, groups: LabelGroups) -> float | None:
+    """Give the share of rows that K-means puts into the wrong group."""
+    if not groups.are_separate:
         return None
-    if rows is None:
-        rows = _clustered(len(scores))
-        scores = scores[rows]
-    groups = marks.groups[rows]
-    if len(np.unique(groups)) < 2 or len(np.unique(scores, axis=0)) < len(marks.names):
+    view, own = np.concatenate(scores), groups.group_of[np.concatenate(rows.numbers)]
+    if len(np.unique(own)) < 2 or len(np.unique(view, axis=0)) < len(groups.names):
         return None
-    return clustering_error(scores[:, :2], groups)
+    return clustering_error(view[:, :2], own)
 
 
-def _clustered(n_rows: int) -> Numbers:
-    """Choose the rows that K-means looks at."""
-    if n_rows <= MOST_CLUSTERED:
-        return np.arange(n_rows)
-    return np.sort(np.random.default_rng(0).choice(n_rows, MOST_CLUSTERED, replace=False))
+def _as_message(note: Message | str) -> Message:
+    return note if isinstance(note, Message) else Message("{note}", note=note.removesuffix("."), kind="note")
 
 
 def _version() -> str:

@@ -7,17 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from standout._messages import require_extra
-from standout.report._colours import Style, background_style, group_styles, target_style
+from standout._writing import whole_file
 from standout.report._findings import Findings, Points, plane
-from standout.report._scatter import bounds_of, scale_limits
-from standout.report._wording import percent, shortened
-from standout.report._writing import written_aside
+from standout.report._format import percent, shortened
+from standout.report._scatter import Style, background_style, bounds_of, group_styles, scale_limits, target_style
 
 
 def draw(findings: Findings, path: str | os.PathLike[str]) -> None:
     """What does the view look like, as a picture?
 
-    Draws the target in PCA's view and in that of the fit, with the backgrounds as a faint layer, into a PNG file.
+    Draws the target in PCA's view and in the view of the fit, with the backgrounds as a faint layer, as a PNG file.
 
     Parameters
     ----------
@@ -51,7 +50,7 @@ def draw(findings: Findings, path: str | os.PathLike[str]) -> None:
         _draw_view(ax, findings, kind)
         ax.set_title(title if error is None else f"{title}: {percent(error)} grouped wrongly")
     _draw_legend(figure, axes[1])
-    with written_aside(Path(path)) as draft:
+    with whole_file(Path(path)) as draft:
         figure.savefig(draft, format="png", dpi=150)
 
 
@@ -79,7 +78,7 @@ def _draw_target(ax: Any, findings: Findings, target: Points, view: Any) -> None
     elif target.groups is None:
         _scatter(ax, view, target_style(), target.name)
     else:
-        for group, style in enumerate(group_styles(findings.label_names)):
+        for group, style in enumerate(group_styles(findings)):
             _scatter(ax, view[target.groups == group], style, findings.label_names[group])
 
 
@@ -104,6 +103,6 @@ def _draw_legend(figure: Any, ax: Any) -> None:
         return
     legend = figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 6), frameon=False)
     for entry in legend.get_texts():
-        # A dollar sign in a name is no formula.
+        # A dollar sign in a name does not start a formula.
         entry.set_parse_math(False)
         entry.set_text(entry.get_text().removeprefix("\u200b"))

@@ -1,4 +1,10 @@
-"""What a fit found, as plain numbers and words: all that the page, the picture and the summary need."""
+"""What a fit found, as numbers, names and messages: all that the page, the picture and the summary need.
+
+The shapes of the arrays are declared with letters, by which stored findings are checked (see `standout._records`):
+C components, S components whose scores are shown, P columns, B backgrounds, T bins, E edges of bins, L groups of
+labels, A shown rows of all datasets; and, within one record, n shown rows, q and v axes of a view, k eigenvalues, g
+steps of the path.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Float
+from standout._messages import Message
+from standout._records import array
 from standout.selection import ComponentTest
 
 Single: TypeAlias = npt.NDArray[np.float32]
@@ -57,14 +65,14 @@ class Points:
 
     name: str
     n_rows: int
-    rows: Numbers = field(repr=False)
-    scores: Single = field(repr=False)
-    pca_scores: Single = field(repr=False)
-    counts: Numbers = field(repr=False)
-    ids: tuple[str, ...] | None = field(default=None, repr=False)
-    labels: tuple[str, ...] | None = field(default=None, repr=False)
-    groups: Numbers | None = field(default=None, repr=False)
-    values: Float | None = field(default=None, repr=False)
+    rows: Numbers = field(repr=False, metadata=array("n"))
+    scores: Single = field(repr=False, metadata=array("nS", finite=True))
+    pca_scores: Single = field(repr=False, metadata=array("nq", finite=True))
+    counts: Numbers = field(repr=False, metadata=array("ST"))
+    ids: tuple[str, ...] | None = field(default=None, repr=False, metadata=array("n"))
+    labels: tuple[str, ...] | None = field(default=None, repr=False, metadata=array("n"))
+    groups: Numbers | None = field(default=None, repr=False, metadata=array("n"))
+    values: Float | None = field(default=None, repr=False, metadata=array("n"))
 
     @property
     def sampled(self) -> bool:
@@ -101,30 +109,30 @@ class ViewPath:
     """
 
     parameter: str
-    values: Float = field(repr=False)
+    values: Float = field(repr=False, metadata=array("g"))
     chosen: int
-    scores: Single = field(repr=False)
-    eigenvalues: Float = field(repr=False)
+    scores: Single = field(repr=False, metadata=array("gAv", finite=True))
+    eigenvalues: Float = field(repr=False, metadata=array("g"))
 
 
 @dataclass(frozen=True, eq=False)
 class Findings:
     """What a fit found: all that the page, the picture and the summary show.
 
-    Plain numbers and words, small however large the data were: of many rows, a sample is kept. See `examine`.
+    Its size does not depend on that of the data: of many rows, a sample is kept. See `examine`.
 
     Attributes
     ----------
     method : str
-        The method in words, such as "discriminative PCA".
+        For example "discriminative PCA".
     asked : dict of str
-        What was asked, in words: datasets, options, files.
+        What was asked: datasets, options, files.
     datasets : tuple of Points
         The target first, then each background.
     features : tuple of str
         Names of the columns.
     components, patterns : ndarray of shape (n_components, n_features) or None
-        The filters, and what they extract; None for kernel methods, which have none per column.
+        Filters and patterns; None for kernel methods, which have none per column.
     correlations : ndarray of shape (d, n_features) or None
         Correlation of each column with each of the first d scores, over the target's rows: for the linear methods the
         pattern without units. None for precomputed kernels, which have no columns.
@@ -134,7 +142,7 @@ class Findings:
     background_variance : ndarray of shape (n_backgrounds, n_components)
     weights : ndarray of shape (n_backgrounds,)
     scree : ndarray of shape (k,)
-        The leading eigenvalues, those beyond the components that were kept included.
+        The leading eigenvalues, also those beyond the components that were kept.
     total_variance : float
         Of the target, over all columns.
     test : ComponentTest or None
@@ -145,13 +153,15 @@ class Findings:
         Names of the groups of the target's rows; empty without labels, or with labels on a scale.
     label_counts : ndarray of shape (n_groups, d, n_bins)
         The target's rows of each group by bins.
+    n_other_labels : int
+        How many labels the last group stands for, if there are too many for a group each; else 0.
     path : ViewPath or None
     clustering_error, pca_clustering_error : float or None
         Share of rows that K-means puts into the wrong group, in this view and in PCA's.
-    choices : tuple of str
-        How what was to be chosen was chosen: sentences.
-    warnings : tuple of str
-        What to be careful about: sentences.
+    choices : tuple of Message
+        How parameters were chosen and components tested, as facts; the fact ``kind`` says what each is about.
+    cautions : tuple of Message
+        What to be careful about, as facts with their ``kind``.
     code : str
         The same in Python.
     version : str
@@ -172,26 +182,27 @@ class Findings:
     method: str
     asked: Mapping[str, str]
     datasets: tuple[Points, ...]
-    features: tuple[str, ...] = field(repr=False)
-    components: Float | None = field(repr=False)
-    patterns: Float | None = field(repr=False)
-    correlations: Float | None = field(repr=False)
-    spreads: Float = field(repr=False)
-    eigenvalues: Float
-    target_variance: Float = field(repr=False)
-    background_variance: Float = field(repr=False)
-    weights: Float = field(repr=False)
-    scree: Float = field(repr=False)
+    features: tuple[str, ...] = field(repr=False, metadata=array("P"))
+    components: Float | None = field(repr=False, metadata=array("CP"))
+    patterns: Float | None = field(repr=False, metadata=array("CP"))
+    correlations: Float | None = field(repr=False, metadata=array("SP"))
+    spreads: Float = field(repr=False, metadata=array("P"))
+    eigenvalues: Float = field(metadata=array("C"))
+    target_variance: Float = field(repr=False, metadata=array("C"))
+    background_variance: Float = field(repr=False, metadata=array("BC"))
+    weights: Float = field(repr=False, metadata=array("B"))
+    scree: Float = field(repr=False, metadata=array("k"))
     total_variance: float = field(repr=False)
     test: ComponentTest | None = field(repr=False)
-    bin_edges: Float = field(repr=False)
-    label_names: tuple[str, ...] = field(repr=False)
-    label_counts: Numbers = field(repr=False)
+    bin_edges: Float = field(repr=False, metadata=array("SE", finite=True))
+    label_names: tuple[str, ...] = field(repr=False, metadata=array("L"))
+    label_counts: Numbers = field(repr=False, metadata=array("LST"))
+    n_other_labels: int = field(repr=False)
     path: ViewPath | None = field(repr=False)
     clustering_error: float | None = field(repr=False)
     pca_clustering_error: float | None = field(repr=False)
-    choices: tuple[str, ...] = field(repr=False)
-    warnings: tuple[str, ...] = field(repr=False)
+    choices: tuple[Message, ...] = field(repr=False)
+    cautions: tuple[Message, ...] = field(repr=False)
     code: str = field(repr=False)
     version: str = field(repr=False)
 
@@ -217,7 +228,7 @@ class Findings:
 
 
 def plane(columns: npt.NDArray[Any], seed: int = 0) -> Single:
-    """Give the first two columns; where there is one only, a random second one, which spreads the points."""
+    """Give the first two columns; if there is only one, add a random one, which spreads the points."""
     if columns.shape[-1] >= 2:
         return columns[..., :2].astype(np.float32, copy=False)
     jitter: Float = np.random.default_rng(seed).uniform(-1.0, 1.0, size=(columns.shape[-2], 1))

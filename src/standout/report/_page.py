@@ -1,36 +1,61 @@
-"""The page: one HTML text that needs nothing else, not even a network."""
+"""The page of a fit, and the page that compares several: each is one HTML text that loads nothing.
+
+The templates in ``static`` are filled in with escaping: names from the data are text, whatever they contain.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import re
+from collections.abc import Sequence
+from functools import cache
 from importlib import resources
 from typing import Any
 
-from standout._messages import require_extra
-from standout.report._charts import distribution, strength_chart
-from standout.report._features import MOST_SHOWN, feature_bars, feature_table
-from standout.report._findings import Findings
-from standout.report._glossary import glossary
-from standout.report._html import data_block, sentence, text, tip
-from standout.report._numbers import key_numbers
-from standout.report._scatter import document, legend, n_views
-from standout.report._sentences import Explained, background_words, headline_parts, question, sampling, title
-from standout.report._slider import slider, views
-from standout.report._wording import counted, plain, shortened
+from standout._messages import PYTHON, Names, require_extra
+from standout.report._charts import (
+    MOST_SHOWN,
+    distribution,
+    feature_bars,
+    feature_table,
+    has_group_lines,
+    slider,
+    slider_views,
+    strengths,
+)
+from standout.report._findings import Findings, Single, plane
+from standout.report._format import ISOLATE, RELEASE, counted, harmless, percent, phrased, plain, shortened, whole
+from standout.report._scatter import (
+    SHAPES,
+    Style,
+    background_style,
+    bounds_of,
+    document,
+    n_views,
+    scale_ends,
+    styles_of,
+)
+from standout.report._sentences import headline, headline_parts, key_numbers, question, sampling, title
+
+# Points of a panel that compares methods: more would only hide each other.
+MOST_POINTS = 1500
+PANEL_SIZE = 320
 
 
-def page(findings: Findings) -> str:
+def page(findings: Findings, names: Names = PYTHON) -> str:
     """What did the fit find, on one page that explains itself?
 
-    The page is one self-contained HTML text: it works offline, on a phone, printed, and in dark and light; nothing is
-    fetched from anywhere. Points can be hovered over and selected in two linked views, and a slider moves along the
-    method's parameter. Names from the data are shown as text, whatever they contain.
+    The page is one self-contained HTML text: it works offline, on a phone, printed, and in dark and light, and loads
+    nothing. Points can be hovered over and selected in two linked views, and a slider moves along the method's
+    parameter. Names from the data are shown as text, whatever they contain.
 
     Parameters
     ----------
     findings : Findings
         From `examine`, or `restore`.
+    names : Names, optional
+        How parameters are named: as in Python, or as options of the command line.
 
     Returns
     -------
@@ -52,188 +77,162 @@ def page(findings: Findings) -> str:
     """
     require_extra("bokeh", "report", "the report")
     scripts = [_bokeh_script(), _static("page.js")]
-    data = {**document(findings), "views": views(findings)}
-    return "".join(
-        [
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{_policy(scripts)}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="color-scheme" content="light dark">',
-            f'<meta name="generator" content="standout {text(findings.version)}">',
-            f"<title>{text(plain(title(findings)))}</title><style>{_static('page.css')}</style></head><body>",
-            _body(findings),
-            data_block("data", data),
-            *(f"<script>{script}</script>" for script in scripts),
-            "</body></html>\n",
-        ]
+    return _filled_in(
+        "page.html.j2",
+        findings=findings,
+        # Should a name from the data ever get past the escaping, it could still not run or load anything: the page
+        # allows no scripts except for these two, which are known by their hashes.
+        hashes=[base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts],
+        scripts=[_as_it_is(script) for script in scripts],
+        title=title(findings),
+        headline=headline_parts(findings),
+        question=question(findings),
+        key_numbers=key_numbers(findings),
+        cautions=[phrased(message, names) for message in findings.cautions],
+        choices=[phrased(message, names) for message in findings.choices],
+        sampling=sampling(findings),
+        n_views=n_views(findings),
+        styles=styles_of(findings),
+        scale_ends=scale_ends(findings),
+        background_styles=[background_style(number) for number in range(len(findings.backgrounds))],
+        slider=slider(findings),
+        strengths=strengths(findings),
+        feature_bars=feature_bars(findings),
+        table=feature_table(findings),
+        most_shown=MOST_SHOWN,
+        group_lines=has_group_lines(findings),
+        distributions=[distribution(findings, k) for k in range(findings.n_shown_components)],
+        data={**document(findings), "views": slider_views(findings)},
     )
 
 
-def _body(findings: Findings) -> str:
-    return "".join(
-        [
-            '<a class="skip" href="#view">Skip to the view</a>',
-            '<header class="top"><span class="brand">standout</span>',
-            '<button type="button" id="theme" hidden>Dark</button></header><main>',
-            _opening(findings),
-            key_numbers(findings),
-            _cautions(findings),
-            _view(findings),
-            _strength(findings),
-            _columns(findings),
-            _distributions(findings),
-            _choices(findings),
-            _code(findings),
-            f'<section id="words"><h2>What the words mean</h2>{glossary(findings)}</section>',
-            f"</main><footer>Made by standout {text(findings.version)}. This page is one file and fetches nothing: ",
-            "keep it, send it, print it.</footer>",
-            '<div id="bubble" role="tooltip" hidden></div><div id="point" role="tooltip" hidden></div>',
-        ]
-    )
+def compare(views: Sequence[Findings], names: Names = PYTHON) -> str:
+    """What does each method show of the same data?
 
+    Parameters
+    ----------
+    views : sequence of Findings
+        What `examine` found for each method, on the same target.
+    names : Names, optional
+        How parameters are named: as in Python, or as options of the command line.
 
-def _opening(findings: Findings) -> str:
-    return (
-        f'<section class="opening"><p class="kicker">{text(findings.method)}</p><h1>{sentence(title(findings))}</h1>'
-        f'<p class="headline">{_marked(headline_parts(findings))}</p>'
-        f'<p class="asked">{sentence(question(findings))}</p></section>'
-    )
+    Returns
+    -------
+    str
+        One self-contained HTML text: a panel for each method with the target in its first two components, the
+        backgrounds as a faint layer, and what came out in a sentence.
 
-
-def _marked(parts: list[str | Explained]) -> str:
-    return "".join(sentence(part) if isinstance(part, str) else tip(part.shown, part.meaning) for part in parts)
-
-
-def _cautions(findings: Findings) -> str:
-    if not findings.warnings:
-        return ""
-    items = "".join(f"<li>{sentence(words)}</li>" for words in findings.warnings)
-    return (
-        f'<aside class="cautions" aria-label="To be careful about"><h2>To be careful about</h2><ul>{items}</ul></aside>'
-    )
-
-
-def _view(findings: Findings) -> str:
-    sampled = sampling(findings)
-    note = f'<p class="note" id="sampled">{sentence(sampled)}</p>' if sampled else ""
-    against = f" Grey points are {text(background_words(findings))}." if findings.backgrounds else ""
-    groups = " Click a label to select its rows." if findings.label_names else ""
-    it = "it" if len(findings.backgrounds) == 1 else "them"
-    hide = f" Click {text(background_words(findings))} in the legend to hide {it}." if findings.backgrounds else ""
-    views = [
-        _figure("plot-view", "What stands out" if findings.backgrounds else "What varies most", findings.method),
-        _figure("plot-pca", "What varies most", "PCA of the same rows"),
-    ][: n_views(findings)]
-    both = " in both views" if len(views) > 1 else ""
-    how = (
-        f'<span class="by-mouse">Point at one to see its name. Drag across points, or click one, to select rows{both}.'
-        f'</span><span class="by-touch">Tap one to select it{both}; its name is shown below.</span>{groups}{hide}'
-    )
-    return (
-        f'<section id="view"><h2>The view</h2><p>Each point is a row.{against} <span class="how">{how}</span></p>'
-        f"{note}{legend(findings)}"
-        f'<div class="plots{"" if both else " single"}">{"".join(views)}</div>'
-        "<noscript><p>The plots need JavaScript. All numbers below do not.</p></noscript>"
-        '<p class="selected" id="selected" aria-live="polite" hidden><span></span> '
-        '<button type="button" id="copy-names">Copy names</button> '
-        '<button type="button" id="clear">Clear</button></p>'
-        f"{slider(findings)}</section>"
-    )
-
-
-def _figure(place: str, heading: str, words: str) -> str:
-    return (
-        f"<figure><figcaption><b>{text(heading)}</b> {text(words)}</figcaption>"
-        f'<div class="plot" id="{place}" role="img" aria-label="Scatter plot: {text(words)}"></div></figure>'
-    )
-
-
-def _strength(findings: Findings) -> str:
-    if findings.is_ratio:
-        words = (
-            f"How many times as much as {background_words(findings)} does the target vary? 1 would mean no difference, "
-            "but the largest of many ratios is above 1 by chance alone."
-        )
-    elif findings.backgrounds:
-        words = (
-            f"By how much does the variance of the target exceed α times that of {background_words(findings)}? "
-            "There is no test for these differences."
-        )
-    else:
-        words = "The variance of the target along each component."
-    heading = "How much does it stand out?" if findings.backgrounds else "How much does it vary?"
-    return f'<section id="strength"><h2>{heading}</h2><p>{text(words)}</p>{strength_chart(findings)}</section>'
-
-
-def _columns(findings: Findings) -> str:
-    if findings.correlations is None:
-        return ""
-    if findings.components is not None:
-        words = (
-            "The pattern says how closely a column follows the component (a correlation); the filter says how much "
-            "weight it has in computing the score. Go by the pattern for what a component means."
-        )
-    else:
-        words = "A kernel method has no weights per column. The bars say how closely each column follows a score."
-    more = findings.n_shown_components - MOST_SHOWN
-    rest = (
-        f" Of {counted(len(findings.eigenvalues), 'component')}, the first {MOST_SHOWN} are shown." if more > 0 else ""
-    )
-    return (
-        f'<section id="features"><h2>Which columns make the difference?</h2><p>{text(words)}{text(rest)}</p>'
-        f"{feature_bars(findings)}{feature_table(findings)}</section>"
-    )
-
-
-def _distributions(findings: Findings) -> str:
-    d = findings.n_shown_components
-    rest = len(findings.eigenvalues) - d
-    shown = f" The first {d} of {counted(d + rest, 'component')} are shown." if rest > 0 else ""
-    against = (
-        f"the target (filled) and of {background_words(findings)} (lines)" if findings.backgrounds else "the target"
-    )
-    charts = "".join(distribution(findings, k) for k in range(d))
-    coloured = " Coloured lines are the labels." if 2 <= len(findings.label_names) <= 7 else ""
-    return (
-        f'<section id="distributions"><h2>How are the scores spread?</h2><p>All rows of {text(against)}, drawn to the '
-        f'same height.{coloured}{text(shown)}</p><div class="distributions">{charts}</div></section>'
-    )
-
-
-def _choices(findings: Findings) -> str:
-    asked = "".join(
-        f"<div><dt>{text(shortened(str(key), 60))}</dt><dd>{text(shortened(str(value), 400))}</dd></div>"
-        for key, value in findings.asked.items()
-    )
-    items = "".join(f"<li>{sentence(words)}</li>" for words in findings.choices)
-    return (
-        '<section id="choices"><h2>What was asked, and how it was chosen</h2>'
-        f'<dl class="facts">{asked}</dl><ul>{items}</ul></section>'
-    )
-
-
-def _code(findings: Findings) -> str:
-    return (
-        '<section id="code"><h2>The same in Python</h2><div class="code"><button type="button" id="copy-code" hidden>'
-        f"Copy</button><pre><code>{text(findings.code)}</code></pre></div></section>"
-    )
-
-
-def _policy(scripts: list[str]) -> str:
-    """Forbid all requests, and all scripts but those of this page, known by their hashes.
-
-    Should a name from the data ever get past the escaping, it still could not run or load anything.
+    Examples
+    --------
+    >>> from standout import ContrastivePCA, DiscriminativePCA
+    >>> from standout.datasets import make_digits_over_photographs
+    >>> from standout.report import compare, examine
+    >>> images = make_digits_over_photographs()
+    >>> target, backgrounds = images.target, images.backgrounds
+    >>> models = [method().fit(target, background=backgrounds) for method in (ContrastivePCA, DiscriminativePCA)]
+    >>> html = compare([examine(model, target, backgrounds, with_path=False) for model in models])
+    >>> html.count("<figure>")
+    2
     """
-    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
-    allowed = " ".join(f"'sha256-{known}'" for known in hashes)
-    return (
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
-        "form-action 'none'"
+    require_extra("jinja2", "report", "the page")
+    # PCA has the target only.
+    fullest = max(views, key=lambda findings: len(findings.datasets))
+    backgrounds = [(part.name, background_style(k)) for k, part in enumerate(fullest.backgrounds)]
+    labels = fullest.label_names or (fullest.target.name,)
+    return _filled_in(
+        "compare.html.j2",
+        fullest=fullest,
+        shapes=SHAPES,
+        key=[*zip(labels, styles_of(fullest), strict=True), *backgrounds],
+        panels=[_panel(findings, names) for findings in views],
     )
+
+
+def _panel(findings: Findings, names: Names) -> dict[str, Any]:
+    planes = [plane(part.scores) for part in findings.datasets]
+    bounds = bounds_of(planes)
+    points = [_points(view, bounds, background_style(k), 0.25) for k, view in enumerate(planes[1:])]
+    groups = findings.target.groups
+    for number, style in enumerate(styles_of(findings)):
+        rows = slice(None) if groups is None else groups == number
+        points.append(_points(planes[0][rows], bounds, style, 0.7))
+    return {
+        "method": findings.method,
+        "error": findings.clustering_error,
+        "headline": headline(findings),
+        "choices": [phrased(choice, names) for choice in findings.choices if choice.facts.get("kind") == "parameter"],
+        "points": points,
+    }
+
+
+def _points(view: Single, bounds: Sequence[float], style: Style, opacity: float) -> dict[str, Any]:
+    low_x, high_x, low_y, high_y = bounds
+    some = view[:: max(len(view) // MOST_POINTS, 1)]
+    x = (some[:, 0] - low_x) / (high_x - low_x) * PANEL_SIZE
+    y = (high_y - some[:, 1]) / (high_y - low_y) * PANEL_SIZE
+    return {"style": style, "opacity": opacity, "places": [(f"{a:.1f}", f"{b:.1f}") for a, b in zip(x, y, strict=True)]}
+
+
+# --- templates -------------------------------------------------------------------------------------------------------
+
+
+def _filled_in(template: str, **fields: Any) -> str:
+    html: str = _environment().get_template(template).render(css=_as_it_is(_static("page.css")), **fields)
+    return html
+
+
+@cache
+def _environment() -> Any:
+    """Set up the templates: all that is inserted is escaped, and shows what could turn a sentence around."""
+    from jinja2 import Environment, FunctionLoader
+
+    environment = Environment(
+        loader=FunctionLoader(_static),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        finalize=lambda value: value if hasattr(value, "__html__") else harmless(str(value)),
+    )
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    environment.filters.update(
+        name=_name,
+        sentence=_sentence,
+        plain=plain,
+        shortened=shortened,
+        whole=lambda count: whole(int(count)),
+        counted=counted,
+        percent=percent,
+    )
+    return environment
+
+
+def _sentence(text: str) -> Any:
+    """Escape a sentence in which names are marked as `isolated`. No name can end its mark."""
+    from markupsafe import escape
+
+    parts = [escape(harmless(part)) for part in re.split(f"[{ISOLATE}{RELEASE}]", text)]
+    return _as_it_is("".join(f"<bdi>{part}</bdi>" if number % 2 else part for number, part in enumerate(parts)))
+
+
+def _name(text: str, most: int = 40) -> Any:
+    """Show a name, cut if it is long, with the whole of it as its tooltip."""
+    from markupsafe import escape
+
+    short = shortened(text, most)
+    full = "" if short == " ".join(text.split()) else f' title="{escape(shortened(text, 400))}"'
+    return _as_it_is(f"<bdi{full}>{escape(short)}</bdi>")
+
+
+def _as_it_is(text: str) -> Any:
+    """Mark text as HTML that is not escaped again."""
+    from markupsafe import Markup
+
+    return Markup(text)
 
 
 def _bokeh_script() -> str:
-    """Read Bokeh's own script, the core of it only: sliders and tables of the page are plain HTML."""
+    """Read the core of Bokeh's script: sliders and tables of the page are plain HTML."""
     import bokeh
 
     found: Any = resources.files(bokeh) / "server" / "static" / "js" / "bokeh.min.js"

@@ -1,22 +1,25 @@
-"""How the view moves: the scores of the shown rows at many values of shrinkage, α or ε."""
+"""How the view changes: the scores of the rows that are drawn, at many values of shrinkage, α or ε."""
 
 from __future__ import annotations
 
-from functools import reduce
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
 from operator import add
 
 import numpy as np
 
 from standout import contrast
 from standout._arrays import Float, product
-from standout.estimators._coordinates import scores_of
-from standout.estimators._kernel_discriminative import EPSILONS, _size
-from standout.moments import Moments, ScatterMoments, gather
+from standout.estimators import EPSILONS, ridge_scale
+from standout.features import CoordinateSums, FeatureMap
+from standout.moments import Moments, ScatterMoments, gather, project
 from standout.pencil import solve_path
-from standout.report._findings import Numbers, ViewPath
-from standout.report._subject import Subject
-from standout.report._views import aligned_signs, projector, some_scores
+from standout.report._findings import ViewPath
+from standout.report._fit import Fit
+from standout.report._scores import Projection
 from standout.selection import alpha_path, shrinkage_path
+from standout.sources import Batch
 
 # Steps of the slider between the ends. Each costs a fit of the moments, which takes seconds for thousands of columns.
 STEPS = {1500: 17, 3000: 7}
@@ -25,164 +28,175 @@ FEWEST_STEPS = 3
 MOST_COORDINATES = 1000
 
 
-def walk(subject: Subject, shown: list[Numbers], own: Float) -> ViewPath | None:
-    """Move along the parameter of the method, if it has one that can be moved at little cost.
+@dataclass(frozen=True, eq=False)
+class Path:
+    """The views along the parameter of a method, without any rows yet.
 
-    Parameters
+    Attributes
     ----------
-    subject : Subject
-    shown : list of ndarray
-        The rows of each dataset that are shown.
-    own : ndarray of shape (n, k)
-        Their scores along the first one or two components of the fit.
-
-    Returns
-    -------
-    ViewPath or None
-        With the fit's own view among the others.
+    parameter : {"shrinkage", "alpha", "epsilon"}
+    values : ndarray of shape (g,)
+    eigenvalues : ndarray of shape (g,)
+        The leading one at each value.
+    project : callable
+        From rows to their scores in all views, as (n, g * k).
+    chosen_value, own_eigenvalue : float
+        Those of the fit.
     """
-    if len(subject.rows) == 1:
-        return None
-    k = own.shape[1]
-    if subject.is_kernel:
-        walked = _candidates(subject, shown, k) if subject.is_contrastive else _along_epsilon(subject, shown, k)
-    elif subject.is_formed:
-        walked = _along_alpha(subject, shown, k) if subject.is_contrastive else _along_shrinkage(subject, shown, k)
-    else:
-        walked = None
-    if walked is None:
-        return None
-    values, scores, eigenvalues = walked
-    parameter = "alpha" if subject.is_contrastive else "epsilon" if subject.is_kernel else "shrinkage"
-    chosen_value = float(np.atleast_1d(getattr(subject.model, f"{parameter}_")) @ _as_mean(subject, parameter))
-    return _with_own(
-        parameter, values, scores, eigenvalues, chosen_value, own, float(subject.model.eigenvalues_[0]), len(shown[0])
-    )
 
+    parameter: str
+    values: Float
+    eigenvalues: Float
+    project: Projection
+    chosen_value: float
+    own_eigenvalue: float
 
-def _as_mean(subject: Subject, parameter: str) -> Float:
-    """Give the weights that make one number of the chosen ones: each background has its own shrinkage."""
-    weights: Float = subject.model.weights_ if parameter == "shrinkage" else np.ones(1)
-    return weights
+    def drawn(self, scores: Float, own: Float, n_target: int) -> ViewPath:
+        """Draw rows in all views, with the view of the fit among them; all views get its signs.
 
-
-def _with_own(
-    parameter: str,
-    values: Float,
-    scores: Float,
-    eigenvalues: Float,
-    chosen_value: float,
-    own: Float,
-    own_eigenvalue: float,
-    n_target: int,
-) -> ViewPath:
-    """Put the fit's own view in its place among the others, and give all of them its signs."""
-    others = np.abs(values - chosen_value) > 1e-6 * np.maximum(np.abs(values), 1e-3)
-    chosen = int(np.searchsorted(values[others], chosen_value))
-    views = list(scores[others])
-    views.insert(chosen, own)
-    for step in (1, -1):
-        stop = len(views) if step > 0 else -1
-        for index in range(chosen + step, stop, step):
-            views[index] = views[index] * aligned_signs(views[index][:n_target], views[index - step][:n_target])
-    return ViewPath(
-        parameter=parameter,
-        values=np.insert(values[others], chosen, chosen_value),
-        chosen=chosen,
-        scores=np.asarray(views, dtype=np.float32),
-        eigenvalues=np.insert(eigenvalues[others], chosen, own_eigenvalue),
-    )
-
-
-Walked = tuple[Float, Float, Float]
-
-
-def _along_shrinkage(subject: Subject, shown: list[Numbers], k: int) -> Walked:
-    """From the plain ratio to PCA."""
-    ridges = np.geomspace(1e-3, 1e3, _n_steps(subject))
-    values = np.concatenate([ridges / (1.0 + ridges), [1.0]])
-    # Without enough background rows the plain ratio is infinite in many directions, and says nothing.
-    if subject.degrees > subject.rows[0].shape[1]:
-        values = np.concatenate([[0.0], values])
-    target, *backgrounds = subject.moments
-
-    def walked(values: Float) -> Walked:
-        path = shrinkage_path(
-            target, backgrounds, shrinkage=values, n_components=k, background_weights=subject.model.weights_
+        Parameters
+        ----------
+        scores : ndarray of shape (n, g * k)
+            What `project` gave for the rows that are drawn: the target's, then each background's.
+        own : ndarray of shape (n, k)
+            Their scores along the first one or two components of the fit.
+        n_target : int
+            How many of them are the target's.
+        """
+        others = np.abs(self.values - self.chosen_value) > 1e-6 * np.maximum(np.abs(self.values), 1e-3)
+        chosen = int(np.searchsorted(self.values[others], self.chosen_value))
+        views = list(scores.reshape(len(scores), len(self.values), -1).swapaxes(0, 1)[others])
+        views.insert(chosen, own)
+        for step in (1, -1):
+            stop = len(views) if step > 0 else -1
+            for index in range(chosen + step, stop, step):
+                views[index] = views[index] * aligned_signs(views[index][:n_target], views[index - step][:n_target])
+        return ViewPath(
+            parameter=self.parameter,
+            values=np.insert(self.values[others], chosen, self.chosen_value),
+            chosen=chosen,
+            scores=np.asarray(views, dtype=np.float32),
+            eigenvalues=np.insert(self.eigenvalues[others], chosen, self.own_eigenvalue),
         )
-        return values, _projected(subject, shown, path.components), path.eigenvalues[:, 0]
+
+
+def aligned_signs(scores: Float, reference: Float) -> Float:
+    """Give the sign for each column of the scores that makes it agree with the column of the reference."""
+    d = min(scores.shape[1], reference.shape[1])
+    first, second = scores[:, :d] - scores[:, :d].mean(axis=0), reference[:, :d] - reference[:, :d].mean(axis=0)
+    signs = np.ones(scores.shape[1])
+    signs[:d] = np.where(np.einsum("ij,ij->j", first, second) < 0.0, -1.0, 1.0)
+    return signs
+
+
+def find_path(fit: Fit, k: int) -> Path | None:
+    """Find the first k components along the parameter of the method; None if that would take too long."""
+    if not fit.has_background:
+        return None
+    if fit.is_kernel:
+        found = _candidates(fit, k) if fit.is_contrastive else _along_epsilon(fit, k)
+    elif fit.is_formed:
+        found = _along_alpha(fit, k) if fit.is_contrastive else _along_shrinkage(fit, k)
+    else:
+        return None
+    if found is None:
+        return None
+    model = fit.model
+    parameter = "alpha" if fit.is_contrastive else "epsilon" if fit.is_kernel else "shrinkage"
+    # Each background has its own shrinkage: the path has their mean.
+    weights: Float = model.weights_ if parameter == "shrinkage" else np.ones(1)
+    chosen_value = float(np.atleast_1d(getattr(model, f"{parameter}_")) @ weights)
+    return Path(parameter, *found, chosen_value, float(model.eigenvalues_[0]))
+
+
+Found = tuple[Float, Float, Projection]
+
+
+def _along_shrinkage(fit: Fit, k: int) -> Found:
+    """From the plain ratio to PCA."""
+    ridges = np.geomspace(1e-3, 1e3, _n_steps(fit))
+    values = np.concatenate([ridges / (1.0 + ridges), [1.0]])
+    # Without enough background rows the plain ratio is infinite in many directions.
+    if fit.degrees > fit.n_features:
+        values = np.concatenate([[0.0], values])
+    target, *backgrounds = fit.moments
+
+    def found(values: Float) -> Found:
+        path = shrinkage_path(
+            target, backgrounds, shrinkage=values, n_components=k, background_weights=fit.model.weights_
+        )
+        return values, path.eigenvalues[:, 0], _linear(fit, path.components)
 
     try:
-        return walked(values)
+        return found(values)
     except ValueError:
-        # Dependent columns can leave the plain ratio fewer directions than are asked for.
-        return walked(values[values > 0.0])
+        # Dependent columns can leave fewer directions to the plain ratio than are asked for.
+        return found(values[values > 0.0])
 
 
-def _along_alpha(subject: Subject, shown: list[Numbers], k: int) -> Walked:
-    """From PCA to what the backgrounds have least of."""
-    values = np.concatenate([[0.0], np.geomspace(1e-2, 1e3, _n_steps(subject))])
-    target, *backgrounds = subject.moments
-    path = alpha_path(target, backgrounds, alpha=values, n_components=k, background_weights=subject.model.weights_)
-    return values, _projected(subject, shown, path.components), path.eigenvalues[:, 0]
+def _along_alpha(fit: Fit, k: int) -> Found:
+    """From PCA to the directions in which the backgrounds vary least."""
+    values = np.concatenate([[0.0], np.geomspace(1e-2, 1e3, _n_steps(fit))])
+    target, *backgrounds = fit.moments
+    path = alpha_path(target, backgrounds, alpha=values, n_components=k, background_weights=fit.model.weights_)
+    return values, path.eigenvalues[:, 0], _linear(fit, path.components)
 
 
-def _candidates(subject: Subject, shown: list[Numbers], k: int) -> Walked | None:
-    """The representatives that the fit has kept."""
-    model = subject.model
+def _candidates(fit: Fit, k: int) -> Found | None:
+    """The representative values of α that the fit has kept."""
+    model = fit.model
     if len(model.alphas_) < 2:
         return None
-    filters = [components[:k].T for components in model.candidates_]
     chosen = int(np.argmin(np.abs(model.alphas_ - model.alpha_)))
-    # Only the chosen one's eigenvalue is kept by the fit.
-    eigenvalues = np.full(len(filters), np.nan)
+    # The fit keeps only the eigenvalue of the chosen one.
+    eigenvalues = np.full(len(model.alphas_), np.nan)
     eigenvalues[chosen] = model.eigenvalues_[0]
-    return model.alphas_, _mapped(subject, shown, filters), eigenvalues
+    return model.alphas_, eigenvalues, _kernel(fit, [components[:k].T for components in model.candidates_])
 
 
-def _along_epsilon(subject: Subject, shown: list[Numbers], k: int) -> Walked | None:
+def _along_epsilon(fit: Fit, k: int) -> Found | None:
     """From a hardly regularised kernel method to kernel PCA."""
-    model, mapping = subject.model, subject.model.feature_map_
+    model, mapping = fit.model, fit.model.feature_map_
     if mapping.n_coordinates > MOST_COORDINATES:
         return None
-    moments: list[Moments] = [
-        reduce(add, (gather(block, kind="scatter") for block in mapping.blocks(rows))) for rows in subject.rows
-    ]
+    kept: list[Moments] = [part.moments for part in model.__dict__.get("_sums", []) if isinstance(part, CoordinateSums)]
+    moments = kept or [dataset.summed(_CoordinateMoments(mapping)) for dataset in fit.datasets]
     root = None
     if not mapping.plain_ridge:
         scatters = [part for part in moments if isinstance(part, ScatterMoments)]
         root = contrast.total_root(scatters)
         moments = [part.mapped(root) for part in scatters]
     target, *backgrounds = moments
-    values = _size(target, backgrounds, model.weights_) * EPSILONS[::2]
+    values = ridge_scale(target, backgrounds, model.weights_) * EPSILONS[::2]
     pencils = [contrast.kernel_discriminative(target, backgrounds, model.weights_, value) for value in values]
     solutions = list(solve_path(pencils, k, solver="dense"))
     filters = [
         solution.vectors if root is None else product(root.T, np.asfortranarray(solution.vectors))
         for solution in solutions
     ]
-    return values, _mapped(subject, shown, filters), np.array([solution.values[0] for solution in solutions])
+    return values, np.array([solution.values[0] for solution in solutions]), _kernel(fit, filters)
 
 
-def _n_steps(subject: Subject) -> int:
-    return next((steps for most, steps in STEPS.items() if subject.size <= most), FEWEST_STEPS)
+@dataclass(frozen=True, eq=False)
+class _CoordinateMoments:
+    """The function that gathers the moments of one batch's kernel coordinates. It can be sent to other processes."""
+
+    mapping: FeatureMap
+
+    def __call__(self, batch: Batch) -> Moments:
+        return reduce(add, (gather(block, kind="scatter") for block in self.mapping.blocks(batch.rows)))
 
 
-def _projected(subject: Subject, shown: list[Numbers], components: Float) -> Float:
-    """Scores of the shown rows along filters (g, k, n_features), as (g, n, k)."""
+def _n_steps(fit: Fit) -> int:
+    return next((steps for most, steps in STEPS.items() if fit.size <= most), FEWEST_STEPS)
+
+
+def _linear(fit: Fit, components: Float) -> Projection:
+    """Project on filters (g, k, n_features)."""
     g, k, n_features = components.shape
-    project = projector(subject.model.mean_, components.reshape(g * k, n_features).T)
-    scores = np.concatenate([some_scores(project, rows, part) for rows, part in zip(subject.rows, shown, strict=True)])
-    return scores.reshape(-1, g, k).swapaxes(0, 1)
+    return partial(project, mean=fit.model.mean_, filters=components.reshape(g * k, n_features).T)
 
 
-def _mapped(subject: Subject, shown: list[Numbers], filters: list[Float]) -> Float:
-    """Scores of the shown rows along filters in kernel coordinates, as (g, n, k)."""
-    model, together = subject.model, np.column_stack(filters)
-    scores = np.concatenate(
-        [
-            some_scores(lambda block: scores_of(model.feature_map_, block, model.feature_mean_, together), rows, part)
-            for rows, part in zip(subject.rows, shown, strict=True)
-        ]
-    )
-    return scores.reshape(len(scores), len(filters), -1).swapaxes(0, 1)
+def _kernel(fit: Fit, filters: Sequence[Float]) -> Projection:
+    """Project on filters in kernel coordinates."""
+    return partial(fit.model.feature_map_.project, mean=fit.model.feature_mean_, filters=np.column_stack(filters))

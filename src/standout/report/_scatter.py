@@ -1,25 +1,102 @@
-"""The two linked scatter plots, as a Bokeh document, and the legend beside them."""
+"""The two linked scatter plots as a Bokeh document, the colours and shapes of points, and the legend."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from standout._arrays import Float
-from standout.report._colours import Style, background_style, group_styles, target_style
+from standout.plots import COLOURS
 from standout.report._findings import Findings, Single, plane
-from standout.report._html import name, tip
-from standout.report._wording import number, shortened, whole
+from standout.report._format import number, shortened
 
-# Drawn from dark blue to yellow: in order of lightness, for colour-blind eyes as well.
+# Names of the page's colours, which are lighter on a dark page, and their values on white.
+ON_WHITE = {**{f"c{index}": colour for index, colour in enumerate(COLOURS)}, "grey": "#7b838c"}
+N_COLOURS = len(COLOURS)
+# From dark blue to yellow in order of lightness, for colour-blind eyes as well.
 SCALE_COLOURS = 64
 # Share of a background's points at either end that may lie outside of the plot: the target decides what is seen.
 BACKGROUND_TAIL = 0.01
 
 
+@dataclass(frozen=True)
+class Shape:
+    """A marker: its names in Bokeh and matplotlib, and its outline in a square of 16 units.
+
+    Attributes
+    ----------
+    bokeh, matplotlib : str
+    outline : str
+        An SVG path.
+    """
+
+    bokeh: str
+    matplotlib: str
+    outline: str
+
+
+SHAPES = (
+    Shape("circle", "o", "M8 2a6 6 0 1 0 .01 0z"),
+    Shape("triangle", "^", "M8 2l6.5 11.5h-13z"),
+    Shape("square", "s", "M3 3h10v10h-10z"),
+    Shape("diamond", "D", "M8 1l5.5 7l-5.5 7l-5.5-7z"),
+    Shape("inverted_triangle", "v", "M8 14l6.5-11.5h-13z"),
+    Shape("hex", "h", "M8 1.5l5.8 3.2v6.6l-5.8 3.2l-5.8-3.2v-6.6z"),
+    Shape("star", "*", "M8 1l2 4.8l5.2.4l-4 3.4l1.3 5l-4.5-2.7l-4.5 2.7l1.3-5l-4-3.4l5.2-.4z"),
+)
+DASHES = ("5 4", "none", "2 3", "9 3 2 3")
+
+
+@dataclass(frozen=True)
+class Style:
+    """How the points of one group, or of one dataset, look.
+
+    Attributes
+    ----------
+    colour : str
+        The name of a colour: "c0" to "c6", or "grey".
+    shape : Shape
+    """
+
+    colour: str
+    shape: Shape
+
+    @property
+    def css(self) -> str:
+        """The colour as the page names it."""
+        return f"var(--{self.colour})"
+
+    @property
+    def on_white(self) -> str:
+        """The colour as a number, for a white page."""
+        return ON_WHITE[self.colour]
+
+
+def group_styles(findings: Findings) -> tuple[Style, ...]:
+    """Give each group of labels a colour and a shape; the group of all other labels is grey."""
+    n_groups = len(findings.label_names)
+    # When the colours start again, each has another shape.
+    styles = [
+        Style(f"c{index % N_COLOURS}", SHAPES[(index + 2 * (index // N_COLOURS)) % len(SHAPES)])
+        for index in range(n_groups)
+    ]
+    return (*styles[:-1], Style("grey", SHAPES[0])) if findings.n_other_labels else tuple(styles)
+
+
+def target_style() -> Style:
+    """Give the style of a target without labels."""
+    return Style("c0", SHAPES[0])
+
+
+def background_style(number: int) -> Style:
+    """Give the style of a background, counted from 0: faint, each with another shape."""
+    return Style("grey", SHAPES[(0, 2, 1, 3, 4)[number % 5]])
+
+
 def document(findings: Findings) -> dict[str, Any]:
-    """Make the two plots, which share their points, and give their document and the places they go to."""
+    """Make the two plots, which share their points; give their document and where they go on the page."""
     from bokeh.document import Document
     from bokeh.models import ColumnDataSource
 
@@ -43,7 +120,7 @@ def document(findings: Findings) -> dict[str, Any]:
 
 
 def _renumbered(part: Any, known: dict[str, str]) -> Any:
-    """Count Bokeh's objects from 1 on: its own numbers go on from page to page, and equal findings give equal pages."""
+    """Number Bokeh's objects from 1: its own numbers go on from page to page, but equal findings give equal pages."""
     if isinstance(part, dict):
         return {
             key: known.setdefault(value, f"p{len(known) + 1}")
@@ -55,7 +132,7 @@ def _renumbered(part: Any, known: dict[str, str]) -> Any:
 
 
 def n_views(findings: Findings) -> int:
-    """Give the number of views: PCA beside PCA would be the same picture twice."""
+    """Give the number of views: PCA alone is not drawn twice."""
     return 1 if findings.method == "PCA" else 2
 
 
@@ -137,7 +214,7 @@ def _figure(findings: Findings, sources: list[Any], title: str, x: str, y: str) 
     clear = plot.scatter(
         x, y, source=sources[0], name="target", size=7, hover_line_width=2, **_looks(findings), **_selection()
     )
-    # The page's own script says what the pointer is at, as text: not every version of Bokeh escapes what it shows.
+    # The page's own script shows, as text, what is under the pointer: some versions of Bokeh do not escape names.
     plot.add_tools(HoverTool(renderers=[*hovered, clear], tooltips=None, visible=False))
     return plot
 
@@ -164,7 +241,7 @@ def _looks(findings: Findings) -> dict[str, Any]:
             "value", list(Cividis256[:: 256 // SCALE_COLOURS]), low, high, nan_color=background_style(0).on_white
         )
         return {"marker": "circle", "fill_color": colour, "hover_fill_color": colour}
-    styles = group_styles(findings.label_names) or (target_style(),)
+    styles = styles_of(findings)
     if findings.target.groups is None:
         return {
             "marker": styles[0].shape.bokeh,
@@ -178,17 +255,15 @@ def _looks(findings: Findings) -> dict[str, Any]:
 
 
 def scale_limits(values: Float) -> tuple[float, float]:
-    """Choose the ends of a scale of colours: a few far-off values shall not make all others look alike."""
+    """Choose the ends of a scale of colours: a few far-off values must not make all others look alike."""
     known = values[np.isfinite(values)]
     low, high = np.quantile(known, [0.01, 0.99])
     return float(low), float(high if high > low else low + 1.0)
 
 
 def _colours(findings: Findings) -> list[str]:
-    """Give the names of the target's colours: the page's script looks up what they are, on white or on black."""
-    if findings.target.values is not None:
-        return []
-    return [style.colour for style in group_styles(findings.label_names) or (target_style(),)]
+    """Give the names of the target's colours, which the page's script looks up."""
+    return [] if findings.target.values is not None else [style.colour for style in styles_of(findings)]
 
 
 def _axis_labels(findings: Findings, title: str) -> tuple[str, str]:
@@ -198,49 +273,17 @@ def _axis_labels(findings: Findings, title: str) -> tuple[str, str]:
     return f"{what} 1", f"{what} 2" if columns > 1 else "(spread at random)"
 
 
-def legend(findings: Findings) -> str:
-    """Show which colour and shape stands for what; a click on a group selects its points."""
-    items = [
-        *_target_items(findings),
-        *(_background_item(findings, index) for index in range(len(findings.backgrounds))),
-    ]
-    return f'<div class="legend" role="group" aria-label="Legend">{"".join(items)}</div>'
+# --- the legend ------------------------------------------------------------------------------------------------------
 
 
-def _target_items(findings: Findings) -> list[str]:
-    target = findings.target
-    if target.values is not None:
-        low, high = scale_limits(target.values)
-        ends = (
-            tip(number(low), "Labels at or below this have the darkest colour."),
-            tip(number(high), "Labels at or above this have the brightest colour."),
-        )
-        return [f'<span class="scale">{ends[0]}<i></i>{ends[1]}</span>']
-    if target.groups is None:
-        return [f'<span class="item">{swatch(target_style())}{name(target.name)}</span>']
-    sizes = findings.label_counts[:, 0].sum(axis=1)
-    return [
-        f'<button type="button" class="item" data-group="{index}" aria-pressed="false" '
-        f'title="{whole(int(sizes[index]))} rows of the target have this label. Click to select them.">'
-        f"{swatch(style)}{name(label)} <small>{whole(int(sizes[index]))}</small></button>"
-        for index, (label, style) in enumerate(
-            zip(findings.label_names, group_styles(findings.label_names), strict=True)
-        )
-    ]
+def styles_of(findings: Findings) -> tuple[Style, ...]:
+    """Give the styles of the target's points: one for each group of labels, or one for all."""
+    return group_styles(findings) if findings.target.groups is not None else (target_style(),)
 
 
-def _background_item(findings: Findings, index: int) -> str:
-    part = findings.backgrounds[index]
-    return (
-        f'<button type="button" class="item" data-background="{index + 1}" aria-pressed="true" '
-        f'title="This background has {whole(part.n_rows)} rows. Click to hide or show them.">'
-        f"{swatch(background_style(index))}{name(part.name)} <small>{whole(part.n_rows)}</small></button>"
-    )
-
-
-def swatch(style: Style) -> str:
-    """Draw a marker."""
-    return (
-        f'<svg class="swatch" viewBox="0 0 16 16" aria-hidden="true"><path fill="{style.css}" '
-        f'd="{style.shape.outline}"/></svg>'
-    )
+def scale_ends(findings: Findings) -> tuple[str, str] | None:
+    """Give the ends of the scale of colours, if labels are numbers on a scale."""
+    if findings.target.values is None:
+        return None
+    low, high = scale_limits(findings.target.values)
+    return number(low), number(high)

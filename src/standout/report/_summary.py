@@ -1,4 +1,4 @@
-"""What a fit found, in numbers and sentences, for other programs and for the command line."""
+"""What a fit found as numbers and sentences, for other programs and for the command line."""
 
 from __future__ import annotations
 
@@ -7,27 +7,30 @@ from typing import Any
 
 import numpy as np
 
-from standout.report._features import leading_features
+from standout._messages import PYTHON, Names
+from standout.report._charts import leading_features
 from standout.report._findings import Findings
+from standout.report._format import phrased, plain
 from standout.report._sentences import headline, question, title
-from standout.report._wording import plain
 
 # Columns that are named for each component.
 MOST_FEATURES = 10
 
 
-def summary(findings: Findings) -> dict[str, Any]:
+def summary(findings: Findings, names: Names = PYTHON) -> dict[str, Any]:
     """What did the fit find, in numbers and sentences?
 
     Parameters
     ----------
     findings : Findings
+    names : Names, optional
+        How parameters are named: as in Python, or as options of the command line.
 
     Returns
     -------
     dict
-        Of numbers, strings, lists and dicts, ready for `json.dumps`. There are no points in it. Infinite ratios are
-        the string "inf", and what is unknown is None.
+        Of numbers, strings, lists and dicts, ready for `json.dumps`, without points. Infinite ratios are the string
+        "inf", and unknown numbers are None.
 
     Examples
     --------
@@ -78,8 +81,8 @@ def summary(findings: Findings) -> dict[str, Any]:
         },
         "clustering_error": _number(findings.clustering_error),
         "pca_clustering_error": _number(findings.pca_clustering_error),
-        "choices": [plain(words) for words in findings.choices],
-        "warnings": [plain(words) for words in findings.warnings],
+        "choices": [plain(phrased(message, names)) for message in findings.choices],
+        "warnings": [plain(phrased(message, names)) for message in findings.cautions],
         "code": findings.code,
     }
 

@@ -18,7 +18,7 @@ from standout._xp import column_products, namespace, to_host
 from standout.moments import Moments
 from standout.pencil import Form, Solution, solve
 
-# How many times more ratios are asked for if nobody has said how many, and all so far are significant.
+# If the number of ratios is not given and all so far are significant, ask for this many times more.
 GROWTH = 4
 
 # The Tracy-Widom law has less than 1e-30 of its mass below the first number. Above the second, the survival function
@@ -107,9 +107,9 @@ def analytic_test(
 ) -> ComponentTest:
     """How many components of these moments are more than chance, if the rows are Gaussian?
 
-    With shrinkage the components are those of the shrunken backgrounds, and what is tested is the smallest plain ratio
-    in the span of the first k of them. It is at most the k-th plain ratio of all, so that the test stays on the safe
-    side, and speaks of the components that were fitted.
+    With shrinkage, the components come from the shrunken backgrounds. What is tested is the smallest plain ratio in the
+    span of the first k of them. It is at most the k-th largest plain ratio, so the test is conservative, and it is a
+    test of the fitted components.
 
     Parameters
     ----------

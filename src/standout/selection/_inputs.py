@@ -15,13 +15,17 @@ from standout._checks import (
 )
 from standout._messages import InvalidTypeError, dataset_names
 from standout.moments import CentredRows, Kind, Moments, RowMoments, gather
-from standout.sources import Source, open_dataset
+from standout.sources import Dataset, Source, open_dataset
 
+Given: TypeAlias = Dataset | Moments
+"""A dataset, or its moments, which were gathered before."""
+GivenBackgrounds: TypeAlias = Given | Sequence[Given] | None
+"""One background, or a list or tuple of several."""
 Opened: TypeAlias = Source | Moments
-"""A dataset that was opened and checked, or moments that were given in its place."""
+"""A dataset that was opened and checked, or its moments."""
 
 
-def open_datasets(X: Any, background: Any) -> list[Opened]:
+def open_datasets(X: Given, background: GivenBackgrounds) -> list[Opened]:
     """Open and check the target and its backgrounds; moments are kept as they are."""
     parts = [X, *as_backgrounds(background, X)]
     require_background(len(parts) - 1)
@@ -38,7 +42,7 @@ def open_datasets(X: Any, background: Any) -> list[Opened]:
     return datasets
 
 
-def open_host_datasets(X: Any, background: Any) -> list[Opened]:
+def open_host_datasets(X: Given, background: GivenBackgrounds) -> list[Opened]:
     """Open datasets as `open_datasets` does, and refuse arrays of other libraries than NumPy."""
     datasets = open_datasets(X, background)
     for name, dataset in zip(dataset_names(len(datasets)), datasets, strict=True):

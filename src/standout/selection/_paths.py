@@ -15,7 +15,7 @@ from standout._params import check_increasing, check_n_components, check_solver,
 from standout._xp import column_norms, is_foreign, namespace
 from standout.moments import Moments
 from standout.pencil import Pencil, Solution, solve_path
-from standout.selection._inputs import gather_all, open_host_datasets
+from standout.selection._inputs import Given, GivenBackgrounds, gather_all, open_host_datasets
 
 # From the paper's formula to PCA. A ridge of r times the mean variance is a shrinkage of r / (1 + r): equal steps in
 # the order of magnitude of the ridge.
@@ -61,8 +61,8 @@ class ComponentPath:
 
 
 def shrinkage_path(
-    X: Any,
-    background: Any,
+    X: Given,
+    background: GivenBackgrounds,
     *,
     shrinkage: Any = None,
     n_components: int = 2,
@@ -115,8 +115,8 @@ def shrinkage_path(
 
 
 def alpha_path(
-    X: Any,
-    background: Any,
+    X: Given,
+    background: GivenBackgrounds,
     *,
     alpha: Any = None,
     n_components: int = 2,
@@ -164,8 +164,8 @@ def alpha_path(
 
 
 def _path(
-    X: Any,
-    background: Any,
+    X: Given,
+    background: GivenBackgrounds,
     parameters: Float,
     pose: Callable[[Moments, list[Moments], Float, float], Pencil],
     n_components: Any,

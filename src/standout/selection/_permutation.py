@@ -27,7 +27,7 @@ from standout.moments import CentredRows, RowMoments, ScatterMoments, in_span
 from standout.pencil import Form, Pencil, solve
 from standout.selection._analytic import ComponentTest, concluded, reject_singular_background
 
-# Steps towards the spatial median: a rough one serves as well.
+# Steps towards the spatial median: a rough one is good enough.
 N_STEPS = 30
 
 
@@ -73,8 +73,8 @@ def permutation_test(
 ) -> ComponentTest:
     """How many components are larger than those of reshuffled rows?
 
-    Rows on a device are reshuffled there, by the host's random numbers: equal rows get equal p-values wherever they
-    lie.
+    Rows on a device are reshuffled there, by random numbers of the host: equal rows get equal p-values on every
+    device.
 
     Parameters
     ----------
@@ -228,9 +228,9 @@ def _without(rows: Float, pattern: Float) -> Float:
     """Give the rows in coordinates of the directions orthogonal to a pattern.
 
     For the pattern ``B u`` of a component these are the directions v with ``vᵀB u = 0``, in which the next component is
-    the largest. A Householder reflection turns the pattern into the first coordinate, which is then left out. Where
-    the component is real, the rows lose what it added; and the target loses one degree of freedom, to which the
-    reshuffled groups do not have to own up, so that the following tests err on the safe side.
+    the largest. A Householder reflection turns the pattern into the first coordinate, which is then left out. If
+    the component is real, the rows lose what it added, and the target loses one degree of freedom. The reshuffled
+    groups lose none, so that the following tests are conservative.
     """
     mirror = pattern / sqrt(sum_of_squares(pattern))
     mirror[0] += copysign(1.0, float(mirror[0]))

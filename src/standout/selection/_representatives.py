@@ -26,14 +26,14 @@ SAME = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Representatives:
-    """Which subspaces stand for the others, and for which.
+    """Which subspaces represent the others, and which ones.
 
     Attributes
     ----------
     indices : ndarray of shape (r,)
         Positions of the representatives among the subspaces, ascending.
     labels : ndarray of shape (g,)
-        Cluster of each subspace: ``labels[i] == j`` says that ``indices[j]`` stands for subspace i.
+        Cluster of each subspace: ``labels[i] == j`` says that ``indices[j]`` represents subspace i.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class Representatives:
 
     @property
     def sizes(self) -> Indices:
-        """How many subspaces each one stands for, itself among them."""
+        """How many subspaces each one represents, including itself."""
         return np.bincount(self.labels, minlength=len(self.indices))
 
 
@@ -60,8 +60,8 @@ def representatives(subspaces: Any, n_representatives: int) -> Representatives:
     Many settings of a parameter give few different views. The affinity of two subspaces is the product of the cosines
     of their principal angles: 1 where they are the same, 0 where one has a direction orthogonal to all of the other.
     Spectral clustering of the affinities finds groups of similar subspaces, and of each group the one with the
-    largest sum of affinities to its members is returned. Subspaces that are the same are never told apart, so there
-    may be fewer representatives than asked for.
+    largest sum of affinities to its members is returned. Equal subspaces are never separated, so there may be fewer
+    representatives than asked for.
 
     Parameters
     ----------

@@ -13,7 +13,15 @@ from standout._messages import InvalidTypeError, InvalidValueError, dataset_name
 from standout._params import check_level, check_shrinkage, check_test, check_weights
 from standout.moments import CentredRows, Moments, RowMoments, gather, ledoit_wolf
 from standout.selection._analytic import ComponentTest, analytic_test
-from standout.selection._inputs import Opened, gather_all, keeps_rows, open_datasets, require_rows
+from standout.selection._inputs import (
+    Given,
+    GivenBackgrounds,
+    Opened,
+    gather_all,
+    keeps_rows,
+    open_datasets,
+    require_rows,
+)
 from standout.selection._permutation import permutation_test
 
 # Rows times columns squared up to which a few hundred permutations take seconds.
@@ -21,8 +29,8 @@ QUICKLY_PERMUTED = 2e8
 
 
 def component_test(
-    X: Any,
-    background: Any,
+    X: Given,
+    background: GivenBackgrounds,
     *,
     method: str = "analytic",
     n_components: int | None = None,

@@ -29,7 +29,15 @@ from standout._params import check_level, check_n_components, check_shrinkage, c
 from standout._writing import tracked
 from standout.moments import Kind, Moments, RootMoments, RowMoments, ScatterMoments, gather, in_span, ledoit_wolf
 from standout.pencil import Pencil, Solution, solve
-from standout.selection._inputs import Opened, gather_all, open_host_datasets, require_rows, rows_of
+from standout.selection._inputs import (
+    Given,
+    GivenBackgrounds,
+    Opened,
+    gather_all,
+    open_host_datasets,
+    require_rows,
+    rows_of,
+)
 
 # How often each row of a dataset was drawn.
 Counts = npt.NDArray[np.intp]
@@ -87,8 +95,8 @@ class Stability:
 
 
 def stability(
-    X: Any,
-    background: Any,
+    X: Given,
+    background: GivenBackgrounds,
     *,
     n_components: int = 2,
     background_weights: Any = None,
@@ -189,12 +197,12 @@ def stability(
     check_n_components(n_components, refit.n_columns, 0 if full is None else len(full.values))
     assert full is not None
     if full.solver == "root":
-        # What all rows were too ill-conditioned for will not do for some of them.
+        # If all rows are too ill-conditioned for a matrix, so are draws of them.
         refit = replace(refit, attempts=refit.attempts[-1:])
 
     angles, ratios, filters, patterns = _fit_draws(refit, full, draws, n_bootstrap)
     components, looks = _lift(full.vectors.T, basis), _lift(full.patterns.T, basis)
-    # The sign is made for the columns of the data, not for those of a basis.
+    # The rule for signs is about the columns of the data, not about the coordinates of a basis.
     largest = np.take_along_axis(components, np.argmax(np.abs(components), axis=1)[:, np.newaxis], axis=1)
     signs = np.where(largest < 0, -1.0, 1.0)
     filters *= signs
@@ -228,7 +236,7 @@ class _Refit:
         """Solve for as many components as there are directions, or as are wanted; None where no row differs."""
         solution: Solution | None = None
         for kind, solver in self.attempts:
-            # A singular matrix may pass for a definite one by a hair. The NaN that it gives is not accurate, either.
+            # A nearly singular matrix may pass as definite. It then gives NaN, which does not count as accurate.
             with np.errstate(invalid="ignore", divide="ignore"):
                 solution = _leading(self._pose(counts, kind), self.n_components, solver, self.seed)
             if solution is None or (solution.accurate and solution.solver != "root"):

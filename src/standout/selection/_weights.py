@@ -59,20 +59,20 @@ class BestCase:
 
 @dataclass(frozen=True, eq=False)
 class WeightCandidates:
-    """A few weights whose views stand for those of all weights.
+    """A few weights whose views represent the views of all weights.
 
     Attributes
     ----------
     weights : ndarray of shape (r, n_backgrounds)
         The candidates, those nearest to equal weights first.
     chosen : int
-        The candidate that stands for the most weights.
+        The candidate that represents the most weights.
     components : ndarray of shape (r, n_components, n_features)
         What each candidate sees, as rows.
     grid : ndarray of shape (g, n_backgrounds)
         All weights that were looked at.
     labels : ndarray of shape (g,)
-        The candidate that stands for each of them.
+        The candidate that represents each of them.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def best_weights(
     ``tr[(UᵀB(ω)U)⁻¹ UᵀAU]`` is largest. For fixed U this is a convex function of ω, for B is linear in ω and the
     inverse of a matrix is convex; and the largest over U of convex functions is convex. A convex function on the
     simplex is largest in a corner: the best weights are always those of a single background, and only the corners
-    need to be looked at. For weights that heed all backgrounds, see `worst_case_weights`.
+    need to be looked at. For weights that take all backgrounds into account, see `worst_case_weights`.
 
     Parameters
     ----------
@@ -157,8 +157,8 @@ def spectral_weights(
     """Which views of the target are there, depending on how the backgrounds are weighted?
 
     The paper's first proposal (Remark on ω, i): the subspaces of weights all over the simplex are clustered, and one
-    of each cluster is shown. All are there to be looked at. The one that is chosen stands for the most weights, so
-    that it depends least on them; of equals, the one nearest to equal weights is chosen.
+    of each cluster is returned. The chosen one represents the most weights, so that it depends least on them; of
+    equals, the one nearest to equal weights is chosen.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ ACCEPTABLE = 1e-6
 MOST_ROUNDS = 60
 # Weight that all backgrounds together keep in the first round.
 SHARE_OF_ALL = 1e-3
-# Of the small problem in a round, well below what is aimed at.
+# The same for the small problem of each round, well below what is aimed at.
 INNER_TOLERANCE = 1e-10
 # Factor between the barriers of the small problem, and the Newton steps that one of them may take.
 BARRIER_CUT = 0.2
@@ -35,7 +35,7 @@ MOST_STEPS = 200
 # where rounding of a long step would show in the dual solution.
 NEAR = 0.3
 CENTRED = 1e-3
-# A new direction counts as such where this share of its squared length is outside of the known ones.
+# A direction counts as new if this share of its squared length is outside of the known ones.
 NEW = 1e-14
 # Weights below this are tried as zeros; parts of the mixture below that share of the largest are left out.
 NEGLIGIBLE_WEIGHT = 1e-6

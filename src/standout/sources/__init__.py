@@ -5,7 +5,8 @@ from standout.sources._base import Words as Words
 from standout.sources._base import added as added
 from standout.sources._base import drawn as drawn
 from standout.sources._base import regrouped as regrouped
-from standout.sources._dask import DaskBlocks, is_dask, is_read_in_parts, open_dataset
+from standout.sources._dask import DaskBlocks, open_dataset
+from standout.sources._dask import is_read_in_parts as is_read_in_parts
 from standout.sources._device import OnDevice, on_device
 from standout.sources._steps import Transformed
 from standout.sources._steps import at_hand as at_hand
@@ -28,8 +29,6 @@ __all__ = [
     "Source",
     "Table",
     "Transformed",
-    "is_dask",
-    "is_read_in_parts",
     "on_device",
     "open_dataset",
 ]

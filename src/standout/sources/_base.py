@@ -157,12 +157,16 @@ class Source:
     def rows(self) -> Rows:
         """Give all rows, brought together in memory."""
         found = [copied(rows) for rows in self.parts() if rows.shape[0]]
-        return stacked(found) if found else reject_too_few(self.name, 0, max(self.min_rows, 1))
+        self._require_rows(sum(rows.shape[0] for rows in found))
+        return stacked(found)
 
     def summed(self, part: Callable[[Batch], Any]) -> Any:
         """Add up what a function makes of each batch."""
-        total = reduce(added, map(part, regrouped(self.batches())), None)
-        return reject_too_few(self.name, 0, max(self.min_rows, 1)) if total is None else total
+        total, n_rows = None, 0
+        for batch in regrouped(self.batches()):
+            total, n_rows = added(total, part(batch)), n_rows + batch.n_rows
+        self._require_rows(n_rows)
+        return total
 
     def folded(self, function: Callable[[Any, Rows], Any], state: Any) -> Any:
         """Take a state through the rows of the batches, one after the other: the function gives the next state."""
@@ -187,7 +191,14 @@ class Source:
             kept, keys = [*kept, copied(rows)], [*keys, rng.random(rows.shape[0])]
             if sum(map(len, keys)) > 2 * count:
                 kept, keys = _smallest(kept, keys, count)
-        return _smallest(kept, keys, count)[0][0] if kept else reject_too_few(self.name, 0, max(self.min_rows, 1))
+        self._require_rows(sum(map(len, keys)), least=1)
+        return _smallest(kept, keys, count)[0][0]
+
+    def _require_rows(self, n_rows: int, least: int | None = None) -> None:
+        """Refuse a dataset that turned out to have too few rows."""
+        limit = max(self.min_rows, 1) if least is None else least
+        if n_rows < limit:
+            reject_too_few(self.name, n_rows, limit)
 
 
 class InMemory(Source):

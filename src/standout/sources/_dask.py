@@ -166,7 +166,7 @@ class DaskBlocks(Source):
         return [int(count) for count in _computed([_delayed(_length)(block) for block in self._blocks])]
 
     def _n_blocks_with(self, n_rows: int) -> int:
-        """Count the blocks, from the first on, that have so many rows together: all, where there are fewer rows."""
+        """Count the first blocks that have so many rows together; all blocks, if there are fewer rows."""
         lengths = (int(_computed([_delayed(_length)(block)])[0]) for block in self._blocks)
         reached = accumulate(lengths if self.n_rows is None else self._counts)
         return next((number for number, found in enumerate(reached, start=1) if found >= n_rows), len(self._blocks))

@@ -113,7 +113,7 @@ class Transformed(Source):
         return self.host.count_rows()
 
     def sample(self, count: int, rng: np.random.Generator) -> Rows:
-        """Draw `count` rows, or all where there are fewer, and transform these alone."""
+        """Draw `count` rows, or all if there are fewer, and transform only these."""
         return self._transform(self.host.sample(count, rng))
 
 

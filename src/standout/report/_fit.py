@@ -1,0 +1,182 @@
+"""The fit that a report is about: the model, the datasets as it sees them, and their moments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from standout._arrays import Float
+from standout._checks import as_backgrounds, check_one_each, check_same_columns, column_names, reject_on_device
+from standout._messages import InvalidTypeError, dataset_names
+from standout.estimators import ContrastivePCA, KernelContrastivePCA, KernelDiscriminativePCA
+from standout.moments import Moments, ScatterMoments, gather
+from standout.pencil import choose_solver
+from standout.sources import InMemory, Source, Table, at_hand, is_read_in_parts, is_step, open_dataset, transformed
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted model and its datasets.
+
+    Attributes
+    ----------
+    whole : estimator
+        What was fitted: an estimator or a pipeline.
+    model : estimator
+        The estimator, which is the last step of a pipeline.
+    datasets : list of Source
+        The target, then each background, after the steps of a pipeline.
+    moments : list of Moments
+        Their moments; empty for a precomputed kernel, which has no columns of data.
+    are_kept : bool
+        Whether the moments are those that the model has kept. They are still to be compared with the rows.
+    columns : list of str or None
+        Names of the columns, if they are known.
+    """
+
+    whole: Any
+    model: Any
+    datasets: list[Source]
+    moments: list[Moments]
+    are_kept: bool
+    columns: list[str] | None
+
+    @property
+    def is_kernel(self) -> bool:
+        """Whether the components are directions in the feature space of a kernel."""
+        return isinstance(self.model, KernelDiscriminativePCA | KernelContrastivePCA)
+
+    @property
+    def is_contrastive(self) -> bool:
+        """Whether variances are subtracted."""
+        return isinstance(self.model, ContrastivePCA | KernelContrastivePCA)
+
+    @property
+    def has_background(self) -> bool:
+        """Whether there is a background to compare with."""
+        return len(self.datasets) > 1
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.model.n_features_in_)
+
+    @cached_property
+    def counts(self) -> list[int]:
+        """Number of rows of each dataset."""
+        if self.moments:
+            return [part.count for part in self.moments]
+        return [dataset.count_rows() for dataset in self.datasets]
+
+    @property
+    def is_formed(self) -> bool:
+        """Whether the problem is small enough to be solved many times."""
+        return choose_solver(sum(self.counts), self.n_features, 2) != "lobpcg"
+
+    @property
+    def size(self) -> int:
+        """Size of the problem: the number of columns, or of all rows if these are fewer."""
+        return min(self.n_features, sum(self.counts))
+
+    @property
+    def degrees(self) -> int:
+        """Degrees of freedom of the backgrounds that count: the number of rows less one of each."""
+        weights = self.model.weights_
+        return sum(n - 1 for n, weight in zip(self.counts[1:], weights, strict=True) if weight > 0.0)
+
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+        kernel = "kernel " if self.is_kernel else ""
+        if not self.has_background:
+            return f"{kernel}PCA"
+        return f"{kernel}{'contrastive' if self.is_contrastive else 'discriminative'} PCA"
+
+    @property
+    def spreads(self) -> Float:
+        """Standard deviation of each column in the target."""
+        if not self.moments:
+            return np.zeros(0)
+        return np.sqrt(np.maximum(self.moments[0].variances, 0.0))
+
+    def agrees_with(self, counts: Sequence[int], means: Sequence[Float]) -> bool:
+        """Tell whether the moments are those of rows with these counts and means."""
+        for moments, count, mean in zip(self.moments, counts, means, strict=True):
+            tolerance = 1e-9 * (np.sqrt(np.maximum(moments.variances, 0.0)) + np.abs(moments.mean))
+            if count != moments.count or np.any(np.abs(mean - moments.mean) > tolerance):
+                return False
+        return True
+
+    def gathered(self) -> Fit:
+        """Give the same fit with moments that are gathered from the datasets."""
+        counts = [dataset.count_rows() for dataset in self.datasets]
+        wide = choose_solver(sum(counts), self.n_features, 2) in ("reduced", "lobpcg")
+        moments = [gather(part, kind="rows" if wide else "scatter", single=False) for part in self.datasets]
+        return replace(self, moments=moments, are_kept=False)
+
+
+def open_fit(whole: Any, target: Any, backgrounds: Any) -> Fit:
+    """Open the datasets of a fit, check them against the model, and find their moments."""
+    check_is_fitted(whole)
+    model = whole[-1] if isinstance(whole, Pipeline) else whole
+    given = [target, *as_backgrounds(backgrounds, target)]
+    check_one_each(len(given) - 1, len(model.weights_), "backgrounds", "background of the fit")
+    datasets = [_opened(whole, data, name) for data, name in zip(given, dataset_names(len(given)), strict=True)]
+    for dataset in datasets:
+        if dataset.width is not None:
+            check_same_columns(dataset.width, None, dataset.name, model.n_features_in_, None, "the fitted data")
+        dataset.expect(model.n_features_in_, "the fitted data")
+        dataset.require_finite()
+    columns = _column_names(whole, model, datasets[0], target)
+    if getattr(model, "kernel", None) == "precomputed":
+        return Fit(whole, model, datasets, [], False, columns)
+    kept = _kept(model, datasets)
+    fit = Fit(whole, model, datasets, kept, True, columns)
+    return fit if kept else fit.gathered()
+
+
+def _opened(whole: Any, data: Any, name: str) -> Source:
+    """Open a dataset, and take it through the steps before the model."""
+    if isinstance(data, Iterator) or not getattr(data, "again", True):
+        raise InvalidTypeError(
+            "{name} is an iterator of batches, which can be read only once, and the fit has read it",
+            name=name,
+            advice="Give a dataset that can be read again, such as standout.scan.",
+        )
+    steps = [step for _, step in whole.steps[:-1] if is_step(step)] if isinstance(whole, Pipeline) else []
+    if not steps:
+        dataset = open_dataset(data, name)
+    elif is_read_in_parts(data):
+        dataset = reduce(transformed, steps, open_dataset(data, name))
+    else:
+        # A frame goes to the steps as a frame: they may choose columns by name.
+        made = open_dataset(whole[:-1].transform(at_hand(data)), name)
+        words = next(open_dataset(data, name).batches()) if isinstance(data, Table | Source) else None
+        dataset = InMemory(made.rows(), name, made.columns, words)
+    reject_on_device(dataset.specimen, f"a report of {name}", "Copy the array to the host first.")
+    return dataset
+
+
+def _column_names(whole: Any, model: Any, dataset: Source, target: Any) -> list[str] | None:
+    """Give the names of the columns as the model sees them, if they have any."""
+    given = target.columns if isinstance(target, Table | Source) else column_names(target)
+    if isinstance(whole, Pipeline) and len(whole.steps) > 1:
+        return None if given is None else [str(name) for name in whole[:-1].get_feature_names_out(given)]
+    if given is None and hasattr(model, "feature_names_in_"):
+        return [str(name) for name in model.feature_names_in_]
+    return dataset.columns
+
+
+def _kept(model: Any, datasets: Sequence[Source]) -> list[Moments]:
+    """Give the moments that a model has kept, if they are matrices in double precision of so many rows; else none."""
+    kept = [part for part in model.__dict__.get("_sums", []) if isinstance(part, ScatterMoments)]
+    if len(kept) != len(datasets) or any(part.precision != np.finfo(np.float64).eps for part in kept):
+        return []
+    known = zip(datasets, kept, strict=True)
+    return [] if any(data.n_rows not in (None, part.count) for data, part in known) else list(kept)

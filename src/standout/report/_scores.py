@@ -1,0 +1,386 @@
+"""One pass over the rows of each dataset: scores of all rows, and what pictures show of a sample of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from tempfile import SpooledTemporaryFile
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from standout._arrays import Array, Float, Rows, row_blocks
+from standout.report._findings import Numbers
+from standout.sources import Batch, Source
+
+# Points that a browser draws and hovers over without delay, and that a file of 3 MB has room for.
+MOST_TARGET_POINTS = 5000
+MOST_BACKGROUND_POINTS = 2000
+# Rows that K-means looks at: more would not change the error.
+MOST_CLUSTERED = 20_000
+# A sample must not depend on the fit's own random numbers: the same rows are shown for every method.
+SAMPLE_SEED = 0
+
+N_BINS = 48
+# Bins cover all rows except for this share at either end, which is counted in the outermost bins.
+TAIL = 0.002
+# Rows from which the edges of the bins are found: more would not change the picture.
+MOST_FOR_EDGES = 2**20
+
+BLOCK_BYTES = 32 * 2**20
+# Scores of all rows that are kept in memory; more are kept in a temporary file.
+KEPT_BYTES = 64 * 2**20
+
+# More colours and shapes than these cannot be told apart.
+MOST_GROUPS = 12
+# Different labels that are told apart while the rows pass. Nobody has so many groups.
+MOST_LABELS = 100_000
+NO_LABEL = "(no label)"
+
+Projection: TypeAlias = Callable[[Rows], Array]
+OnScores: TypeAlias = Callable[[int, Batch, Array], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What is to be looked at in one dataset.
+
+    Attributes
+    ----------
+    project : callable
+        From rows to their scores along all components.
+    n_shown : int
+        Number of leading components whose scores the report shows.
+    pca : callable
+        From rows to their scores in PCA's view of the target.
+    path : callable or None
+        From rows to their scores in all views of the path.
+    shown, clustered : ndarray of int
+        Numbers of the rows that are drawn, and of those that K-means looks at, in ascending order.
+    labels : Labels or None
+        What numbers the labels, if they are wanted.
+    ids : ndarray or None
+        Names of all rows. None takes those that come with the rows.
+    with_mean, with_products : bool
+        Whether the mean of the columns is needed, and their products with the scores.
+    """
+
+    project: Projection
+    n_shown: int
+    pca: Projection
+    path: Projection | None
+    shown: Numbers
+    clustered: Numbers
+    labels: Labels | None = None
+    ids: npt.NDArray[np.object_] | None = None
+    with_mean: bool = False
+    with_products: bool = False
+
+
+class Seen:
+    """What was seen of one dataset, batch by batch.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows.
+    kept : KeptRows
+        The leading scores of all rows, and the number of each row's label.
+    shown, clustered : RowsSeen
+        The rows that are drawn, and those that K-means looks at.
+    mean : ndarray of shape (n_features,)
+        Mean of the rows, if it was wanted.
+    products : ndarray of shape (d, n_features)
+        Products of the scores with the columns, if they were wanted.
+    """
+
+    def __init__(self, look: Look, kept: KeptRows) -> None:
+        self._look = look
+        self.n_rows = 0
+        self.kept = kept
+        self.shown, self.clustered = RowsSeen(), RowsSeen()
+        self.products: Float = np.zeros((1, 1))
+        self._column_sums: Float = np.zeros(1)
+
+    @property
+    def mean(self) -> Float:
+        """Mean of the rows."""
+        return self._column_sums / max(self.n_rows, 1)
+
+    def add(self, batch: Batch) -> Array:
+        """Take in a batch, and give its scores along all components."""
+        look = self._look
+        scores = look.project(batch.rows)
+        leading = np.asarray(scores[:, : look.n_shown], dtype=np.float64)
+        labels = None if look.labels is None else look.labels.of(batch)
+        numbers = np.zeros(batch.n_rows, dtype=np.int64)
+        if look.labels is not None and labels is not None:
+            numbers = look.labels.numbers(labels)
+        ids = batch.ids if look.ids is None else look.ids[batch.start : batch.start + batch.n_rows]
+        self.kept.add(np.column_stack([leading, numbers]))
+        self.n_rows += batch.n_rows
+        for chosen, rows in ((look.shown, self.shown), (look.clustered, self.clustered)):
+            first, last = np.searchsorted(chosen, [batch.start, batch.start + batch.n_rows])
+            if first == last or (rows is self.clustered and labels is None):
+                continue
+            here = chosen[first:last] - batch.start
+            rows.scores.append(leading[here])
+            rows.numbers.append(numbers[here])
+            rows.pca.append(_projected(look.pca, batch.rows, here))
+            if rows is self.shown and look.path is not None:
+                rows.path.append(_projected(look.path, batch.rows, here))
+            rows.ids += [] if ids is None else [str(ids[row]) for row in here.tolist()]
+            rows.labels += [] if labels is None else labels[here].tolist()
+        if look.with_mean:
+            self._column_sums = self._column_sums + np.asarray(batch.rows.sum(axis=0, dtype=np.float64)).ravel()
+        if look.with_products:
+            self.products = self.products + _products(batch.rows, leading)
+        return scores
+
+
+class RowsSeen:
+    """What was seen of some rows, in one entry for each batch.
+
+    Attributes
+    ----------
+    scores, pca, path : list of ndarray
+        Scores along the leading components, in PCA's view, and in all views of the path.
+    numbers : list of ndarray
+        The number of the label of each row.
+    ids, labels : list
+        Names and labels of the rows, one entry for each row; empty if they have none.
+    """
+
+    def __init__(self) -> None:
+        self.scores: list[Float] = []
+        self.pca: list[Float] = []
+        self.path: list[Float] = []
+        self.numbers: list[Numbers] = []
+        self.ids: list[str] = []
+        self.labels: list[Any] = []
+
+
+def look_at(
+    datasets: Sequence[Source], looks: Sequence[Look], on_scores: OnScores | None, files: ExitStack
+) -> list[Seen]:
+    """Read each dataset once, batch by batch in the order of the rows; `files` closes what is kept in files."""
+    every = []
+    for number, (dataset, look) in enumerate(zip(datasets, looks, strict=True)):
+        seen = Seen(look, files.enter_context(KeptRows(look.n_shown + 1)))
+        for batch in dataset.batches():
+            if batch.n_rows:
+                scores = seen.add(batch)
+                if on_scores is not None:
+                    on_scores(number, batch, scores)
+        every.append(seen)
+    return every
+
+
+def _projected(project: Projection, rows: Rows, chosen: Numbers) -> Float:
+    """Give the scores of some of the rows, a block at a time: a copy of many wide rows may not fit into memory."""
+    size = max(BLOCK_BYTES // (8 * rows.shape[1]), 1)
+    are_all = len(chosen) == rows.shape[0]
+    starts = range(0, len(chosen), size)
+    blocks = (rows[start : start + size] if are_all else rows[chosen[start : start + size]] for start in starts)
+    return np.concatenate([np.asarray(project(block), dtype=np.float64) for block in blocks])
+
+
+def _products(rows: Rows, scores: Float) -> Float:
+    """Multiply the columns with the scores, a block at a time."""
+    total, start = np.zeros((scores.shape[1], rows.shape[1])), 0
+    for block in row_blocks(rows, n_bytes=BLOCK_BYTES):
+        total += np.asarray((block.T @ scores[start : start + block.shape[0]]).T)
+        start += block.shape[0]
+    return total
+
+
+def sampled_rows(n_rows: int, most: int) -> Numbers:
+    """Draw the numbers of rows at random, in ascending order; all if there are no more than `most`."""
+    if n_rows <= most:
+        return np.arange(n_rows, dtype=np.int64)
+    return np.sort(np.random.default_rng(SAMPLE_SEED).choice(n_rows, most, replace=False)).astype(np.int64)
+
+
+class KeptRows:
+    """A few numbers of each row of a dataset, in memory or, if there are many rows, in a temporary file."""
+
+    def __init__(self, n_numbers: int) -> None:
+        self._n_numbers = n_numbers
+        self._n_rows = 0
+        self._file = SpooledTemporaryFile(max_size=KEPT_BYTES)  # noqa: SIM115
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+    def add(self, rows: Float) -> None:
+        """Append rows."""
+        self._n_rows += len(rows)
+        self._file.write(np.ascontiguousarray(rows, dtype=np.float64).tobytes())
+
+    def blocks(self) -> Iterator[Float]:
+        """Give the rows again, a block at a time."""
+        size = max(BLOCK_BYTES // (8 * self._n_numbers), 1) * 8 * self._n_numbers
+        self._file.seek(0)
+        while content := self._file.read(size):
+            yield np.frombuffer(content).reshape(-1, self._n_numbers)
+        self._file.seek(0, 2)
+
+    def some(self) -> Float:
+        """Give all rows, or every second, third ... of very many."""
+        step, start, found = -(-self._n_rows // MOST_FOR_EDGES), 0, []
+        for block in self.blocks():
+            found.append(block[-start % step :: step])
+            start += len(block)
+        return np.concatenate(found)
+
+
+# --- all rows --------------------------------------------------------------------------------------------------------
+
+
+def bin_edges(datasets: Sequence[KeptRows]) -> Float:
+    """Choose common edges of bins for each score of several datasets.
+
+    A few far-off rows must not press all others into one bin.
+    """
+    ends = np.array([np.quantile(kept.some()[:, :-1], [TAIL, 1.0 - TAIL], axis=0) for kept in datasets])
+    low, high = ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)
+    margin = np.where(high > low, 0.05 * (high - low), np.maximum(np.abs(low), 1.0) * 1e-3)
+    return np.linspace(low - margin, high + margin, N_BINS + 1, axis=1)
+
+
+def bin_counts(kept: KeptRows, edges: Float, group_of: Numbers, n_groups: int) -> Numbers:
+    """Count the rows of each group by bins of each score; rows beyond the edges are in the outermost bins."""
+    counts = np.zeros((len(edges), n_groups * N_BINS), dtype=np.int64)
+    for block in kept.blocks():
+        first = group_of[block[:, -1].astype(np.int64)] * N_BINS
+        for k, part in enumerate(edges):
+            # In bin number j are scores from edge j up to, but without, edge j + 1.
+            bins = np.clip(np.searchsorted(part, block[:, k], side="right") - 1, 0, N_BINS - 1)
+            counts[k] += np.bincount(first + bins, minlength=counts.shape[1])
+    return counts.reshape(len(edges), n_groups, N_BINS).swapaxes(0, 1)
+
+
+def mean_and_variance(kept: KeptRows) -> tuple[Float, Float]:
+    """Give the mean and the variance of each score over all rows."""
+    n_rows, total, squares = 0, np.zeros(1), np.zeros(1)
+    for block in kept.blocks():
+        n_rows, total = n_rows + len(block), total + block[:, :-1].sum(axis=0)
+    for block in kept.blocks():
+        squares = squares + np.square(block[:, :-1] - total / n_rows).sum(axis=0)
+    return total / n_rows, squares / n_rows
+
+
+def kurtosis(kept: KeptRows) -> Float:
+    """Give the mean fourth power of each standardised score: 3 for a Gaussian."""
+    mean, variance = mean_and_variance(kept)
+    n_rows, fourth = 0, np.zeros(1)
+    for block in kept.blocks():
+        # Squared twice: a fourth power takes ten times as long.
+        squares = np.square(block[:, :-1] - mean) / np.where(variance > 0.0, variance, 1.0)
+        n_rows, fourth = n_rows + len(block), fourth + np.square(squares).sum(axis=0)
+    return fourth / n_rows
+
+
+# --- labels ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class LabelGroups:
+    """What the labels of all rows turned out to be.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the groups; empty if the labels are numbers on a scale.
+    n_others : int
+        How many labels the last group stands for, if there are too many for a group each; else 0.
+    group_of : ndarray of int
+        The group of each number that `Labels.numbers` has given, with that of -1 at the end.
+    """
+
+    names: tuple[str, ...]
+    n_others: int
+    group_of: Numbers
+
+    @property
+    def are_separate(self) -> bool:
+        """Whether there are several groups, and each is that of one label."""
+        return len(self.names) >= 2 and self.n_others == 0
+
+
+class Labels:
+    """The labels of the target's rows, numbered in the order in which they are met.
+
+    Parameters
+    ----------
+    given : array-like of shape (n,), optional
+        The labels of all rows. None takes those that come with the rows, which are words; an empty one is missing.
+    """
+
+    def __init__(self, given: Any = None) -> None:
+        self._given: npt.NDArray[Any] | None = None if given is None else np.asarray(given)
+        self._numbers: dict[Any, int] = {}
+        self._sizes = np.zeros(MOST_LABELS + 1, dtype=np.int64)
+
+    def of(self, batch: Batch) -> npt.NDArray[Any] | None:
+        """Give the labels of the rows of a batch; None if they have none."""
+        return batch.labels if self._given is None else self._given[batch.start : batch.start + batch.n_rows]
+
+    def numbers(self, labels: npt.NDArray[Any]) -> Numbers:
+        """Give the number of each label; -1 for new ones once there are `MOST_LABELS`."""
+        if labels.dtype.kind in "biuf":
+            different, places = np.unique(labels, return_inverse=True)
+            keys = [label if np.isfinite(label) else NO_LABEL for label in different.tolist()]
+            numbers = np.array([self._number(key) for key in keys], dtype=np.int64)[places.ravel()]
+        else:
+            every = labels.tolist()
+            known = {label: self._number(as_word(label)) for label in dict.fromkeys(every)}
+            numbers = np.array([known[label] for label in every], dtype=np.int64)
+        self._sizes += np.bincount(numbers % len(self._sizes), minlength=len(self._sizes))
+        return numbers
+
+    def _number(self, label: Any) -> int:
+        if len(self._numbers) < MOST_LABELS:
+            return self._numbers.setdefault(label, len(self._numbers))
+        return self._numbers.get(label, -1)
+
+    def settled(self) -> LabelGroups:
+        """Decide, once all rows have passed, what is a group and what is a number on a scale.
+
+        Numbers with many different values are a scale. Of very many groups, the largest keep their names.
+        """
+        group_of = np.zeros(len(self._numbers) + 1, dtype=np.int64)
+        known = [label for label in self._numbers if label != NO_LABEL]
+        if len(known) > MOST_GROUPS and all(np.isfinite(as_number(label)) for label in known):
+            return LabelGroups((), 0, group_of)
+        ordered = sorted(self._numbers, key=lambda label: (isinstance(label, str), label))
+        if len(ordered) <= MOST_GROUPS:
+            group_of[[self._numbers[label] for label in ordered]] = np.arange(len(ordered))
+            return LabelGroups(tuple(as_word(label) for label in ordered), 0, group_of)
+        sizes = self._sizes[[self._numbers[label] for label in ordered]]
+        largest = [ordered[place] for place in np.sort(np.argsort(-sizes, kind="stable")[: MOST_GROUPS - 1])]
+        group_of[:] = MOST_GROUPS - 1
+        group_of[[self._numbers[label] for label in largest]] = np.arange(MOST_GROUPS - 1)
+        n_others = len(ordered) - len(largest)
+        more = " or more" if self._sizes[-1] else ""
+        return LabelGroups((*map(as_word, largest), f"other labels ({n_others:,}{more})"), n_others, group_of)
+
+
+def as_word(label: Any) -> str:
+    """Give a label as a word."""
+    if isinstance(label, float | np.floating):
+        return f"{label:.6g}" if np.isfinite(label) else NO_LABEL
+    return NO_LABEL if label is None else str(label) or NO_LABEL
+
+
+def as_number(label: Any) -> float:
+    """Give a label as a number; NaN if it is none."""
+    try:
+        return float(label)
+    except (TypeError, ValueError):
+        return float("nan")
