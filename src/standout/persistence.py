@@ -65,7 +65,7 @@ _TRUSTED = {
     ],
     "standout.io": ["Preparation"],
     "standout.moments": ["NormSums", "RootMoments", "ScatterMoments"],
-    "standout.selection": ["ComponentTest", "GroupSearch"],
+    "standout.selection": ["ComponentTest", "GroupSearch", "HeldOut", "HeldOutPath"],
     # Imputers and discretisers keep the type of their data. Landmarks can be sparse.
     "numpy": ["dtype"],
     **{f"scipy.sparse._{kind}": [f"{kind}_array", f"{kind}_matrix"] for kind in ("bsr", "coo", "csc", "csr", "dia")},

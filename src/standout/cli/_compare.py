@@ -11,9 +11,9 @@ from standout._writing import write_whole
 from standout.cli._app import OPTIONS
 from standout.cli._data import open_datasets
 from standout.cli._display import Display
-from standout.cli._fit import eigenvalue, examine_model, fit_model, leading_columns, make_estimator, show_warnings
+from standout.cli._fit import examine_model, fit_model, leading_columns, make_estimator, show_warnings, strength
 from standout.cli._folder import check_output_file, is_device
-from standout.report import Findings, compare, summary
+from standout.report import Findings, compare, number, summary
 
 
 def compare_methods(options: dict[str, Any], methods: list[str]) -> None:
@@ -46,13 +46,15 @@ def _check_page(final: Path) -> None:
 
 def _show(views: list[Findings], display: Display) -> None:
     found = [summary(findings, OPTIONS) for findings in views]
+    of_pca = next((findings.pca_ratio for findings in views if findings.pca_ratio is not None), None)
     rows = []
     for findings, each in zip(views, found, strict=True):
         error = findings.clustering_error
         first = each["components"][0]
-        rows.append(
-            [findings.method, eigenvalue(first), "-" if error is None else f"{error:.1%}", leading_columns(first)]
-        )
-    display.table(["method", "first eigenvalue", "grouped wrongly", "columns that follow it"], rows)
+        ratio = "-" if first["ratio"] is None else strength(first)
+        if findings.method == "PCA" and of_pca is not None:
+            ratio = number(of_pca)
+        rows.append([findings.method, ratio, "-" if error is None else f"{error:.1%}", leading_columns(first)])
+    display.table(["method", "ratio", "grouped wrongly", "columns that follow it"], rows)
     display.say()
     show_warnings(dict.fromkeys(sentence for each in found for sentence in each["warnings"]), display)

@@ -20,7 +20,7 @@ from standout.cli._data import Datasets, open_datasets
 from standout.cli._display import Display, capitalised, printable, shortened
 from standout.cli._folder import MARK, check_output_folder, folder_as_a_whole
 from standout.io import csv_writer, write_csv
-from standout.report import Findings, draw, examine, page, store, summary
+from standout.report import Findings, draw, examine, number, page, store, summary
 from standout.sources import Batch
 
 ESTIMATORS = {
@@ -116,7 +116,7 @@ def examine_model(
     *,
     notes: Iterable[Message] = (),
     with_path: bool = True,
-    on_scores: Callable[[int, Batch, Any], None] | None = None,
+    on_scores: Callable[[int, Batch, Any, Any], None] | None = None,
 ) -> Findings:
     """Look at what a model has found in the data, and compute the scores of all rows."""
     n_fitted = _n_fitted(datasets, options)
@@ -211,10 +211,12 @@ class ScoreFile:
         self._writer, self._names = writer, datasets.names
         self._ids_are_words, self._labelled = datasets.has("ids"), datasets.has("labels")
 
-    def __call__(self, number: int, batch: Batch, scores: Any) -> None:
+    def __call__(self, number: int, batch: Batch, scores: Any, held_out: Any) -> None:
         """Write the rows of a batch."""
         columns: dict[str, Any] = {"dataset": np.full(batch.n_rows, self._names[number], dtype=object)}
         columns |= score_columns(batch, scores, as_words=self._ids_are_words, labelled=self._labelled)
+        if held_out is not None:
+            columns |= {f"held_out_{k + 1}": np.asarray(column, np.float64) for k, column in enumerate(held_out.T)}
         self._writer.append(columns)
 
 
@@ -270,7 +272,7 @@ def show_result(findings: Findings, final: Path, display: Display) -> None:
     found = summary(findings, OPTIONS)
     display.say(found["headline"])
     display.say()
-    head = ["component", "ratio" if findings.is_ratio else "eigenvalue", "p-value", "columns that follow it"]
+    head = ["component", ratio_heading(found), "p-value", "columns that follow it"]
     display.table(head, [_row(component) for component in found["components"]])
     display.say()
     for sentence in found["choices"]:
@@ -290,13 +292,23 @@ def leading_columns(component: dict[str, Any]) -> str:
     return ", ".join(shortened(feature["name"]) for feature in component["features"][:MOST_FEATURES]) or "-"
 
 
-def eigenvalue(component: dict[str, Any]) -> str:
-    """Show an eigenvalue, which may be infinite."""
-    value = component["eigenvalue"]
-    return value if isinstance(value, str) else f"{value:.3g}"
+def ratio_heading(found: dict[str, Any]) -> str:
+    """Name the strength of components: a ratio on rows that were held out or on those of the fit, or PCA's variance."""
+    if found["components"][0]["ratio"] is None:
+        return "variance"
+    return "ratio" if found["held_out"] else "ratio in the fitted rows"
+
+
+def strength(component: dict[str, Any]) -> str:
+    """Show the ratio of a component with its standard error, or its variance; either may be infinite."""
+    value = component["eigenvalue"] if component["ratio"] is None else component["ratio"]
+    if isinstance(value, str):
+        return value
+    error = component["ratio_error"]
+    return number(value) if error is None else f"{number(value)} ± {number(error, 2)}"
 
 
 def _row(component: dict[str, Any]) -> list[str]:
     p_value = component["p_value"]
     shown = "-" if p_value is None else "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
-    return [str(component["component"]), eigenvalue(component), shown, leading_columns(component)]
+    return [str(component["component"]), strength(component), shown, leading_columns(component)]

@@ -71,7 +71,7 @@ class LinearSums:
         if self.span is None:
             return judge(solve, self.folds, weights, vectors)
         found = judge(solve, self.folds, weights, self.span.inside(vectors))
-        return None if found is None else found.lifted(self.span)
+        return None if found is None else found.lifted(self.span, vectors)
 
 
 @dataclass(frozen=True, eq=False)

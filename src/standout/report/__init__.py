@@ -6,6 +6,7 @@
 from standout.report._examine import examine
 from standout.report._figure import draw
 from standout.report._findings import Findings, Points, ViewPath
+from standout.report._format import number as number
 from standout.report._page import compare, page
 from standout.report._store import restore, store
 from standout.report._summary import summary

@@ -17,9 +17,9 @@ from standout.report._scatter import DASHES, bounds_of, group_styles
 from standout.report._sentences import (
     PARAMETERS,
     Explained,
-    background_words,
     ends_of_path,
-    is_shrunken,
+    fitted_value,
+    ratio_meaning,
     step_of_path,
 )
 
@@ -50,98 +50,107 @@ class StrengthRow:
     Attributes
     ----------
     label : str
-    is_kept : bool
-        Whether the component is one of the fit.
+    is_real : bool
+        Whether the component is not explained by chance, as far as was tested.
     width : str
         Of its bar.
-    edge : str or None
-        Where on the bar the largest ratio is that chance explains.
+    error : tuple of two str or None
+        Where on the bar one standard error below and above is.
     cells : list of Explained or None
         Numbers beside the bar; None if one is not known.
     """
 
     label: str
-    is_kept: bool
+    is_real: bool
     width: str
-    edge: str | None
+    error: tuple[str, str] | None
     cells: list[Explained | None]
 
 
 def strengths(findings: Findings) -> dict[str, Any]:
-    """Give the strength of each component, what chance gives, and p-values.
-
-    Bars show what was tested, so that they can be compared with what chance gives. A test by formula is of the
-    unshrunken ratio; the ratio with shrinkage is then a number beside the bar.
-    """
-    values, place, logarithmic = _bars(findings)
-    headings = ["ratio" if findings.is_ratio else "difference" if findings.backgrounds else "variance"]
-    if findings.test is not None:
-        headings += ["chance gives up to", "p\N{NON-BREAKING HYPHEN}value"]
-        headings += ["with shrinkage"] if is_shrunken(findings) else []
+    """Give the strength of each component: its ratio with the standard error, and its p-value; for PCA its variance."""
+    values = findings.eigenvalues if findings.ratios is None else findings.ratios
+    place, logarithmic = _scale(values, logarithmic=findings.ratios is not None)
+    headings = [ratio_name(findings) if findings.backgrounds else "variance"]
+    headings += ["p\N{NON-BREAKING HYPHEN}value"] if findings.test is not None else []
     return {
         "headings": headings,
         "rows": [_strength_row(findings, k, float(value), place) for k, value in enumerate(values)],
-        "beyond": len(values) > len(findings.eigenvalues),
-        "shrunken": is_shrunken(findings),
         "logarithmic": logarithmic,
+        "one": percent_of(place(1.0)) if findings.ratios is not None else None,
+        "chance": any(not _is_real(findings, k) for k in range(len(values))),
     }
 
 
-def _bars(findings: Findings) -> tuple[Float, Callable[[float], float], bool]:
-    """Give the numbers to be drawn as bars, the place of a number from 0 to 1, and whether the scale is logarithmic."""
-    values = findings.scree
-    drawn = values
-    if findings.test is not None:
-        if is_shrunken(findings) or len(findings.test.ratios) >= len(findings.scree):
-            values = findings.test.ratios
-        drawn = np.concatenate([values, findings.test.edges])
-    finite = drawn[np.isfinite(drawn) & (drawn > 0.0)]
+def ratio_name(findings: Findings) -> str:
+    """Name the ratio by the rows that it is judged on."""
+    return "ratio in the fitted rows" if findings.ratio_errors is None else "ratio"
+
+
+def _scale(values: Float, *, logarithmic: bool) -> tuple[Callable[[float], float], bool]:
+    """Give the place of a number from 0 to 1, and whether the scale is logarithmic."""
+    finite = values[np.isfinite(values) & (values > 0.0)]
     least, largest = (float(finite.min()), float(finite.max())) if finite.size else (1.0, 1.0)
-    if findings.is_ratio and largest > WIDE * least:
-        low, high = log(least) - 0.5, log(largest) + 0.2
-        return values, lambda value: _within((log(value) - low) / (high - low)) if value > 0.0 else 0.0, True
-    return values, lambda value: _within(value / (1.05 * largest)), False
+    if logarithmic and largest > WIDE * least:
+        low, high = log(min(least, 1.0)) - 0.5, log(largest) + 0.2
+        return lambda value: _within((log(value) - low) / (high - low)) if value > 0.0 else 0.0, True
+    most = 1.25 * max(largest, 1.0 if logarithmic else 0.0)
+    return lambda value: _within(value / most), False
 
 
 def _within(share: float) -> float:
     return min(max(share, 0.0), 1.0)
 
 
+def _is_real(findings: Findings, k: int) -> bool:
+    test = findings.test
+    return test is None or k >= len(test.p_values) or bool(test.p_values[k] <= test.level)
+
+
 def _strength_row(findings: Findings, k: int, value: float, place: Callable[[float], float]) -> StrengthRow:
-    test, kept, edge = findings.test, k < len(findings.eigenvalues), None
-    cells: list[Explained | None] = [Explained(number(value), _value_meaning(findings, k, value))]
+    test, error, shown = findings.test, None, number(value)
+    if findings.ratio_errors is not None and np.isfinite(findings.ratio_errors[k]):
+        size = float(findings.ratio_errors[k])
+        error = percent_of(place(value - size)), percent_of(1.0 - place(value + size))
+        shown = f"{shown} ± {number(size, 2)}"
+    cells: list[Explained | None] = [Explained(shown, _value_meaning(findings, k, value))]
     if test is not None and k < len(test.p_values):
-        edge = percent_of(place(float(test.edges[k])))
-        limit = f"Chance alone would give component {k + 1} a larger ratio in {percent(test.level)} of cases."
         chance = float(test.p_values[k])
-        small = (
-            "This is small enough to call it real." if chance <= test.level else "This is too large to call it real."
-        )
-        meaning = f"Chance of so large a ratio for component {k + 1} if there is nothing more to be found. {small}"
-        cells += [Explained(number(float(test.edges[k])), limit), Explained(p_value(chance), meaning)]
+        small = "small enough to call it real" if _is_real(findings, k) else "too large to call it real"
+        meaning = f"Chance of component {k + 1} if there is nothing more to be found. This is {small}."
+        cells.append(Explained(p_value(chance), meaning))
     elif test is not None:
-        cells += [None, None]
-    if is_shrunken(findings):
-        meaning = f"The same ratio against the shrunken background. Component {k + 1} of the fit has this ratio."
-        known = k < len(findings.scree)
-        cells.append(Explained(number(float(findings.scree[k])), meaning) if known else None)
-    return StrengthRow(f"component {k + 1}" if kept else f"next: {k + 1}", kept, percent_of(place(value)), edge, cells)
+        cells.append(None)
+    label = f"component {k + 1}"
+    return StrengthRow(label, _is_real(findings, k), percent_of(place(value)), error, cells)
 
 
 def _value_meaning(findings: Findings, k: int, value: float) -> str:
-    if not findings.backgrounds:
-        share = ""
-        if findings.total_variance > 0.0 and findings.method == "PCA":
-            share = f", which is {percent(value / findings.total_variance)} of its variance in all columns"
-        return f"Variance of the target along component {k + 1}{share}."
-    against = background_words(findings)
-    if not findings.is_ratio:
-        return f"Variance of the target minus α times that of {against}, along component {k + 1}."
-    plain = ", without shrinkage" if is_shrunken(findings) else ""
-    return (
-        f"Along component {k + 1} the target's variance is this many times that of {against}{plain}. 1 would mean no "
-        "difference."
-    )
+    if findings.ratios is not None:
+        return ratio_meaning(findings, k)
+    share = ""
+    if findings.total_variance > 0.0 and findings.method == "PCA":
+        share = f", which is {percent(value / findings.total_variance)} of its variance in all columns"
+    return f"Variance of the target along component {k + 1}{share}."
+
+
+def fitted_values(findings: Findings) -> dict[str, Any]:
+    """Give what the fit has maximised, also for the components after those that were kept, and what chance gives."""
+    name, test = fitted_value(findings), findings.test
+    tested = test is not None and test.method != "analytic"
+    headings = [name, "chance gives up to"] if tested else [name]
+    rows = []
+    for k, value in enumerate(findings.scree):
+        meaning = f"What the fit has maximised, for component {k + 1}. It is taken over the fitted rows"
+        regular = findings.maximises_ratio and findings.backgrounds
+        meaning += ", and the background is regularised." if regular else "."
+        cells: list[Explained | None] = [Explained(number(float(value)), meaning)]
+        if tested and test is not None:
+            limit = f"Chance alone would give a larger one in {percent(test.level)} of cases."
+            cells.append(Explained(number(float(test.edges[k])), limit) if k < len(test.edges) else None)
+        kept = k < len(findings.eigenvalues)
+        rows.append((f"component {k + 1}" if kept else f"component {k + 1}, not kept", cells))
+    return {"headings": headings, "rows": rows}
 
 
 # --- which columns a component consists of ---------------------------------------------------------------------------
@@ -284,7 +293,7 @@ def distribution(findings: Findings, k: int) -> dict[str, Any]:
     groups: list[Float] = []
     if has_group_lines(findings):
         groups = [_heights(counts[k], findings.target.counts[k]) for counts in findings.label_counts]
-    variances = [findings.target_variance[k], *findings.background_variance[:, k]]
+    variances = [part.variances[k] for part in findings.datasets]
     return {
         "label": f"Distribution of component {k + 1}",
         "target": Curve(_steps(heights[0], closed=True)),

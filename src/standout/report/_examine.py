@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -108,9 +108,9 @@ def examine(
     code : str, default=None
         How to do the same in Python. None writes code that starts from tables in memory.
     on_scores : callable, default=None
-        Called as ``on_scores(number, batch, scores)`` for every batch of every dataset, in the order of the rows: the
-        number of the dataset (0 is the target), the batch, and its scores along all components, as `transform` gives
-        them.
+        Called as ``on_scores(number, batch, scores, held_out)`` for every batch of every dataset, in the order of the
+        rows: the number of the dataset (0 is the target), the batch, its scores along all components, as `transform`
+        gives them, and its scores along components that were found without each row, or None.
 
     Returns
     -------
@@ -140,7 +140,7 @@ def examine(
     rows = _read_rows(fit, names, ids, labels, on_scores, with_path)
     if not rows.agree:
         # The model was fitted to other rows than these.
-        fit = fit.gathered()
+        fit = replace(fit.gathered() if fit.are_kept else fit, are_own=False)
         rows = _read_rows(fit, names, ids, labels, None, with_path)
     test, untested = _tested(fit)
     linear = not fit.is_kernel
@@ -153,6 +153,10 @@ def examine(
         patterns=fit.model.patterns_ if linear else None,
         correlations=rows.correlations,
         spreads=fit.spreads,
+        ratios=fit.ratios,
+        ratio_errors=None if fit.held_out is None else fit.held_out.standard_errors,
+        pca_ratio=_principal_ratio(fit),
+        drawn_held_out=fit.draws_held_out,
         eigenvalues=fit.model.eigenvalues_,
         target_variance=fit.model.target_variance_,
         background_variance=fit.model.background_variance_,
@@ -192,7 +196,7 @@ class FromRows:
     errors : tuple of two floats or None
         Share of rows that K-means puts into the wrong group: in the view of the fit, and in PCA's.
     tails : list of ndarray
-        The mean fourth power of the standardised scores of each background.
+        The mean fourth power of the standardised scores of each dataset.
     """
 
     agree: bool
@@ -226,8 +230,11 @@ def _read_rows(
         counts = [bin_counts(target.kept, edges, groups.group_of, max(len(groups.names), 1))]
         counts += [bin_counts(part.kept, edges, ONE_GROUP, 1) for part in seen[1:]]
         correlations = _correlations(fit, target, d)
-        tails = [kurtosis(part.kept) for part in seen[1:]]
-    own, pca = ([np.concatenate(getattr(part.shown, view)) for part in seen] for view in ("scores", "pca"))
+        tails = [kurtosis(part.kept) for part in seen]
+        variances = [mean_and_variance(part.kept)[1] for part in seen]
+    own, fitted, pca = (
+        [np.concatenate(getattr(part.shown, view)) for part in seen] for view in ("scores", "fitted", "pca")
+    )
     signs = aligned_signs(pca[0], own[0][:, :2])
     datasets = tuple(
         Points(
@@ -235,6 +242,8 @@ def _read_rows(
             n_rows=part.n_rows,
             rows=_shown_rows(fit, number),
             scores=own[number].astype(np.float32),
+            fitted_scores=fitted[number].astype(np.float32) if fit.draws_held_out else None,
+            variances=variances[number],
             pca_scores=(pca[number] * signs).astype(np.float32),
             counts=counts[number].sum(axis=0),
             ids=tuple(part.shown.ids) or None,
@@ -245,9 +254,9 @@ def _read_rows(
     drawn = None
     if path is not None:
         scores = np.concatenate([block for part in seen for block in part.shown.path])
-        drawn = path.drawn(scores, np.concatenate(own)[:, :2], len(own[0]))
+        drawn = path.drawn(scores, np.concatenate(fitted)[:, :2], len(own[0]))
     return FromRows(
-        agree=not fit.are_kept or fit.agrees_with([part.n_rows for part in seen], [part.mean for part in seen]),
+        agree=fit.agrees_with([part.n_rows for part in seen], [part.mean for part in seen]),
         datasets=datasets,
         groups=groups,
         bin_edges=edges,
@@ -268,6 +277,8 @@ def _looks(fit: Fit, path: Path | None, d: int, ids: Sequence[Any] | None, label
     return [
         Look(
             project=fit.model._projection,
+            held_out=None if fit.held_out is None else partial(fit.held_out_scores, dataset=number),
+            draws_held_out=fit.draws_held_out,
             n_shown=d,
             pca=pca,
             path=None if path is None else path.project,
@@ -275,7 +286,7 @@ def _looks(fit: Fit, path: Path | None, d: int, ids: Sequence[Any] | None, label
             clustered=sampled_rows(fit.counts[0] if number == 0 else 0, MOST_CLUSTERED),
             labels=labels if number == 0 else None,
             ids=None if ids is None or number > 0 else np.asarray(ids, dtype=object),
-            with_mean=fit.are_kept,
+            with_mean=not fit.is_kernel,
             with_products=number == 0 and fit.is_kernel and bool(fit.moments),
         )
         for number in range(len(fit.datasets))
@@ -337,6 +348,16 @@ def _principal_view(fit: Fit) -> Projection:
     kernel = fit.datasets[0].rows()[:, :n_target]
     kernel_pca = KernelDiscriminativePCA(min(2, n_target - 1), kernel="precomputed").fit(kernel)
     return lambda rows: kernel_pca._projection(rows[:, :n_target])
+
+
+def _principal_ratio(fit: Fit) -> float | None:
+    """Give the ratio of variances along PCA's first component."""
+    if not (fit.moments and fit.has_background):
+        return None
+    target, *backgrounds = fit.moments
+    filters = solve(contrast.principal(target), 1).vectors
+    variance = float(fit.model.weights_ @ np.array([part.variance(filters)[0] for part in backgrounds]))
+    return float(target.variance(filters)[0]) / variance if variance > 0.0 else float("inf")
 
 
 def _tested(fit: Fit) -> tuple[ComponentTest | None, Message | None]:

@@ -37,7 +37,11 @@ class Points:
     rows : ndarray of shape (n_shown,)
         Which rows are shown, in ascending order: all, or a random sample of many.
     scores : ndarray of shape (n_shown, d)
-        Scores of the shown rows along the first d components.
+        Scores of the shown rows along the first d components, as they are drawn; see `Findings.drawn_held_out`.
+    variances : ndarray of shape (d,)
+        Variances of these scores, over all rows.
+    fitted_scores : ndarray of shape (n_shown, d) or None
+        Scores along the components of the fit, if others are drawn.
     pca_scores : ndarray of shape (n_shown, 1 or 2)
         Scores of the same rows in PCA's view of the target.
     counts : ndarray of shape (d, n_bins)
@@ -67,8 +71,10 @@ class Points:
     n_rows: int
     rows: Numbers = field(repr=False, metadata=array("n"))
     scores: Single = field(repr=False, metadata=array("nS", finite=True))
+    variances: Float = field(repr=False, metadata=array("S"))
     pca_scores: Single = field(repr=False, metadata=array("nq", finite=True))
     counts: Numbers = field(repr=False, metadata=array("ST"))
+    fitted_scores: Single | None = field(default=None, repr=False, metadata=array("nS", finite=True))
     ids: tuple[str, ...] | None = field(default=None, repr=False, metadata=array("n"))
     labels: tuple[str, ...] | None = field(default=None, repr=False, metadata=array("n"))
     groups: Numbers | None = field(default=None, repr=False, metadata=array("n"))
@@ -138,7 +144,18 @@ class Findings:
         pattern without units. None for precomputed kernels, which have no columns.
     spreads : ndarray of shape (n_features,)
         Standard deviation of each column in the target.
-    eigenvalues, target_variance : ndarray of shape (n_components,)
+    ratios, ratio_errors : ndarray of shape (n_components,) or None
+        How many times as much as the backgrounds the target varies along each component, and its standard error. None
+        without a background. Errors are None, and ratios those of the fitted rows, if no rows were held out.
+    pca_ratio : float or None
+        The same along PCA's first component.
+    drawn_held_out : bool
+        Whether each row is drawn along components that were found without it, because in its own fit the background
+        looks much tighter than it is.
+    eigenvalues : ndarray of shape (n_components,)
+        What the fit has maximised.
+    target_variance : ndarray of shape (n_components,)
+        Of the fitted rows.
     background_variance : ndarray of shape (n_backgrounds, n_components)
     weights : ndarray of shape (n_backgrounds,)
     scree : ndarray of shape (k,)
@@ -187,6 +204,10 @@ class Findings:
     patterns: Float | None = field(repr=False, metadata=array("CP"))
     correlations: Float | None = field(repr=False, metadata=array("SP"))
     spreads: Float = field(repr=False, metadata=array("P"))
+    ratios: Float | None = field(metadata=array("C"))
+    ratio_errors: Float | None = field(repr=False, metadata=array("C"))
+    pca_ratio: float | None = field(repr=False)
+    drawn_held_out: bool = field(repr=False)
     eigenvalues: Float = field(metadata=array("C"))
     target_variance: Float = field(repr=False, metadata=array("C"))
     background_variance: Float = field(repr=False, metadata=array("BC"))
@@ -217,8 +238,8 @@ class Findings:
         return self.datasets[1:]
 
     @property
-    def is_ratio(self) -> bool:
-        """Whether eigenvalues are ratios of variances: for the discriminative methods, if there is a background."""
+    def maximises_ratio(self) -> bool:
+        """Whether the fit has maximised a ratio of variances: the discriminative methods, if there is a background."""
         return "discriminative" in self.method
 
     @property

@@ -11,13 +11,19 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from standout._arrays import Float
+from standout._arrays import Array, Float, Rows
 from standout._checks import as_backgrounds, check_one_each, check_same_columns, column_names, reject_on_device
 from standout._messages import InvalidTypeError, dataset_names
 from standout.estimators import ContrastivePCA, KernelContrastivePCA, KernelDiscriminativePCA
-from standout.moments import Moments, ScatterMoments, gather
+from standout.moments import Moments, ScatterMoments, gather, project
 from standout.pencil import choose_solver
+from standout.report._findings import Numbers
+from standout.selection import HeldOut
 from standout.sources import InMemory, Source, Table, at_hand, is_read_in_parts, is_step, open_dataset, transformed
+
+# Where the variance of the backgrounds on held-out rows is this many times that of the fitted rows, held-out scores are
+# drawn.
+OVERFITTED = 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +44,8 @@ class Fit:
         Whether the moments are those that the model has kept. They are still to be compared with the rows.
     columns : list of str or None
         Names of the columns, if they are known.
+    are_own : bool
+        Whether the datasets are those that the model was fitted to.
     """
 
     whole: Any
@@ -46,6 +54,7 @@ class Fit:
     moments: list[Moments]
     are_kept: bool
     columns: list[str] | None
+    are_own: bool = True
 
     @property
     def is_kernel(self) -> bool:
@@ -99,6 +108,40 @@ class Fit:
         return f"{kernel}{'contrastive' if self.is_contrastive else 'discriminative'} PCA"
 
     @property
+    def held_out(self) -> HeldOut | None:
+        """What the components are worth on rows that were not fitted; None if no rows were held out."""
+        return getattr(self.model, "held_out_", None) if self.has_background and self.are_own else None
+
+    @property
+    def ratios(self) -> Float | None:
+        """How many times as much as the backgrounds the target varies: on rows that were held out, if there are any."""
+        if not self.has_background:
+            return None
+        if self.held_out is not None:
+            return self.held_out.ratios
+        own, against = self.model.target_variance_, self._background_variance
+        ratios: Float = np.divide(own, against, out=np.full_like(own, np.inf), where=against > 0.0)
+        return ratios
+
+    @property
+    def draws_held_out(self) -> bool:
+        """Whether the backgrounds look much tighter in their own fit than on rows that were held out."""
+        if self.held_out is None:
+            return False
+        return bool(np.any(self.held_out.background_variance > OVERFITTED * self._background_variance))
+
+    @property
+    def _background_variance(self) -> Float:
+        variance: Float = self.model.weights_ @ self.model.background_variance_
+        return variance
+
+    def held_out_scores(self, rows: Rows, numbers: Numbers, dataset: int) -> Array:
+        """Give the scores of rows of a dataset, each along components that were found without it."""
+        assert self.held_out is not None
+        mapping = self.model.feature_map_ if self.is_kernel else None
+        return self.held_out.scores(rows, numbers, dataset, project if mapping is None else mapping.project)
+
+    @property
     def spreads(self) -> Float:
         """Standard deviation of each column in the target."""
         if not self.moments:
@@ -106,7 +149,12 @@ class Fit:
         return np.sqrt(np.maximum(self.moments[0].variances, 0.0))
 
     def agrees_with(self, counts: Sequence[int], means: Sequence[Float]) -> bool:
-        """Tell whether the moments are those of rows with these counts and means."""
+        """Tell whether the model was fitted to rows with these counts and means, as far as that can be told."""
+        if not self.are_kept:
+            if self.is_kernel:
+                return True
+            tolerance = 1e-6 * (self.spreads + np.abs(self.model.mean_))
+            return bool(np.all(np.abs(means[0] - self.model.mean_) <= tolerance))
         for moments, count, mean in zip(self.moments, counts, means, strict=True):
             tolerance = 1e-9 * (np.sqrt(np.maximum(moments.variances, 0.0)) + np.abs(moments.mean))
             if count != moments.count or np.any(np.abs(mean - moments.mean) > tolerance):

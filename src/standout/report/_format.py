@@ -81,7 +81,7 @@ def p_equals(chance: float) -> str:
 
 def times(ratio: float) -> str:
     """Write how many times as much."""
-    return "infinitely many times" if isinf(ratio) else f"{number(ratio, 2 if ratio < 100 else 3)} times"
+    return "infinitely many times" if isinf(ratio) else f"{number(ratio)} times"
 
 
 # --- names -----------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from standout.report._charts import (
     distribution,
     feature_bars,
     feature_table,
+    fitted_values,
     has_group_lines,
     slider,
     slider_views,
@@ -36,7 +37,16 @@ from standout.report._scatter import (
     scale_ends,
     styles_of,
 )
-from standout.report._sentences import headline, headline_parts, key_numbers, question, sampling, title
+from standout.report._sentences import (
+    grouping,
+    headline,
+    headline_parts,
+    held_out_drawing,
+    key_numbers,
+    question,
+    sampling,
+    title,
+)
 
 # Points of a panel that compares methods: more would only hide each other.
 MOST_POINTS = 1500
@@ -91,6 +101,9 @@ def page(findings: Findings, names: Names = PYTHON) -> str:
         cautions=[phrased(message, names) for message in findings.cautions],
         choices=[phrased(message, names) for message in findings.choices],
         sampling=sampling(findings),
+        held_out_drawing=held_out_drawing(findings),
+        grouping=grouping(findings),
+        fitted=fitted_values(findings),
         n_views=n_views(findings),
         styles=styles_of(findings),
         scale_ends=scale_ends(findings),

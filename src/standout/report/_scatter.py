@@ -158,6 +158,10 @@ def _columns(findings: Findings, index: int) -> dict[str, Any]:
         "py": pca[:, 1].copy(),
         "row": points.rows.astype(np.int32),
     }
+    if points.scores.shape[1] > 2:
+        columns |= {f"s{k + 1}": column.copy() for k, column in enumerate(points.scores.T)}
+    if points.fitted_scores is not None:
+        columns |= {f"f{k + 1}": column.copy() for k, column in enumerate(points.fitted_scores.T)}
     if points.ids is not None:
         columns["id"] = [shortened(identity, 80) for identity in points.ids]
     if points.labels is not None:

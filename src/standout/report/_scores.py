@@ -40,7 +40,8 @@ MOST_LABELS = 100_000
 NO_LABEL = "(no label)"
 
 Projection: TypeAlias = Callable[[Rows], Array]
-OnScores: TypeAlias = Callable[[int, Batch, Array], None]
+HeldOutProjection: TypeAlias = Callable[[Rows, Numbers], Array]
+OnScores: TypeAlias = Callable[[int, Batch, Array, Array | None], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,10 @@ class Look:
     ----------
     project : callable
         From rows to their scores along all components.
+    held_out : callable or None
+        From rows and their numbers to their scores along components that were found without them.
+    draws_held_out : bool
+        Whether these are drawn.
     n_shown : int
         Number of leading components whose scores the report shows.
     pca : callable
@@ -68,6 +73,8 @@ class Look:
     """
 
     project: Projection
+    held_out: HeldOutProjection | None
+    draws_held_out: bool
     n_shown: int
     pca: Projection
     path: Projection | None
@@ -109,11 +116,16 @@ class Seen:
         """Mean of the rows."""
         return self._column_sums / max(self.n_rows, 1)
 
-    def add(self, batch: Batch) -> Array:
-        """Take in a batch, and give its scores along all components."""
+    def add(self, batch: Batch, *, with_held_out: bool) -> tuple[Array, Array | None]:
+        """Take in a batch, and give its scores along all components: those of the fit, and the held-out ones."""
         look = self._look
-        scores = look.project(batch.rows)
-        leading = np.asarray(scores[:, : look.n_shown], dtype=np.float64)
+        scores, held_out = look.project(batch.rows), None
+        if look.held_out is not None and (with_held_out or look.draws_held_out):
+            held_out = look.held_out(batch.rows, np.arange(batch.start, batch.start + batch.n_rows))
+        fitted = np.asarray(scores[:, : look.n_shown], dtype=np.float64)
+        leading = fitted
+        if look.draws_held_out and held_out is not None:
+            leading = np.asarray(held_out[:, : look.n_shown], dtype=np.float64)
         labels = None if look.labels is None else look.labels.of(batch)
         numbers = np.zeros(batch.n_rows, dtype=np.int64)
         if look.labels is not None and labels is not None:
@@ -127,6 +139,7 @@ class Seen:
                 continue
             here = chosen[first:last] - batch.start
             rows.scores.append(leading[here])
+            rows.fitted.append(fitted[here])
             rows.numbers.append(numbers[here])
             rows.pca.append(_projected(look.pca, batch.rows, here))
             if rows is self.shown and look.path is not None:
@@ -137,7 +150,7 @@ class Seen:
             self._column_sums = self._column_sums + np.asarray(batch.rows.sum(axis=0, dtype=np.float64)).ravel()
         if look.with_products:
             self.products = self.products + _products(batch.rows, leading)
-        return scores
+        return scores, held_out
 
 
 class RowsSeen:
@@ -145,8 +158,9 @@ class RowsSeen:
 
     Attributes
     ----------
-    scores, pca, path : list of ndarray
-        Scores along the leading components, in PCA's view, and in all views of the path.
+    scores, fitted, pca, path : list of ndarray
+        Scores along the leading components as they are drawn, and as they were fitted; in PCA's view, and in all views
+        of the path.
     numbers : list of ndarray
         The number of the label of each row.
     ids, labels : list
@@ -155,6 +169,7 @@ class RowsSeen:
 
     def __init__(self) -> None:
         self.scores: list[Float] = []
+        self.fitted: list[Float] = []
         self.pca: list[Float] = []
         self.path: list[Float] = []
         self.numbers: list[Numbers] = []
@@ -171,9 +186,9 @@ def look_at(
         seen = Seen(look, files.enter_context(KeptRows(look.n_shown + 1)))
         for batch in dataset.batches():
             if batch.n_rows:
-                scores = seen.add(batch)
+                scores, held_out = seen.add(batch, with_held_out=on_scores is not None)
                 if on_scores is not None:
-                    on_scores(number, batch, scores)
+                    on_scores(number, batch, scores, held_out)
         every.append(seen)
     return every
 

@@ -92,72 +92,55 @@ def background_words(findings: Findings) -> str:
 
 
 def _strength(findings: Findings) -> list[str | Explained]:
-    leading = float(findings.eigenvalues[0])
-    against = background_words(findings)
-    if not findings.backgrounds:
+    """Say how much the target stands out along component 1, and whether that is more than chance."""
+    if findings.ratios is None:
         return _share(findings)
-    if not findings.is_ratio:
-        return [
-            "Along component 1 the variance of the target is ",
-            Explained(number(findings.target_variance[0]), "Variance of the target's scores."),
-            f", that of {against} ",
-            Explained(number(background_variance(findings)[0]), f"Variance of the scores of {against}."),
-            ".",
-        ]
-    if isinf(leading):
-        return [f"Along component 1 the target varies, and {against} {_does(findings)} not vary at all."]
-    ratio = Explained(times(leading), f"{ratio_meaning(findings)} The fit makes it as large as possible.")
+    against = background_words(findings)
+    ratio = Explained(_with_error(findings, times(float(findings.ratios[0]))), ratio_meaning(findings, 0))
+    varies: list[str | Explained] = [
+        "along component 1 the target varies ",
+        ratio,
+        f" as much as {against}, {judged_on(findings)}",
+    ]
+    if isinf(float(findings.ratios[0])):
+        varies = [f"along component 1 the target varies, and {against} {_does(findings)} not vary at all"]
     test = findings.test
     if test is None:
-        return ["Along component 1 the target varies ", ratio, f" as much as {against}."]
-    probability = Explained(
-        p_equals(float(test.p_values[0])),
-        f"The chance of so large a ratio if the target and {against} came from the same population.",
-    )
+        return [*_capitalised(varies), "."]
+    meaning = f"The chance of such a finding if the target and {against} came from the same population."
+    probability = Explained(p_equals(float(test.p_values[0])), meaning)
     if test.n_significant == 0:
-        tested = Explained(
-            f"{number(float(test.ratios[0]))} times", f"Variance of the target's scores divided by that of {against}."
-        )
-        limit = Explained(
-            f"{number(float(test.edges[0]))} times",
-            f"Chance alone would give a larger ratio in {percent(test.level)} of cases.",
-        )
-        return [
-            "Nothing stands out beyond chance: along component 1 the target varies ",
-            tested,
-            f" as much as {against}, and chance alone gives up to ",
-            limit,
-            " (",
-            probability,
-            ").",
-        ]
-    return [
-        "Along component 1 the target varies ",
-        ratio,
-        f" as much as {against}, more than chance explains (",
-        probability,
-        ").",
-    ]
+        return ["Nothing stands out beyond chance (", probability, "): ", *varies, "."]
+    return [*_capitalised(varies), ". This is more than chance explains (", probability, ")."]
 
 
-def ratio_meaning(findings: Findings) -> str:
-    """Say what the ratio of component 1 is, and what it is without shrinkage if that makes a difference."""
-    meant = f"Along component 1 the target's variance is this many times that of {background_words(findings)}"
-    plain = float(background_variance(findings)[0])
-    ratio = float(findings.target_variance[0]) / plain if plain > 0.0 else float("inf")
-    if np.isclose(ratio, float(findings.eigenvalues[0]), rtol=5e-3):
-        return f"{meant}."
-    smoothed = "regularised by ε" if findings.components is None else "with shrinkage"
-    return f"{meant}, {smoothed}. Without it, {number(ratio)} times."
+def _capitalised(parts: list[str | Explained]) -> list[str | Explained]:
+    first = parts[0]
+    return [first[0].upper() + first[1:], *parts[1:]] if isinstance(first, str) else parts
 
 
-def is_shrunken(findings: Findings) -> bool:
-    """Tell whether the tested ratios, which are unshrunken, differ from those of the fit."""
-    test = findings.test
-    if test is None or test.method != "analytic":
-        return False
-    n = min(len(test.ratios), len(findings.scree))
-    return not np.allclose(test.ratios[:n], findings.scree[:n], rtol=5e-3)
+def _with_error(findings: Findings, shown: str) -> str:
+    """Add the standard error to the ratio of component 1."""
+    if findings.ratio_errors is None or not np.isfinite(findings.ratio_errors[0]):
+        return shown
+    return f"{shown} (± {number(float(findings.ratio_errors[0]), 2)})"
+
+
+def judged_on(findings: Findings) -> str:
+    """Say which rows a ratio is judged on."""
+    return "in the fitted rows" if findings.ratio_errors is None else "on rows that were not fitted"
+
+
+def ratio_meaning(findings: Findings, k: int) -> str:
+    """Say what the ratio of a component is."""
+    against = background_words(findings)
+    start = f"Variance of the target's scores along component {k + 1}, divided by that of {against}"
+    if findings.ratio_errors is None:
+        return f"{start}. It is taken over the rows of the fit itself, which makes it too large. 1 means no difference."
+    return (
+        f"{start}. Each row is judged by components that were found without it. After ± stands the standard error. "
+        "1 means no difference."
+    )
 
 
 def _share(findings: Findings) -> list[str | Explained]:
@@ -169,11 +152,6 @@ def _share(findings: Findings) -> list[str | Explained]:
             " of the target's variance. PCA does not compare with a background.",
         ]
     return ["This is the view in which the target varies most. It is not compared with a background."]
-
-
-def background_variance(findings: Findings) -> np.ndarray:
-    """Variance of the backgrounds' scores along each component, by their weights."""
-    return np.asarray(findings.weights @ findings.background_variance)
 
 
 def _leading_feature(findings: Findings) -> list[str | Explained]:
@@ -191,6 +169,26 @@ def _leading_feature(findings: Findings) -> list[str | Explained]:
     )
     name = isolated(findings.features[best])
     return [f"Of all columns, {name} follows it most closely (correlation ", closeness, ")."]
+
+
+def held_out_drawing(findings: Findings) -> str | None:
+    """Say that rows are drawn by components that were found without them, and why."""
+    if not findings.drawn_held_out:
+        return None
+    against = background_words(findings)
+    return (
+        f"Each row is drawn along components that were found without it. Along the components of the fit itself, "
+        f"{against} would look much tighter than {'it is' if len(findings.backgrounds) == 1 else 'they are'}."
+    )
+
+
+def grouping(findings: Findings) -> str | None:
+    """Compare the groups in this view with those in PCA's, if rows have labels."""
+    own, pca = findings.clustering_error, findings.pca_clustering_error
+    if own is None or pca is None:
+        return None
+    start = f"K-means puts {percent(own)} of the rows into the wrong group in this view, {percent(pca)} in PCA's."
+    return f"{start} PCA does better here." if pca < own - 0.02 else start
 
 
 def sampling(findings: Findings) -> str | None:
@@ -244,11 +242,15 @@ def step_of_path(findings: Findings, index: int) -> str:
     start = f"{PARAMETERS[path.parameter]} {brief(value)}{', as in the fit' if index == path.chosen else ''}."
     if np.isnan(leading):
         return start
-    if findings.is_ratio:
-        shrunken = " (shrunken)" if path.parameter == "shrinkage" and value > 0.0 else ""
-        against = background_words(findings).replace("the ", f"the{shrunken} ")
-        return f"{start} Along component 1 the target varies {times(leading)} as much as {against}."
-    return f"{start} Along component 1 the difference of variances is {number(leading)}."
+    fitted = " Rows are drawn as they were fitted." if findings.drawn_held_out and index != path.chosen else ""
+    return f"{start} The {fitted_value(findings)} of component 1 is {number(leading)}.{fitted}"
+
+
+def fitted_value(findings: Findings) -> str:
+    """Name what the fit has maximised."""
+    if not findings.backgrounds:
+        return "variance"
+    return "fitted ratio" if findings.maximises_ratio else "fitted difference"
 
 
 # --- key numbers -----------------------------------------------------------------------------------------------------
@@ -304,23 +306,22 @@ def key_numbers(findings: Findings) -> list[KeyNumber]:
 
 
 def _strength_numbers(findings: Findings) -> list[KeyNumber]:
-    against = background_words(findings)
-    leading = float(findings.eigenvalues[0])
-    if not findings.backgrounds:
+    if findings.ratios is None:
+        leading = float(findings.eigenvalues[0])
         if findings.method != "PCA" or not findings.total_variance > 0.0:
             return []
         meaning = "Share of the target's variance, over all columns, along component 1."
         return [KeyNumber(Explained(percent(leading / findings.total_variance), meaning), "of the variance")]
-    if not findings.is_ratio:
-        of_target = Explained(number(findings.target_variance[0]), "Variance of the target's scores along component 1.")
-        meaning = f"Variance of the scores of {against} along component 1."
-        of_background = Explained(number(background_variance(findings)[0]), meaning)
-        return [KeyNumber(of_target, "target variance"), KeyNumber(of_background, "background variance")]
-    ratio = Explained(number(leading), f"{ratio_meaning(findings)} 1 would mean no difference.")
-    keys = [KeyNumber(ratio, "ratio, component 1")]
+    against = background_words(findings)
+    shown = Explained(number(float(findings.ratios[0])), ratio_meaning(findings, 0))
+    label = "ratio in the fitted rows" if findings.ratio_errors is None else _with_error(findings, "ratio, component 1")
+    keys = [KeyNumber(shown, label)]
+    if findings.pca_ratio is not None:
+        meaning = f"Variance of the target along PCA's first component, divided by that of {against}."
+        keys.append(KeyNumber(Explained(number(findings.pca_ratio), meaning), "ratio, PCA"))
     test = findings.test
     if test is not None:
-        meaning = f"Chance of so large a ratio if the target and {against} came from the same population."
+        meaning = f"Chance of such a finding if the target and {against} came from the same population."
         significant = f"So many of the tested components have a p-value of at most {brief(test.level)}."
         keys += [
             KeyNumber(Explained(p_value(float(test.p_values[0])), meaning), "p-value, component 1"),

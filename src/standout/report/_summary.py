@@ -79,6 +79,8 @@ def summary(findings: Findings, names: Names = PYTHON) -> dict[str, Any]:
             "values": [_number(value) for value in path.values],
             "eigenvalues": [_number(value) for value in path.eigenvalues],
         },
+        "held_out": findings.ratio_errors is not None,
+        "pca_ratio": _number(findings.pca_ratio),
         "clustering_error": _number(findings.clustering_error),
         "pca_clustering_error": _number(findings.pca_clustering_error),
         "choices": [plain(phrased(message, names)) for message in findings.choices],
@@ -92,10 +94,11 @@ def _component(findings: Findings, k: int) -> dict[str, Any]:
     tested = test is not None and k < len(test.p_values)
     return {
         "component": k + 1,
+        "ratio": None if findings.ratios is None else _number(findings.ratios[k]),
+        "ratio_error": None if findings.ratio_errors is None else _number(findings.ratio_errors[k]),
         "eigenvalue": _number(findings.eigenvalues[k]),
         "target_variance": _number(findings.target_variance[k]),
         "background_variance": [_number(value) for value in findings.background_variance[:, k]],
-        "tested_ratio": _number(test.ratios[k]) if test is not None and tested else None,
         "edge": _number(test.edges[k]) if test is not None and tested else None,
         "p_value": _number(test.p_values[k]) if test is not None and tested else None,
         "features": [_feature(findings, k, index) for index in _leading(findings, k)],

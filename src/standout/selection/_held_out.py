@@ -54,8 +54,10 @@ class HeldOut:
         Number of folds, and of those that were gathered: a row of fold k of the latter is in fold k modulo `n_folds`.
     components : array of shape (n_folds, d, n_features)
         The components that were found without each fold.
-    means : array of shape (n_folds, n_features)
-        The means of the target without each fold.
+    means : array of shape (n_datasets, n_folds, n_features)
+        The means of each dataset without each fold.
+    shifts : ndarray of shape (n_datasets, d)
+        How far the mean of each dataset is from that of the target, along the components of the fit.
 
     Examples
     --------
@@ -76,19 +78,56 @@ class HeldOut:
     n_gathered: int
     components: Array
     means: Array
+    shifts: Float
+
+    def scores(
+        self,
+        rows: Rows,
+        numbers: npt.NDArray[np.intp],
+        dataset: int = 0,
+        project: Callable[[Rows, Float, Float], Float] = project,
+    ) -> Array:
+        """Give the scores of rows of the fit, each by the components that were found without its fold.
+
+        Scores of each dataset are centred at its own mean without the fold, and then moved to where its mean is along
+        the components of the fit. Their variance is therefore the held-out one.
+
+        Parameters
+        ----------
+        rows : array of shape (n, n_features)
+        numbers : ndarray of int
+            The numbers of the rows in their dataset, from 0.
+        dataset : int, default=0
+            Which dataset they are of: 0 for the target, 1 for the first background.
+        project : callable
+            From rows, a mean and filters to scores.
+        """
+        folds = self.fold_of(numbers)
+        parts, places = [], []
+        for fold in np.unique(folds).tolist():
+            here = np.flatnonzero(folds == fold)
+            parts.append(project(take(rows, here), self.means[dataset, fold], self.components[fold].T))
+            places.append(here)
+        shift = like(self.shifts[dataset], parts[0])
+        return take(concat(parts), np.argsort(np.concatenate(places), kind="stable")) + shift
 
     def fold_of(self, numbers: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
         """Give the fold of each row by its number in its dataset."""
         return _fold_of(numbers, self.n_gathered, self.n_folds)
 
-    def lifted(self, span: SpanFolds) -> HeldOut:
-        """Give the same in the columns of the data, if the components are in coordinates of the span of wide data."""
+    def lifted(self, span: SpanFolds, vectors: Array) -> HeldOut:
+        """Give the same in the columns of the data, from the span of wide data; `vectors` are the fit's components."""
         n_folds, d, size = self.components.shape
+        n_datasets = self.means.shape[0]
         xp = namespace(self.components)
-        flat = xp.reshape(self.components, (n_folds * d, size)).T
-        lifted = span.lifted(concat([flat, self.means.T], axis=1)).T
+        flat = xp.reshape(self.components, (n_folds * d, size))
+        centres = xp.reshape(self.means, (n_datasets * n_folds, size))
+        lifted = span.lifted(concat([flat, centres]).T).T
         components = xp.reshape(lifted[: n_folds * d, :], (n_folds, d, span.n_columns))
-        return replace(self, components=components, means=span.datasets[0].mean + lifted[n_folds * d :, :])
+        means = xp.reshape(lifted[n_folds * d :, :], (n_datasets, n_folds, span.n_columns))
+        own = xp.stack([part.mean for part in span.datasets])
+        shifts = to_host(product(own - own[:1, :], vectors))
+        return replace(self, components=components, means=means + own[:, None, :], shifts=shifts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,7 +323,7 @@ def judge(
     if not bool(namespace(spreads).all(spreads > 0.0)):
         # A target that does not vary along a component has no ratio there.
         return None
-    found, means = [], []
+    found = []
     others = [part.others() for part in folds]
     for number in range(folds[0].n_folds):
         target, *backgrounds = (part[number] for part in others)
@@ -294,13 +333,13 @@ def judge(
             # The other folds have fewer directions than components are wanted.
             return None
         found.append(_aligned(solution, target, images, spreads))
-        means.append(target.mean)
     variances = np.array([_fold_variances(part, found, left) for part, left in zip(folds, others, strict=True)])
     counts = np.array([[_count(sums) for sums in part.sums] for part in folds], dtype=np.float64)
     own, against = _pooled(variances, counts, weights, None)
     log_ratios = np.array([_log_ratio(*_pooled(variances, counts, weights, fold)) for fold in range(folds[0].n_folds)])
     ratios = np.exp(_log_ratio(own, against))
     xp = namespace(vectors)
+    centres = [part.total().mean for part in folds]
     return HeldOut(
         ratios=ratios,
         standard_errors=ratios * _jackknife_error(log_ratios),
@@ -309,7 +348,8 @@ def judge(
         n_folds=folds[0].n_folds,
         n_gathered=n_gathered,
         components=xp.stack([filters.T for filters in found]),
-        means=xp.stack(means),
+        means=xp.stack([xp.stack([sums.mean for sums in part]) for part in others]),
+        shifts=np.array([to_host(product((mean - centres[0])[None, :], vectors)[0, :]) for mean in centres]),
     )
 
 

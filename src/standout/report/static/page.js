@@ -248,6 +248,8 @@
     const view = new DataView(bytes.buffer);
     return Int16Array.from({ length: bytes.length / 2 }, (_, index) => view.getInt16(2 * index, true));
   };
+  let resetAxes = () => {};
+  let resetSlider = () => {};
   const connectSlider = () => {
     const views = given.views;
     if (!views) return;
@@ -285,6 +287,7 @@
     let running = 0;
     const move = (step) => {
       cancelAnimationFrame(running);
+      resetAxes();
       const last = placesAt(step);
       const bounds = views.bounds[step];
       const settle = () => { show(last, bounds); byId("plot-view").dataset.step = String(step); };
@@ -312,9 +315,74 @@
       back.hidden = step === views.chosen;
       move(step);
     };
+    resetSlider = () => {
+      cancelAnimationFrame(running);
+      slider.value = String(views.chosen);
+      byId("path-step").textContent = views.words[views.chosen];
+      slider.setAttribute("aria-valuetext", views.values[views.chosen]);
+      back.hidden = true;
+    };
     slider.addEventListener("input", tell);
     back.addEventListener("click", () => { slider.value = String(views.chosen); tell(); slider.focus(); });
     slider.setAttribute("aria-valuetext", views.values[views.chosen]);
+  };
+
+  // --- which components, and whether each row is drawn by a fit without it ------------------------------------------
+  const connectAxes = () => {
+    const across = byId("axis-x");
+    const up = byId("axis-y");
+    const fitted = byId("as-fitted");
+    if (!across && !fitted) return;
+    const sources = given.datasets.map((_, index) => model(`points-${index}`));
+    const own = sources.map((each) => [each.data.x, each.data.y]);
+    const view = model("view");
+    const boundsOf = (columns) => {
+      let [low, high] = [Infinity, -Infinity];
+      for (const column of columns) for (const value of column) { low = Math.min(low, value); high = Math.max(high, value); }
+      const margin = high > low ? 0.06 * (high - low) : 1;
+      return [low - margin, high + margin];
+    };
+    const show = () => {
+      const asFitted = fitted && fitted.getAttribute("aria-pressed") === "true";
+      const places = across ? [across.value, up.value] : ["1", "2"];
+      sources.forEach((each, index) => {
+        const column = (axis) => {
+          const place = places[axis];
+          if (asFitted) return each.data[`f${place}`] || own[index][axis];
+          return each.data[`s${place}`] || own[index][axis];
+        };
+        each.data = { ...each.data, x: column(0), y: column(1) };
+      });
+      [view.x_range, view.y_range].forEach((range, axis) => {
+        const [start, end] = boundsOf(sources.map((each) => each.data[axis === 0 ? "x" : "y"]));
+        range.setv({ start, end, reset_start: start, reset_end: end });
+      });
+      if (across) {
+        given.axes["plot-view"] = places.map((place) => `component ${place}`);
+        view.below[0].axis_label = given.axes["plot-view"][0];
+        view.left[0].axis_label = given.axes["plot-view"][1];
+      }
+      byId("plot-view").dataset.drawn = asFitted ? "fitted" : "held out";
+    };
+    if (across) {
+      byId("axes").hidden = false;
+      for (const select of [across, up]) select.addEventListener("change", () => { resetSlider(); show(); });
+    }
+    if (fitted) {
+      fitted.hidden = false;
+      fitted.addEventListener("click", () => {
+        const pressed = fitted.getAttribute("aria-pressed") !== "true";
+        fitted.setAttribute("aria-pressed", String(pressed));
+        fitted.textContent = pressed ? "Draw them held out" : "Draw them as fitted";
+        resetSlider();
+        show();
+      });
+    }
+    // The slider shows the first two components.
+    resetAxes = () => {
+      if (across) { across.value = "1"; up.value = "2"; }
+      if (fitted) { fitted.setAttribute("aria-pressed", "false"); fitted.textContent = "Draw them as fitted"; }
+    };
   };
 
   // --- the plots -----------------------------------------------------------------------------------------------------
@@ -337,6 +405,7 @@
     connectSelection();
     connectPoints();
     connectSlider();
+    connectAxes();
     themed();
     document.body.dataset.ready = "yes";
   };
