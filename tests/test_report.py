@@ -65,7 +65,7 @@ def test_a_few_far_off_rows_do_not_press_all_others_into_one_bin(pair):
     target[0] *= 1e5
     findings = examine(fitted(DiscriminativePCA(1), target, background), target, background)
     assert findings.target.counts[0].sum() == 200
-    assert np.count_nonzero(findings.datasets[1].counts[0]) > 1 or np.ptp(findings.bin_edges[0]) < 1e6
+    assert np.count_nonzero(findings.datasets[1].counts[0]) > 1 or np.ptp(findings.bin_edges[0]) < 1e7
 
 
 def test_many_rows_take_little_memory_beside_the_data(rng):
@@ -107,7 +107,7 @@ def test_rows_that_were_not_fitted_are_examined_by_their_own_moments(pair):
     target, background = pair
     model = fitted(DiscriminativePCA(2), target, background)
     given = []
-    other = examine(model, target * 2, background, on_scores=lambda number, batch, scores: given.append(number))
+    other = examine(model, target * 2, background, on_scores=lambda number, *_: given.append(number))
     assert np.allclose(other.spreads, 2 * examine(model, target, background).spreads)
     assert given == [0, 1]
 
@@ -290,7 +290,9 @@ def test_a_precomputed_kernel_has_no_columns_and_is_examined(pair):
     assert findings.features == ()
     assert findings.correlations is None
     same = KernelDiscriminativePCA(2, gamma=0.005).fit(pair[0], background=pair[1])
-    assert same_up_to_sign(findings.target.scores, same.transform(pair[0]), 1e-4)
+    # With so many coordinates, the background looks much tighter in its own fit than it is.
+    assert findings.drawn_held_out
+    assert same_up_to_sign(findings.target.fitted_scores, same.transform(pair[0]), 1e-4)
     assert findings.pca_clustering_error is not None
     assert page(findings)
 
@@ -299,4 +301,4 @@ def test_every_method_is_examined(pair):
     for model, backgrounds in every_method(*pair).values():
         findings = examine(fitted(model, pair[0], *backgrounds), pair[0], backgrounds or None)
         assert len(findings.datasets) == 1 + len(backgrounds)
-        assert findings.is_ratio == ("discriminative" in findings.method)
+        assert (findings.ratios is not None) == bool(backgrounds)

@@ -120,13 +120,16 @@ def test_scores_are_given_batch_by_batch_in_the_order_of_the_rows(files):
     model = DiscriminativePCA(3).fit(target, background=backgrounds)
     given = []
     examine(model, target, backgrounds, on_scores=lambda *args: given.append(args), with_path=False)
-    numbers = [number for number, _, _ in given]
+    numbers = [number for number, *_ in given]
     assert numbers == sorted(numbers)
-    assert max(batch.n_rows for _, batch, _ in given) <= 700
+    assert max(batch.n_rows for _, batch, *_ in given) <= 700
     for number, dataset in enumerate([target, *backgrounds]):
-        batches = [(batch, scores) for at, batch, scores in given if at == number]
+        batches = [(batch, scores) for at, batch, scores, _ in given if at == number]
         assert [batch.start for batch, _ in batches] == np.cumsum([0] + [len(s) for _, s in batches])[:-1].tolist()
         assert np.allclose(np.concatenate([scores for _, scores in batches]), model.transform(dataset))
+    # The variances of held-out scores are those that the ratio is made of.
+    held_out = [np.concatenate([scores for at, *_, scores in given if at == number]) for number in range(2)]
+    assert np.allclose(held_out[0].var(axis=0), model.held_out_.target_variance, rtol=0.02)
     assert given[0][1].ids[:2].tolist() == ["row 0", "row 1"]
 
 

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pytest
 from sklearn.preprocessing import StandardScaler
 
 from report_runs import fitted
@@ -29,7 +30,7 @@ def test_the_headline_says_how_much_how_surely_and_by_which_column(pair):
     target, background = pair
     findings = examine(fitted(DiscriminativePCA(1), target, background), target, background, features=list("abcdeZ"))
     said = summary(findings)["headline"]
-    assert f"{number(float(findings.eigenvalues[0]), 2)} times" in said
+    assert f"{number(float(findings.ratios[0]))} times (± {number(float(findings.ratio_errors[0]), 2)})" in said
     assert "p < 0.001" in said
     assert " Z " in said
 
@@ -41,15 +42,16 @@ def test_the_headline_says_if_nothing_stands_out(rng):
     assert found["test"]["n_significant"] == 0
 
 
-def test_the_ratio_says_what_it_is_without_shrinkage(pair):
+def test_a_ratio_of_fitted_rows_is_called_one(pair):
     target, background = pair
-    model = fitted(DiscriminativePCA(1, shrinkage=0.5), target, background)
+    model = fitted(DiscriminativePCA(1, shrinkage=0.5, held_out=None), target, background)
     ratio = model.transform(target).var() / model.transform(background).var()
-    html = page(examine(model, target, background, with_path=False))
-    said = f"Without it, {number(ratio)} times."
-    assert html.count(said) == 2  # in the headline and among the key numbers
-    model = fitted(DiscriminativePCA(1, shrinkage=None), target, background)
-    assert "Without it," not in page(examine(model, target, background, with_path=False))
+    findings = examine(model, target, background, with_path=False)
+    found = summary(findings)
+    assert found["components"][0]["ratio"] == pytest.approx(ratio)
+    assert not found["held_out"]
+    assert f"{number(ratio)} times as much as the background, in the fitted rows" in found["headline"]
+    assert "ratio in the fitted rows" in page(findings)
 
 
 # Choices

@@ -54,7 +54,7 @@ def test_the_page_holds_what_a_report_must_show(findings):
     for words in (
         *("treated mice (240 rows)", "untreated mice (150 rows)", "protein H", "drug 1"),
         *("4 rows with missing values", "PCA of the same rows", "Move along shrinkage", "Ledoit and Wolf"),
-        *("chance gives up to", "p-value", "pattern", "filter", "grouped wrongly"),
+        *("fitted ratio", "one standard error", "p-value", "pattern", "filter", "grouped wrongly"),
         "model.fit(target, background=background)",
     ):
         assert words in text, words

@@ -419,12 +419,11 @@ def _correlations(fit: Fit, seen: Seen, d: int) -> Float | None:
         return None
     target = fit.moments[0]
     if fit.is_kernel:
-        mean, variances = mean_and_variance(seen.kept)
-        # The mean is 0 up to rounding: scores are centred by the mean of the target.
-        covariances = seen.products / seen.n_rows - np.outer(mean, target.mean)
+        # The mean of the scores is 0: they are centred by the mean of the target.
+        covariances = seen.products / seen.n_rows
     else:
         covariances = target.apply(fit.model.components_[:d].T).T
-        variances = np.maximum(fit.model.target_variance_[:d], 0.0)
+    variances = np.maximum(fit.model.target_variance_[:d], 0.0)
     lengths = np.sqrt(variances)[:, np.newaxis] * fit.spreads
     # What does not vary has no correlation.
     quotient: Float = np.divide(covariances, lengths, out=np.zeros_like(covariances), where=lengths > 0.0)

@@ -149,7 +149,7 @@ class Seen:
         if look.with_mean:
             self._column_sums = self._column_sums + np.asarray(batch.rows.sum(axis=0, dtype=np.float64)).ravel()
         if look.with_products:
-            self.products = self.products + _products(batch.rows, leading)
+            self.products = self.products + _products(batch.rows, fitted)
         return scores, held_out
 
 

@@ -100,7 +100,7 @@ def restore(folder: str | os.PathLike[str]) -> Findings:
     if form not in (1, FORM):
         raise _damaged(WORDS, "this version of standout does not know its form")
     try:
-        tree = _renewed(text["findings"]) if form == 1 else text["findings"]
+        tree = _renewed(text["findings"], arrays) if form == 1 else text["findings"]
         findings: Findings = restored(tree, arrays, KINDS)
         _check(findings)
     except RecordError as error:
@@ -205,8 +205,11 @@ def _demand(holds: bool, fault: str) -> None:
 # --- reports of earlier versions -------------------------------------------------------------------------------------
 
 
-def _renewed(old: Mapping[str, Any]) -> dict[str, Any]:
-    """Give findings of form 1, in which records have no names and messages are sentences, as those of form 2."""
+def _renewed(old: Mapping[str, Any], arrays: dict[str, Array]) -> dict[str, Any]:
+    """Give findings of form 1 as those of form 2, and add what they lack to the arrays.
+
+    In form 1 records have no names, messages are sentences, and no rows were held out.
+    """
 
     def record(name: str, parts: Mapping[str, Any] | None) -> dict[str, Any] | None:
         return None if parts is None else {"record": name, "fields": dict(parts)}
@@ -224,6 +227,16 @@ def _renewed(old: Mapping[str, Any]) -> dict[str, Any]:
     new["cautions"] = [message(sentence) for sentence in new.pop("warnings")]
     others = [name for name in new["label_names"][-1:] if name.startswith("other labels (")]
     new["n_other_labels"] = 1 if others else 0
+    found = {name: restored(new[name], arrays, {}) for name in ("target_variance", "background_variance", "weights")}
+    for points, variances in zip(new["datasets"], np.vstack(list(found.values())[:2]), strict=True):
+        name = f"{points['fields']['rows']['array']}.variances"
+        arrays[name] = variances[: arrays[points["fields"]["scores"]["array"]].shape[1]]
+        points["fields"]["variances"] = {"array": name}
+    new |= {"ratios": None, "ratio_errors": None, "pca_ratio": None, "drawn_held_out": False}
+    if len(found["weights"]):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            arrays["ratios"] = found["target_variance"] / (found["weights"] @ found["background_variance"])
+        new["ratios"] = {"array": "ratios"}
     return {"record": "Findings", "fields": new}
 
 

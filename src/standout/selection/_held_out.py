@@ -29,6 +29,8 @@ MANY_FOLDS_SIZE, SOME_FOLDS_SIZE, MOST_SIZE = 2000, 5000, 8192
 PATH_FOLDS = 5
 # A dataset needs so many rows per fold.
 ROWS_PER_FOLD = 2
+# Components of a fold are scaled by at most this factor to those of the fit.
+MOST_SCALED = 3.0
 # A held-out variance of the backgrounds below this share of the target's is taken as this share.
 LEAST_SHARE = 1e-12
 
@@ -320,8 +322,9 @@ def judge(
         return None
     images = folds[0].total().apply(vectors)
     spreads = column_products(vectors, images)
-    if not bool(namespace(spreads).all(spreads > 0.0)):
-        # A target that does not vary along a component has no ratio there.
+    xp = namespace(spreads)
+    if not bool(xp.all(spreads > float(np.finfo(np.float64).eps) ** 1.5 * xp.max(spreads))):
+        # A target that does not vary along a component, but for rounding, has no ratio there.
         return None
     found = []
     others = [part.others() for part in folds]
@@ -437,10 +440,12 @@ def _aligned(vectors: Float, target: Moments, images: Float, spreads: Float) -> 
     xp = namespace(vectors)
     least = float(np.finfo(np.float64).tiny)
     own, spreads = xp.clip(target.variance(vectors), least, None), xp.clip(spreads, least, None)
-    both = to_host(product(images.T, vectors) / xp.sqrt(spreads[:, None] * own))
+    both = to_host(product(images.T, vectors) / (xp.sqrt(spreads)[:, None] * xp.sqrt(own)))
     _, order = optimize.linear_sum_assignment(-np.abs(np.nan_to_num(both)))
     signs = np.where(both[np.arange(len(order)), order] < 0, -1.0, 1.0)
-    return take(vectors, order, axis=1) * (like(signs, vectors) * xp.sqrt(spreads / take(own, order)))
+    # A fold with a row far off all others would have components of another size altogether.
+    scale = xp.clip(xp.sqrt(spreads / take(own, order)), 1.0 / MOST_SCALED, MOST_SCALED)
+    return take(vectors, order, axis=1) * (like(signs, vectors) * scale)
 
 
 def _fold_variances(folds: Folds[Moments], filters: Sequence[Array], others: Sequence[Moments]) -> Float:
