@@ -66,7 +66,7 @@ def _run(words: list[str]) -> int:
         print(app.get_help(click.Context(app, info_name="standout", **app.context_settings)))
         return FAILED
     # Not by app.main, which handles interruptions and closed pipes in its own way.
-    with contextlib.suppress(click.exceptions.Exit), app.make_context("standout", words) as context:
+    with contextlib.suppress(click.exceptions.Exit), app.make_context("standout", words, obj=words) as context:
         app.invoke(context)
     return 0
 

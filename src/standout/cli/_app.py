@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from shlex import quote
 from typing import Any
 
@@ -53,7 +54,7 @@ SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_
 # The sections of the help.
 FILES, KINDS, COLUMNS = "Target and backgrounds", "Kinds of files", "Columns and rows"
 CELLS, LARGE = "Values", "Large files"
-METHOD, KERNEL, OUTPUT, OTHER = "Method", "Kernels (kdpca, kcpca, kpca)", "Output", "Other"
+METHOD, KERNEL, REPORT, OUTPUT, OTHER = "Method", "Kernels (kdpca, kcpca, kpca)", "Report", "Output", "Other"
 
 
 # --- types of values --------------------------------------------------------------------------------------------------
@@ -102,6 +103,21 @@ class Condition(click.ParamType):  # type: ignore[type-arg]
         if "=" not in value:
             self.fail(f"{value!r} has no equals sign. Give, for example, tissue=liver.", param, ctx)
         return tuple(value.split("=", 1))
+
+
+class Sides(click.ParamType):  # type: ignore[type-arg]
+    """The sides of an image: ``28x28``."""
+
+    name = "sides"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Give height and width."""
+        if not isinstance(value, str):
+            return value
+        sides = value.lower().split("x")
+        if len(sides) != 2 or not all(side.isdecimal() and 0 < int(side) < 10**6 for side in sides):
+            self.fail(f"{value!r} is no height and width. Give, for example, 28x28.", param, ctx)
+        return int(sides[0]), int(sides[1])
 
 
 # --- options ----------------------------------------------------------------------------------------------------------
@@ -226,6 +242,10 @@ HELP = {
     "degree": "Degree of a polynomial.",
     "epsilon": "Ridge of the background (kdpca). clusters: the view that shows groups most clearly.",
     "bandwidth": "Width of the Gaussian kernel (makes --kernel gaussian).",
+    "title": "Title of the report.",
+    "target-name": "What the target is called, if not as its file or group.",
+    "background-name": "What a background is called, one for each. Repeatable.",
+    "image-shape": "Height and width of images whose pixels are the columns: patterns are drawn as images.",
     "overwrite": "Replace an earlier result.",
     "quiet": "Print nothing unless something goes wrong.",
 }
@@ -256,6 +276,12 @@ method_option = option(METHOD, "--method", type=click.Choice(tuple(METHODS)), de
 parameter_options = (
     *(parameter.option() for parameter in PARAMETERS),
     option(KERNEL, "--bandwidth", "NUMBER", type=float),
+)
+report_options = (
+    option(REPORT, "--title", "TEXT"),
+    option(REPORT, "--target-name", "NAME"),
+    option(REPORT, "--background-name", "NAME", multiple=True),
+    option(REPORT, "--image-shape", "HEIGHTxWIDTH", type=Sides()),
 )
 overwrite_option = option(OUTPUT, "--overwrite", is_flag=True)
 quiet_option = option(OUTPUT, "-q --quiet", is_flag=True)
@@ -298,6 +324,7 @@ def app() -> None:
     *data_options,
     method_option,
     *parameter_options,
+    *report_options,
     option(OUTPUT, "-o --output", "OUT", help="Folder to write.", required=True),
     overwrite_option,
     quiet_option,
@@ -316,7 +343,7 @@ def fit(context: click.Context, /, **options: Any) -> None:
     check_options(context, options, [options["method"]])
     from standout.cli._fit import fit_files
 
-    fit_files(options)
+    fit_files(options, command_line(context.obj or []))
 
 
 @app.command("transform", cls=SectionedCommand, short_help="Write the scores of new rows.")
@@ -398,6 +425,13 @@ def demo(**options: Any) -> None:
     # An earlier demo is replaced.
     defaults = fit.make_context("fit", ["TARGET", "--output", "OUT"]).params
     show_digits({**defaults, **options, "overwrite": True})
+
+
+def command_line(words: Sequence[str]) -> str:
+    """Give the command as it was typed, but of absolute paths only the last part: a page may be sent to others."""
+    return " ".join(
+        quote(PurePath(word).name if PurePath(word).is_absolute() else word) for word in ["standout", *words]
+    )
 
 
 # --- what the options ask for -----------------------------------------------------------------------------------------

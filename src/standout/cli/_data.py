@@ -56,6 +56,8 @@ class Datasets:
         What is done to new rows; None if nothing is.
     code : str
         The same in Python.
+    label_name : str or None
+        The column that the labels are from.
     scans : list of (Scan, list of str or None)
         For each dataset the files, and the groups if they hold several.
     """
@@ -67,6 +69,7 @@ class Datasets:
     notes: list[Message] = field(default_factory=list)
     step: Preparation | None = None
     code: str = ""
+    label_name: str | None = None
     scans: list[tuple[Scan, list[str] | None]] = field(default_factory=list)
 
     @property
@@ -95,6 +98,7 @@ class Datasets:
 def open_datasets(options: dict[str, Any], display: Display) -> Datasets:
     """Open the target and its backgrounds, from files or from the groups of one file, and prepare them."""
     opened = _open_groups(options, display) if options["group_column"] is not None else _open_pairs(options, display)
+    opened = _renamed(opened, options)
     called = _called(opened.names[1:])
     display.stage("preparing the data")
     wanted = {name: options[name] for name in ("log1p", "standardize", "missing")}
@@ -108,6 +112,22 @@ def open_datasets(options: dict[str, Any], display: Display) -> Datasets:
     asked = {**opened.asked, **_in_words(wanted)}
     return replace(
         opened, parts=_without_names(parts), columns=columns, asked=asked, notes=notes, step=prepared.step, code=code
+    )
+
+
+def _renamed(opened: Datasets, options: dict[str, Any]) -> Datasets:
+    """Give the datasets the names that the user has for them."""
+    given = [printable(name) for name in options.get("background_name", ())]
+    if given and len(given) != len(opened.names) - 1:
+        raise click.UsageError(
+            f"--background-name is given {len(given)} time(s), but there are {len(opened.names) - 1} background(s). "
+            "Give one name for each."
+        )
+    target = options.get("target_name")
+    return replace(
+        opened,
+        names=[opened.names[0] if target is None else printable(target), *(given or opened.names[1:])],
+        label_name=opened.label_name or options["label_column"],
     )
 
 
@@ -280,6 +300,7 @@ def _open_groups(options: dict[str, Any], display: Display) -> Datasets:
         {"file": printable(path), **({} if in_memory else IN_PARTS)},
         scans=[(scan, some if in_memory else None) for scan, some in zip(scans, groups, strict=True)],
         code=_scan_code([(path, one) for one in readings]),
+        label_name=target_label,
     )
 
 

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +36,16 @@ ESTIMATORS = {
 MOST_FEATURES = 4
 
 
-def fit_files(options: dict[str, Any]) -> None:
-    """Fit what the options ask for, and write the folder."""
+def fit_files(options: dict[str, Any], command: str) -> None:
+    """Fit what the options ask for, and write the folder; the report says by which command it was made."""
     require_packages()
     display = Display(quiet=options["quiet"])
     final = check_output_folder(options["output"], options["overwrite"])
     model = make_estimator(options)
     with display.working():
         datasets = open_datasets(options, display)
+        made = {"command": printable(command), "date": date.today().isoformat()}
+        datasets = replace(datasets, asked={**datasets.asked, **made})
         findings = fit_and_write(model, datasets, final, options, display)
     show_result(findings, final, display)
 
@@ -128,6 +131,9 @@ def examine_model(
             target,
             backgrounds or None,
             features=datasets.columns,
+            label_name=datasets.label_name,
+            image_shape=options.get("image_shape"),
+            title=None if options.get("title") is None else printable(options["title"]),
             target_name=datasets.names[0],
             background_names=datasets.names[1:n_fitted],
             asked=datasets.asked,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import struct
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
@@ -265,6 +267,29 @@ def _cells(findings: Findings, index: int, d: int) -> list[tuple[str, Explained]
             shown += [(findings.patterns[k, index], pattern), (findings.components[k, index], weight)]
         cells += [(f"{value:.6g}", Explained(number(float(value)), meaning)) for value, meaning in shown]
     return cells
+
+
+def pattern_images(findings: Findings) -> list[str]:
+    """Give the patterns of the components as images, in data URIs, if columns are pixels."""
+    if findings.image_shape is None or findings.correlations is None:
+        return []
+    return [_image(row.reshape(findings.image_shape)) for row in findings.correlations[:MOST_SHOWN]]
+
+
+def _image(values: Float) -> str:
+    """Draw numbers as a picture of pixels: blue below 0, orange above, white at 0."""
+    shares = values / max(float(np.max(np.abs(values))), np.finfo(np.float64).tiny)
+    ends = np.where(shares[..., np.newaxis] < 0.0, [31.0, 119.0, 180.0], [214.0, 96.0, 20.0])
+    colours = (255.0 - np.abs(shares)[..., np.newaxis] * (255.0 - ends)).round().astype(np.uint8)
+    height, width, _ = colours.shape
+    lines = np.concatenate([np.zeros((height, 1), np.uint8), colours.reshape(height, -1)], axis=1)
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes(), 9)), (b"IEND", b"")]
+    parts = [
+        struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+        for kind, content in chunks
+    ]
+    return "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(parts)).decode()
 
 
 # --- how scores are spread -------------------------------------------------------------------------------------------

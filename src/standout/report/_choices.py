@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from standout._arrays import Float
+from standout._arrays import Float, is_sparse
 from standout._messages import Message
 from standout.moments import Moments
 from standout.report._fit import Fit
@@ -29,6 +29,12 @@ UNEQUAL_SPREADS = 1000.0
 FEW_ROWS = 10
 # Mean fourth power of standardised scores beyond which tails are heavy: 3 for a Gaussian, 6 for a Laplace distribution.
 HEAVY = 4.5
+# Means further apart than this many standard deviations are told.
+LARGE_SHIFT = 2.0
+# Rows that are looked at, and different values up to which a column may be a code.
+FIRST_ROWS = 1000
+FEW_VALUES = 5
+LEAVE_OUT = "Leave such columns out if they are no measurements."
 # Columns that a message names.
 MOST_NAMED = 5
 
@@ -200,7 +206,7 @@ def cautions(fit: Fit, features: Sequence[str], test: ComponentTest | None, tail
         Names of the columns.
     test : ComponentTest or None
     tails : sequence of ndarray
-        The mean fourth power of the standardised scores of each background.
+        The mean fourth power of the standardised scores of each dataset.
     """
     return [
         *(_constant_columns(fit, features) if fit.moments else ()),
@@ -209,15 +215,63 @@ def cautions(fit: Fit, features: Sequence[str], test: ComponentTest | None, tail
         *(_unequal_units(fit, features) if fit.moments else ()),
         *_missed_by_kernel(fit),
         *_heavy_tails(test, tails),
+        *(_different_means(fit, features) if fit.moments else ()),
+        *(_columns_that_are_no_measurements(fit, features) if fit.moments else ()),
     ]
 
 
 def _heavy_tails(test: ComponentTest | None, tails: Sequence[Float]) -> Iterator[Message]:
     if test is not None and test.method == "analytic" and np.max(tails) >= HEAVY:
         yield Message(
-            "the background's scores have heavier tails than a Gaussian, so that p-values by formula are too small",
+            "scores have heavier tails than a Gaussian, so that p-values by formula are too small",
             advice="Fit with {p.test:permutation}.",
             kind="heavy tails",
+        )
+
+
+def _different_means(fit: Fit, features: Sequence[str]) -> Iterator[Message]:
+    """Tell of means that differ by more than anything that is shown: the methods compare variances only."""
+    if not fit.has_background or fit.ratios is None:
+        return
+    target, *backgrounds = fit.moments
+    mean = sum(weight * part.mean for weight, part in zip(fit.model.weights_, backgrounds, strict=True))
+    variances = sum(weight * part.variances for weight, part in zip(fit.model.weights_, backgrounds, strict=True))
+    spreads = np.sqrt(np.maximum(variances, 0.0))
+    shifts = np.divide(np.abs(target.mean - mean), spreads, out=np.zeros_like(spreads), where=spreads > 0.0)
+    most = int(np.argmax(shifts))
+    if shifts[most] > max(LARGE_SHIFT, float(np.sqrt(np.max(fit.ratios)))):
+        yield Message(
+            "the means differ: {column} by {shift} standard deviations of the background. Scores are centred at the "
+            "mean of the target, and the method compares variances only: it does not look for such differences",
+            column=shortened(features[most]),
+            shift=float(shifts[most]),
+            advice="Compare the means of the columns, too.",
+            kind="means",
+        )
+
+
+def _columns_that_are_no_measurements(fit: Fit, features: Sequence[str]) -> Iterator[Message]:
+    """Point out columns that count the rows, and those of whole numbers with few values among other columns."""
+    some = fit.datasets[0].first(FIRST_ROWS)
+    if is_sparse(some) or some.shape[0] < FEW_ROWS:
+        return
+    rows = np.asarray(some, dtype=np.float64)
+    are_whole = (rows == np.round(rows)).all(axis=0)
+    # Counts are whole numbers, too; there, most columns are.
+    if are_whole.mean() > 0.5:
+        return
+    counting = are_whole & (np.diff(rows, axis=0) == 1.0).all(axis=0)
+    if counting.any():
+        yield _of_columns(
+            "whole numbers that count the rows, like an id", counting, features, advice=LEAVE_OUT, kind="ids"
+        )
+    n_values = np.array(
+        [len(np.unique(column)) if whole else 0 for column, whole in zip(rows.T, are_whole, strict=True)]
+    )
+    codes = (n_values > 1) & (n_values <= FEW_VALUES)
+    if codes.any():
+        yield _of_columns(
+            "whole numbers with few values, like codes of categories", codes, features, advice=LEAVE_OUT, kind="codes"
         )
 
 

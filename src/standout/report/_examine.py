@@ -12,8 +12,8 @@ import numpy as np
 
 from standout import contrast
 from standout._arrays import Float
-from standout._checks import check_one_each, check_same_columns
-from standout._messages import InvalidValueError, Message
+from standout._checks import check_one_each, check_same_columns, check_whole
+from standout._messages import InvalidTypeError, InvalidValueError, Message
 from standout.estimators import KernelDiscriminativePCA
 from standout.metrics import clustering_error
 from standout.moments import project
@@ -63,6 +63,9 @@ def examine(
     features: Sequence[str] | None = None,
     ids: Sequence[Any] | None = None,
     labels: Any = None,
+    label_name: str | None = None,
+    image_shape: tuple[int, int] | None = None,
+    title: str | None = None,
     target_name: str = "target",
     background_names: Sequence[str] | None = None,
     asked: Mapping[str, str] | None = None,
@@ -95,6 +98,12 @@ def examine(
     labels : array-like of shape (n,), default=None
         Labels of the target's rows, for colours and to judge the view by: groups, or numbers on a scale. None takes
         those of the dataset, if it has some.
+    label_name : str, default=None
+        What the labels are called, such as the name of their column.
+    image_shape : tuple of (height, width), default=None
+        If the columns are the pixels of images, row by row: patterns are drawn as images.
+    title : str, default=None
+        The title of the report. None asks the question.
     target_name : str, default="target"
     background_names : sequence of str, default=None
         One for each background.
@@ -137,6 +146,8 @@ def examine(
     for given, what in ((ids, "ids"), (labels, "labels")):
         if given is not None:
             check_one_each(len(given), fit.counts[0], what, "row of the target")
+    if image_shape is not None:
+        image_shape = _check_image_shape(image_shape, fit.n_features)
     rows = _read_rows(fit, names, ids, labels, on_scores, with_path)
     if not rows.agree:
         # The model was fitted to other rows than these.
@@ -175,6 +186,9 @@ def examine(
         cautions=(*map(_as_message, notes), *cautions(fit, columns, test, rows.tails)),
         code=recipe(fit) if code is None else code,
         version=_version(),
+        title=title,
+        label_name=label_name,
+        image_shape=image_shape,
     )
 
 
@@ -319,6 +333,27 @@ def _feature_names(fit: Fit, given: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(fit.columns or (f"column {index}" for index in range(fit.n_features)))
 
 
+def _check_image_shape(shape: Any, n_features: int) -> tuple[int, int]:
+    if not isinstance(shape, tuple | list) or len(shape) != 2:
+        raise InvalidTypeError(
+            "is not a height and a width",
+            parameter="image_shape",
+            value=shape,
+            advice="Give two whole numbers, for example (28, 28).",
+        )
+    height, width = (check_whole(side, "image_shape") for side in shape)
+    if height * width != n_features:
+        raise InvalidValueError(
+            "has {pixels} pixels, but there are {limit} columns",
+            parameter="image_shape",
+            value=tuple(shape),
+            pixels=height * width,
+            limit=n_features,
+            advice="Give height and width of images whose pixels are the columns.",
+        )
+    return height, width
+
+
 def _asked(fit: Fit, names: Sequence[str]) -> dict[str, str]:
     """Say what was asked."""
     counts = [f"{name} ({counted(n, 'row')})" for name, n in zip(names, fit.counts, strict=True)]
@@ -418,11 +453,8 @@ def _correlations(fit: Fit, seen: Seen, d: int) -> Float | None:
     if not fit.moments:
         return None
     target = fit.moments[0]
-    if fit.is_kernel:
-        # The mean of the scores is 0: they are centred by the mean of the target.
-        covariances = seen.products / seen.n_rows
-    else:
-        covariances = target.apply(fit.model.components_[:d].T).T
+    # The mean of the scores is 0: they are centred by the mean of the target.
+    covariances = seen.products / seen.n_rows if fit.is_kernel else target.apply(fit.model.components_[:d].T).T
     variances = np.maximum(fit.model.target_variance_[:d], 0.0)
     lengths = np.sqrt(variances)[:, np.newaxis] * fit.spreads
     # What does not vary has no correlation.

@@ -166,6 +166,12 @@ class Findings:
         Which components are more than chance.
     bin_edges : ndarray of shape (d, n_bins + 1)
         Edges of the bins of each score; rows beyond the last edge are counted in the last bin.
+    title : str or None
+        A title of one's own, in place of the question.
+    label_name : str or None
+        What the labels are called, such as the name of their column.
+    image_shape : tuple of two int or None
+        Height and width, if columns are the pixels of images.
     label_names : tuple of str
         Names of the groups of the target's rows; empty without labels, or with labels on a scale.
     label_counts : ndarray of shape (n_groups, d, n_bins)
@@ -226,6 +232,9 @@ class Findings:
     cautions: tuple[Message, ...] = field(repr=False)
     code: str = field(repr=False)
     version: str = field(repr=False)
+    title: str | None = field(default=None, repr=False)
+    label_name: str | None = field(default=None, repr=False)
+    image_shape: tuple[int, int] | None = field(default=None, repr=False)
 
     @property
     def target(self) -> Points:

@@ -115,6 +115,7 @@ def document(findings: Findings) -> dict[str, Any]:
         "roots": {known[identity]: place for identity, place in roots.items()},
         "colours": _colours(findings),
         "datasets": [shortened(part.name) for part in findings.datasets],
+        "label": shortened(findings.label_name or "label"),
         "axes": {place: _axis_labels(findings, place.removeprefix("plot-")) for place in roots.values()},
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -373,7 +374,7 @@ class Labels:
         known = [label for label in self._numbers if label != NO_LABEL]
         if len(known) > MOST_GROUPS and all(np.isfinite(as_number(label)) for label in known):
             return LabelGroups((), 0, group_of)
-        ordered = sorted(self._numbers, key=lambda label: (isinstance(label, str), label))
+        ordered = sorted(self._numbers, key=natural)
         if len(ordered) <= MOST_GROUPS:
             group_of[[self._numbers[label] for label in ordered]] = np.arange(len(ordered))
             return LabelGroups(tuple(as_word(label) for label in ordered), 0, group_of)
@@ -384,6 +385,14 @@ class Labels:
         n_others = len(ordered) - len(largest)
         more = " or more" if self._sizes[-1] else ""
         return LabelGroups((*map(as_word, largest), f"other labels ({n_others:,}{more})"), n_others, group_of)
+
+
+def natural(label: Any) -> tuple[bool, Any]:
+    """Give a key that sorts numbers before words, and words with numbers in them as people do: obj3 before obj19."""
+    if not isinstance(label, str):
+        return False, label
+    parts = re.split(r"([0-9]+)", label)
+    return True, [(part.lower(), 0) if place % 2 == 0 else ("", int(part)) for place, part in enumerate(parts)]
 
 
 def as_word(label: Any) -> str:

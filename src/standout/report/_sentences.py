@@ -28,6 +28,8 @@ PARAMETERS = {"shrinkage": "Shrinkage", "alpha": "α =", "epsilon": "ε ="}
 
 def title(findings: Findings) -> str:
     """Give the question as a title. Names in it, as in the other sentences, are `isolated`."""
+    if findings.title is not None:
+        return isolated(findings.title)
     target = f"{'the ' if findings.target.name == 'target' else ''}{isolated(findings.target.name)}"
     if not findings.backgrounds:
         return f"What varies most in {target}?"

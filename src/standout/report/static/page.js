@@ -207,7 +207,7 @@
     const [x, y] = place === "plot-view" ? [data.x, data.y] : [data.px, data.py];
     const lines = [line(`${given.datasets[number]}, row ${data.row[index]}`)];
     if (data.id) lines.unshift(line(data.id[index], "b"));
-    if (data.label) lines.push(line(`label: ${data.label[index]}`));
+    if (data.label) lines.push(line(`${given.label}: ${data.label[index]}`));
     given.axes[place].forEach((axis, k) => {
       // A coordinate that only spreads the points means nothing.
       if (!axis.startsWith("(")) lines.push(line(`${axis}: ${brief([x, y][k][index])}`));
