@@ -166,7 +166,7 @@ def _open_pairs(options: dict[str, Any], display: Display) -> Datasets:
         parts,
         list(map(printable, names)),
         _columns(scans[0]),
-        {what: printable(file) for what, file in asked.items()} | (IN_PARTS if parts == scans else {}),
+        {what: _shown_path(file) for what, file in asked.items()} | (IN_PARTS if parts == scans else {}),
         scans=[(scan, None) for scan in scans],
         code=_scan_code([(path, reading) for path in paths]),
     )
@@ -235,6 +235,11 @@ def _check_different(scans: list[Scan]) -> None:
         seen |= places
 
 
+def _shown_path(path: str) -> str:
+    """Show a path; of an absolute one only the last part: a page may be sent to others."""
+    return printable(Path(path).name if Path(path).is_absolute() else path)
+
+
 def _called(backgrounds: Sequence[str]) -> list[str]:
     """Give what messages call the datasets."""
     return ["the target", *(f"background {name!r}" for name in backgrounds)]
@@ -297,7 +302,7 @@ def _open_groups(options: dict[str, Any], display: Display) -> Datasets:
         parts,
         [printable(name) for name in (" + ".join(target), *backgrounds)],
         _columns(everything),
-        {"file": printable(path), **({} if in_memory else IN_PARTS)},
+        {"file": _shown_path(path), **({} if in_memory else IN_PARTS)},
         scans=[(scan, some if in_memory else None) for scan, some in zip(scans, groups, strict=True)],
         code=_scan_code([(path, one) for one in readings]),
         label_name=target_label,

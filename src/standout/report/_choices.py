@@ -332,15 +332,14 @@ def _few_rows(fit: Fit) -> Iterator[Message]:
     if fit.degrees <= fit.n_features:
         yield Message(
             "there are more columns ({n_features}) than the background has rows ({n_rows}). Only shrinkage makes a "
-            "comparison possible, and in-sample ratios are far too large",
-            advice="Go by a permutation test or by new rows.",
+            "comparison possible, and fitted ratios are far too large",
+            advice="Go by ratios of held-out rows, and by a permutation test.",
             **facts,
         )
     elif fit.degrees < ROWS_PER_COLUMN * fit.n_features:
         yield Message(
-            "the background has few rows ({n_rows}) for so many columns ({n_features}): ratios well above 1 are then "
-            "common by chance",
-            advice="Go by the p-values, not by the ratios.",
+            "the background has few rows ({n_rows}) for so many columns ({n_features}): fitted ratios are then too large",
+            advice="Go by ratios of held-out rows.",
             **facts,
         )
 
