@@ -206,8 +206,8 @@ def _bars_of(findings: Findings, filters: Float | None, k: int, index: int) -> l
     if filters is not None:
         weight, largest = float(filters[k, index]), float(np.max(np.abs(filters[k]), initial=0.0))
         meaning = (
-            f"How far the score of component {k + 1} moves, in its standard deviations, if {feature} alone moves by one "
-            "of its own."
+            f"How far the score of component {k + 1} moves, in its standard deviations, if {feature} alone moves by "
+            "one of its own."
         )
         bars.append(_bar(weight, largest, Explained(number(weight, 2), meaning)))
     return bars

@@ -338,7 +338,8 @@ def _few_rows(fit: Fit) -> Iterator[Message]:
         )
     elif fit.degrees < ROWS_PER_COLUMN * fit.n_features:
         yield Message(
-            "the background has few rows ({n_rows}) for so many columns ({n_features}): fitted ratios are then too large",
+            "the background has few rows ({n_rows}) for so many columns ({n_features}): fitted ratios are then too "
+            "large",
             advice="Go by ratios of held-out rows.",
             **facts,
         )
