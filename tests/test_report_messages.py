@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pytest
 from sklearn.preprocessing import StandardScaler
 
 from report_runs import fitted
@@ -55,6 +56,7 @@ def test_the_ratio_says_what_it_is_without_shrinkage(pair):
 # Choices
 
 
+@pytest.mark.filterwarnings("ignore:the shrinkage that was chosen")
 def test_choices_say_how_parameters_were_found(pair):
     target, background = pair
     target = target + np.outer(np.where(np.arange(200) < 100, -6.0, 6.0), [0, 0, 0, 0, 0, 1])
@@ -80,6 +82,7 @@ def test_choices_say_how_parameters_were_found(pair):
     assert "name_1" in chosen(DiscriminativePCA(1, background_weights="worst-case"), *halves, kind="weights")
 
 
+@pytest.mark.filterwarnings("ignore:the shrinkage that was chosen")
 def test_equal_shrinkages_are_said_once(pair):
     target, background = pair
     target[:100, 5] += 20
