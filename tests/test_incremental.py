@@ -214,7 +214,7 @@ def test_a_model_is_saved_without_its_moments_unless_asked(tmp_path):
     model = DiscriminativePCA().fit(wide, background=wide[:300])
     standout.save(model, tmp_path / "small.skops")
     standout.save(model, tmp_path / "large.skops", moments=True)
-    assert (tmp_path / "small.skops").stat().st_size < 30_000
+    assert (tmp_path / "small.skops").stat().st_size < 60_000
     assert (tmp_path / "large.skops").stat().st_size > 2 * 100 * 100 * 8
     loaded = standout.load(tmp_path / "small.skops")
     with pytest.raises(AttributeError, match=r"this estimator keeps no sums .* save it with moments=True"):

@@ -73,7 +73,9 @@ def test_background_rows_are_the_papers_up_to_a_shift(kernel, rng):
     rows = np.vstack([target, *backgrounds])
     matrix = pairwise_kernels(rows, metric=kernel, filter_params=True, **KERNELS[kernel])
     _, scores = paper(matrix, [len(target), *map(len, backgrounds)], [0.5, 0.5], 1e-3)
-    fitted = KernelDiscriminativePCA(2, kernel=kernel, **KERNELS[kernel]).fit(target, background=backgrounds)
+    fitted = KernelDiscriminativePCA(2, epsilon=1e-3, kernel=kernel, **KERNELS[kernel]).fit(
+        target, background=backgrounds
+    )
     ours = fitted.transform(backgrounds[0])
     reference = scores[len(target) : len(target) + len(backgrounds[0]), :2]
     # The paper centres each dataset by its own mean, `transform` all rows by the target's.
@@ -85,7 +87,9 @@ def test_new_rows_are_projected_as_if_they_had_been_there(rng):
     # A new row that repeats a fitted one must get its score.
     target, backgrounds = several(rng, 1)
     for kernel in KERNELS:
-        fitted = KernelDiscriminativePCA(2, kernel=kernel, **KERNELS[kernel]).fit(target, background=backgrounds)
+        fitted = KernelDiscriminativePCA(2, epsilon=1e-3, kernel=kernel, **KERNELS[kernel]).fit(
+            target, background=backgrounds
+        )
         np.testing.assert_allclose(fitted.transform(target[7:9]), fitted.transform(target)[7:9], atol=1e-9)
         np.testing.assert_allclose(fitted.transform(target).mean(axis=0), 0.0, atol=1e-8)
 
@@ -166,7 +170,7 @@ def clone_without_background(model, target):
 
 def test_the_rank_is_found_on_the_way():
     data = datasets.make_circles_one_background()
-    fitted = KernelDiscriminativePCA(2, **SQUARE).fit(data.target, background=data.backgrounds)
+    fitted = KernelDiscriminativePCA(2, epsilon=1e-3, **SQUARE).fit(data.target, background=data.backgrounds)
     # Squares and products of four numbers: ten monomials, not 450 rows.
     assert isinstance(fitted.feature_map_, LandmarkMap)
     assert fitted.feature_map_.n_coordinates == 10
@@ -175,9 +179,11 @@ def test_the_rank_is_found_on_the_way():
 
 def test_both_exact_ways_give_the_same_answer(rng):
     target, backgrounds = several(rng, 1)
-    by_rows = KernelDiscriminativePCA(2, gamma=0.5).fit(target, background=backgrounds)
+    by_rows = KernelDiscriminativePCA(2, epsilon=1e-3, gamma=0.5).fit(target, background=backgrounds)
     # A given rank keeps the factor even where it is nearly full.
-    by_factor = KernelDiscriminativePCA(2, gamma=0.5, rank=110, tol=1e-14).fit(target, background=backgrounds)
+    by_factor = KernelDiscriminativePCA(2, epsilon=1e-3, gamma=0.5, rank=110, tol=1e-14).fit(
+        target, background=backgrounds
+    )
     assert isinstance(by_rows.feature_map_, KernelRowMap)
     assert isinstance(by_factor.feature_map_, LandmarkMap)
     np.testing.assert_allclose(by_rows.eigenvalues_, by_factor.eigenvalues_, rtol=1e-8)
@@ -188,10 +194,10 @@ def test_both_exact_ways_give_the_same_answer(rng):
 
 def test_pivoted_landmarks_approach_the_exact_answer_as_they_grow(rng):
     target, background = rng.normal(size=(400, 5)) * [3, 1, 1, 1, 1], rng.normal(size=(400, 5))
-    exact = KernelDiscriminativePCA(2, gamma=0.02).fit(target, background=background)
+    exact = KernelDiscriminativePCA(2, epsilon=1e-3, gamma=0.02).fit(target, background=background)
     errors, residuals = [], []
     for rank in (10, 40, 160):
-        model = KernelDiscriminativePCA(2, gamma=0.02, approximation="pivoted", rank=rank, random_state=0)
+        model = KernelDiscriminativePCA(2, epsilon=1e-3, gamma=0.02, approximation="pivoted", rank=rank, random_state=0)
         model.fit(target, background=background)
         errors.append(abs(model.eigenvalues_[0] / exact.eigenvalues_[0] - 1))
         residuals.append(model.residual_)
@@ -206,9 +212,11 @@ def test_pivoted_landmarks_approach_the_exact_answer_as_they_grow(rng):
 def test_full_rank_approximations_are_exact(rng):
     target, backgrounds = several(rng, 1, n=40)
     rows = np.vstack([target, *backgrounds])
-    exact = KernelDiscriminativePCA(2, gamma=0.5).fit(target, background=backgrounds)
+    exact = KernelDiscriminativePCA(2, epsilon=1e-3, gamma=0.5).fit(target, background=backgrounds)
     for options in ({"approximation": "pivoted", "rank": len(rows)}, {"approximation": rows}):
-        model = KernelDiscriminativePCA(2, gamma=0.5, tol=1e-14, **options).fit(target, background=backgrounds)
+        model = KernelDiscriminativePCA(2, epsilon=1e-3, gamma=0.5, tol=1e-14, **options).fit(
+            target, background=backgrounds
+        )
         np.testing.assert_allclose(model.eigenvalues_, exact.eigenvalues_, rtol=1e-6)
         np.testing.assert_allclose(
             aligned(model.transform(target), exact.transform(target)), exact.transform(target), atol=1e-5
@@ -336,7 +344,9 @@ def test_an_indefinite_kernel_is_solved_through_its_rows_with_a_warning(rng):
     assert linalg.eigvalsh(matrix)[0] < -1.0
     values, scores = paper(matrix, [len(target), len(backgrounds[0])], [1.0], 1e-3)
     with pytest.warns(UserWarning, match="not positive semidefinite"):
-        fitted = KernelDiscriminativePCA(2, kernel="sigmoid", gamma=0.5, coef0=-1.0).fit(target, background=backgrounds)
+        fitted = KernelDiscriminativePCA(2, epsilon=1e-3, kernel="sigmoid", gamma=0.5, coef0=-1.0).fit(
+            target, background=backgrounds
+        )
     np.testing.assert_allclose(fitted.eigenvalues_, values[:2], rtol=1e-8)
     reference = scores[: len(target), :2]
     np.testing.assert_allclose(aligned(fitted.transform(target), reference), reference, atol=1e-7)
@@ -350,9 +360,11 @@ def test_several_kernels_are_their_weighted_sum(rng):
     rows = np.vstack([target, *backgrounds])
     matrix = 0.3 * pairwise_kernels(rows, metric="rbf", gamma=0.2) + 2.0 * pairwise_kernels(rows, metric="linear")
     values, _ = paper(matrix, [len(target), len(backgrounds[0])], [1.0], 1e-3)
-    fitted = KernelDiscriminativePCA(2, kernel=[("rbf", {"gamma": 0.2}), "linear"], kernel_weights=[0.3, 2.0])
+    fitted = KernelDiscriminativePCA(
+        2, epsilon=1e-3, kernel=[("rbf", {"gamma": 0.2}), "linear"], kernel_weights=[0.3, 2.0]
+    )
     np.testing.assert_allclose(fitted.fit(target, background=backgrounds).eigenvalues_, values[:2], rtol=1e-8)
-    equal = KernelDiscriminativePCA(2, kernel=["rbf", "linear"]).fit(target, background=backgrounds)
+    equal = KernelDiscriminativePCA(2, epsilon=1e-3, kernel=["rbf", "linear"]).fit(target, background=backgrounds)
     np.testing.assert_allclose(equal.kernel_weights_, [0.5, 0.5])
 
 

@@ -1,4 +1,4 @@
-"""One word, one meaning: a number has the same value in the terminal, on the page, in summary.json and in the tables."""
+"""One word, one meaning: a number is the same in the terminal, on the page, in summary.json and in the tables."""
 
 import csv
 import json

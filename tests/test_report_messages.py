@@ -57,6 +57,7 @@ def test_a_ratio_of_fitted_rows_is_called_one(pair):
 # Choices
 
 
+@pytest.mark.filterwarnings("ignore:the shrinkage that was chosen")
 def test_choices_say_how_parameters_were_found(pair):
     target, background = pair
     target = target + np.outer(np.where(np.arange(200) < 100, -6.0, 6.0), [0, 0, 0, 0, 0, 1])
@@ -82,6 +83,7 @@ def test_choices_say_how_parameters_were_found(pair):
     assert "name_1" in chosen(DiscriminativePCA(1, background_weights="worst-case"), *halves, kind="weights")
 
 
+@pytest.mark.filterwarnings("ignore:the shrinkage that was chosen")
 def test_equal_shrinkages_are_said_once(pair):
     target, background = pair
     target[:100, 5] += 20

@@ -201,13 +201,18 @@ def _layout(matrix: Array) -> tuple[Array, bool]:
     return (matrix, False) if matrix.flags.f_contiguous else (matrix.T, True)
 
 
+# Up to this many columns are mirrored at a time.
+PANEL = 256
+_UPPER = np.tri(PANEL, k=-1, dtype=bool).T
+
+
 def mirror(lower: Array) -> None:
     """Copy the lower triangle of a matrix to the upper one, in panels that fit into the cache."""
     size = len(lower)
-    for start in range(0, size, 256):
-        stop = min(start + 256, size)
+    for start in range(0, size, PANEL):
+        stop = min(start + PANEL, size)
         corner = lower[start:stop, start:stop]
-        corner[:] = np.tril(corner) + np.tril(corner, -1).T
+        np.copyto(corner, corner.T.copy(), where=_UPPER[: stop - start, : stop - start])
         lower[start:stop, stop:] = lower[stop:, start:stop].T
 
 

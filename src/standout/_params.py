@@ -14,7 +14,7 @@ from standout._messages import InvalidTypeError, InvalidValueError, choices
 SOLVERS = ("auto", "dense", "root", "reduced", "lanczos", "lobpcg")
 WEIGHT_RULES = ("worst-case", "best", "spectral")
 EPSILON_RULES = ("scaled", "held-out", "clusters")
-TESTS = ("analytic", "permutation")
+TESTS = ("auto", "analytic", "permutation")
 APPROXIMATIONS = ("auto", "exact", "pivoted", "fourier")
 
 

@@ -17,6 +17,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from inspect import signature
 from io import BytesIO
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
@@ -50,6 +51,7 @@ from standout.estimators import (
     foreign_attributes,
     reject_without_sums,
 )
+from standout.selection import GroupSearch
 
 __all__ = ["TRUSTED_TYPES", "load", "save"]
 
@@ -394,7 +396,34 @@ def _read(file: BinaryIO, place: Path) -> tuple[Any, list[str]]:
         problem = "it holds an object of type {kind}, not of {known}"
         _refuse(place, problem, kind=type(model).__name__, known=_names_of(MODELS))
     _check_no_memory(model, f"{shown(place)} cannot be loaded")
+    _complete(model)
     return model, differing
+
+
+def _complete(model: Any) -> None:
+    """Give a model of an earlier version the parameters that it did not have, and records of today's form."""
+    if isinstance(model, BackgroundPipeline):
+        for _, step in model.steps:
+            if isinstance(step, MODELS):
+                _complete(step)
+        return
+    for name, parameter in signature(type(model)).parameters.items():
+        if name not in vars(model):
+            setattr(model, name, parameter.default)
+    search = vars(model).get("group_search_")
+    if isinstance(search, GroupSearch) and "found" not in vars(search):
+        earlier = vars(search)
+        shares, chosen = np.asarray(earlier["split_shares"]), earlier["chosen"]
+        unknown = np.full(shares.shape, np.nan)
+        model.group_search_ = GroupSearch(
+            parameters=earlier["parameters"],
+            log_ratios=unknown,
+            split_shares=shares,
+            background_shares=unknown,
+            standard_errors=earlier["standard_errors"],
+            view=int(np.argmax(shares)) if chosen is None else int(chosen),
+            found=chosen is not None,
+        )
 
 
 def _check_trusted(found: _Findings, untrusted: list[str], place: Path) -> None:

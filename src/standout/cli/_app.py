@@ -47,7 +47,7 @@ MOST_SEED = 2**32 - 1
 # Defaults that differ on purpose from those of the Python classes: the value here, and why.
 DIFFERENT = {
     "shrinkage": ("clusters", "a first look at files should show groups if there are any; Python: auto"),
-    "epsilon": ("clusters", "the same for kernels; Python: 0.001"),
+    "epsilon": ("clusters", "the same for kernels; Python: 'scaled'"),
 }
 
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
@@ -207,7 +207,14 @@ PARAMETERS = (
     Parameter("kernel", "rbf", click.Choice(KERNELS), "NAME", WITH_KERNELS, KERNEL),
     Parameter("gamma", None, Value("none"), "NUMBER|none", WITH_KERNELS, KERNEL),
     Parameter("degree", 3, Value(), "NUMBER", WITH_KERNELS, KERNEL),
-    Parameter("epsilon", 1e-3, Value("scaled", "clusters"), "scaled|clusters|NUMBER", ("kdpca",), KERNEL),
+    Parameter(
+        "epsilon",
+        "scaled",
+        Value("scaled", "held-out", "clusters"),
+        "scaled|held-out|clusters|NUMBER",
+        ("kdpca",),
+        KERNEL,
+    ),
 )
 
 HELP = {

@@ -321,7 +321,8 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             self.__dict__.pop(name, None)
         if found is not None:
             self.held_out_ = found
-            self.held_out_ratio_, self.held_out_ratio_error_ = found.ratios, found.standard_errors
+            self.held_out_ratio_ = like(found.ratios, found.components)
+            self.held_out_ratio_error_ = like(found.standard_errors, found.components)
 
     def _keep(self, solution: Solution, target: Moments, backgrounds: list[Moments], weights: Float) -> None:
         """Keep what every fit has found."""

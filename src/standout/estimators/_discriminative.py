@@ -35,6 +35,7 @@ from standout.selection import (
     GroupSearch,
     HeldOut,
     HeldOutPath,
+    Problem,
     choose_weights,
     judge_path,
     require_rows,
@@ -52,7 +53,7 @@ NEARLY_PCA = 0.9
 # Number of components that the choice of a solver assumes while it is not known.
 PERHAPS = 10
 # Up to this size LAPACK finds a few vectors without a fold as fast as iterations do.
-FEW = 200
+FEW = 600
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,7 +316,7 @@ class DiscriminativePCA(LinearTransformer):
         if is_auto(self.n_components) or test is not None:
             require_background(n_backgrounds)
         if self._looks_for_groups and n_backgrounds:
-            require_rows(datasets, "shrinkage='clusters'", sampled=True)
+            require_rows(datasets[:1], "shrinkage='clusters'", sampled=True)
         if test == "permutation":
             require_rows(datasets, "test='permutation'")
 
@@ -389,14 +390,15 @@ class DiscriminativePCA(LinearTransformer):
         degrees = sum(part.count - 1 for part, weight in zip(sums.moments[1:], weights, strict=True) if weight > 0.0)
         # Without any shrinkage a background with fewer rows than columns has directions without variance.
         allowed = (CHOICES > 0.0) | (degrees * (PATH_FOLDS - 1) / PATH_FOLDS > sums.n_columns)
-        path = judge_path(solve_path_of, CHOICES, sums.folds, weights, allowed=allowed)
-        if path is None:
+        judged = judge_path(solve_path_of, CHOICES, sums.folds, weights, allowed=allowed)
+        if judged is None:
             return None, None
-        if sums.span is not None:
-            path = path.lifted(sums.span)
+        path, views = judged
         if not self._looks_for_groups:
             return path, None
-        target, backgrounds = sampled_scores(path, datasets, [part.count for part in sums.moments], seed)
+        if sums.span is not None:
+            views = views.lifted(sums.span)
+        target, backgrounds = sampled_scores(views, datasets, [part.count for part in sums.moments], seed)
         return path, search_groups(path, target, backgrounds, allowed)
 
     def _tested(self, datasets: Sequence[Source | Moments], fit: DiscriminativeFit, seed: int) -> DiscriminativeFit:
@@ -405,8 +407,7 @@ class DiscriminativePCA(LinearTransformer):
         test = test_components(
             datasets,
             [fit.target, *fit.backgrounds],
-            fit.weights,
-            fit.shrinkage,
+            self._tested_problem(fit, seed),
             method=self.test,
             n_components=None if auto else fit.solution.values.shape[0],
             seed=seed,
@@ -417,6 +418,20 @@ class DiscriminativePCA(LinearTransformer):
             problem = contrast.discriminative(fit.target, fit.backgrounds, fit.weights, fit.shrinkage)
             solution = solve(problem, test.n_significant, solver=fit.solver, seed=seed)
         return replace(fit, test=test, solution=solution)
+
+    def _tested_problem(self, fit: DiscriminativeFit, seed: int) -> Problem:
+        """Say what is reshuffled: with the path along which the shrinkage was chosen, and the rule of the weights."""
+        path = None
+        if fit.path is not None:
+            degrees = sum(part.count - 1 for part, w in zip(fit.backgrounds, fit.weights, strict=True) if w > 0.0)
+            path = CHOICES[::2]
+            path = path[(path > 0.0) | (degrees > fit.target.n_features)]
+
+        def choose(target: Moments, backgrounds: list[Moments], shares: Float) -> Float:
+            return self._weights(target, backgrounds, shares, "dense", 1, seed)
+
+        chosen = isinstance(self.background_weights, str) and len(fit.backgrounds) > 1
+        return Problem.of_shrinkage(fit.weights, fit.shrinkage, path, choose if chosen else None)
 
     def _weights(
         self, target: Moments, backgrounds: list[Moments], shares: Float, solver: str, n_components: int, seed: int

@@ -194,11 +194,11 @@ class KernelTransformer(IncrementalTransformer):
 
     def _summed(self, found: Coordinates, weights: Float, kernel_weights: Float) -> Gathered:
         """Gather the moments of coordinates, and those of folds if they are wanted and not too large."""
-        n_folds = check_held_out(self.held_out)
-        if self._chooses_by_folds:
-            n_folds = n_folds or PATH_FOLDS
-        if n_folds is not None:
-            n_folds = n_folds_for(n_folds, found.mapping.n_coordinates) if len(found.parts) > 1 else None
+        wanted = check_held_out(self.held_out) or (PATH_FOLDS if self._chooses_by_folds else None)
+        n_folds, size = None, found.mapping.n_coordinates
+        if wanted is not None and len(found.parts) > 1:
+            known = [part.n_rows for part in found.parts if part.n_rows is not None and part.in_memory]
+            n_folds = n_folds_for(wanted, size, min(known) if len(known) == len(found.parts) else None)
         exact = found.approximation == "exact"
         if n_folds is None:
             if exact:
@@ -207,10 +207,16 @@ class KernelTransformer(IncrementalTransformer):
             sums = [coordinate_sums(found.mapping, part, part.name) for part in found.parts]
             return Gathered(found, [s.moments for s in sums], weights, kernel_weights, residual_share(sums), sums)
         if exact:
-            folds = [gather_folds(part, n_folds, kind=found.kind, single=False, name=part.name) for part in found.parts]
+            folds = [
+                gather_folds(part, n_folds, n_dealt=wanted, kind=found.kind, single=False, name=part.name)
+                for part in found.parts
+            ]
             every = [part.total() for part in folds]
             return Gathered(found, every, weights, kernel_weights, found.residual, folds=folds)
-        by_fold = [coordinate_folds(found.mapping, part, n_folds, part.name) for part in found.parts]
+        assert wanted is not None
+        by_fold = [coordinate_folds(found.mapping, part, n_folds, wanted, part.name) for part in found.parts]
+        n_folds = n_folds_for(wanted, size, min(part.count for part in by_fold)) or n_folds
+        by_fold = [part.fewer(n_folds) for part in by_fold]
         sums = [part.total() for part in by_fold]
         moments: list[Moments] = [part.moments for part in sums]
         folds = [part.mapped(lambda fold: fold.moments) for part in by_fold]

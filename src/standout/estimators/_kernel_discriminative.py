@@ -227,7 +227,7 @@ class KernelDiscriminativePCA(KernelTransformer):
 
     def _check_choices(self, datasets: list[Source]) -> None:
         if self._looks_for_groups and len(datasets) > 1:
-            require_rows(datasets, "epsilon='clusters'", sampled=True)
+            require_rows(datasets[:1], "epsilon='clusters'", sampled=True)
 
     def _answer(self, gathered: Gathered, seed: int) -> None:
         epsilon = check_epsilon(self.epsilon)
@@ -290,11 +290,14 @@ class KernelDiscriminativePCA(KernelTransformer):
             filters = concat(leading, axis=1)
             return filters if root is None else product(root.T, filters)
 
-        path = judge_path(solve_path_of, scale * EPSILONS, gathered.folds, weights)
-        if path is None or not self._looks_for_groups:
+        judged = judge_path(solve_path_of, scale * EPSILONS, gathered.folds, weights)
+        if judged is None:
+            return None, None
+        path, views = judged
+        if not self._looks_for_groups:
             return path, None
         counts = [part.count for part in gathered.moments]
-        target, backgrounds = sampled_scores(path, gathered.found.parts, counts, seed, gathered.found.scores)
+        target, backgrounds = sampled_scores(views, gathered.found.parts, counts, seed, gathered.found.scores)
         return path, search_groups(path, target, backgrounds, np.ones(len(EPSILONS), dtype=bool))
 
     def _check_incremental(self) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from standout._arrays import Array, Float, Rows, double, in_type_of, is_single
@@ -222,31 +223,34 @@ def fit_linear(
     return fit
 
 
-def _gathered(datasets: Sequence[Source], kind: Kind, n_folds: int | None, norms: bool, single: bool) -> LinearSums:
+def _gathered(datasets: Sequence[Source], kind: Kind, wanted: int | None, norms: bool, single: bool) -> LinearSums:
     """Gather the moments of all datasets, those of the folds as well if they are wanted and not too large."""
     if len(datasets) == 1:
-        n_folds = None
+        wanted = None
     width = datasets[0].width or int(datasets[0].first(1).shape[1])
-    n_rows = sum(dataset.n_rows or 0 for dataset in datasets)
-    wide = kind == "rows" or (
-        kind == "auto" and all(dataset.n_rows is not None for dataset in datasets) and n_rows < width
-    )
-    if n_folds is not None:
-        n_folds = n_folds_for(n_folds, n_rows if wide else width)
-    if n_folds is None or wide:
+    known = [dataset.n_rows for dataset in datasets if dataset.n_rows is not None]
+    all_known = len(known) == len(datasets)
+    wide = kind == "rows" or (kind == "auto" and all_known and sum(known) < width)
+    n_folds = None
+    if wanted is not None:
+        # Data that are read in parts are gathered in all folds, whether or not their rows have been counted before.
+        in_memory = all(dataset.in_memory for dataset in datasets)
+        n_folds = n_folds_for(wanted, sum(known) if wide else width, min(known) if in_memory else None)
+    if wanted is None or n_folds is None or wide:
         moments = [
             gather(dataset, kind=kind, norms=norms and number > 0, single=single, name=dataset.name)
             for number, dataset in enumerate(datasets)
         ]
         kept = [part for part in moments if isinstance(part, RowMoments | CentredRows)]
-        if n_folds is None or len(kept) < len(moments):
+        if wanted is None or n_folds is None or len(kept) < len(moments):
             return LinearSums(moments)
-        span = SpanFolds.of(kept, [fold_of_rows(0, part.count, n_folds) for part in kept], n_folds)
-        return LinearSums(moments) if span is None else LinearSums(moments, span.folds, span)
+        numbers = [fold_of_rows(0, part.count, wanted) % n_folds for part in kept]
+        return _in_span(moments, kept, numbers, n_folds, wanted)
     folds = [
         gather_folds(
             dataset,
             n_folds,
+            n_dealt=wanted,
             kind=kind,
             norms=norms and number > 0,
             single=single,
@@ -259,9 +263,23 @@ def _gathered(datasets: Sequence[Source], kind: Kind, n_folds: int | None, norms
     if len(kept) == len(moments):
         # An iterator turned out to have fewer rows than columns. Its rows are kept fold after fold.
         numbers = [np.repeat(np.arange(n_folds), [0 if p is None else p.count for p in part.sums]) for part in folds]
-        span = SpanFolds.of(kept, numbers, n_folds)
-        return LinearSums(moments) if span is None else LinearSums(moments, span.folds, span)
-    return LinearSums(moments, folds if not kept else None)
+        return _in_span(moments, kept, numbers, n_folds, wanted)
+    if kept:
+        return LinearSums(moments)
+    # The number of rows of an iterator is known only now.
+    n_folds = n_folds_for(wanted, width, min(part.count for part in folds)) or n_folds
+    return LinearSums(moments, [part.fewer(n_folds) for part in folds])
+
+
+def _in_span(
+    moments: list[Moments],
+    kept: list[RowMoments | CentredRows],
+    fold_of: list[npt.NDArray[np.intp]],
+    n_folds: int,
+    n_dealt: int,
+) -> LinearSums:
+    span = SpanFolds.of(kept, fold_of, n_folds, n_dealt)
+    return LinearSums(moments) if span is None else LinearSums(moments, span.folds, span)
 
 
 def _lost(fit: LinearFit, chosen: str) -> bool:

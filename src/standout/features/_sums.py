@@ -78,11 +78,14 @@ def coordinate_sums(mapping: FeatureMap, dataset: Dataset, name: str = "the data
 
 
 def coordinate_folds(
-    mapping: FeatureMap, dataset: Dataset, n_folds: int, name: str = "the data"
+    mapping: FeatureMap, dataset: Dataset, n_folds: int, n_dealt: int, name: str = "the data"
 ) -> Folds[CoordinateSums]:
-    """Sum up the coordinates of each fold of a dataset, which messages call by a name."""
+    """Sum up the coordinates of each fold of a dataset, which messages call by a name.
+
+    Rows are dealt into `n_dealt` folds; those of fold k of them are summed up in fold k modulo `n_folds`.
+    """
     part = CoordinatePart(mapping)
-    folds: Folds[CoordinateSums] = open_dataset(dataset, name, min_rows=1).summed(FoldPart(part, n_folds))
+    folds: Folds[CoordinateSums] = open_dataset(dataset, name, min_rows=1).summed(FoldPart(part, n_folds, n_dealt))
     if not part.direct:
         return folds
     assert isinstance(mapping, LandmarkMap)

@@ -231,6 +231,7 @@ KINDS = {
             ("NormSums", "standout.moments"),
             ("ScatterMoments", "standout.moments"),
             ("RootMoments", "standout.moments"),
+            ("Folds", "standout.moments"),
             ("CoordinateSums", "standout.features"),
             ("ColumnSums", "standout.io"),
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,8 @@ class Folds(Generic[Sums]):
     ----------
     sums : tuple
         For each fold something with a ``+`` and a ``count``, such as moments.
+    n_dealt : int
+        Number of folds that the rows were dealt into at first. Rows of fold k of them are in fold k modulo `n_folds`.
 
     Examples
     --------
@@ -62,6 +64,7 @@ class Folds(Generic[Sums]):
     """
 
     sums: tuple[Sums | None, ...]
+    n_dealt: int
 
     @property
     def n_folds(self) -> int:
@@ -92,15 +95,16 @@ class Folds(Generic[Sums]):
         """Give the same rows in fewer folds."""
         if n_folds >= self.n_folds:
             return self
-        return Folds(tuple(reduce(added, self.sums[number::n_folds], None) for number in range(n_folds)))
+        sums = tuple(reduce(added, self.sums[number::n_folds], None) for number in range(n_folds))
+        return Folds(sums, self.n_dealt)
 
     def mapped(self, function: Callable[[Sums], Any]) -> Folds[Any]:
         """Give what a function makes of the sums of each fold."""
-        return Folds(tuple(None if part is None else function(part) for part in self.sums))
+        return Folds(tuple(None if part is None else function(part) for part in self.sums), self.n_dealt)
 
     def __add__(self, other: Folds[Sums]) -> Folds[Sums]:
         """Give the sums over the rows of both, fold by fold."""
-        return Folds(tuple(map(added, self.sums, other.sums)))
+        return Folds(tuple(map(added, self.sums, other.sums)), self.n_dealt)
 
 
 def _sum(parts: Sequence[Sums | None]) -> Sums:
@@ -118,27 +122,51 @@ class FoldPart:
     part : callable
         What sums up the rows of one fold.
     n_folds : int
+    n_dealt : int
+        Number of folds that rows are dealt into: those of fold k of them are summed up in fold k modulo `n_folds`.
     """
 
     part: Callable[[Batch], Any]
     n_folds: int
+    n_dealt: int
 
     # For sources that know the numbers of their rows only after a pass.
-    needs_start = True
+    needs_start: ClassVar[bool] = True
+    # Ids, labels and groups of the rows need not be read.
+    needs_words: ClassVar[bool] = False
 
     def __call__(self, batch: Batch) -> Folds[Any]:
-        """Sum up the folds of these rows, a block at a time: a copy of a block is no burden."""
+        """Sum up the folds of these rows, a block at a time."""
         # A block has enough rows of each fold for a product to be worth its merge.
         width = max(batch.rows.shape[1], 1)
         # Whether rows are kept is decided by all rows of the batch, not by those of a fold.
         part = self.part.of_width(batch.n_rows, width) if hasattr(self.part, "of_width") else self.part
-        size = self.n_folds * max(2 * width, BLOCK_BYTES // (8 * width))
+        size = self.n_folds * max(2 * width, 2 * BLOCK_BYTES // (8 * width))
+        choose = take if getattr(part, "keeps_rows", True) else Copies()
         total: Folds[Any] | None = None
         for first in range(0, batch.n_rows, size):
             rows = row_slice(batch.rows, first, first + size)
-            folds = fold_of_rows(batch.start + first, rows.shape[0], self.n_folds)
+            folds = fold_of_rows(batch.start + first, rows.shape[0], self.n_dealt) % self.n_folds
             chosen = [np.flatnonzero(folds == fold) for fold in range(self.n_folds)]
-            sums = Folds(tuple(part(Batch(take(rows, some))) if len(some) else None for some in chosen))
+            parts = tuple(part(Batch(choose(rows, some))) if len(some) else None for some in chosen)
+            sums = Folds(parts, self.n_dealt)
             total = sums if total is None else total + sums
         assert total is not None
         return total
+
+
+class Copies:
+    """Chosen rows, copied to the same memory again and again: new memory for each copy costs more than the copy."""
+
+    def __init__(self) -> None:
+        self._memory: Any = None
+
+    def __call__(self, rows: Any, chosen: npt.NDArray[np.intp]) -> Any:
+        """Copy rows by their numbers; the next call overwrites them."""
+        if type(rows) is not np.ndarray:
+            return take(rows, chosen)
+        if self._memory is None or len(self._memory) < len(chosen):
+            self._memory = np.empty((len(chosen) + len(chosen) // 4, rows.shape[1]), dtype=rows.dtype)
+        copy = self._memory[: len(chosen)]
+        # Numbers are known to be in range; other modes than "raise" write to `out` without a buffer.
+        return np.take(rows, chosen, axis=0, out=copy, mode="clip")

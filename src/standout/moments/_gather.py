@@ -85,6 +85,7 @@ def gather_folds(
     data: Dataset,
     n_folds: int,
     *,
+    n_dealt: int | None = None,
     kind: Kind = "scatter",
     norms: bool = False,
     single: bool = True,
@@ -99,6 +100,9 @@ def gather_folds(
     ----------
     data : as in `gather`
     n_folds : int
+    n_dealt : int, optional
+        Number of folds that rows are dealt into. Those of fold k of them are gathered in fold k modulo `n_folds`, as in
+        `Folds.fewer`. None means `n_folds`.
     kind, norms, single, name
         As in `gather`.
 
@@ -116,7 +120,7 @@ def gather_folds(
     dataset = open_dataset(data, name, min_rows=1)
     if kind == "auto" and dataset.n_rows is not None and dataset.width is not None:
         kind = "rows" if dataset.n_rows < dataset.width else "scatter"
-    part = FoldPart(Part(kind, norms, single), n_folds)
+    part = FoldPart(Part(kind, norms, single), n_folds, n_dealt or n_folds)
     with np.errstate(invalid="ignore", over="ignore"):
         folds: Folds[Moments] = dataset.summed(part)
         if not all(np.isfinite(moments.total_variance) for moments in folds.sums if moments is not None):
@@ -165,6 +169,11 @@ class Part:
             if kind == "root":
                 return gather_root(rows, norms=self.norms)
             return gather_scatter(rows, norms=self.norms, single=single)
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether the moments may hold the rows themselves."""
+        return self.kind in ("auto", "rows", "root")
 
     def of_width(self, n_rows: int, width: int) -> Part:
         """Give the same function with its kind settled by the number of rows."""

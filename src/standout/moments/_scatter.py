@@ -8,6 +8,7 @@ from functools import reduce
 from operator import add
 
 import numpy as np
+from scipy import linalg
 
 from standout._arrays import (
     UNCOPIED_BYTES,
@@ -251,6 +252,10 @@ def _add_outer(matrix: Float, weight: float, vector: Float) -> None:
     weighted = weight * vector
     if is_foreign(matrix):
         matrix += weighted[:, None] * vector
+        return
+    if matrix.flags.c_contiguous and matrix.dtype == np.float64 and vector.dtype == np.float64:
+        # In BLAS's order of memory this is the transpose, which is changed in place.
+        linalg.blas.dger(1.0, vector, weighted, a=matrix.T, overwrite_x=False, overwrite_y=False, overwrite_a=True)
         return
     for start in range(0, len(vector), 256):
         matrix[start : start + 256] += np.multiply.outer(weighted[start : start + 256], vector)

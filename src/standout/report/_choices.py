@@ -114,8 +114,7 @@ def _found(start: str, rule: str, model: Any, asked: str, **facts: Any) -> Messa
             **facts,
         )
     return _choice(
-        start
-        + ". Of {n_tried} values, this one splits the first score of the target most clearly into two groups that "
+        start + ". Of {n_tried} values, this one splits the target's first score most clearly into two groups that "
         "the background does not have: the split explains {split_share} of its variance on rows that were not fitted, "
         "and one Gaussian group would give 0.64. Labels were not used. An even spread counts as groups, too: look at "
         "the picture",

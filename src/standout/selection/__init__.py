@@ -45,6 +45,7 @@ from standout.selection._inputs import require_rows as require_rows
 from standout.selection._kernel_weights import learn_kernel_weights as learn_kernel_weights
 from standout.selection._paths import ALPHAS as ALPHAS
 from standout.selection._paths import SHRINKAGES as SHRINKAGES
+from standout.selection._permutation import Problem as Problem
 from standout.selection._representatives import AlphaChoice as AlphaChoice
 from standout.selection._representatives import choose_alpha as choose_alpha
 from standout.selection._significance import test_components as test_components

@@ -46,6 +46,11 @@ class ComponentTest:
         Number of leading components with a p-value of at most `level`.
     method : {"analytic", "permutation"}
     level : float
+    n_permutations : int
+        Number of reshufflings that were made, over all components; 0 for the analytic test.
+    scale : float or None
+        If the target varies more than the backgrounds in every direction: the median of all ratios. Then the test has
+        asked which directions vary even more than that. None otherwise.
 
     Examples
     --------
@@ -63,6 +68,8 @@ class ComponentTest:
     n_significant: int
     method: str
     level: float
+    n_permutations: int = 0
+    scale: float | None = None
 
 
 def concluded(
@@ -71,6 +78,9 @@ def concluded(
     edges: Sequence[float] | Float,
     method: str,
     level: float,
+    *,
+    n_permutations: int = 0,
+    scale: float | None = None,
 ) -> ComponentTest:
     """Make the record from what was found for one component after the other."""
     monotone = np.maximum.accumulate(np.asarray(p_values, dtype=np.float64))
@@ -81,6 +91,8 @@ def concluded(
         n_significant=int(np.sum(monotone <= level)),
         method=method,
         level=level,
+        n_permutations=n_permutations,
+        scale=scale,
     )
 
 
@@ -104,6 +116,7 @@ def analytic_test(
     *,
     n_components: int | None = None,
     level: float = 0.05,
+    scale: float | None = None,
 ) -> ComponentTest:
     """How many components of these moments are more than chance, if the rows are Gaussian?
 
@@ -122,6 +135,8 @@ def analytic_test(
     n_components : int or None, default=None
         How many to test; None means until the first that is not significant.
     level : float, default=0.05
+    scale : float or None, default=None
+        Variance by which the target is divided first, if it is larger in all directions.
 
     Returns
     -------
@@ -172,14 +187,14 @@ def analytic_test(
             # make the next smaller as well: given the backgrounds, every ratio grows with the target's covariance. So
             # the limit is the worst case, and the test of the (k+1)-th holds its level whatever the first k are.
             centre, spread = chance_law(n_features - k, n_target - k, counts - 1.0, scales)
-            ratio = float(ratios[k])
+            ratio = float(ratios[k]) / (scale or 1.0)
             p_values.append(survival((np.log(ratio) - centre) / spread) if ratio > 0.0 else 1.0)
-            edges.append(float(np.exp(centre + spread * quantile)))
+            edges.append(float(np.exp(centre + spread * quantile)) * (scale or 1.0))
             if n_components is None and p_values[-1] > level:
                 limit = k + 1
                 break
         if len(p_values) == limit:
-            return concluded(ratios[:limit], p_values, edges, "analytic", level)
+            return concluded(ratios[:limit], p_values, edges, "analytic", level, scale=scale)
         wanted = min(GROWTH * wanted, limit)
 
 

@@ -13,7 +13,7 @@ from scipy import stats
 from standout._arrays import Float, Rows, double
 from standout._xp import cumulative_sum, like, namespace, take_per_column, to_host
 from standout.moments import project
-from standout.selection._held_out import HeldOutPath
+from standout.selection._held_out import HeldOutPath, PathViews
 from standout.sources import Source, drawn
 
 # A view is taken to show groups where its p-value, times the number of views looked at, is below this.
@@ -102,7 +102,7 @@ def search_groups(
     """
     shares, errors = split_share(target)
     errors = np.maximum(errors, ONE_GROUP_SPREAD / sqrt(target.shape[0]))
-    against = np.max([split_share(scores)[0] for scores in backgrounds], axis=0)
+    against = np.max([np.zeros(len(shares)), *(split_share(scores)[0] for scores in backgrounds)], axis=0)
     best = path.log_ratios[path.best]
     keeps = path.log_ratios >= (KEPT * best if best > 0.0 else best)
     candidates = allowed & keeps & (np.arange(len(shares)) >= path.best)
@@ -151,17 +151,22 @@ def split_share(scores: Float) -> tuple[Float, Float]:
 
 
 def sampled_scores(
-    path: HeldOutPath,
+    views: PathViews,
     datasets: Sequence[Source],
     counts: Sequence[int],
     seed: int,
     project: Callable[[Rows, Float, Float], Float] = project,
 ) -> tuple[Float, list[Float]]:
-    """Give the held-out first scores at each value, of all rows or of a random sample if there are many."""
+    """Give the held-out first scores at each value, of all rows or of a random sample if there are many.
+
+    A background that can be read only once is left out.
+    """
     scores = []
     for number, (dataset, count) in enumerate(zip(datasets, counts, strict=True)):
+        if not dataset.again:
+            continue
         # The same generator draws the same rows for the numbers and for the rows themselves.
         numbers = drawn(count, MOST_ROWS, np.random.default_rng(seed))
         rows = dataset.sample(MOST_ROWS, np.random.default_rng(seed))
-        scores.append(path.scores(rows, numbers, number, project))
+        scores.append(views.scores(rows, numbers, number, project))
     return scores[0], scores[1:]

@@ -25,6 +25,8 @@ from standout.moments import (
 
 # Larger problems have fewer folds: each fold has a matrix of this size for every dataset, and a solution of its own.
 MANY_FOLDS_SIZE, SOME_FOLDS_SIZE, MOST_SIZE = 2000, 5000, 8192
+# With so many rows per column, components found without a fifth of the rows are as good as those of all but a tenth.
+MANY_ROWS, ENOUGH_FOLDS = 20, 5
 # Folds of a path: many solutions for each.
 PATH_FOLDS = 5
 # A dataset needs so many rows per fold.
@@ -52,8 +54,9 @@ class HeldOut:
         Of the ratios, by a jackknife over the folds.
     target_variance, background_variance : ndarray of shape (d,)
         The two variances.
-    n_folds, n_gathered : int
-        Number of folds, and of those that were gathered: a row of fold k of the latter is in fold k modulo `n_folds`.
+    n_folds, n_dealt : int
+        Number of folds, and of those that rows were dealt into: rows of fold k of the latter are in fold k modulo
+        `n_folds`.
     components : array of shape (n_folds, d, n_features)
         The components that were found without each fold.
     means : array of shape (n_datasets, n_folds, n_features)
@@ -77,7 +80,7 @@ class HeldOut:
     target_variance: Float
     background_variance: Float
     n_folds: int
-    n_gathered: int
+    n_dealt: int
     components: Array
     means: Array
     shifts: Float
@@ -115,7 +118,7 @@ class HeldOut:
 
     def fold_of(self, numbers: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
         """Give the fold of each row by its number in its dataset."""
-        return _fold_of(numbers, self.n_gathered, self.n_folds)
+        return _fold_of(numbers, self.n_dealt, self.n_folds)
 
     def lifted(self, span: SpanFolds, vectors: Array) -> HeldOut:
         """Give the same in the columns of the data, from the span of wide data; `vectors` are the fit's components."""
@@ -148,21 +151,17 @@ class HeldOutPath:
     chosen : int
         The value farthest from `best` towards more regularisation, with all values between, whose ratio is within one
         standard error of the largest.
-    filters : list of array of shape (n_features, g)
-        For each fold, the leading filters that were found without it.
-    means : list of list of array of shape (n_features,)
-        For each dataset and fold, the mean of the dataset without the fold.
-    n_gathered : int
-        Number of folds that were gathered; a row of fold k of them is in fold k modulo the number of `filters`.
 
     Examples
     --------
     >>> import numpy as np
     >>> from standout import DiscriminativePCA
     >>> rng = np.random.default_rng(0)
-    >>> X, Y = rng.normal(size=(60, 40)) * ([1] * 39 + [3]), rng.normal(size=(60, 40))
+    >>> shared = rng.normal(size=(10, 40))
+    >>> X, Y = (rng.normal(size=(80, 40)) + 3 * rng.normal(size=(80, 10)) @ shared for _ in range(2))
+    >>> X[:, 0] += 5 * rng.normal(size=80)
     >>> path = DiscriminativePCA(1, shrinkage="held-out").fit(X, background=Y).held_out_path_
-    >>> bool(path.parameters[path.chosen] > 0.1)
+    >>> bool(0 < path.parameters[path.best] <= path.parameters[path.chosen] < 0.9)
     True
     """
 
@@ -171,9 +170,25 @@ class HeldOutPath:
     standard_errors: Float
     best: int
     chosen: int
+
+
+@dataclass(frozen=True, eq=False)
+class PathViews:
+    """The leading components without each fold, at each value of a parameter.
+
+    Attributes
+    ----------
+    filters : list of array of shape (n_features, g)
+        For each fold, the leading filters that were found without it.
+    means : list of list of array of shape (n_features,)
+        For each dataset and fold, the mean of the dataset without the fold.
+    n_dealt : int
+        Number of folds that rows were dealt into: rows of fold k of them are in fold k modulo the number of `filters`.
+    """
+
     filters: list[Array]
     means: list[list[Array]]
-    n_gathered: int
+    n_dealt: int
 
     def scores(
         self,
@@ -183,7 +198,7 @@ class HeldOutPath:
         project: Callable[[Rows, Float, Float], Float] = project,
     ) -> Array:
         """Give the first scores of rows, by their numbers in a dataset, at each value: by the fold without each row."""
-        folds = _fold_of(numbers, self.n_gathered, len(self.filters))
+        folds = _fold_of(numbers, self.n_dealt, len(self.filters))
         order = np.argsort(folds, kind="stable")
         parts = [
             project(take(rows, np.flatnonzero(folds == fold)), self.means[dataset][fold], filters)
@@ -192,7 +207,7 @@ class HeldOutPath:
         ]
         return take(concat(parts), np.argsort(order, kind="stable"))
 
-    def lifted(self, span: SpanFolds) -> HeldOutPath:
+    def lifted(self, span: SpanFolds) -> PathViews:
         """Give the same in the columns of the data, if the filters are in coordinates of the span of wide data."""
         filters = [span.lifted(part) for part in self.filters]
         means = [
@@ -202,11 +217,18 @@ class HeldOutPath:
         return replace(self, filters=filters, means=means)
 
 
-def n_folds_for(wanted: int, size: int) -> int | None:
-    """Give the number of folds for matrices of a size: the wanted one, fewer for large ones, None beyond."""
+def n_folds_for(wanted: int, size: int, n_rows: int | None) -> int | None:
+    """Give the number of folds for matrices of a size: at most `wanted`, fewer where that costs much or adds little.
+
+    `n_rows` is the number of rows of the smallest dataset; None if it is not known yet. None comes back for matrices
+    that are too large for any folds.
+    """
     if size > MOST_SIZE:
         return None
-    return min(wanted, 3 if size > SOME_FOLDS_SIZE else 5 if size > MANY_FOLDS_SIZE else wanted)
+    if size > SOME_FOLDS_SIZE:
+        return min(wanted, 3)
+    many = n_rows is not None and n_rows >= MANY_ROWS * size
+    return min(wanted, ENOUGH_FOLDS) if many or size > MANY_FOLDS_SIZE else wanted
 
 
 # --- folds of wide data ---------------------------------------------------------------------------------------------
@@ -231,11 +253,15 @@ class SpanFolds:
 
     @classmethod
     def of(
-        cls, datasets: Sequence[RowMoments | CentredRows], fold_of: Sequence[npt.NDArray[np.intp]], n_folds: int
+        cls,
+        datasets: Sequence[RowMoments | CentredRows],
+        fold_of: Sequence[npt.NDArray[np.intp]],
+        n_folds: int,
+        n_dealt: int,
     ) -> SpanFolds | None:
         """Multiply the rows with each other once, and gather the moments of folds from the products.
 
-        `fold_of` has the fold of each row of each dataset. None if no dataset varies.
+        `fold_of` has the fold of each row of each dataset; see `Folds` for `n_dealt`. None if no dataset varies.
         """
         rows = [part for part in datasets if isinstance(part, RowMoments)]
         if len(rows) == len(datasets):
@@ -253,7 +279,7 @@ class SpanFolds:
         ends = np.cumsum([part.count for part in datasets]).tolist()
         places = [(end - part.count, end) for end, part in zip(ends, datasets, strict=True)]
         folds = [
-            _folds_of(coordinates[start:end, :], numbers, n_folds)
+            _folds_of(coordinates[start:end, :], numbers, n_folds, n_dealt)
             for (start, end), numbers in zip(places, fold_of, strict=True)
         ]
         return cls(folds, list(datasets), [weights[start:end, :] for start, end in places])
@@ -285,10 +311,11 @@ class SpanFolds:
         return sum(parts[1:], start=parts[0])
 
 
-def _folds_of(rows: Array, numbers: npt.NDArray[np.intp], n_folds: int) -> Folds[Moments]:
+def _folds_of(rows: Array, numbers: npt.NDArray[np.intp], n_folds: int, n_dealt: int) -> Folds[Moments]:
     """Gather the moments of rows by the number of their fold."""
     chosen = [np.flatnonzero(numbers == fold) for fold in range(n_folds)]
-    return Folds(tuple(gather(take(rows, some), kind="scatter", norms=True) if len(some) else None for some in chosen))
+    sums = tuple(gather(take(rows, some), kind="scatter", norms=True) if len(some) else None for some in chosen)
+    return Folds(sums, n_dealt)
 
 
 # --- judging --------------------------------------------------------------------------------------------------------
@@ -316,8 +343,7 @@ def judge(
         None if there are too few rows for two folds, if the target does not vary along a component, or if there are
         fewer components without one of the folds.
     """
-    n_gathered = folds[0].n_folds
-    folds = _with_enough_rows(folds, n_gathered)
+    folds = _with_enough_rows(folds, folds[0].n_folds)
     if not folds:
         return None
     images = folds[0].total().apply(vectors)
@@ -335,7 +361,11 @@ def judge(
         except InvalidValueError:
             # The other folds have fewer directions than components are wanted.
             return None
-        found.append(_aligned(solution, target, images, spreads))
+        own = target.variance(solution)
+        if not bool(namespace(own).all(own > 0.0)):
+            # Rounding has left nothing of the target's variance.
+            return None
+        found.append(_aligned(solution, own, images, spreads))
     variances = np.array([_fold_variances(part, found, left) for part, left in zip(folds, others, strict=True)])
     counts = np.array([[_count(sums) for sums in part.sums] for part in folds], dtype=np.float64)
     own, against = _pooled(variances, counts, weights, None)
@@ -349,7 +379,7 @@ def judge(
         target_variance=own,
         background_variance=against,
         n_folds=folds[0].n_folds,
-        n_gathered=n_gathered,
+        n_dealt=folds[0].n_dealt,
         components=xp.stack([filters.T for filters in found]),
         means=xp.stack([xp.stack([sums.mean for sums in part]) for part in others]),
         shifts=np.array([to_host(product((mean - centres[0])[None, :], vectors)[0, :]) for mean in centres]),
@@ -363,7 +393,7 @@ def judge_path(
     weights: Float,
     *,
     allowed: npt.NDArray[np.bool_] | None = None,
-) -> HeldOutPath | None:
+) -> tuple[HeldOutPath, PathViews] | None:
     """Find out which value of a parameter gives the largest ratio on rows that were not fitted.
 
     Parameters
@@ -380,10 +410,9 @@ def judge_path(
 
     Returns
     -------
-    HeldOutPath or None
+    (HeldOutPath, PathViews) or None
         None if there are too few rows for two folds.
     """
-    n_gathered = folds[0].n_folds
     folds = _with_enough_rows(folds, PATH_FOLDS)
     if not folds:
         return None
@@ -409,7 +438,8 @@ def judge_path(
     chosen = best
     while chosen + 1 < len(parameters) and usable[chosen + 1] and _within(log_ratios, errors, chosen + 1, best):
         chosen += 1
-    return HeldOutPath(parameters, log_ratios, errors, best, chosen, filters, means, n_gathered)
+    path = HeldOutPath(parameters, log_ratios, errors, best, chosen)
+    return path, PathViews(filters, means, folds[0].n_dealt)
 
 
 def _within(log_ratios: Float, errors: Float, place: int, best: int) -> bool:
@@ -419,12 +449,16 @@ def _within(log_ratios: Float, errors: Float, place: int, best: int) -> bool:
 def _with_enough_rows(folds: Sequence[Folds[Moments]], most: int) -> list[Folds[Moments]]:
     """Give at most so many folds, fewer if a dataset has few rows; none if two folds are too many."""
     most = min(most, min(part.count for part in folds) // ROWS_PER_FOLD)
-    return [] if most < 2 else [part.fewer(most) for part in folds]
+    if most < 2:
+        return []
+    fewer = [part.fewer(most) for part in folds]
+    # With fewer rows than folds that they were dealt into, all rows of a dataset may have come into one.
+    return fewer if all(sum(part is not None for part in one.sums) > 1 for one in fewer) else []
 
 
-def _fold_of(numbers: npt.NDArray[np.intp], n_gathered: int, n_folds: int) -> npt.NDArray[np.intp]:
+def _fold_of(numbers: npt.NDArray[np.intp], n_dealt: int, n_folds: int) -> npt.NDArray[np.intp]:
     """Give the fold of each row by its number, after `Folds.fewer`."""
-    every = fold_of_rows(0, int(numbers.max(initial=-1)) + 1, n_gathered)
+    every = fold_of_rows(0, int(numbers.max(initial=-1)) + 1, n_dealt)
     return every[numbers] % n_folds
 
 
@@ -432,14 +466,13 @@ def _count(sums: Moments | None) -> int:
     return 0 if sums is None else sums.count
 
 
-def _aligned(vectors: Float, target: Moments, images: Float, spreads: Float) -> Float:
+def _aligned(vectors: Float, own: Float, images: Float, spreads: Float) -> Float:
     """Give components in the order, and with the signs and the scale, of those of the fit to all rows.
 
-    `images` are the fit's components times the target's covariance, `spreads` the target's variances along them.
+    `images` are the fit's components times the target's covariance, `spreads` the target's variances along them, `own`
+    those along `vectors` without the fold.
     """
     xp = namespace(vectors)
-    least = float(np.finfo(np.float64).tiny)
-    own, spreads = xp.clip(target.variance(vectors), least, None), xp.clip(spreads, least, None)
     both = to_host(product(images.T, vectors) / (xp.sqrt(spreads)[:, None] * xp.sqrt(own)))
     _, order = optimize.linear_sum_assignment(-np.abs(np.nan_to_num(both)))
     signs = np.where(both[np.arange(len(order)), order] < 0, -1.0, 1.0)

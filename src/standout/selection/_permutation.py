@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
 from math import copysign, sqrt
+from time import monotonic
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from joblib import Parallel, delayed, effective_n_jobs
 
 from standout._arrays import (
-    Array,
     Float,
     copied,
     product,
-    row_slice,
     self_product,
     squared_lengths,
     stacked,
@@ -21,77 +25,284 @@ from standout._arrays import (
     weighted_sum,
 )
 from standout._params import check_n_components
-from standout._writing import tracked
-from standout._xp import add_to_diagonal, cholesky, diagonal, largest_ratio, like, namespace, take
-from standout.moments import CentredRows, RowMoments, ScatterMoments, in_span
+from standout._writing import progress_bar
+from standout._xp import (
+    add_to_diagonal,
+    cholesky,
+    diagonal,
+    largest_eigenvalue,
+    largest_ratio,
+    like,
+    namespace,
+    solve_triangular,
+    take,
+)
+from standout.moments import CentredRows, Moments, RowMoments, ScatterMoments, in_span
 from standout.pencil import Form, Pencil, solve
 from standout.selection._analytic import ComponentTest, concluded, reject_singular_background
 
 # Steps towards the spatial median: a rough one is good enough.
 N_STEPS = 30
+# A test ends once this many reshufflings reach the observed value, or as many as rule out significance.
+ENOUGH = 10
+# Reshufflings that find out how the values along a path vary by chance.
+N_PILOT = 20
+
+Order = npt.NDArray[np.intp]
+# Told of the component, the reshufflings made, the most that there can be, and the seconds that these would take.
+Listener = Callable[[int, int, int, float], None]
 
 
 @dataclass(frozen=True, eq=False)
-class _Roles:
-    """What becomes of the groups that rows are dealt into, the target's first.
+class Problem:
+    """What a test reshuffles: the leading value of a method, at each of several values of its parameter.
+
+    For ratios the background form is ``Σ ωₖ [(1 - sₖ) Cₖ + sₖ (tr Cₖ / D) I] + ε I``. For differences the target form
+    is ``Cxx - α Σ ωₖ Cₖ``.
 
     Attributes
     ----------
-    sizes : tuple of int
-        Rows of each group.
-    weights, shares : ndarray of shape (n_backgrounds,)
-        Weight and shrinkage of each background.
-    held : ndarray of shape (n_backgrounds,)
-        Variance of each background outside of the space that is looked at, which is not reshuffled.
-    n_features : int
-        Number of columns of the data, of which the coordinates may be fewer.
+    weights : ndarray of shape (n_backgrounds,)
+        ω, non-negative, with sum 1.
+    shares : ndarray of shape (g, n_backgrounds)
+        s, for each value of the parameter.
+    ridges : ndarray of shape (g,)
+        ε.
+    alphas : ndarray of shape (g,) or None
+        α of differences; None for ratios.
+    position : float
+        The place of the fit among the g values. A fit between two of them is judged by what is interpolated.
+    fitted : Problem or None
+        The problem of the fit itself; None if there is one value only.
+    choose_weights : callable or None
+        Finds the weights from moments and the shares, if they are chosen by the data.
     """
 
-    sizes: tuple[int, ...]
     weights: Float
     shares: Float
+    ridges: Float
+    alphas: Float | None = None
+    position: float = 0.0
+    fitted: Problem | None = None
+    choose_weights: Callable[[Moments, list[Moments], Float], Float] | None = None
+
+    @classmethod
+    def of_shrinkage(
+        cls, weights: Float, shares: Float, path: Float | None = None, choose_weights: Any = None
+    ) -> Problem:
+        """Pose the ratio with shrinkage; `path` has the shrinkages among which that of the fit was chosen."""
+        one = cls(weights, shares[None, :], np.zeros(1), choose_weights=choose_weights)
+        if path is None:
+            return one
+        many = np.repeat(path[:, None], len(weights), axis=1)
+        position = float(np.interp(shares[0], path, np.arange(len(path))))
+        return replace(one, shares=many, ridges=np.zeros(len(path)), position=position, fitted=one)
+
+    @classmethod
+    def of_ridge(cls, weights: Float, epsilon: float, path: Float | None = None, choose_weights: Any = None) -> Problem:
+        """Pose the ratio with a given ridge."""
+        one = cls(weights, np.zeros((1, len(weights))), np.array([epsilon]), choose_weights=choose_weights)
+        if path is None:
+            return one
+        position = float(np.interp(np.log(epsilon), np.log(path), np.arange(len(path))))
+        return replace(one, shares=np.zeros((len(path), len(weights))), ridges=path, position=position, fitted=one)
+
+    @classmethod
+    def of_difference(cls, weights: Float, alpha: float, path: Float | None = None) -> Problem:
+        """Pose the difference of variances."""
+        one = cls(weights, np.zeros((1, len(weights))), np.zeros(1), np.array([alpha]))
+        if path is None:
+            return one
+        position = float(np.interp(alpha, path, np.arange(len(path))))
+        shares = np.zeros((len(path), len(weights)))
+        return replace(one, shares=shares, ridges=np.zeros(len(path)), alphas=path, position=position, fitted=one)
+
+    @property
+    def n_values(self) -> int:
+        """Number of values of the parameter."""
+        return len(self.ridges)
+
+    @property
+    def is_ridged(self) -> bool:
+        """Whether the background form of every value has a ridge."""
+        return bool(np.all((self.shares @ self.weights > 0.0) | (self.ridges > 0.0)))
+
+    def used(self, used: npt.NDArray[np.bool_]) -> Problem:
+        """Give the same without the backgrounds that have no weight."""
+        fitted = None if self.fitted is None else self.fitted.used(used)
+        return replace(self, weights=self.weights[used], shares=self.shares[:, used], fitted=fitted)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pool:
+    """All rows, which are dealt into groups of the sizes of the datasets, the target's first.
+
+    Attributes
+    ----------
+    rows : array of shape (n, r)
+        Each dataset's rows about their own centre, in some coordinates.
+    sizes : tuple of int
+    held : ndarray of shape (n_backgrounds,)
+        Variance of each background outside of the coordinates, which is not reshuffled.
+    n_features : int
+        Number of columns of the data, of which the coordinates may be fewer.
+    total, total_row : array
+        The sums over all rows.
+    gram : array or None
+        The inner products of the rows, if there are fewer rows than coordinates.
+    """
+
+    rows: Float
+    sizes: tuple[int, ...]
     held: Float
     n_features: int
+    total: Float | None
+    total_row: Float
+    gram: Float | None
 
-    def ridge(self, scatters: Sequence[Float]) -> float:
-        """Multiple of the identity in B."""
-        variances = _variances(scatters[1:], self.sizes[1:]) + self.held
-        return float(np.sum(self.weights * self.shares * variances)) / self.n_features
+    @classmethod
+    def of(cls, rows: Float, sizes: tuple[int, ...], held: Float, n_features: int, by_gram: bool) -> _Pool:
+        total_row = namespace(rows).sum(rows, axis=0)
+        if by_gram:
+            return cls(rows, sizes, held, n_features, None, total_row, product(rows, rows.T))
+        return cls(rows, sizes, held, n_features, self_product(rows), total_row, None)
+
+    def values(self, problem: Problem, order: Order) -> Float:
+        """Give the leading value of each parameter, for the rows dealt in this order."""
+        if self.gram is not None:
+            return self._values_by_gram(problem, order)
+        scatters = self._dealt(order)
+        return np.array([self._leading(scatters, problem, number) for number in range(problem.n_values)])
+
+    def _ridge(self, variances: Float, problem: Problem, weights: Float, number: int) -> float:
+        shrunken = float(np.sum(weights * problem.shares[number] * (variances + self.held))) / self.n_features
+        return shrunken + float(problem.ridges[number])
+
+    def _leading(self, scatters: list[Float], problem: Problem, number: int) -> float:
+        """Give the largest root of one pencil, and nothing else: this is the inner loop.
+
+        A singular background, which can happen where a column varies in few rows only, counts as an infinite ratio.
+        """
+        weights = problem.weights
+        if problem.choose_weights is not None:
+            target, *backgrounds = self.moments(scatters)
+            weights = problem.choose_weights(target, backgrounds, problem.shares[number])
+        factors = 1.0 - problem.shares[number] if problem.alphas is None else np.ones(len(weights))
+        coefficients = (weights * factors / self.sizes[1:]).tolist()
+        b = coefficients[0] * scatters[1]
+        for coefficient, scatter in zip(coefficients[1:], scatters[2:], strict=True):
+            b += coefficient * scatter
+        a = scatters[0] / self.sizes[0]
+        if problem.alphas is not None:
+            return largest_eigenvalue(a - float(problem.alphas[number]) * b)
+        ridge = self._ridge(_variances(scatters[1:], self.sizes[1:]), problem, weights, number)
+        factor = cholesky(add_to_diagonal(b, ridge))
+        return float("inf") if factor is None else largest_ratio(a, factor)
+
+    def moments(self, scatters: Sequence[Float]) -> list[Moments]:
+        """Give moments with these scatters."""
+        nothing = like(np.zeros(self.rows.shape[1]), self.rows)
+        return [ScatterMoments(count, nothing, part) for count, part in zip(self.sizes, scatters, strict=True)]
+
+    def _dealt(self, order: Order) -> list[Float]:
+        """Deal the rows into groups in this order, and give the scatter of each group about its own mean.
+
+        The largest group needs no product: its sums are what the others leave of the total.
+        """
+        assert self.total is not None
+        xp = namespace(self.rows)
+        groups = np.split(order, np.cumsum(self.sizes)[:-1])
+        largest = int(np.argmax(self.sizes))
+        scatters: list[Float] = [self.total] * len(groups)
+        rest, rest_row = copied(self.total), copied(self.total_row)
+        for number, group in enumerate(groups):
+            if number != largest:
+                chosen = take(self.rows, group)
+                squares, row = self_product(chosen), xp.sum(chosen, axis=0)
+                rest -= squares
+                rest_row -= row
+                scatters[number] = squares - row[:, None] * (row / len(group))
+        scatters[largest] = rest - rest_row[:, None] * (rest_row / self.sizes[largest])
+        return scatters
+
+    def _values_by_gram(self, problem: Problem, order: Order) -> Float:
+        """Give the leading ratios from inner products: the problem then has as many dimensions as the target has rows.
+
+        With X and Z the rows of the target and of the backgrounds (times the roots of their coefficients) and a ridge
+        ρ, the roots of ``XᵀX u = λ (ZᵀZ + ρ I) u`` are those of ``[X Xᵀ - X Zᵀ (Z Zᵀ + ρ I)⁻¹ Z Xᵀ] / ρ``.
+        """
+        xp = namespace(self.gram)
+        gram = take(take(self.gram, order), order, axis=1)
+        ends = np.cumsum(self.sizes).tolist()
+        places = [slice(end - size, end) for end, size in zip(ends, self.sizes, strict=True)]
+        for place in places:
+            gram[place, :] -= xp.mean(gram[place, :], axis=0)
+        for place in places:
+            gram[:, place] -= xp.mean(gram[:, place], axis=1)[:, None]
+        lengths = diagonal(gram)
+        variances = np.array([float(xp.sum(lengths[place])) for place in places[1:]]) / self.sizes[1:]
+        own, n_target = places[0], self.sizes[0]
+        values = []
+        for number in range(problem.n_values):
+            ridge = self._ridge(variances, problem, problem.weights, number)
+            coefficients = problem.weights * (1.0 - problem.shares[number]) / self.sizes[1:]
+            roots = like(np.repeat(np.sqrt(coefficients), self.sizes[1:]), gram)
+            inner = gram[n_target:, n_target:] * (roots[:, None] * roots)
+            factor = cholesky(add_to_diagonal(inner, ridge))
+            if factor is None:
+                values.append(float("inf"))
+                continue
+            half = solve_triangular(factor, gram[n_target:, own] * roots[:, None])
+            values.append(largest_eigenvalue(gram[own, own] - product(half.T, half)) / (ridge * n_target))
+        return np.array(values)
+
+
+def _variances(scatters: Sequence[Float], sizes: Sequence[int]) -> Float:
+    """Total variance of each group."""
+    traces = (float(namespace(scatter).sum(diagonal(scatter))) for scatter in scatters)
+    return np.array([trace / size for trace, size in zip(traces, sizes, strict=True)])
 
 
 def permutation_test(
     target: RowMoments | CentredRows,
     backgrounds: Sequence[RowMoments | CentredRows],
-    weights: Float,
-    shares: Float,
+    problem: Problem,
     *,
     n_components: int | None = None,
     level: float = 0.05,
     n_permutations: int = 199,
     seed: int = 0,
-    progress: bool = False,
+    scale: float | None = None,
+    n_jobs: int | None = None,
+    progress: bool | Listener = False,
 ) -> ComponentTest:
     """How many components are larger than those of reshuffled rows?
 
-    Rows on a device are reshuffled there, by random numbers of the host: equal rows get equal p-values on every
-    device.
+    Reshuffling ends as soon as it is clear that a component is not significant: after `ENOUGH` reshufflings that reach
+    it (Besag and Clifford, 1991). Where a parameter was chosen by the data, each reshuffling counts with the value of
+    the parameter at which it is largest, in units of its spread by chance, so that the p-value holds for every rule of
+    choosing. Rows on a device are reshuffled there, by random numbers of the host: equal rows get equal p-values on
+    every device.
 
     Parameters
     ----------
     target : RowMoments or CentredRows
     backgrounds : sequence of RowMoments or CentredRows
-    weights : ndarray of shape (n_backgrounds,)
-        Non-negative, with sum 1.
-    shares : ndarray of shape (n_backgrounds,)
-        Shrinkage of each background, the same for every reshuffling.
+    problem : Problem
     n_components : int or None, default=None
         How many to test; None means until the first that is not significant.
     level : float, default=0.05
     n_permutations : int, default=199
-        Reshufflings for each component.
+        Most reshufflings for each component.
     seed : int, default=0
-    progress : bool, default=False
-        Show a progress bar on standard error.
+    scale : float or None, default=None
+        Variance by which the target is divided first, if it is larger in all directions.
+    n_jobs : int or None, default=None
+        Number of processes, -1 for one per core. None is this process, in which BLAS has its threads. The answer does
+        not depend on it.
+    progress : bool or callable, default=False
+        Show a progress bar on standard error, or call a function after each reshuffling, with the number of the
+        component, the reshufflings made, the most that there can be, and the seconds that these would take.
 
     Returns
     -------
@@ -101,127 +312,178 @@ def permutation_test(
     --------
     >>> import numpy as np
     >>> from standout.moments import gather
-    >>> from standout.selection._permutation import permutation_test
+    >>> from standout.selection._permutation import Problem, permutation_test
     >>> rng = np.random.default_rng(0)
     >>> target, background = rng.normal(size=(40, 5)) * [1, 1, 1, 1, 4], rng.normal(size=(60, 5))
     >>> moments = [gather(rows, kind="rows") for rows in (target, background)]
-    >>> permutation_test(moments[0], moments[1:], np.ones(1), np.zeros(1)).n_significant
-    1
+    >>> problem = Problem.of_shrinkage(np.ones(1), np.zeros(1))
+    >>> test = permutation_test(moments[0], moments[1:], problem)
+    >>> test.n_significant, test.n_permutations
+    (1, 209)
     """
-    used = weights > 0.0
+    used = problem.weights > 0.0
+    if problem.choose_weights is not None:
+        used[:] = True
+    problem = problem.used(used)
     datasets = [target, *(background for background, is_used in zip(backgrounds, used, strict=True) if is_used)]
     sizes = tuple(dataset.count for dataset in datasets)
     n_features = target.n_features
-    ridged = bool(np.any(weights * shares > 0.0))
-    if not ridged and sum(sizes[1:]) - len(sizes) + 1 < n_features:
+    ridged = problem.is_ridged
+    if problem.alphas is None and not ridged and sum(sizes[1:]) - len(sizes) + 1 < n_features:
         reject_singular_background()
 
     wide = n_features > sum(sizes)
     parts = in_span(datasets)[1] if wide else [dataset.centred_rows() for dataset in datasets]
-    rows = stacked([part - spatial_median(part) for part in parts])
+    parts = [part - spatial_median(part) for part in parts]
+    if scale is not None:
+        parts[0] = parts[0] / sqrt(scale)
+    rows = stacked(parts)
     most = min(rows.shape[1], target.count - 1)
     asked = check_n_components(1 if n_components is None else n_components, n_features, most)
     totals = np.array([dataset.total_variance for dataset in datasets[1:]])
-    rng = np.random.default_rng(seed)
-    # A ratio is significant if fewer than this many reshufflings reach it.
-    reached = int(np.sum(np.arange(1, n_permutations + 2) / (n_permutations + 1) <= level))
-    ratios: list[float] = []
-    p_values: list[float] = []
-    edges: list[float] = []
-    while len(ratios) < (most if n_components is None else asked):
-        ends = np.cumsum(sizes).tolist()
-        groups = (row_slice(rows, end - size, end) for end, size in zip(ends, sizes, strict=True))
-        scatters = [self_product(group - namespace(group).mean(group, axis=0)) for group in groups]
+    answers: list[_Answer] = []
+    while len(answers) < (most if n_components is None else asked):
+        by_gram = ridged and problem.alphas is None and problem.choose_weights is None
+        by_gram = by_gram and max(sizes[0], sum(sizes[1:])) < rows.shape[1]
+        plain = _Pool.of(rows, sizes, np.zeros(len(totals)), n_features, by_gram=False)
+        scatters = plain._dealt(np.arange(rows.shape[0]))
         # The ridge is a share of each background's whole variance. What lies along the components already found is
         # no longer exchangeable: it stays as it is, and only the rest goes with the reshuffled rows.
         held = np.maximum(totals - _variances(scatters[1:], sizes[1:]), 0.0)
-        roles = _Roles(sizes, weights[used], shares[used], held, n_features)
-        solution = solve(_pencil(scatters, roles), 1)
-        if solution.singular:
+        pool = replace(plain, held=held)
+        fitted = problem.fitted or problem
+        solution = solve(_pencil(pool, scatters, fitted), 1)
+        if solution.singular and problem.alphas is None:
             reject_singular_background()
-        description = f"component {len(ratios) + 1}"
-        chance = _chance_ratios(rows, roles, n_permutations, rng, description=description, progress=progress)
-        ratios.append(float(solution.values[0]))
-        # A reshuffling that deals the rows as they were has the same ratio up to rounding.
-        p_values.append((1 + int(np.sum(chance >= ratios[-1] * (1.0 - 1e-9)))) / (n_permutations + 1))
-        edges.append(float(np.sort(chance)[-reached]))
-        if n_components is None and p_values[-1] > level:
+        if by_gram:
+            pool = _Pool.of(rows, sizes, held, n_features, by_gram=True)
+        with _listening(progress, len(answers), n_permutations) as told:
+            test = _Sequence(pool, problem, float(solution.values[0]), seed, len(answers), n_jobs)
+            answers.append(test.answer(n_permutations, level, told))
+        if n_components is None and answers[-1].p_value > level:
             break
         rows = _without(rows, solution.patterns[:, 0])
-    return concluded(ratios, p_values, edges, "permutation", level)
-
-
-def _variances(scatters: Sequence[Float], sizes: Sequence[int]) -> Float:
-    """Total variance of each group."""
-    traces = (float(namespace(scatter).sum(diagonal(scatter))) for scatter in scatters)
-    return np.array([trace / size for trace, size in zip(traces, sizes, strict=True)])
-
-
-def _pencil(scatters: Sequence[Float], roles: _Roles) -> Pencil:
-    """Pose the problem in the coordinates at hand; see `standout.contrast.discriminative`."""
-    size = scatters[0].shape[0]
-    nothing = like(np.zeros(size), scatters[0])
-    target, *backgrounds = (
-        ScatterMoments(count, nothing, scatter) for count, scatter in zip(roles.sizes, scatters, strict=True)
+    factor = scale or 1.0
+    return concluded(
+        [factor * answer.value for answer in answers],
+        [answer.p_value for answer in answers],
+        [factor * answer.edge for answer in answers],
+        "permutation",
+        level,
+        n_permutations=sum(answer.n_made for answer in answers),
+        scale=scale,
     )
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What was found for one component."""
+
+    value: float
+    p_value: float
+    edge: float
+    n_made: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Sequence:
+    """The test of one component: reshufflings one after the other, until the answer is clear."""
+
+    pool: _Pool
+    problem: Problem
+    observed: float
+    seed: int
+    number: int
+    n_jobs: int | None
+
+    def answer(self, n_permutations: int, level: float, told: Callable[[int], None]) -> _Answer:
+        """Reshuffle at most so many times."""
+        rng = np.random.default_rng([self.seed, self.number])
+        centre, spread = np.zeros(1), np.ones(1)
+        # A reshuffling that deals the rows as they were has the same value up to rounding.
+        observed = self.observed - 1e-9 * abs(self.observed)
+        made = 0
+        if self.problem.n_values > 1:
+            # How values vary by chance along the path. It depends on the pool of rows alone, not on how they are dealt,
+            # so that the p-values that follow are exact.
+            pilot = self._scaled(np.array(list(islice(self._values(rng, N_PILOT), N_PILOT))))
+            made = len(pilot)
+            with np.errstate(invalid="ignore"):
+                centre, spread = pilot.mean(axis=0), np.maximum(pilot.std(axis=0), 1e-12 * abs(pilot.mean(axis=0)))
+            places = np.arange(self.problem.n_values)
+            own = [np.interp(self.problem.position, places, numbers) for numbers in (centre, spread)]
+            observed = float((self._scaled(observed) - own[0]) / own[1])
+        significant = int(np.sum(np.arange(1, n_permutations + 2) / (n_permutations + 1) <= level))
+        enough = max(ENOUGH, significant)
+        chance: list[float] = []
+        reached = 0
+        for values in self._values(rng, n_permutations):
+            if self.problem.n_values > 1:
+                values = (self._scaled(values) - centre) / spread
+            chance.append(float(np.max(values)))
+            reached += chance[-1] >= observed
+            told(len(chance))
+            if reached == enough:
+                break
+        n_made = len(chance)
+        stopped = reached == enough and n_made < n_permutations
+        p_value = reached / n_made if stopped else (1 + reached) / (n_made + 1)
+        ordered = np.sort(chance)
+        rank = max(int(np.sum(np.arange(1, n_made + 2) / (n_made + 1) <= level)), 1)
+        edge = float(ordered[-rank])
+        if self.problem.n_values > 1:
+            edge = float(edge * own[1] + own[0])
+            edge = edge if self.problem.alphas is not None else float(np.exp(edge))
+        return _Answer(self.observed, p_value, edge, made + n_made)
+
+    def _scaled(self, values: Float | float) -> Float:
+        """Ratios are compared by their logarithms."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(values if self.problem.alphas is not None else np.log(values))
+
+    def _values(self, rng: np.random.Generator, count: int) -> Iterator[Float]:
+        """Give the values of one reshuffling after the other; several processes change nothing but the time."""
+        n_rows = self.pool.rows.shape[0]
+        if self.n_jobs in (None, 1):
+            for _ in range(count):
+                yield self.pool.values(self.problem, rng.permutation(n_rows))
+            return
+        orders = (rng.permutation(n_rows) for _ in range(count))
+        with Parallel(n_jobs=self.n_jobs) as work:
+            # A few at a time: the first ones may be enough.
+            while batch := list(islice(orders, 2 * effective_n_jobs(self.n_jobs))):
+                yield from work(delayed(self.pool.values)(self.problem, order) for order in batch)
+
+
+def _pencil(pool: _Pool, scatters: Sequence[Float], problem: Problem) -> Pencil:
+    """Pose the problem of the fit in the coordinates at hand; see `standout.contrast`."""
+    size = scatters[0].shape[0]
+    target, *backgrounds = pool.moments(scatters)
+    weights, shares = problem.weights, problem.shares[0]
+    if problem.choose_weights is not None:
+        weights = problem.choose_weights(target, backgrounds, shares)
+    if problem.alphas is not None:
+        taken = tuple((-float(problem.alphas[0] * w), part) for w, part in zip(weights, backgrounds, strict=True))
+        return Pencil(Form(size, ((1.0, target), *taken)), Form(size, (), ridge=1.0))
     terms = tuple(
         (float(weight * (1.0 - share)), background)
-        for weight, share, background in zip(roles.weights, roles.shares, backgrounds, strict=True)
+        for weight, share, background in zip(weights, shares, backgrounds, strict=True)
         if share < 1.0
     )
-    return Pencil(Form(size, ((1.0, target),)), Form(size, terms, ridge=roles.ridge(scatters)))
+    ridge = pool._ridge(_variances(scatters[1:], pool.sizes[1:]), problem, weights, 0)
+    return Pencil(Form(size, ((1.0, target),)), Form(size, terms, ridge=ridge))
 
 
-def _chance_ratios(
-    rows: Float,
-    roles: _Roles,
-    n_permutations: int,
-    rng: np.random.Generator,
-    *,
-    description: str,
-    progress: bool,
-) -> Float:
-    """Give the largest ratio of each reshuffling."""
-    total, total_row = self_product(rows), namespace(rows).sum(rows, axis=0)
-    ratios = np.empty(n_permutations)
-    for number in tracked(range(n_permutations), n_permutations, description, progress):
-        order = rng.permutation(rows.shape[0])
-        ratios[number] = _largest_ratio(_dealt(rows, total, total_row, roles.sizes, order), roles)
-    return ratios
-
-
-def _dealt(rows: Float, total: Float, total_row: Float, sizes: Sequence[int], order: Array) -> list[Float]:
-    """Deal the rows into groups in this order, and give the scatter of each group about its own mean.
-
-    The largest group needs no product: its sums are what the others leave of the total.
-    """
-    xp = namespace(rows)
-    groups = np.split(order, np.cumsum(sizes)[:-1])
-    largest = int(np.argmax(sizes))
-    scatters: list[Float] = [total] * len(groups)
-    rest, rest_row = copied(total), copied(total_row)
-    for number, group in enumerate(groups):
-        if number != largest:
-            chosen = take(rows, group)
-            squares, row = self_product(chosen), xp.sum(chosen, axis=0)
-            rest -= squares
-            rest_row -= row
-            scatters[number] = squares - row[:, None] * (row / len(group))
-    scatters[largest] = rest - rest_row[:, None] * (rest_row / sizes[largest])
-    return scatters
-
-
-def _largest_ratio(scatters: Sequence[Float], roles: _Roles) -> float:
-    """Give the largest root of the pencil that `_pencil` poses, and nothing else: this is the inner loop.
-
-    A singular B, which can happen where a column varies in few rows only, counts as an infinite ratio.
-    """
-    coefficients = (roles.weights * (1.0 - roles.shares) / roles.sizes[1:]).tolist()
-    b = coefficients[0] * scatters[1]
-    for coefficient, scatter in zip(coefficients[1:], scatters[2:], strict=True):
-        b += coefficient * scatter
-    factor = cholesky(add_to_diagonal(b, roles.ridge(scatters)))
-    return np.inf if factor is None else largest_ratio(scatters[0] / roles.sizes[0], factor)
+@contextmanager
+def _listening(progress: bool | Listener, component: int, most: int) -> Iterator[Callable[[int], None]]:
+    """Give the function that is told how many reshufflings were made."""
+    start = monotonic()
+    if callable(progress):
+        listener = progress
+        yield lambda made: listener(component, made, most, (monotonic() - start) * (most - made) / made)
+        return
+    with progress_bar(f"component {component + 1}", most, shown=bool(progress)) as advance:
+        yield lambda made: advance(1)
 
 
 def _without(rows: Float, pattern: Float) -> Float:

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from standout._arrays import Float
+from standout import contrast
+from standout._arrays import Float, dense, double
 from standout._checks import as_seed, check_whole, is_number
 from standout._messages import InvalidTypeError, InvalidValueError, dataset_names
 from standout._params import check_level, check_shrinkage, check_test, check_weights
+from standout._xp import all_ratios, cholesky, to_host
 from standout.moments import CentredRows, Moments, RowMoments, gather, ledoit_wolf
-from standout.selection._analytic import ComponentTest, analytic_test
+from standout.pencil import solve
+from standout.selection._analytic import ComponentTest, analytic_test, chance_law, survival
 from standout.selection._inputs import (
     Given,
     GivenBackgrounds,
@@ -22,24 +25,39 @@ from standout.selection._inputs import (
     open_datasets,
     require_rows,
 )
-from standout.selection._permutation import permutation_test
+from standout.selection._permutation import Listener, Problem, permutation_test
+from standout.sources import Source
 
-# Rows times columns squared up to which a few hundred permutations take seconds.
-QUICKLY_PERMUTED = 2e8
+# Rows times columns squared beyond which a permutation takes more than about a second.
+QUICKLY_PERMUTED = 4e10
+# Shrinkage up to this share is as good as none.
+HARDLY_SHRUNKEN = 0.01
+# With fewer rows tails cannot be told.
+ENOUGH_ROWS = 100
+# Rows whose tails are looked at, at most.
+TAIL_ROWS = 2000
+# Mean fourth power of standardised columns (3 for a Gaussian), and variance of the rows' squared lengths in units of a
+# Gaussian's, beyond which tails are heavy.
+HEAVY_COLUMNS, HEAVY_LENGTHS = 3.5, 1.5
+# Chance of taking a target for larger in all directions.
+SCALE_LEVEL = 0.01
+# Up to this many columns all ratios are looked at.
+MOST_RATIOS = 2000
 
 
 def component_test(
     X: Given,
     background: GivenBackgrounds,
     *,
-    method: str = "analytic",
+    method: str = "auto",
     n_components: int | None = None,
     background_weights: Any = None,
     shrinkage: Any = None,
     level: float = 0.05,
     n_permutations: int = 199,
     random_state: Any = None,
-    progress: bool = False,
+    n_jobs: int | None = None,
+    progress: bool | Listener = False,
 ) -> ComponentTest:
     """How many components of the target are more than chance?
 
@@ -54,10 +72,12 @@ def component_test(
         `standout.DiscriminativePCA`; the answer, a few numbers, is the host's.
     background : dataset, or list or tuple of datasets
         One background, or several, each in any form that X may have.
-    method : {"analytic", "permutation"}, default="analytic"
+    method : {"auto", "analytic", "permutation"}, default="auto"
+        "auto": "analytic" where it is exact (no shrinkage, more background rows than features, no dataset with heavier
+        tails than the Gaussian's) or where the rows cannot be reshuffled, "permutation" elsewhere.
         "analytic": by formula, for Gaussian rows and more background rows than features. Takes about as long as a fit,
         and reads moments and iterators of batches too. Rows with heavier tails than the Gaussian's, as measurements
-        often have, make it find components that are not there: if in doubt, use "permutation".
+        often have, make it find components that are not there.
         "permutation": by reshuffling rows among the datasets, each centred first, whatever the distribution that
         they share. Needs the rows, which are copied, and a fit for each reshuffling; goes with shrinkage, and thus
         with more features than rows.
@@ -72,11 +92,16 @@ def component_test(
     level : float, default=0.05
         The chance of a false alarm: of counting a component too many.
     n_permutations : int, default=199
-        Reshufflings for each component.
+        Most reshufflings for each component. They end earlier where a component is clearly not significant.
     random_state : int, RandomState instance or None, default=None
         Start of the reshuffling. None is a fixed start too: equal input gives equal output.
-    progress : bool, default=False
-        Show a progress bar on standard error while reshuffling; needs the extra "progress".
+    n_jobs : int or None, default=None
+        Number of processes that reshuffle, -1 for one per core. None is this process, in which BLAS has its threads.
+        The answer does not depend on it.
+    progress : bool or callable, default=False
+        Show a progress bar on standard error while reshuffling (needs the extra "progress"), or call a function after
+        each reshuffling, with the number of the component, the reshufflings made, the most that there can be, and the
+        seconds that these would take.
 
     Returns
     -------
@@ -114,12 +139,20 @@ def component_test(
     rows than there are features.
 
     "permutation": a p-value is one plus the number of reshufflings with at least the observed ratio, by one plus the
-    number of reshufflings. It can be no smaller than ``1 / (n_permutations + 1)``.
+    number of reshufflings. It can be no smaller than ``1 / (n_permutations + 1)``. As soon as so many reshufflings have
+    reached the ratio that it cannot be significant, and ten at least, no more are made, and the p-value is their share
+    (Besag and Clifford [2]_).
+
+    Scale. Where every ratio of the datasets is above 1, the target varies more in all directions, and each of them
+    would be significant. Then the target is divided by the median of the ratios first, and the answer says so in
+    `scale`: a component is a direction that varies even more than the others. This needs more rows than features in
+    every dataset.
 
     References
     ----------
     .. [1] I. M. Johnstone, "Multivariate analysis and Jacobi ensembles: largest eigenvalue, Tracy-Widom limits and
        rates of convergence", Annals of Statistics 36(6), 2008.
+    .. [2] J. Besag, P. Clifford, "Sequential Monte Carlo p-values", Biometrika 78(2), 1991.
 
     Examples
     --------
@@ -142,27 +175,36 @@ def component_test(
     datasets = open_datasets(X, background)
     weights = check_weights(background_weights, len(datasets) - 1)
     shares = _check_shares(shrinkage, len(datasets) - 1)
-    if method == "analytic":
-        if shares is None or np.any(shares > 0.0):
-            raise InvalidValueError(
-                "does not go with the analytic test, which knows how plain ratios vary by chance",
-                parameter="shrinkage",
-                value=shrinkage,
-                advice="Leave {p.shrinkage} out, or use {p.method:permutation}.",
-            )
-        target, *backgrounds = gather_all(datasets)
-        return analytic_test(target, backgrounds, weights, n_components=n_components, level=level)
+    shrunken = shares is None or bool(np.any(shares > 0.0))
+    if method == "analytic" and shrunken:
+        raise InvalidValueError(
+            "does not go with the analytic test, which knows how plain ratios vary by chance",
+            parameter="shrinkage",
+            value=shrinkage,
+            advice="Leave {p.shrinkage} out, or use {p.method:permutation}.",
+        )
     n_permutations = _check_n_permutations(n_permutations, level)
+    moments = [] if method == "permutation" else gather_all(datasets)
+    if method == "auto":
+        permuted = shrunken or (all(map(keeps_rows, datasets)) and not _is_exact(datasets, moments, weights))
+        method = "permutation" if permuted else "analytic"
+    if method == "analytic":
+        target, *backgrounds = moments
+        scale = common_scale(moments, weights)
+        return analytic_test(target, backgrounds, weights, n_components=n_components, level=level, scale=scale)
     kept, *kept_backgrounds = _with_rows(datasets)
+    if shares is None:
+        shares = np.array([ledoit_wolf(part) for part in kept_backgrounds])
     return permutation_test(
         kept,
         kept_backgrounds,
-        weights,
-        np.array([ledoit_wolf(part) for part in kept_backgrounds]) if shares is None else shares,
+        Problem.of_shrinkage(weights, shares),
         n_components=n_components,
         level=level,
         n_permutations=n_permutations,
         seed=as_seed(random_state),
+        scale=common_scale([kept, *kept_backgrounds], weights),
+        n_jobs=n_jobs,
         progress=progress,
     )
 
@@ -170,35 +212,117 @@ def component_test(
 def test_components(
     datasets: Sequence[Opened],
     moments: Sequence[Moments],
-    weights: Float,
-    shares: Float,
+    problem: Problem,
     *,
     method: str | None,
     n_components: int | None,
     seed: int,
-    progress: bool,
+    progress: bool | Listener,
 ) -> ComponentTest:
     """Test the components of datasets, the target first, whose moments a fit has gathered already.
 
-    Without a `method` the permutation test is taken where it goes: for few enough rows that can be read again, with
-    some shrinkage. It holds for any distribution that all share. Elsewhere the analytic test is taken, if the
-    backgrounds have more degrees of freedom than there are features.
+    Without a `method`, or with "auto", the analytic test is taken where it is exact, and the permutation test elsewhere
+    if all rows are in memory and not very many. Others are tested by the formula, too, if there are enough.
     """
     target, *backgrounds = moments
-    if method is None:
+    fitted = problem.fitted or problem
+    weights, shares = fitted.weights, fitted.shares[0]
+    plain = problem.fitted is None and np.all(shares <= HARDLY_SHRUNKEN) and problem.choose_weights is None
+    if method in (None, "auto"):
         n_rows, n_features = sum(part.count for part in moments), target.n_features
+        exact = plain and _is_exact(datasets, moments, weights)
         quick = n_rows * n_features * min(n_rows, n_features) <= QUICKLY_PERMUTED
-        readable = all(map(keeps_rows, datasets))
-        degrees = sum(part.count - 1 for part, weight in zip(backgrounds, weights, strict=True) if weight > 0.0)
-        permuted = (quick and readable and bool(np.all(shares > 0.0))) or degrees <= n_features
-        method = "permutation" if permuted else "analytic"
+        permuted = quick and all(map(keeps_rows, datasets))
+        possible = _degrees(backgrounds, weights) > n_features
+        method = "analytic" if exact or (possible and not permuted) else "permutation"
+    scale = common_scale(moments, weights)
     if method == "analytic":
-        plain = not np.any(shares > 0.0)
-        return analytic_test(target, backgrounds, weights, None if plain else shares, n_components=n_components)
+        unshrunken = not np.any(shares > 0.0)
+        return analytic_test(
+            target, backgrounds, weights, None if unshrunken else shares, n_components=n_components, scale=scale
+        )
     kept, *kept_backgrounds = _with_rows(datasets)
     return permutation_test(
-        kept, kept_backgrounds, weights, shares, n_components=n_components, seed=seed, progress=progress
+        kept, kept_backgrounds, problem, n_components=n_components, seed=seed, scale=scale, progress=progress
     )
+
+
+def _degrees(backgrounds: Sequence[Moments], weights: Float) -> int:
+    return sum(part.count - 1 for part, weight in zip(backgrounds, weights, strict=True) if weight > 0.0)
+
+
+def _is_exact(datasets: Sequence[Opened], moments: Sequence[Moments], weights: Float) -> bool:
+    """Tell whether the analytic test of plain ratios is exact: enough rows, and no tails beyond the Gaussian's.
+
+    Columns that depend on others count as exact: without shrinkage only the analytic test knows what to do with them.
+    """
+    if _degrees(moments[1:], weights) <= moments[0].n_features:
+        return False
+    plain = contrast.discriminative(moments[0], moments[1:], weights, np.zeros(len(moments) - 1))
+    if solve(plain, 1).singular:
+        return True
+    if min(part.count for part in moments) < ENOUGH_ROWS:
+        return False
+    return not any(has_heavy_tails(dataset) for dataset in datasets)
+
+
+def has_heavy_tails(dataset: Opened) -> bool:
+    """Tell, from some of the rows, whether a dataset has heavier tails than a Gaussian.
+
+    Either the columns have, or the lengths of the rows, as where single rows are far off in many columns at once.
+    False where there are no rows to look at.
+    """
+    if isinstance(dataset, Source) and dataset.again:
+        rows = dataset.sample(TAIL_ROWS, np.random.default_rng(0))
+    elif isinstance(dataset, RowMoments | CentredRows):
+        rows = dataset.centred_rows()[:TAIL_ROWS]
+    else:
+        return False
+    numbers = to_host(double(dense(rows)))
+    centred = numbers - numbers.mean(axis=0)
+    squares = centred**2
+    variances = squares.mean(axis=0)
+    varying = variances > 0.0
+    if len(centred) < 2 or not varying.any():
+        return False
+    columns = np.mean(squares[:, varying] ** 2, axis=0) / variances[varying] ** 2
+    lengths = squares.sum(axis=1)
+    # Of Gaussian rows the lengths have a variance of twice the sum of the squared covariances.
+    inner = centred @ centred.T if len(centred) < centred.shape[1] else centred.T @ centred
+    spread = np.var(lengths) / (2.0 * np.sum(inner**2) / len(centred) ** 2)
+    # In the worst case, one direction with nearly all of the variance, the spread has this standard error.
+    surely = max(HEAVY_LENGTHS, 1.0 + 3.0 * np.sqrt(14.0 / len(centred)))
+    return bool(np.mean(columns) > HEAVY_COLUMNS or spread > surely)
+
+
+def common_scale(moments: Sequence[Moments], weights: Float) -> float | None:
+    """Give the median of all ratios if every one of them is above 1, and None otherwise.
+
+    None, too, if a dataset has too few rows for all ratios to mean something.
+    """
+    target, *backgrounds = moments
+    n_features = target.n_features
+    degrees = min(target.count - 1, _degrees(backgrounds, weights))
+    if not 2 <= n_features <= MOST_RATIOS or degrees <= n_features:
+        return None
+    if target.total_variance <= float(np.dot(weights, [part.total_variance for part in backgrounds])):
+        return None
+    problem = contrast.discriminative(target, backgrounds, weights, np.zeros(len(backgrounds)))
+    factor = cholesky(problem.b.matrix())
+    if factor is None:
+        return None
+    ratios = all_ratios(problem.a.matrix(), factor)
+    if ratios[0] <= 1.0:
+        return None
+    # With few columns all ratios may be above 1 by chance. The largest ratio of the background to the target, which is
+    # the inverse of the smallest one, must be smaller than chance makes it, even if half of the directions are real
+    # components.
+    n_background = sum(part.count for part, weight in zip(backgrounds, weights, strict=True) if weight > 0.0)
+    freedom, scales = np.array([target.count - 1.0]), np.array([n_background / target.count])
+    centre, spread = chance_law(max(n_features // 2, 1), _degrees(backgrounds, weights), freedom, scales)
+    if survival((-np.log(ratios[0]) - centre) / spread) < 1.0 - SCALE_LEVEL:
+        return None
+    return float(np.median(ratios))
 
 
 def _with_rows(datasets: Sequence[Opened]) -> list[RowMoments | CentredRows]:
