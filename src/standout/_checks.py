@@ -6,7 +6,7 @@ A check that one module alone needs stands in that module. Each check raises one
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from sklearn import get_config
 from sklearn.utils import check_array, check_random_state
 
 from standout._arrays import Rows, all_finite, is_sparse, row_blocks
-from standout._messages import InvalidTypeError, InvalidValueError, MixedArraysError, listed
+from standout._messages import InvalidTypeError, InvalidValueError, MixedArraysError, choices, listed
 from standout._xp import (
     detached,
     device,
@@ -354,6 +354,28 @@ def check_whole(value: Any, name: str, *, least: int = 1, advice: str = "Give a 
     if value < least:
         raise InvalidValueError("is less than {limit}", parameter=name, value=value, limit=least, advice=advice)
     return int(value)
+
+
+def check_number(
+    value: Any, name: str, limit: tuple[float, float], advice: str, *, strict: bool = False, **facts: Any
+) -> float:
+    """Check a finite number within limits, which it may reach unless they are strict."""
+    least, most = limit
+    facts |= {"parameter": name, "value": value, "limit": limit, "least": least, "most": most, "advice": advice}
+    if not is_number(value):
+        raise InvalidTypeError("is not a number", **facts)
+    if not (least < value < most if strict else np.isfinite(value) and least <= value <= most):
+        problem = "is not between {least} and {most}" if strict else "is outside [{least}, {most}]"
+        raise InvalidValueError(problem, **facts)
+    return float(value)
+
+
+def check_choice(value: Any, name: str, known: Collection[str], advice: str = "Use one of {known}.") -> str:
+    """Check a word that has to be one of some."""
+    if not isinstance(value, str) or value not in known:
+        facts = {"value": value, "limit": list(known), "known": choices(known)}
+        raise InvalidValueError("is unknown", parameter=name, advice=advice, **facts)
+    return value
 
 
 def as_seed(random_state: Any) -> int:

@@ -10,16 +10,8 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import Any
 
-from standout._messages import (
-    FileError,
-    InvalidTypeError,
-    InvalidValueError,
-    MissingFileError,
-    choices,
-    listed,
-    short,
-    shown,
-)
+from standout._checks import check_choice
+from standout._messages import FileError, InvalidTypeError, InvalidValueError, MissingFileError, listed, short, shown
 from standout.io._arrow import IpcReader, ParquetReader
 from standout.io._hdf5 import H5adReader, ZarrReader
 from standout.io._matlab import MatReader
@@ -66,10 +58,8 @@ STAMPED_BYTES = 2**16
 
 def find_readers(paths: Any, format: str | None, variable: str | None) -> list[Reader]:
     """Find the files that are meant, in order, all of one kind, each with its reader."""
-    if format is not None and format not in READERS:
-        raise InvalidValueError(
-            "is unknown", parameter="format", value=format, known=choices(READERS), advice="Use one of {known}."
-        )
+    if format is not None:
+        check_choice(format, "format", READERS)
     files = [file for path in _as_paths(paths) for file in _files(path, format)]
     seen: set[Path] = set()
     twice = [file for file in files if file.absolute() in seen or seen.add(file.absolute())]  # type: ignore[func-returns-value]

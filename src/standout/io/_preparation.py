@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from standout._arrays import Array, Float, Rows, dense, is_sparse, row_blocks
-from standout._checks import as_backgrounds, as_rows, check_same_columns, check_squares, column_names
-from standout._messages import InvalidTypeError, InvalidValueError, Message, choices, dataset_names, listed, short
+from standout._checks import as_backgrounds, as_rows, check_choice, check_same_columns, check_squares, column_names
+from standout._messages import InvalidTypeError, InvalidValueError, Message, dataset_names, listed, short
 from standout.io._scan import Scan
 from standout.io._statistics import ColumnPart, ColumnSums
 from standout.io._table import first_cell, is_finite
@@ -248,8 +248,9 @@ class Preparation(TransformerMixin, BaseEstimator):
     # --- what is learned --------------------------------------------------------------------------------------------
 
     def _check_choices(self) -> None:
-        _check_choice(self.standardize, "standardize", STANDARDS)
-        _check_choice(self.missing, "missing", MISSING)
+        hint = " Each dataset by itself is no choice: it would remove the differences that are looked for."
+        check_choice(self.standardize, "standardize", STANDARDS, "Use one of {known}." + hint)
+        check_choice(self.missing, "missing", MISSING)
 
     def _learn(self, datasets: Sequence[Source], names: Sequence[str]) -> list[Message]:
         """Learn from the target, `datasets[0]`, and the backgrounds; give notes on what is done."""
@@ -320,14 +321,6 @@ def _columns_and_rows(data: Any) -> tuple[list[str] | None, Any]:
     if isinstance(data, Table):
         return data.columns if data.has_names else None, data.values
     return (data.columns, data.rows()) if isinstance(data, Source) else (column_names(data), data)
-
-
-def _check_choice(value: Any, parameter: str, known: Sequence[str]) -> None:
-    if not isinstance(value, str) or value not in known:
-        advice = "Use one of {known}."
-        if parameter == "standardize":
-            advice += " Each dataset by itself is no choice: it would remove the differences that are looked for."
-        raise InvalidValueError("is unknown", parameter=parameter, value=value, known=choices(known), advice=advice)
 
 
 def _require_again(dataset: Source, name: str) -> None:

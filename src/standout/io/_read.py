@@ -6,12 +6,12 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from standout._checks import check_whole
+from standout._checks import check_choice, check_whole
 from standout.io._checkpoint import checkpoint_folder
 from standout.io._columns import ask, choose, choose_again
 from standout.io._files import find_readers, readable, stamp
 from standout.io._reader import Head, Reader
-from standout.io._scan import Scan, ScannedFile, check_missing
+from standout.io._scan import MISSING_IN_SCANS, Scan, ScannedFile
 from standout.sources import Table
 
 Format = Literal["csv", "tsv", "parquet", "arrow", "feather", "npy", "npz", "mat", "h5ad", "zarr"]
@@ -213,7 +213,7 @@ def open_files(
     if batch_rows is not None:
         batch_rows = check_whole(batch_rows, "batch_rows")
     folder = checkpoint_folder(checkpoint)
-    check_missing(missing)
+    check_choice(missing, "missing", MISSING_IN_SCANS)
     readers = find_readers(paths, format, variable)
     heads = [_head(reader) for reader in readers]
     wanted = choose(heads[0], asked, readers[0].source)

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from standout._arrays import Array, Rows, in_order, row_slice
-from standout._messages import InvalidValueError, choices, reject_too_few, short, shown
+from standout._checks import check_choice
+from standout._messages import InvalidValueError, reject_too_few, short, shown
 from standout._writing import progress_bar
 from standout.io._checkpoint import Checkpoint, Reached
 from standout.io._columns import compact
@@ -158,8 +159,7 @@ class Scan(Source):
 
     def with_missing(self, missing: str) -> Scan:
         """Give the same rows with another treatment of missing values: "error", "keep" or "drop-rows"."""
-        check_missing(missing)
-        return self._changed(missing=missing)
+        return self._changed(missing=check_choice(missing, "missing", MISSING_IN_SCANS))
 
     def with_columns(self, columns: Sequence[str]) -> Scan:
         """Give the same rows with some of the columns, in this order."""
@@ -489,16 +489,4 @@ def _check_unchanged(file: ScannedFile) -> None:
     if now != file.stamp:
         raise InvalidValueError(
             "{file} has changed since scan looked at it", file=shown(file.reader.source), advice="Call scan again."
-        )
-
-
-def check_missing(missing: Any) -> None:
-    """Check what is to be done about missing values."""
-    if not isinstance(missing, str) or missing not in MISSING_IN_SCANS:
-        raise InvalidValueError(
-            "is unknown",
-            parameter="missing",
-            value=missing,
-            known=choices(MISSING_IN_SCANS),
-            advice="Use one of {known}.",
         )
