@@ -16,7 +16,7 @@ from sklearn import get_config
 from sklearn.utils import check_array, check_random_state
 
 from standout._arrays import Rows, all_finite, is_sparse, row_blocks
-from standout._messages import InvalidTypeError, InvalidValueError, MixedArraysError, choices, listed
+from standout._messages import InvalidTypeError, InvalidValueError, MixedArraysError, choices, listed, reject_too_few
 from standout._xp import (
     detached,
     device,
@@ -46,14 +46,7 @@ def as_rows(data: Any, name: str, *, min_rows: int = 2, finite: bool = False, ho
     else:
         rows = _as_host_rows(data, name)
     if rows.shape[0] < min_rows:
-        raise InvalidValueError(
-            "too few rows in {name}: {n_rows} sample(s) (shape={shape}), but the least is {limit}",
-            name=name,
-            n_rows=rows.shape[0],
-            shape=tuple(rows.shape),
-            limit=min_rows,
-            advice="Give more rows.",
-        )
+        reject_too_few(name, rows.shape[0], min_rows)
     if finite:
         require_finite_rows(rows, name)
     return rows
@@ -79,12 +72,8 @@ def _as_host_rows(data: Any, name: str) -> Rows:
     except (ValueError, TypeError) as error:
         text = _text_columns(data)
         if text:
-            raise InvalidValueError(
-                "there is text in {columns} of {name}",
-                columns=listed("column", text),
-                name=name,
-                advice="Drop these columns or turn them into numbers.",
-            ) from None
+            problem, advice = "there is text in {columns} of {name}", "Drop these columns or turn them into numbers."
+            raise InvalidValueError(problem, columns=listed("column", text), name=name, advice=advice) from None
         # scikit-learn's message over several lines as one, without the array that it may show.
         reason = re.sub(r"(array=)?\[.*\]\.?", "", " ".join(str(error).split())).rstrip(". ")
         kind = InvalidTypeError if isinstance(error, TypeError) else InvalidValueError
@@ -118,13 +107,9 @@ def _as_foreign_rows(data: Any, name: str) -> Rows:
         try:
             rows = xp.astype(rows, xp.float64)
         except (TypeError, RuntimeError) as error:
-            raise InvalidTypeError(
-                "{name} lies on {device}, which has no double precision: {reason}",
-                name=name,
-                device=device(data),
-                reason=error,
-                advice="Use another device.",
-            ) from None
+            problem = "{name} lies on {device}, which has no double precision: {reason}"
+            facts = {"name": name, "device": device(data), "reason": error}
+            raise InvalidTypeError(problem, advice="Use another device.", **facts) from None
     return rows
 
 
@@ -142,15 +127,10 @@ def reject_non_finite(rows: Rows, name: str) -> None:
     row, column = _first_non_finite(rows)
     if row is None:
         check_squares(np.inf, name)
+    problem = "there is NaN or infinity in {name}: the first is {value} in row {row}, column {column}"
+    advice = "Drop such rows or fill them in, in the target and in every background alike."
     value = float(rows[row, column])
-    raise InvalidValueError(
-        "there is NaN or infinity in {name}: the first is {value} in row {row}, column {column}",
-        name=name,
-        value=value,
-        row=row,
-        column=column,
-        advice="Drop such rows or fill them in, in the target and in every background alike.",
-    )
+    raise InvalidValueError(problem, name=name, value=value, row=row, column=column, advice=advice)
 
 
 def check_squares(variance: float, name: str) -> None:
@@ -281,14 +261,9 @@ def as_labels(labels: Any, n_rows: int, name: str) -> npt.NDArray[Any]:
     """Check labels of rows: one each, none missing, all of one sort."""
     foreign = is_dispatched(labels)
     values = labels if foreign else np.asarray(labels)
-    if values.ndim != 1 or values.shape[0] != n_rows:
-        raise InvalidValueError(
-            "{name} has shape {shape}, but there are {limit} rows",
-            name=name,
-            shape=tuple(values.shape),
-            limit=n_rows,
-            advice="Give one label per row.",
-        )
+    if values.shape != (n_rows,):
+        problem, advice = "{name} has shape {shape}, but there are {limit} rows", "Give one label per row."
+        raise InvalidValueError(problem, name=name, shape=tuple(values.shape), limit=n_rows, advice=advice)
     given = None if foreign else list(labels)
     missing = (
         not bool(namespace(labels).all(labels == labels))
@@ -329,14 +304,8 @@ def _equals_itself(value: Any) -> bool:
 def check_one_each(given: int, expected: int, what: str, each: str) -> None:
     """Check that there is one of something for each of something else."""
     if given != expected:
-        raise InvalidValueError(
-            "the number of {what} is {given}, but there are {limit}",
-            what=what,
-            given=given,
-            limit=expected,
-            each=each,
-            advice="Give one for each {each}.",
-        )
+        problem, advice = "the number of {what} is {given}, but there are {limit}", "Give one for each {each}."
+        raise InvalidValueError(problem, what=what, given=given, limit=expected, each=each, advice=advice)
 
 
 # --- numbers ---------------------------------------------------------------------------------------------------------
@@ -413,19 +382,12 @@ def is_dispatched(data: Any) -> bool:
 def check_one_place(arrays: Sequence[Any], names: Sequence[str]) -> None:
     """Refuse datasets of several libraries or devices. What is not known yet, None, is passed over."""
     known = [(name, place(array)) for name, array in zip(names, arrays, strict=True) if array is not None]
-    for name, (library, where) in known[1:]:
+    for name, at in known[1:]:
         first, reference = known[0]
-        if (library, where) != reference:
-            raise MixedArraysError(
-                "{first} is of {first_library} on {first_device}, but {name} is of {library} on {device}",
-                first=first,
-                first_library=reference[0],
-                first_device=reference[1],
-                name=name,
-                library=library,
-                device=where,
-                advice="Give all datasets as arrays of one library, on one device.",
-            )
+        if at != reference:
+            facts = {"first": first, "reference": " on ".join(reference), "name": name, "at": " on ".join(at)}
+            advice = "Give all datasets as arrays of one library, on one device."
+            raise MixedArraysError("{first} is of {reference}, but {name} is of {at}", advice=advice, **facts)
 
 
 def reject_on_device(array: Any, what: str, advice: str) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
 
-from standout._messages import FileError, require_extra, shown
+from standout._messages import FileError, MissingFileError, require_extra, shown
 
 # A draft has the name of the file that it is to become, or the start of a long one.
 LONGEST_NAME = 60
@@ -52,12 +52,9 @@ def whole_file(path: Path, *, replace: bool = True) -> Iterator[Path]:
     except OSError as error:
         if isinstance(error, FileError):
             raise
-        raise FileError(
-            "{path} cannot be written: {reason}",
-            path=shown(path),
-            reason=error.strerror or str(error),
-            advice="Choose another name or folder.",
-        ) from error
+        kind = MissingFileError if isinstance(error, FileNotFoundError) else FileError
+        reason, advice = error.strerror or str(error), "Choose another name or folder."
+        raise kind("{path} cannot be written: {reason}", path=shown(path), reason=reason, advice=advice) from error
 
 
 def write_whole(path: Path, content: bytes | memoryview, *, replace: bool = True) -> None:

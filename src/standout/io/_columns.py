@@ -43,10 +43,8 @@ class Asked:
 def ask(columns: Any, drop: Any, roles: Mapping[str, Any], where: Any) -> Asked:
     """Check the types of what the user asks."""
     for role, name in roles.items():
-        if name is not None and not isinstance(name, str):
-            raise InvalidTypeError(
-                "is not the name of a column", parameter=ROLES[role], value=name, advice="Give a string."
-            )
+        if name is not None:
+            _check_name(name, ROLES[role])
     return Asked(
         _patterns(columns, "columns"),
         _patterns(drop, "drop"),
@@ -58,14 +56,14 @@ def ask(columns: Any, drop: Any, roles: Mapping[str, Any], where: Any) -> Asked:
 def _patterns(given: Any, parameter: str) -> tuple[str, ...]:
     several = (given,) if isinstance(given, str) else tuple(given if given is not None else ())
     for pattern in several:
-        if not isinstance(pattern, str):
-            raise InvalidTypeError(
-                "has {pattern}, which is not the name of a column",
-                parameter=parameter,
-                pattern=short(repr(pattern)),
-                advice="Give strings.",
-            )
+        _check_name(pattern, parameter)
     return several
+
+
+def _check_name(name: Any, parameter: str) -> None:
+    if not isinstance(name, str):
+        problem = "has {name}, which is not the name of a column"
+        raise InvalidTypeError(problem, parameter=parameter, name=short(repr(name)), advice="Give strings.")
 
 
 def _conditions(where: Any) -> dict[str, tuple[str, ...]]:
@@ -123,12 +121,8 @@ def choose(head: Head, asked: Asked, source: Any) -> Wanted:
     features = [place for place in chosen if place not in dropped and names[place] not in aside]
     check_unique([names[place] for place in features], source)
     if not features:
-        raise InvalidValueError(
-            "no column of {source} is left as data, but the least is {limit}",
-            source=shown(source),
-            limit=1,
-            advice="Leave out fewer columns, or choose others with {p.columns}.",
-        )
+        advice = "Leave out fewer columns, or choose others with {p.columns}."
+        unusable(source, "no column is left as data, but the least is {limit}", advice, limit=1)
     roles = dict(asked.roles)
     if head.has_ids:
         roles.setdefault("ids", "")
@@ -143,14 +137,8 @@ def choose_again(head: Head, first: Head, wanted: Wanted, asked: Asked, source: 
     words = set(wanted.words.values())
     if head.names is None or first.names is None:
         if head.width != first.width:
-            raise InvalidValueError(
-                "{source} has {width} columns, but the first file, {reference}, has {limit}",
-                source=shown(source),
-                width=head.width,
-                reference=shown(reference),
-                limit=first.width,
-                advice="Give files with the same columns.",
-            )
+            problem = "it has {width} columns, but the first file has {limit}"
+            unusable(source, problem, "Give files with the same columns.", width=head.width, limit=first.width)
         features, missing, extra = wanted.features, [], []
     else:
         known = {name: place for place, name in enumerate(head.names)}
@@ -188,12 +176,9 @@ def check_unique(names: Sequence[str], source: Any) -> None:
     if len(set(names)) < len(names):
         seen: set[str] = set()
         twice = list(dict.fromkeys(name for name in names if name in seen or seen.add(name)))  # type: ignore[func-returns-value]
-        unusable(
-            source,
-            "it has {columns} more than once, and the first line must hold the names",
-            "Rename the columns, or leave them out with {p.drop}.",
-            columns=listed("column", twice),
-        )
+        problem = "it has {columns} more than once, and the first line must hold the names"
+        advice = "Rename the columns, or leave them out with {p.drop}."
+        unusable(source, problem, advice, columns=listed("column", twice))
 
 
 def _check_column(

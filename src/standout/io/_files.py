@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from glob import glob, has_magic
 from pathlib import Path
@@ -70,7 +70,12 @@ def find_readers(paths: Any, format: str | None, variable: str | None) -> list[R
             advice="Name each one once.",
         )
     kinds = [format or _kind(file) for file in files]
-    _check_one_kind(dict(zip(kinds, map(str, files), strict=True)))
+    if len(set(kinds)) > 1:
+        raise InvalidValueError(
+            "there are files of more than one kind: {kinds}",
+            kinds=listed("kind", sorted(set(kinds))),
+            advice="Give files of one kind, by a pattern such as 'target/*.parquet'.",
+        )
     reader = READERS[kinds[0]]
     if variable is not None and not reader.takes_variable:
         raise InvalidValueError(
@@ -125,20 +130,6 @@ def _files(path: str, format: str | None) -> Sequence[Path]:
     return chosen
 
 
-def _check_one_kind(kinds: Mapping[str, str]) -> None:
-    """Refuse files of more than one kind; `kinds` has one file of each."""
-    if len(kinds) > 1:
-        (first, one), (second, other), *_ = kinds.items()
-        raise InvalidValueError(
-            "there are files of more than one kind: {one} is {first}, {other} is {second}",
-            one=shown(one),
-            first=first,
-            other=shown(other),
-            second=second,
-            advice="Give files of one kind, by a pattern such as 'target/*.parquet'.",
-        )
-
-
 def _kind(file: Path) -> str:
     extension = _extension(file)
     if _is_store(file):
@@ -174,35 +165,19 @@ def _checked(file: Path) -> Path:
     if _is_store(file):
         return file
     try:
-        if file.is_dir():
-            unusable(file, "it is a folder, but no store of the kind that its name says", "Give the file in it.")
         if file.exists() and not file.is_file():
-            raise FileError(
-                "{file} is no regular file but a device or a pipe",
-                file=shown(file),
-                advice="Save the data to a file first.",
-            )
+            advice = "Give a file, or save the data to one first."
+            raise FileError("{file} is a folder, a device or a pipe, not a file", file=shown(file), advice=advice)
         with file.open("rb") as opened:
             empty = not opened.read(1)
-    except FileNotFoundError:
-        raise MissingFileError(
-            "there is no file {file}", file=shown(file), advice="Check the name and the folder."
-        ) from None
     except FileError:
         raise
-    except OSError as error:
-        raise FileError(
-            "{file} cannot be opened: {reason}",
-            file=shown(file),
-            reason=(error.strerror or str(error)).lower(),
-            advice="Check the name and the right to read it.",
-        ) from None
-    except InvalidValueError:
-        raise
-    except ValueError as error:
-        raise InvalidValueError(
-            "{file} cannot be the name of a file: {reason}", file=shown(file), reason=error, advice="Check the name."
-        ) from None
+    # A name can be invalid, which is a ValueError.
+    except (OSError, ValueError) as error:
+        kind = MissingFileError if isinstance(error, FileNotFoundError) else FileError
+        reason = str(getattr(error, "strerror", None) or error).lower()
+        advice = "Check the name, and the right to read it."
+        raise kind("{file} cannot be opened: {reason}", file=shown(file), reason=reason, advice=advice) from None
     if empty:
         unusable(file, "it is empty", "Give a file with data.")
     return file

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from standout._arrays import Array, Float, Rows, dense, is_sparse, row_blocks
+from standout._arrays import Float, Rows, dense, is_sparse, row_blocks
 from standout._checks import as_backgrounds, as_rows, check_choice, check_same_columns, check_squares, column_names
 from standout._messages import InvalidTypeError, InvalidValueError, Message, dataset_names, listed, short
 from standout.io._scan import Scan
@@ -197,24 +197,19 @@ class Preparation(TransformerMixin, BaseEstimator):
         if columns is None or own is None:
             if width != self.n_features_in_:
                 # scikit-learn's own wording, which its checks look for.
-                raise InvalidValueError(
-                    "{name} has {width} features, but Preparation is expecting {limit} features as input",
-                    name=name,
-                    width=width,
-                    limit=self.n_features_in_,
-                    advice="Give the columns of the fit.",
-                )
+                problem = "{name} has {width} features, but Preparation is expecting {limit} features as input"
+                facts = {"name": name, "width": width, "limit": self.n_features_in_}
+                raise InvalidValueError(problem, advice="Give the columns of the fit.", **facts)
             return self.kept_
         known = {column: place for place, column in enumerate(columns)}
         wanted = [str(own[place]) for place in self.kept_]
         lacking = [column for column in wanted if column not in known]
         if lacking:
-            raise InvalidValueError(
+            problem, advice = (
                 "{name} lacks {missing} of the data of the fit",
-                name=name,
-                missing=listed("column", lacking),
-                advice="Give the columns of the fit, in any order.",
+                "Give the columns of the fit, in any order.",
             )
+            raise InvalidValueError(problem, name=name, missing=listed("column", lacking), advice=advice)
         return np.array([known[column] for column in wanted], dtype=np.intp)
 
     def _transformed_source(self, source: Source) -> Source:
@@ -343,14 +338,9 @@ def _centre_and_scale(
     check_squares(float(np.max(scale)), where)
     constant = scale <= ROUNDING * np.abs(centre)
     if constant.any():
-        notes.append(
-            Message(
-                "{columns} constant over {where}, and not scaled",
-                kind="constant columns",
-                columns=_is_or_are([columns[place] for place in np.flatnonzero(constant).tolist()]),
-                where=where,
-            )
-        )
+        unscaled = _is_or_are([columns[place] for place in np.flatnonzero(constant).tolist()])
+        problem = "{columns} constant over {where}, and not scaled"
+        notes.append(Message(problem, kind="constant columns", columns=unscaled, where=where))
     return centre, np.where(constant, 1.0, scale)
 
 
@@ -364,13 +354,8 @@ def _note_dropped(columns: list[str], kept: npt.NDArray[np.intp], notes: list[Me
             advice="Use {p.missing:drop-rows} or {p.missing:mean}.",
         )
     if dropped:
-        notes.append(
-            Message(
-                "{count} column(s) with missing values were left out in all datasets: {columns}",
-                count=len(dropped),
-                columns=listed("column", dropped),
-            )
-        )
+        problem = "{count} column(s) with missing values were left out in all datasets: {columns}"
+        notes.append(Message(problem, count=len(dropped), columns=listed("column", dropped)))
 
 
 def _mean_of_all(columns: list[str], sums: Sequence[ColumnSums], names: Sequence[str], notes: list[Message]) -> Float:
@@ -386,23 +371,14 @@ def _mean_of_all(columns: list[str], sums: Sequence[ColumnSums], names: Sequence
     check_squares(float(np.abs(total.mean).max()), "all rows")
     counts = [int(part.missing.sum()) for part in sums]
     if any(counts):
-        notes.append(
-            Message(
-                "{count} missing value(s){in_target} were filled in with the mean of the column over all rows",
-                count=sum(counts),
-                in_target=f" ({counts[0]} in {names[0]})" if len(counts) > 1 else "",
-            )
-        )
+        in_target = f" ({counts[0]} in {names[0]})" if len(counts) > 1 else ""
+        problem = "{count} missing value(s){in_target} were filled in with the mean of the column over all rows"
+        notes.append(Message(problem, count=sum(counts), in_target=in_target))
     for name, part in zip(names, sums, strict=True):
         without = [column for column, count in zip(columns, part.present, strict=True) if count == 0]
         if without:
-            notes.append(
-                Message(
-                    "{columns} without any value in {name}: what was filled in there tells nothing",
-                    columns=_is_or_are(without),
-                    name=name,
-                )
-            )
+            problem = "{columns} without any value in {name}: what was filled in there tells nothing"
+            notes.append(Message(problem, columns=_is_or_are(without), name=name))
     return total.mean
 
 
@@ -437,7 +413,7 @@ def _take_logarithms(rows: Rows, columns: Sequence[str], name: str) -> None:
 
 
 def _reject_negative(rows: Rows, columns: Sequence[str], name: str) -> None:
-    found = first_cell(rows, _is_negative)
+    found = first_cell(rows, lambda cells: cells < 0)
     assert found is not None
     raise InvalidValueError(
         "there is a negative value in {name}, and it has no logarithm: {value} in column {column}, row {row}",
@@ -447,10 +423,6 @@ def _reject_negative(rows: Rows, columns: Sequence[str], name: str) -> None:
         row=found[0] + 1,
         advice="Leave out {p.log1p}, which is meant for counts, or leave out the column with {p.drop}.",
     )
-
-
-def _is_negative(cells: Array) -> Array:
-    return cells < 0
 
 
 def _fill_missing(rows: Rows, fill: Float) -> None:

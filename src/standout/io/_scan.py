@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from standout._arrays import Array, Rows, in_order, row_slice
+from standout._arrays import Rows, in_order, row_slice
 from standout._checks import check_choice
 from standout._messages import InvalidValueError, reject_too_few, short, shown
 from standout._writing import progress_bar
@@ -21,7 +21,7 @@ from standout.io._checkpoint import Checkpoint, Reached
 from standout.io._columns import compact
 from standout.io._files import readable, stamp
 from standout.io._reader import Form, Reader, Wanted, ahead
-from standout.io._table import Collected, first_cell, is_finite, rows_with_missing
+from standout.io._table import Collected, check_cells, is_finite, rows_with_missing
 from standout.sources import Batch, Source, Table, added, regrouped
 
 MISSING_IN_SCANS = ("error", "keep", "drop-rows")
@@ -292,13 +292,22 @@ class Scan(Source):
         reached = Reached(None, (0, 0), 0) if kept is None else kept.load()
         total, place, n_rows = reached.total, Place(*reached.place), reached.n_rows
         if place.file < len(self._scanned):
-            passed = _Passed(self._read(place, n_rows, words), place)
-            with closing(passed.batches), closing(in_order(_Made(part), passed.regrouped())) as results:
-                for made, after, count in results:
-                    total = added(total, made)
-                    n_rows += count
-                    if kept is not None:
-                        kept.offer(Reached(total, after, n_rows))
+            passed = place
+
+            def counted() -> Iterator[Batch]:
+                nonlocal passed
+                for passed, batch in batches:  # noqa: B007
+                    yield batch
+
+            with closing(self._read(place, n_rows, words)) as batches:
+                # A batch that is held back until there are enough rows counts as read only once it is in the sum.
+                items = ((batch, passed) for batch in regrouped(counted()))
+                with closing(in_order(lambda item: (part(item[0]), item[1], item[0].n_rows), items)) as results:
+                    for made, after, count in results:
+                        total = added(total, made)
+                        n_rows += count
+                        if kept is not None:
+                            kept.offer(Reached(total, after, n_rows))
         # If files changed during the pass, or since the sum was kept, the sum belongs to no state of the files.
         for file in self._scanned:
             _check_unchanged(file)
@@ -381,13 +390,8 @@ class Scan(Source):
                         yield Place(number, row + n_read), n_read, self._chosen(rows, found, row, file)
                         row += n_read
                 if file.n_rows is not None and row != file.n_rows:
-                    raise InvalidValueError(
-                        "{file} cannot be used: it gave {n_rows} rows, but should have {limit}",
-                        file=shown(file.reader.source),
-                        n_rows=row,
-                        limit=file.n_rows,
-                        advice="Write the file again.",
-                    )
+                    problem = "it gave {n_rows} rows, but should have {limit}"
+                    reader.refuse(problem, "Write the file again.", n_rows=row, limit=file.n_rows)
             before += row
 
     def _chosen(self, rows: Rows, words: Mapping[str, Any], row: int, file: ScannedFile) -> Batch | None:
@@ -400,31 +404,15 @@ class Scan(Source):
         if len(places) < batch.n_rows:
             batch = batch.taken(places, 0)
         if not is_finite(batch.rows):
-            self._check_cells(batch, row + places, file)
+            ids = None if self._numbered else batch.ids
+            name = f"{shown(file.reader.source)} ({self.name})"
+            check_cells(batch.rows, self.missing == "error", name, self._called, ids, row + places)
             if self.missing == "drop-rows":
                 gaps = rows_with_missing(batch.rows)
                 groups = [""] * int(gaps.sum()) if batch.groups is None else batch.groups[gaps].tolist()
                 self._dropped.update(Counter(self._dropped) + Counter(groups))
                 batch = batch.taken(np.flatnonzero(~gaps), 0)
         return batch if batch.n_rows else None
-
-    def _check_cells(self, batch: Batch, numbers: Array, file: ScannedFile) -> None:
-        """Refuse what is infinite, and what is missing unless that is allowed; say where the first cell is."""
-        wrong = np.isinf if self.missing != "error" else lambda cells: ~np.isfinite(cells)
-        found = first_cell(batch.rows, wrong)
-        if found is not None:
-            value = float(batch.rows[found])
-            raise InvalidValueError(
-                "{what} in {name}: column {column}, row {row}{row_id}",
-                what="a value is missing" if np.isnan(value) else "there is an infinite value",
-                name=f"{shown(file.reader.source)} ({self.name})",
-                column=repr(short(self._called[found[1]])),
-                row=int(numbers[found[0]]) + 1,
-                row_id="" if batch.ids is None or self._numbered else f" ({short(batch.ids[found[0]])!r})",
-                advice="Say what to do about missing values with {p.missing}."
-                if np.isnan(value)
-                else "Mend it, or leave the cell empty if the value is missing.",
-            )
 
 
 def _words_of(wanted: Wanted, words: bool) -> dict[str, str]:
@@ -448,36 +436,6 @@ def _unchanged(file: ScannedFile) -> Iterator[None]:
         _check_unchanged(file)
         raise
     _check_unchanged(file)
-
-
-class _Passed:
-    """Batches of a pass, and the place that has been reached with them."""
-
-    def __init__(self, batches: Generator[tuple[Place, Batch]], place: Place) -> None:
-        self.batches = batches
-        self.place = place
-
-    def regrouped(self) -> Iterator[tuple[Batch, Place]]:
-        """Give batches with enough rows, each with the place after it."""
-        # A batch that is held back until there are enough rows counts as read only once it is in the sum.
-        for batch in regrouped(self._counted()):
-            yield batch, self.place
-
-    def _counted(self) -> Iterator[Batch]:
-        for place, batch in self.batches:
-            self.place = place
-            yield batch
-
-
-@dataclass(frozen=True, eq=False)
-class _Made:
-    """What is made of a batch, with the place after it and the number of its rows."""
-
-    part: Callable[[Batch], Any]
-
-    def __call__(self, item: tuple[Batch, Place]) -> tuple[Any, Place, int]:
-        batch, place = item
-        return self.part(batch), place, batch.n_rows
 
 
 def _check_unchanged(file: ScannedFile) -> None:

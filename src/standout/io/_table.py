@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Array, Rows, dense, is_sparse, row_blocks, stacked
+from standout._messages import InvalidValueError, short
 from standout.io._reader import check_rows_of_file
-from standout.sources import Batch, Table
+from standout.sources import Batch, Table, Words
 
 # Rows that are copied at a time when a table is made: what they touch stays in the cache.
 COPIED_ROWS = 4096
@@ -128,6 +129,30 @@ def first_cell(rows: Rows, is_meant: Callable[[Array], Array]) -> tuple[int, int
             return start + row, column
         start += len(block)
     return None
+
+
+def check_cells(
+    rows: Rows, refuse_missing: bool, name: str, columns: Sequence[str], ids: Words | None, numbers: Array | None = None
+) -> None:
+    """Refuse what is infinite, and what is missing if that is refused, too; say where the first such cell is.
+
+    `numbers` are those of the rows in their file, if these are only some of them.
+    """
+    found = first_cell(rows, (lambda cells: ~np.isfinite(cells)) if refuse_missing else np.isinf)
+    if found is None:
+        return
+    row, column = found
+    missing = np.isnan(rows[found])
+    advice = "Say what to do about missing values with {p.missing}." if missing else "Mend it, or leave the cell empty."
+    raise InvalidValueError(
+        "{what} in {name}: column {column}, row {row}{row_id}",
+        what="a value is missing" if missing else "there is an infinite value",
+        name=name,
+        column=repr(short(columns[column])),
+        row=1 + (row if numbers is None else int(numbers[row])),
+        row_id="" if ids is None else f" ({short(ids[row])!r})",
+        advice=advice,
+    )
 
 
 def _rows_of_stored(rows: Rows) -> npt.NDArray[np.intp]:

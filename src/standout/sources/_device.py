@@ -130,12 +130,8 @@ def on_device(X: Any, device: Any, *, library: str = "torch", batch_rows: int | 
     if looks_foreign(X):
         if not is_on_host(X):
             on, where = place(X)
-            raise InvalidTypeError(
-                "the data are of {library} on {device} already",
-                library=on,
-                device=where,
-                advice="Give them to fit as they are.",
-            )
+            problem, advice = "the data are of {library} on {device} already", "Give them to fit as they are."
+            raise InvalidTypeError(problem, library=on, device=where, advice=advice)
         X = to_host(X)
     rows = None if batch_rows is None else check_whole(batch_rows, "batch_rows")
     return OnDevice(open_dataset(X, "the data", min_rows=1), xp, device, specimen, rows)

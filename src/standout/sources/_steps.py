@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from typing import Any, Self
 
@@ -102,11 +103,11 @@ class Transformed(Source):
 
     def folded(self, function: Callable[[Any, Rows], Any], state: Any) -> Any:
         """Take a state through the transformed rows, one batch after the other."""
-        return self.host.folded(_ThenFold(self._transform, function), state)
+        return self.host.folded(partial(_then_fold, self._transform, function), state)
 
     def mapped(self, function: Callable[[Rows], Array], n_columns: int) -> Any:
         """Give what a function makes of every transformed row, in the way of the host."""
-        return self.host.mapped(_ThenMap(self._transform, function), n_columns)
+        return self.host.mapped(partial(_then_map, self._transform, function), n_columns)
 
     def count_rows(self) -> int:
         """Count the rows: the steps keep them all."""
@@ -207,15 +208,12 @@ class _Transform:
         return made
 
 
-@dataclass(frozen=True, eq=False)
-class _ThenMap:
-    """A function of transformed rows as one of rows as they are."""
+def _then_map(transform: _Transform, function: Callable[[Rows], Any], rows: Rows) -> Any:
+    return function(transform(rows))
 
-    transform: _Transform
-    function: Callable[[Rows], Any]
 
-    def __call__(self, rows: Rows) -> Any:
-        return self.function(self.transform(rows))
+def _then_fold(transform: _Transform, function: Callable[[Any, Rows], Any], state: Any, rows: Rows) -> Any:
+    return function(state, transform(rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,17 +227,6 @@ class _ThenSum:
 
     def __call__(self, batch: Batch) -> Any:
         return self.function(self.transform.batch(batch))
-
-
-@dataclass(frozen=True, eq=False)
-class _ThenFold:
-    """A function of a state and transformed rows as one of a state and rows as they are."""
-
-    transform: _Transform
-    function: Callable[[Any, Rows], Any]
-
-    def __call__(self, state: Any, rows: Rows) -> Any:
-        return self.function(state, self.transform(rows))
 
 
 # --- fitting steps ---------------------------------------------------------------------------------------------------
@@ -309,7 +296,7 @@ def fit_step(step: Any, target: Any, y: Any, backgrounds: list[Any]) -> tuple[An
     elif _is_stateless(fresh):
         fresh.fit(as_input((fresh,), target.first(1), target.columns))
     else:
-        fresh = target.folded(_Learning(target.columns), fresh)
+        fresh = target.folded(partial(_learned, target.columns), fresh)
     return fresh, transformed(target, fresh)
 
 
@@ -328,11 +315,5 @@ def _is_stateless(step: Any) -> bool:
     return hasattr(step, "__sklearn_tags__") and not get_tags(step).requires_fit
 
 
-@dataclass(frozen=True, eq=False)
-class _Learning:
-    """What a part adds to what a step has learned; it may be sent to another process."""
-
-    columns: list[str] | None
-
-    def __call__(self, step: Any, rows: Rows) -> Any:
-        return step.partial_fit(as_input((step,), rows, self.columns))
+def _learned(columns: list[str] | None, step: Any, rows: Rows) -> Any:
+    return step.partial_fit(as_input((step,), rows, columns))
