@@ -6,7 +6,8 @@ A check that one module alone needs stands in that module. Each check raises one
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,15 @@ from sklearn import get_config
 from sklearn.utils import check_array, check_random_state
 
 from standout._arrays import Rows, all_finite, is_sparse, row_blocks
-from standout._messages import InvalidTypeError, InvalidValueError, MixedArraysError, choices, listed, reject_too_few
+from standout._messages import (
+    InvalidTypeError,
+    InvalidValueError,
+    MixedArraysError,
+    choices,
+    listed,
+    reject_too_few,
+    short,
+)
 from standout._xp import (
     detached,
     device,
@@ -118,19 +127,33 @@ def _as_foreign_rows(data: Any, name: str) -> Rows:
 
 def require_finite_rows(rows: Rows, name: str) -> None:
     """Refuse NaN and infinity, and say where the first is."""
-    if not all_finite(rows):
-        reject_non_finite(rows, name)
-
-
-def reject_non_finite(rows: Rows, name: str) -> None:
-    """Raise an error with the place of the first NaN or infinity; if there is none, the squares are out of range."""
-    row, column = _first_non_finite(rows)
-    if row is None:
-        check_squares(np.inf, name)
+    if all_finite(rows):
+        return None
+    found = first_cell(rows, lambda cells: ~namespace(cells).isfinite(cells))
+    if found is None:
+        return check_squares(np.inf, name)
     problem = "there is NaN or infinity in {name}: the first is {value} in row {row}, column {column}"
     advice = "Drop such rows or fill them in, in the target and in every background alike."
-    value = float(rows[row, column])
-    raise InvalidValueError(problem, name=name, value=value, row=row, column=column, advice=advice)
+    row, column = found
+    raise InvalidValueError(problem, name=name, value=float(rows[found]), row=row, column=column, advice=advice)
+
+
+def first_cell(rows: Rows, is_meant: Callable[[Any], Any]) -> tuple[int, int] | None:
+    """Find the first cell, row by row, for which something is true; of a sparse matrix, among the stored numbers."""
+    if is_sparse(rows):
+        coo = rows.tocoo()
+        stored = np.flatnonzero(is_meant(coo.data))
+        return (int(coo.row[stored[0]]), int(coo.col[stored[0]])) if stored.size else None
+    start, width = 0, rows.shape[1]
+    for block in row_blocks(rows):
+        xp = namespace(block)
+        cells = xp.reshape(is_meant(block), (-1,))
+        if bool(xp.any(cells)):
+            # Not every library finds the largest of truth values.
+            cell = int(xp.argmax(xp.astype(cells, xp.uint8) if is_foreign(cells) else cells))
+            return start + cell // width, cell % width
+        start += block.shape[0]
+    return None
 
 
 def check_squares(variance: float, name: str) -> None:
@@ -141,22 +164,6 @@ def check_squares(variance: float, name: str) -> None:
             name=name,
             advice="Rescale the data.",
         )
-
-
-def _first_non_finite(rows: Rows) -> tuple[Any, Any]:
-    if is_sparse(rows):
-        coo = rows.tocoo()
-        bad = np.flatnonzero(~np.isfinite(coo.data))
-        return (int(coo.row[bad[0]]), int(coo.col[bad[0]])) if bad.size else (None, None)
-    start = 0
-    for block in row_blocks(rows):
-        if not all_finite(block):
-            xp = namespace(block) if is_foreign(block) else np
-            bad = xp.reshape(~xp.isfinite(block), (-1,))
-            cell = int(xp.argmax(xp.astype(bad, xp.uint8) if is_foreign(block) else bad))
-            return start + cell // block.shape[1], cell % block.shape[1]
-        start += block.shape[0]
-    return None, None
 
 
 # --- columns ---------------------------------------------------------------------------------------------------------
@@ -345,6 +352,31 @@ def check_choice(value: Any, name: str, known: Collection[str], advice: str = "U
         facts = {"value": value, "limit": list(known), "known": choices(known)}
         raise InvalidValueError("is unknown", parameter=name, advice=advice, **facts)
     return value
+
+
+def check_known(
+    value: Any,
+    name: str,
+    known: Iterable[Any],
+    where: str,
+    noun: str,
+    error: type[InvalidValueError] = InvalidValueError,
+) -> str:
+    """Check a name against those that there are, `where`; if another one is close, it may be meant."""
+    words = [str(one) for one in known]
+    if isinstance(value, str) and value in words:
+        return value
+    close = get_close_matches(str(value), words, n=1)
+    raise error(
+        "is not {where}, which has {known}",
+        parameter=name,
+        value=value,
+        limit=words,
+        where=where,
+        known=listed(noun, words) if words else f"no {noun}s",
+        close=repr(short(close[0])) if close else "",
+        advice="Is {close} meant?" if close else "Choose among these.",
+    )
 
 
 def as_seed(random_state: Any) -> int:

@@ -92,6 +92,10 @@ _MOST_UNPACKED = 2**30
 _MOST_PACKING = 100
 
 _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})[\w.+!-]{0,40}")
+_PLAIN = (
+    "Give parameters as numbers, strings, lists or NumPy arrays, use scikit-learn's own steps in pipelines, and leave "
+    "metadata requests to standout.make_pipeline."
+)
 _SAVE_AGAIN = "Get the file again, or save the model again with standout.save."
 
 
@@ -168,12 +172,8 @@ def save(model: Any, path: str | os.PathLike[str], *, moments: bool = False) -> 
     content = _packed(model)
     untrusted = _untrusted(content)
     if untrusted:
-        raise InvalidValueError(
-            "the model holds objects of {types}, which standout.load does not trust",
-            types=listed("type", untrusted),
-            advice="Give parameters as numbers, strings, lists or NumPy arrays, and use scikit-learn's own steps in "
-            "pipelines.",
-        )
+        problem = "it holds objects of {types}, which standout.load does not trust"
+        _cannot_save(problem, _PLAIN, types=listed("type", untrusted))
     # A file that has been read once before it is written can be read again.
     _read(content, place)
     write_whole(place, content.getbuffer())
@@ -300,12 +300,8 @@ def _packed(model: Any) -> BytesIO:
     # Whatever the objects in a model may raise when they are asked for their state.
     except Exception as error:
         circular = "it holds itself, as an estimator does after set_fit_request, or is nested too deeply"
-        raise InvalidValueError(
-            "the model cannot be saved: {reason}",
-            reason=circular if isinstance(error, RecursionError) else f"{type(error).__name__}: {error}",
-            advice="Give parameters as numbers, strings, lists or NumPy arrays, and leave metadata requests to "
-            "standout.make_pipeline.",
-        ) from error
+        reason = circular if isinstance(error, RecursionError) else f"{type(error).__name__}: {error}"
+        _cannot_save("{reason}", _PLAIN, reason=reason)
     with ZipFile(content, "a") as archive:
         archive.writestr(_VERSIONS, json.dumps(_versions_here()))
     return content
@@ -513,6 +509,10 @@ def _untrusted(file: BinaryIO) -> list[str]:
     return sorted(set(_skops_io().get_untrusted_types(file=file)) - set(TRUSTED_TYPES))
 
 
+def _cannot_save(problem: str, advice: str, **facts: Any) -> NoReturn:
+    raise InvalidValueError("the model cannot be saved: " + problem, advice=advice, **facts)
+
+
 # --- what a model holds ---------------------------------------------------------------------------------------------
 
 
@@ -521,19 +521,15 @@ def _check_holdings(model: Any) -> None:
     kinds = (FunctionType, BuiltinFunctionType, MethodType, partial)
     functions = [getattr(thing, "__qualname__", repr(thing)) for thing in _holdings(model) if isinstance(thing, kinds)]
     if functions:
-        raise InvalidValueError(
-            "the model holds the {functions}, and a file could bring that back only by running code when it is loaded",
-            functions=listed("function", functions),
-            advice="Use a kernel by its name or {p.kernel:precomputed}, and NumPy's ufuncs (np.log1p) in pipelines; or "
-            "keep the data and fit again.",
-        )
+        problem = "it holds the {functions}, and a file could bring that back only by running code when it is loaded"
+        advice = "Use a kernel by its name or {p.kernel:precomputed}, and NumPy's ufuncs (np.log1p) in pipelines."
+        _cannot_save(problem, advice, functions=listed("function", functions))
     _check_no_memory(model, "the model cannot be saved")
     foreign = list(foreign_attributes(model))
     if foreign:
-        raise InvalidTypeError(
-            "the model cannot be saved: {attributes} are arrays of another library than NumPy",
-            attributes=listed("attribute", foreign),
-            advice="Save model.to_numpy(), which copies them to the host.",
+        problem = "{attributes} are arrays of another library than NumPy"
+        _cannot_save(
+            problem, "Save model.to_numpy(), which copies them to the host.", attributes=listed("attribute", foreign)
         )
 
 

@@ -6,14 +6,14 @@ The module is loaded when it is first used. It does not import anndata: the call
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import is_sparse
-from standout._messages import InvalidTypeError, InvalidValueError, listed, reject_too_few, require_extra, short
+from standout._checks import check_known
+from standout._messages import InvalidTypeError, InvalidValueError, listed, reject_too_few, require_extra
 from standout.estimators import DiscriminativePCA
 from standout.io import BackedRows, word, words_of_array
 
@@ -99,7 +99,7 @@ def dpca(
     """
     require_extra("anndata", "h5ad", "standout.tl")
     _check_annotated(adata, copy)
-    _check_known(groupby, adata.obs.columns, "groupby", "a column of adata.obs", "column")
+    check_known(groupby, "groupby", adata.obs.columns, "a column of adata.obs", "column")
     groups = words_of_array(adata.obs[groupby].astype(object))
     targets, backgrounds = _chosen_groups(target, background, groups, groupby)
     genes, mask = _genes(adata, mask_var)
@@ -132,24 +132,6 @@ def _check_annotated(adata: Any, copy: bool) -> None:
             "adata is backed by a file: no result can be written into a copy or a view of it",
             advice="Leave out {p.copy} and give the whole AnnData, or load it with adata.to_memory().",
         )
-
-
-def _check_known(name: Any, names: Any, parameter: str, place: str, noun: str) -> str:
-    """Check a name against those that there are."""
-    known = [str(one) for one in names]
-    if isinstance(name, str) and name in known:
-        return name
-    close = get_close_matches(str(name), known, n=1)
-    raise InvalidValueError(
-        "is not {place}, which has {known}",
-        parameter=parameter,
-        value=name,
-        limit=known,
-        place=place,
-        known=listed(noun, known) if known else f"no {noun}s",
-        close=repr(short(close[0])) if close else "",
-        advice="Is {close} meant?" if close else "Choose among these." if known else "Check the name.",
-    )
 
 
 def _chosen_groups(
@@ -188,7 +170,7 @@ def _known_groups(given: Any, parameter: str, known: Sequence[str], groupby: str
         )
         raise InvalidValueError(problem, parameter=parameter, value=names, advice=advice)
     for name in names:
-        _check_known(name, known, parameter, f"a group of adata.obs[{groupby!r}]", "group")
+        check_known(name, parameter, known, f"a group of adata.obs[{groupby!r}]", "group")
     return names
 
 
@@ -200,7 +182,7 @@ def _genes(adata: Any, mask_var: Any) -> tuple[npt.NDArray[np.bool_] | None, Any
         return None, None
     name = "mask_var"
     if isinstance(mask_var, str):
-        _check_known(mask_var, adata.var.columns, "mask_var", "a column of adata.var", "column")
+        check_known(mask_var, "mask_var", adata.var.columns, "a column of adata.var", "column")
         name = f"adata.var[{mask_var!r}]"
     genes = np.asarray(adata.var[mask_var] if isinstance(mask_var, str) else mask_var)
     if genes.dtype != np.bool_ or genes.shape != (adata.n_vars,) or not genes.any():
@@ -219,7 +201,7 @@ def _genes(adata: Any, mask_var: Any) -> tuple[npt.NDArray[np.bool_] | None, Any
 
 def _matrix(adata: Any, layer: str | None) -> Any:
     if layer is not None:
-        return adata.layers[_check_known(layer, adata.layers, "layer", "in adata.layers", "layer")]
+        return adata.layers[check_known(layer, "layer", adata.layers, "in adata.layers", "layer")]
     if adata.X is None:
         raise InvalidValueError("adata.X is empty", advice="Name the layer that is meant with {p.layer}.")
     return adata.X

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
 
+from standout._checks import check_known
 from standout._messages import InvalidTypeError, InvalidValueError, listed, short, shown
 from standout.io._reader import Head, Wanted, unusable, word
 
@@ -62,8 +62,8 @@ def _patterns(given: Any, parameter: str) -> tuple[str, ...]:
 
 def _check_name(name: Any, parameter: str) -> None:
     if not isinstance(name, str):
-        problem = "has {name}, which is not the name of a column"
-        raise InvalidTypeError(problem, parameter=parameter, name=short(repr(name)), advice="Give strings.")
+        problem = "is not the name of a column"
+        raise InvalidTypeError(problem, parameter=parameter, value=name, advice="Give strings.")
 
 
 def _conditions(where: Any) -> dict[str, tuple[str, ...]]:
@@ -185,17 +185,7 @@ def _check_column(
     name: str, parameter: str, every: Sequence[str], names: Sequence[str], beside: set[str], source: Any
 ) -> None:
     """Check that a column named by the user is there, once."""
-    if name not in every:
-        close = get_close_matches(name, every, n=1)
-        raise UnknownColumnsError(
-            "is not in {source}, which has {known}",
-            parameter=parameter,
-            value=name,
-            source=shown(source),
-            known=listed("column", every) if every else "no columns",
-            close=repr(short(close[0])) if close else "",
-            advice="Is {close} meant?" if close else "Choose among these.",
-        )
+    check_known(name, parameter, every, f"in {shown(source)}", "column", UnknownColumnsError)
     if name not in beside:
         check_unique([other for other in names if other == name], source)
 

@@ -172,9 +172,10 @@ def _checked(file: Path) -> Path:
             empty = not opened.read(1)
     except FileError:
         raise
-    # A name can be invalid, which is a ValueError.
     except (OSError, ValueError) as error:
-        kind = MissingFileError if isinstance(error, FileNotFoundError) else FileError
+        # A name with a null character is a ValueError.
+        expected = (MissingFileError, FileNotFoundError), (FileError, OSError), (InvalidValueError, ValueError)
+        kind = next(ours for ours, theirs in expected if isinstance(error, theirs))
         reason = str(getattr(error, "strerror", None) or error).lower()
         advice = "Check the name, and the right to read it."
         raise kind("{file} cannot be opened: {reason}", file=shown(file), reason=reason, advice=advice) from None

@@ -13,12 +13,19 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from standout._arrays import Float, Rows, dense, is_sparse, row_blocks
-from standout._checks import as_backgrounds, as_rows, check_choice, check_same_columns, check_squares, column_names
+from standout._arrays import Float, Rows, all_finite, dense, is_sparse, row_blocks
+from standout._checks import (
+    as_backgrounds,
+    as_rows,
+    check_choice,
+    check_same_columns,
+    check_squares,
+    column_names,
+    first_cell,
+)
 from standout._messages import InvalidTypeError, InvalidValueError, Message, dataset_names, listed, short
 from standout.io._scan import Scan
 from standout.io._statistics import ColumnPart, ColumnSums
-from standout.io._table import first_cell, is_finite
 from standout.sources import Backgrounds, Dataset, Source, Table, Transformed, open_dataset
 
 STANDARDS = ("none", "background", "pooled")
@@ -432,7 +439,7 @@ def _fill_missing(rows: Rows, fill: Float) -> None:
         rows.data[missing] = fill[rows.indices[missing]]
         return
     for block in row_blocks(rows):
-        if not is_finite(block):
+        if not all_finite(block):
             at_row, at_column = np.nonzero(np.isnan(block))
             block[at_row, at_column] = fill[at_column]
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from standout._arrays import is_sparse
+from standout._arrays import all_finite, is_sparse
 from standout._checks import check_same_columns
 from standout._messages import InvalidValueError, Message, dataset_names
 from standout.io._preparation import Preparation
 from standout.io._scan import Scan
-from standout.io._table import check_cells, is_finite, rows_with_missing
+from standout.io._table import check_cells, rows_with_missing
 from standout.sources import Batch, Source, Table, open_dataset
 
 
@@ -143,7 +143,7 @@ def _without_gaps(dataset: Any, name: str, missing: str, notes: list[Message]) -
     """Refuse missing values, or leave out the rows that have some, or leave them to the step; refuse infinite ones."""
     if isinstance(dataset, Scan):
         return dataset.with_missing(missing if missing in ("error", "drop-rows") else "keep")
-    if not isinstance(dataset, Table) or is_finite(dataset.values):
+    if not isinstance(dataset, Table) or all_finite(dataset.values):
         return dataset
     check_cells(dataset.values, missing == "error", name, dataset.columns, dataset.ids)
     if missing != "drop-rows":

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from standout._arrays import Rows, is_sparse
+from standout._checks import check_known
 from standout._messages import InvalidValueError, listed, short, shown
 from standout.sources import Words
 
@@ -184,21 +185,14 @@ class Reader(ABC):
 
     def choose_variable(self, candidates: Sequence[str], known: Sequence[str]) -> str:
         """Choose among the arrays of a file: the one that is named, or the only one that can be meant."""
-        words = listed("variable", known) if known else "no variables"
-        if self.variable is not None and self.variable not in known:
-            raise InvalidValueError(
-                "is not in {source}, which has {known}",
-                parameter="variable",
-                value=self.variable,
-                source=shown(self.source),
-                known=words,
-                advice="Choose among these.",
-            )
-        if self.variable is None and len(candidates) != 1:
+        if self.variable is not None:
+            return check_known(self.variable, "variable", known, f"in {shown(self.source)}", "variable")
+        if len(candidates) != 1:
             problem = "it should hold one two-dimensional array of numbers, but it holds {there} (of {known})"
             there = listed("variable", candidates) if candidates else "none"
+            words = listed("variable", known) if known else "no variables"
             self.refuse(problem, "Name the one that is meant with {p.variable}.", there=there, known=words)
-        return candidates[0] if self.variable is None else self.variable
+        return candidates[0]
 
 
 def ahead(items: Iterable[Result]) -> Generator[Result]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from standout._arrays import Rows, in_order, row_slice
+from standout._arrays import Rows, all_finite, in_order, row_slice
 from standout._checks import check_choice
 from standout._messages import InvalidValueError, reject_too_few, short, shown
 from standout._writing import progress_bar
@@ -21,7 +21,7 @@ from standout.io._checkpoint import Checkpoint, Reached
 from standout.io._columns import compact
 from standout.io._files import readable, stamp
 from standout.io._reader import Form, Reader, Wanted, ahead
-from standout.io._table import Collected, check_cells, is_finite, rows_with_missing
+from standout.io._table import Collected, check_cells, rows_with_missing
 from standout.sources import Batch, Source, Table, added, regrouped
 
 MISSING_IN_SCANS = ("error", "keep", "drop-rows")
@@ -165,11 +165,11 @@ class Scan(Source):
         """Give the same rows with some of the columns, in this order."""
         known = {name: place for place, name in enumerate(self._called)}
         places = [known[name] for name in columns]
-        scanned = tuple(
-            replace(file, wanted=replace(file.wanted, features=compact([file.wanted.features[p] for p in places])))
-            for file in self._scanned
-        )
-        return self._changed(_scanned=scanned, _called=list(columns))
+
+        def chosen(wanted: Wanted) -> Wanted:
+            return replace(wanted, features=compact([wanted.features[place] for place in places]))
+
+        return self._with_files(lambda file: replace(file, wanted=chosen(file.wanted)), _called=list(columns))
 
     def numbered(self) -> Scan:
         """Give the same rows with their numbers in the files, from 0, as ids, unless they have others."""
@@ -185,17 +185,15 @@ class Scan(Source):
         other._describe()
         return other
 
+    def _with_files(self, change: Callable[[ScannedFile], ScannedFile], **attributes: Any) -> Scan:
+        return self._changed(_scanned=tuple(map(change, self._scanned)), **attributes)
+
     def _without_features(self) -> Scan:
-        scanned = tuple(
-            replace(
-                file,
-                wanted=Wanted((), file.wanted.words),
-                form=Form(file.form.dtype, 8, file.form.chunk_rows, file.form.text_bytes),
-                batch_rows=2**17,
-            )
-            for file in self._scanned
-        )
-        return self._changed(_scanned=scanned, _called=[])
+        def bare(file: ScannedFile) -> ScannedFile:
+            form = replace(file.form, row_bytes=8, truths=frozenset())
+            return replace(file, wanted=Wanted((), file.wanted.words), form=form, batch_rows=2**17)
+
+        return self._with_files(bare, _called=[])
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -209,10 +207,8 @@ class Scan(Source):
 
     def first(self, count: int) -> Rows:
         """Give the first rows, at most `count`, without reading a whole batch."""
-        scanned = tuple(
-            replace(file, batch_rows=min(file.batch_rows, max(count, FIRST_ROWS))) for file in self._scanned
-        )
-        few = self._changed(_scanned=scanned, _progress=False)
+        most = max(count, FIRST_ROWS)
+        few = self._with_files(lambda file: replace(file, batch_rows=min(file.batch_rows, most)), _progress=False)
         with closing(few._checked_batches(words=False)) as batches:
             found = next((batch.rows for batch in batches if batch.n_rows), None)
         return self._check_count(0, max(self.min_rows, 1)) if found is None else row_slice(found, 0, count)
@@ -271,8 +267,7 @@ class Scan(Source):
         return Collected(self.n_rows if known else None, dtype)
 
     def _in_small_batches(self) -> Scan:
-        scanned = tuple(replace(file, batch_rows=file.form.batch_rows(TABLE_BATCH_BYTES)) for file in self._scanned)
-        return self._changed(_scanned=scanned)
+        return self._with_files(lambda file: replace(file, batch_rows=file.form.batch_rows(TABLE_BATCH_BYTES)))
 
     def require_finite(self) -> None:
         """Refuse missing values now, if they are given as NaN; otherwise rows are checked as they are read."""
@@ -318,21 +313,10 @@ class Scan(Source):
 
     def _check_count(self, n_rows: int, least: int) -> Any:
         """Refuse too few rows, and say which were looked for."""
-        if n_rows >= least:
-            return
-        if self._where:
-            raise InvalidValueError(
-                "{n_rows} row(s) of {files} have {conditions}, but the least is {limit}",
-                n_rows=n_rows,
-                files=shown(self.files[0]) if len(self.files) == 1 else f"{len(self.files)} files",
-                conditions=" and ".join(
-                    f"{short(name)!r} {' or '.join(repr(short(value)) for value in values)}"
-                    for name, values in self._where.items()
-                ),
-                limit=least,
-                advice="Check the values of {p.where}, or give more rows.",
-            )
-        reject_too_few(f"{self.name} ({len(self._scanned)} file(s))", n_rows, least)
+        if n_rows < least:
+            values = [(short(name), " or ".join(map(repr, some))) for name, some in self._where.items()]
+            chosen = "".join(f", where {name!r} is {words}" for name, words in values)
+            reject_too_few(f"{self.name} ({len(self._scanned)} file(s){chosen})", n_rows, least)
 
     def _identity(self, words: bool) -> list[Any]:
         """Give all that the sum over the rows depends on, beside what is summed."""
@@ -403,7 +387,7 @@ class Scan(Source):
         places = np.flatnonzero(wanted)
         if len(places) < batch.n_rows:
             batch = batch.taken(places, 0)
-        if not is_finite(batch.rows):
+        if not all_finite(batch.rows):
             ids = None if self._numbered else batch.ids
             name = f"{shown(file.reader.source)} ({self.name})"
             check_cells(batch.rows, self.missing == "error", name, self._called, ids, row + places)
