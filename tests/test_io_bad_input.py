@@ -174,7 +174,7 @@ COLUMNS = {
     "label as data": ({"label_column": "x", "columns": ["x", "y"], "id_column": "mouse"}, "columns", None),
     "where as data": ({"where": {"x": 1}, "columns": ["x", "y"]}, "columns", None),
     "nothing left": ({"drop": "*"}, None, None),
-    "no names": ({"drop": [1]}, "drop", None),
+    "no names": ({"drop": [1]}, "drop", 1),
     "a label twice": ({"label_column": "z", "id_column": "mouse"}, None, None),
     "a variable": ({"variable": "X"}, "variable", "X"),
 }

@@ -178,9 +178,7 @@ class TestBadInput:
             "groupby='conditions' is not a column of adata.obs, which has column 'condition'. Is",
             groupby="conditions",
         )
-        self.refused(
-            adata, r"target='sitm' is not a group of adata.obs\['condition'\], which has", target="sitm"
-        )
+        self.refused(adata, r"target='sitm' is not a group of adata.obs\['condition'\], which has", target="sitm")
         self.refused(adata, "background='none' is not a group", background=["ctrl", "none"])
         self.refused(adata, "layer='counts' is not in adata.layers, which has no layers", layer="counts")
         self.refused(adata, "mask_var='hvg' is not a column of adata.var, which has no columns", mask_var="hvg")

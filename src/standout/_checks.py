@@ -355,28 +355,16 @@ def check_choice(value: Any, name: str, known: Collection[str], advice: str = "U
 
 
 def check_known(
-    value: Any,
-    name: str,
-    known: Iterable[Any],
-    where: str,
-    noun: str,
-    error: type[InvalidValueError] = InvalidValueError,
+    value: Any, name: str, known: Iterable[Any], where: str, noun: str, error: Any = InvalidValueError
 ) -> str:
     """Check a name against those that there are, `where`; if another one is close, it may be meant."""
     words = [str(one) for one in known]
     if isinstance(value, str) and value in words:
         return value
-    close = get_close_matches(str(value), words, n=1)
-    raise error(
-        "is not {where}, which has {known}",
-        parameter=name,
-        value=value,
-        limit=words,
-        where=where,
-        known=listed(noun, words) if words else f"no {noun}s",
-        close=repr(short(close[0])) if close else "",
-        advice="Is {close} meant?" if close else "Choose among these.",
-    )
+    close = [repr(short(one)) for one in get_close_matches(str(value), words, n=1)]
+    advice = "Is {close} meant?" if close else "Choose among these."
+    facts = {"where": where, "known": listed(noun, words) if words else f"no {noun}s", "close": "".join(close)}
+    raise error("is not {where}, which has {known}", parameter=name, value=value, limit=words, advice=advice, **facts)
 
 
 def as_seed(random_state: Any) -> int:
@@ -426,10 +414,5 @@ def reject_on_device(array: Any, what: str, advice: str) -> None:
     """Refuse what is done on NumPy arrays only, if the array is of another library."""
     if looks_foreign(array):
         library, where = place(array)
-        raise InvalidTypeError(
-            "{what} is for NumPy arrays only, but the data are of {library} on {device}",
-            what=what,
-            library=library,
-            device=where,
-            advice=advice,
-        )
+        problem = "{what} is for NumPy arrays only, but the data are of {library} on {device}"
+        raise InvalidTypeError(problem, what=what, library=library, device=where, advice=advice)

@@ -84,12 +84,8 @@ def put_beside_if_taken(draft: Path, final: Path, put: Callable[[Path, Path], ob
             continue
         with suppress(FileExistsError):
             put(draft, beside)
-            raise FileError(
-                "{path} appeared while this was running, and is not replaced",
-                path=shown(final),
-                beside=shown(beside),
-                advice="The finished result is in {beside}.",
-            ) from None
+            problem, advice = "{path} appeared meanwhile, and is not replaced", "The finished result is in {beside}."
+            raise FileError(problem, path=shown(final), beside=shown(beside), advice=advice) from None
     raise reason
 
 

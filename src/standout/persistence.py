@@ -527,10 +527,9 @@ def _check_holdings(model: Any) -> None:
     _check_no_memory(model, "the model cannot be saved")
     foreign = list(foreign_attributes(model))
     if foreign:
-        problem = "{attributes} are arrays of another library than NumPy"
-        _cannot_save(
-            problem, "Save model.to_numpy(), which copies them to the host.", attributes=listed("attribute", foreign)
-        )
+        problem = "the model cannot be saved: {attributes} are arrays of another library than NumPy"
+        advice = "Save model.to_numpy(), which copies them to the host."
+        raise InvalidTypeError(problem, attributes=listed("attribute", foreign), advice=advice)
 
 
 def _check_no_memory(model: Any, doing: str) -> None:

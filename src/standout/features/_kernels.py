@@ -367,25 +367,21 @@ def _check_params(params: dict[str, Any], allowed: list[str], kernel: str) -> No
     """Check the names and the numbers of a kernel's parameters."""
     unknown = sorted(set(params) - set(allowed))
     if unknown:
-        raise InvalidValueError(
+        problem, advice = (
             "the kernel {kernel!r} does not have {unknown}: it has {known}",
-            limit=allowed,
-            advice="Remove what it does not have.",
-            kernel=kernel,
-            unknown=listed("parameter", unknown),
-            known=listed("parameter", allowed) if allowed else "no parameters",
+            "Remove what it does not have.",
         )
+        known = listed("parameter", allowed) if allowed else "no parameters"
+        facts = {"kernel": kernel, "unknown": listed("parameter", unknown), "known": known}
+        raise InvalidValueError(problem, limit=allowed, advice=advice, **facts)
     check_kernel_numbers(params.get("gamma"), params.get("degree", 1), params.get("coef0", 0))
 
 
 def _reject_data(kernel: str, reason: str) -> NoReturn:
     """Reject data for which a kernel is not defined, such as negative numbers for a kernel of counts."""
-    raise InvalidValueError(
-        "the kernel {kernel!r} cannot be computed from these data: {reason}",
-        advice="Use another kernel.",
-        kernel=kernel,
-        reason=" ".join(reason.split()).rstrip("."),
-    ) from None
+    problem = "the kernel {kernel!r} cannot be computed from these data: {reason}"
+    said = " ".join(reason.split()).rstrip(".")
+    raise InvalidValueError(problem, advice="Use another kernel.", kernel=kernel, reason=said) from None
 
 
 def reject_indefinite(where: str, *, kernel_rows: bool = True) -> NoReturn:
@@ -412,10 +408,9 @@ def check_kernel_matrix(matrix: Float, symmetric: bool) -> None:
         apart = np.abs(matrix[start : start + 512] - matrix[:, start : start + 512].T)
         if float(np.max(apart)) > 1e-8 * largest:
             row, column = np.unravel_index(int(np.argmax(apart)), apart.shape)
-            raise InvalidValueError(
-                "the kernel is not symmetric: entries ({row}, {column}) and ({column}, {row}) differ by {apart:.3g}",
-                advice="Give a symmetric kernel, with the rows of all datasets in one order.",
-                row=start + int(row),
-                column=int(column),
-                apart=float(np.max(apart)),
+            problem = (
+                "the kernel is not symmetric: entries ({row}, {column}) and ({column}, {row}) differ by {apart:.3g}"
             )
+            advice = "Give a symmetric kernel, with the rows of all datasets in one order."
+            facts = {"row": start + int(row), "column": int(column), "apart": float(np.max(apart))}
+            raise InvalidValueError(problem, advice=advice, **facts)

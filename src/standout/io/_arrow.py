@@ -202,13 +202,8 @@ def reject_kinds(found: Mapping[str, Sequence[str]], source: Any) -> None:
     """Refuse columns by what they hold: dates first, then anything else that is no number."""
     for kind, names in found.items():
         if names:
-            raise InvalidValueError(
-                "there are {kind} in {columns} of {source}",
-                kind=kind,
-                columns=listed("column", names),
-                source=shown(source),
-                advice=COLUMN_ADVICE,
-            )
+            columns, problem = listed("column", names), "there are {kind} in {columns} of {source}"
+            raise InvalidValueError(problem, kind=kind, columns=columns, source=shown(source), advice=COLUMN_ADVICE)
 
 
 # --- from record batches to rows -------------------------------------------------------------------------------------

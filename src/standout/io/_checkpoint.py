@@ -173,12 +173,8 @@ def checkpoint_folder(checkpoint: Any) -> Path | None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(
-            "the folder {folder} for checkpoints cannot be made: {reason}",
-            folder=shown(checkpoint),
-            reason=error.strerror,
-            advice="Choose another one.",
-        ) from None
+        problem, reason = "the folder {folder} for checkpoints cannot be made: {reason}", error.strerror
+        raise FileError(problem, folder=shown(checkpoint), reason=reason, advice="Choose another one.") from None
     return folder
 
 

@@ -70,12 +70,8 @@ def _conditions(where: Any) -> dict[str, tuple[str, ...]]:
     if where is None:
         return {}
     if not isinstance(where, Mapping) or not all(isinstance(name, str) for name in where):
-        raise InvalidTypeError(
-            "is not a mapping from the name of a column to values",
-            parameter="where",
-            value=where,
-            advice='Give, for example, {{"condition": "stim"}}.',
-        )
+        problem, advice = "is not a mapping from names of columns to values", 'Give, say, {{"condition": "stim"}}.'
+        raise InvalidTypeError(problem, parameter="where", value=where, advice=advice)
     several = {name: tuple(map(word, _as_list(values))) for name, values in where.items()}
     empty = [name for name, values in several.items() if not values]
     if empty:
@@ -107,13 +103,9 @@ def choose(head: Head, asked: Asked, source: Any) -> Wanted:
     conditions = [name for name in asked.where if name not in beside]
     for parameter, name in [*named.items(), *(("where", name) for name in conditions)]:
         if name in asked.columns:
-            raise InvalidValueError(
-                "has {name}, which is also {other}, and does not go into a fit",
-                parameter="columns",
-                name=repr(short(name)),
-                other=parameter,
-                advice="Leave it out of {p.columns}, or choose another column.",
-            )
+            problem, facts = "has {name}, which is also {other}", {"name": repr(short(name)), "other": parameter}
+            advice = "Leave it out of {p.columns}: it does not go into a fit."
+            raise InvalidValueError(problem, parameter="columns", advice=advice, **facts)
     dropped = set(_matching(asked.drop, names, "drop", source))
     is_index = head.index is not None and head.index not in asked.columns
     aside = {*named.values(), *conditions, *([head.index] if is_index else [])}

@@ -78,13 +78,11 @@ def find_readers(paths: Any, format: str | None, variable: str | None) -> list[R
         )
     reader = READERS[kinds[0]]
     if variable is not None and not reader.takes_variable:
-        raise InvalidValueError(
+        problem, advice = (
             "is given, but a {kind} file holds one table only",
-            parameter="variable",
-            value=variable,
-            kind=kinds[0],
-            advice="Leave it out: it is for npz, mat, h5ad and zarr.",
+            "Leave it out: it is for npz, mat, h5ad, zarr.",
         )
+        raise InvalidValueError(problem, parameter="variable", value=variable, kind=kinds[0], advice=advice)
     return [reader(_checked(file), str(file), variable) for file in files]
 
 
@@ -135,12 +133,8 @@ def _kind(file: Path) -> str:
     if _is_store(file):
         return "zarr"
     if extension is None:
-        raise InvalidValueError(
-            "{file} has no extension that is known ({known})",
-            file=shown(file),
-            known=", ".join(EXTENSIONS),
-            advice="Say what the file is with {p.format}.",
-        )
+        problem, advice = "{file} has no extension that is known ({known})", "Say what the file is with {p.format}."
+        raise InvalidValueError(problem, file=shown(file), known=", ".join(EXTENSIONS), advice=advice)
     return EXTENSIONS[extension]
 
 

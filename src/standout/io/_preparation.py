@@ -132,7 +132,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "kept_")
         if isinstance(X, Source) and not X.in_memory:
-            return self._transformed_source(X)
+            return Transformed(self._chosen(X) if isinstance(X, Scan) else X, (self,)).looked_at()
         columns, data = _columns_and_rows(X)
         if not isinstance(X, Table | Source) and columns is not None and hasattr(self, "feature_names_in_"):
             # Other columns of a frame may hold words.
@@ -219,12 +219,6 @@ class Preparation(TransformerMixin, BaseEstimator):
             raise InvalidValueError(problem, name=name, missing=listed("column", lacking), advice=advice)
         return np.array([known[column] for column in wanted], dtype=np.intp)
 
-    def _transformed_source(self, source: Source) -> Source:
-        """Give a source whose batches are transformed as they are read."""
-        if isinstance(source, Scan):
-            source = self._chosen(source)
-        return Transformed(source, (self,)).looked_at()
-
     def _chosen(self, scan: Scan) -> Scan:
         """Give a scan of the columns of the fit, whose missing values are treated as those of the fit."""
         if scan.columns is not None and hasattr(self, "feature_names_in_"):
@@ -263,8 +257,13 @@ class Preparation(TransformerMixin, BaseEstimator):
         if self.missing not in ("drop-columns", "mean") and self.standardize == "none":
             self._set(target.columns, width)
             return notes
-        for data, name in zip(datasets, names, strict=True):
-            _require_again(data, name)
+        once = [name for data, name in zip(datasets, names, strict=True) if not data.again]
+        if once:
+            problem = (
+                "{name} is an iterator of batches, which can be read only once, but its statistics are needed first"
+            )
+            advice = "Give a dataset that can be read again, such as standout.scan."
+            raise InvalidTypeError(problem, name=once[0], advice=advice)
         logarithms = Preparation(self.log1p)._set(target.columns, width)
         sums = []
         for data, name in zip(datasets, names, strict=True):
@@ -323,15 +322,6 @@ def _columns_and_rows(data: Any) -> tuple[list[str] | None, Any]:
     if isinstance(data, Table):
         return data.columns if data.has_names else None, data.values
     return (data.columns, data.rows()) if isinstance(data, Source) else (column_names(data), data)
-
-
-def _require_again(dataset: Source, name: str) -> None:
-    if not dataset.again:
-        raise InvalidTypeError(
-            "{name} is an iterator of batches, which can be read only once, but its statistics are needed before a fit",
-            name=name,
-            advice="Give a dataset that can be read again, such as standout.scan.",
-        )
 
 
 # --- what is learned --------------------------------------------------------------------------------------------------
