@@ -209,16 +209,11 @@ def progress_bar(description: str, total: int, *, done: int = 0, shown: bool = T
         return
     require_extra("rich", "progress", "a progress bar")
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.markup import escape
+    from rich.progress import Progress
 
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(description, total=total, completed=done)
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task(escape(description), total=total, completed=done)
         yield lambda step: bar.advance(task, step)
         # A total that was only estimated need not be met exactly.
         bar.update(task, completed=total)

@@ -422,15 +422,12 @@ class _Findings:
         Of the packages that wrote it, if it tells.
     ways : set of str
         The ways in which skops is asked to make objects.
-    arrays : set of str
-        The entries of the archive that hold these arrays.
     modules : set of str
         The modules of the types.
     """
 
     versions: Any
     ways: set[str]
-    arrays: set[str]
     modules: set[str]
 
 
@@ -463,7 +460,7 @@ def _examined(file: BinaryIO, place: Path) -> _Findings:
     if unpacked > limit:
         problem = "its {packed} bytes hold arrays of {unpacked} bytes, and {limit} are the limit for a file of its size"
         _refuse(place, problem, packed=packed, unpacked=unpacked, limit=limit)
-    return _Findings(versions, ways, set(sizes), modules)
+    return _Findings(versions, ways, modules)
 
 
 def _with_new_names(file: BinaryIO, found: _Findings) -> BinaryIO:
@@ -479,7 +476,7 @@ def _with_new_names(file: BinaryIO, found: _Findings) -> BinaryIO:
     content = BytesIO()
     with ZipFile(file) as old, ZipFile(content, "w") as new:
         new.writestr(_SCHEMA, json.dumps(json.loads(old.read(_SCHEMA), object_hook=renamed)))
-        for name in found.arrays - {_SCHEMA}:
+        for name in {*old.namelist()} - {_SCHEMA, _VERSIONS}:
             new.writestr(name, old.read(name))
     return content
 

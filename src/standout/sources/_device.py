@@ -153,14 +153,9 @@ def _opened_device(library: Any, device: Any) -> tuple[Any, Any]:
         return xp, xp.asarray(np.zeros((0, 1)), device=device)
     except Exception as error:
         # Every library has exceptions of its own for this.
-        raise InvalidValueError(
-            "cannot be used by {library}: {reason}",
-            parameter="device",
-            value=device,
-            library=library,
-            reason=str(error).splitlines()[0] if str(error) else type(error).__name__,
-            advice="Give a device that it has.",
-        ) from None
+        problem, advice = "cannot be used by {library}: {reason}", "Give a device that it has."
+        facts = {"library": library, "reason": str(error).splitlines()[0] if str(error) else type(error).__name__}
+        raise InvalidValueError(problem, parameter="device", value=device, advice=advice, **facts) from None
 
 
 def _as_sent(batch: Rows) -> Array:

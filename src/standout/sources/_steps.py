@@ -20,6 +20,8 @@ from standout._messages import InvalidTypeError, InvalidValueError
 from standout._xp import is_foreign
 from standout.sources._base import Batch, InMemory, Source, Table, as_source
 
+FROZEN = "as sklearn.frozen.FrozenEstimator(fitted)."
+
 
 class Transformed(Source):
     """A source whose batches go through fitted transformers, one after the other.
@@ -171,14 +173,10 @@ class _Transform:
             return np.zeros((0, self.width or rows.shape[1]))
         made = as_rows(self.made(rows), self.label, min_rows=0, finite=True)
         if made.shape[0] != rows.shape[0]:
-            raise InvalidValueError(
-                "there are {n_rows} row(s) in {name} for {limit} before them",
-                n_rows=made.shape[0],
-                name=self.label,
-                limit=rows.shape[0],
-                advice="Data that are read in parts need steps that work row by row: leave such a step out, and "
-                "choose the rows beforehand.",
-            )
+            problem = "there are {n_rows} row(s) in {name} for {limit} before them"
+            advice = "Data that are read in parts need steps that work row by row: choose the rows beforehand."
+            facts = {"n_rows": made.shape[0], "name": self.label, "limit": rows.shape[0]}
+            raise InvalidValueError(problem, advice=advice, **facts)
         if self.width is not None:
             check_same_columns(
                 made.shape[1], None, self.label, self.width, None, self.reference, "Use steps that work row by row."
@@ -260,20 +258,13 @@ def check_steps(steps: Sequence[tuple[str, Any]], target: Any) -> None:
         if not is_step(step) or isinstance(step, FrozenEstimator) or _is_stateless(step):
             continue
         if not (takes_parts(step) or hasattr(step, "partial_fit")):
-            raise InvalidTypeError(
-                "{step} has no partial_fit, and is fitted to all rows at once, but the target is read in parts",
-                step=step_name(name, step),
-                advice="Use a step with partial_fit, or fit this one to a sample of the rows and give it as "
-                "sklearn.frozen.FrozenEstimator(fitted).",
-            )
+            problem = "{step} has no partial_fit, and is fitted to all rows at once, but the target is read in parts"
+            advice = "Use a step with partial_fit, or give one that is fitted to a sample, " + FROZEN
+            raise InvalidTypeError(problem, step=step_name(name, step), advice=advice)
         if not target.again:
-            raise InvalidTypeError(
-                "{step} is fitted to the target before the last step is, but an iterator of batches can be read only "
-                "once",
-                step=step_name(name, step),
-                advice="Give a target that can be read again, such as standout.scan, or a step that is fitted already, "
-                "as sklearn.frozen.FrozenEstimator(fitted).",
-            )
+            problem = "{step} is fitted before the last step is, but an iterator of batches can be read only once"
+            advice = "Give a target that can be read again, such as standout.scan, or a step that is fitted, " + FROZEN
+            raise InvalidTypeError(problem, step=step_name(name, step), advice=advice)
 
 
 def fit_step(step: Any, target: Any, y: Any, backgrounds: list[Any]) -> tuple[Any, Any]:
