@@ -184,7 +184,7 @@ TWO = [[0.0], [1.0]]
         (
             lambda: captured_variance(np.zeros((0, 2)), np.eye(2)),
             ValueError,
-            r"too few rows in the data: 0 sample\(s\) .* Give",
+            r"too few rows in the data: 0 sample\(s\), .* Give",
         ),
     ],
 )
