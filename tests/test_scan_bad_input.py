@@ -55,7 +55,7 @@ def test_other_columns_are_named(tmp_path):
     parquet.write_table(table(np.eye(3), ["a", "b", "c"]), tmp_path / "0.parquet")
     parquet.write_table(table(np.eye(3), ["a", "b", "d"]), tmp_path / "1.parquet")
     facts = refused(ValueError, scan, tmp_path).facts
-    assert facts["source"].endswith("1.parquet'")
+    assert facts["name"].endswith("1.parquet'")
     assert (facts["missing"], facts["extra"]) == ("column 'c'", "column 'd'")
     assert scan(tmp_path, columns=["a", "b"]).width == 2
     error = refused(ValueError, scan, tmp_path, columns=["a", "e"])

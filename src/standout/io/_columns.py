@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from standout._checks import check_known
+from standout._checks import check_known, check_same_columns
 from standout._messages import InvalidTypeError, InvalidValueError, listed, short, shown
 from standout.io._reader import Head, Wanted, unusable, word
 
@@ -131,30 +132,22 @@ def choose_again(head: Head, first: Head, wanted: Wanted, asked: Asked, source: 
         if head.width != first.width:
             problem = "it has {width} columns, but the first file has {limit}"
             unusable(source, problem, "Give files with the same columns.", width=head.width, limit=first.width)
-        features, missing, extra = wanted.features, [], []
+        features, names, found = wanted.features, [], []
     else:
         known = {name: place for place, name in enumerate(head.names)}
         names = [first.names[place] for place in wanted.features]
-        missing = [name for name in names if name not in known]
+        found = [name for name in names if name in known]
         # Columns that are not asked for may differ; if all are, none may.
         used = {*names, *words, head.index}
-        everything = not asked.columns and not asked.drop
-        extra = [name for name in head.names if name not in used] if everything else []
+        if not asked.columns and not asked.drop:
+            found += [name for name in head.names if name not in used]
         features = wanted.features if head.names == first.names else compact([known.get(name, -1) for name in names])
         if head.names != first.names:
             check_unique([name for name in head.names if name in set(names)], source)
-    missing += [name for name in words if not _has_words(head, name)]
-    if missing or extra:
-        lacks = "lacks {missing} of the first file, {reference}"
-        has = "has {extra}, which the first file, {reference}, has not"
-        raise InvalidValueError(
-            "{source} " + " and ".join([*([lacks] if missing else []), *([has] if extra else [])]),
-            source=shown(source),
-            reference=shown(reference),
-            missing=listed("column", missing),
-            extra=listed("column", extra),
-            advice="Give files with the same columns, in any order, or name those to take with {p.columns}.",
-        )
+    needed, found = [*words, *names], [*(name for name in words if _has_words(head, name)), *found]
+    advice = "Give files with the same columns, in any order, or name those to take with {p.columns}."
+    first_file = f"the first file, {shown(reference)},"
+    check_same_columns(len(found), found, shown(source), len(needed), needed, first_file, advice)
     return Wanted(features, wanted.words)
 
 
@@ -165,9 +158,8 @@ def _has_words(head: Head, name: str) -> bool:
 
 def check_unique(names: Sequence[str], source: Any) -> None:
     """Refuse two columns of one name."""
-    if len(set(names)) < len(names):
-        seen: set[str] = set()
-        twice = list(dict.fromkeys(name for name in names if name in seen or seen.add(name)))  # type: ignore[func-returns-value]
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
         problem = "it has {columns} more than once, and the first line must hold the names"
         advice = "Rename the columns, or leave them out with {p.drop}."
         unusable(source, problem, advice, columns=listed("column", twice))

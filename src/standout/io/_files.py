@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from glob import glob, has_magic
@@ -61,8 +62,7 @@ def find_readers(paths: Any, format: str | None, variable: str | None) -> list[R
     if format is not None:
         check_choice(format, "format", READERS)
     files = [file for path in _as_paths(paths) for file in _files(path, format)]
-    seen: set[Path] = set()
-    twice = [file for file in files if file.absolute() in seen or seen.add(file.absolute())]  # type: ignore[func-returns-value]
+    twice = [file for file, count in Counter(file.absolute() for file in files).items() if count > 1]
     if twice:
         raise InvalidValueError(
             "{files} is named more than once, and would be counted so",
