@@ -251,7 +251,9 @@ def _open_groups(options: dict[str, Any], display: Display) -> Datasets:
     if in_memory:
         display.stage(f"reading {path}")
         named = [*options["target"], *options["background_group"]] if options["background_group"] else None
-        whole = everything if named is None else open_files(path, **{**reading, "where": where(named)}).numbered()
+        whole = everything
+        if named is not None:
+            whole = open_files(path, **{**reading, "where": where(named), "label_column": target_label}).numbered()
         tables, present = whole.read_groups(lambda group: "" if group in options["target"] else group)
         if named is not None and not set(named) <= set(present):
             present = _groups(everything)
