@@ -346,11 +346,13 @@ def check_number(
     return float(value)
 
 
-def check_choice(value: Any, name: str, known: Collection[str], advice: str = "Use one of {known}.") -> str:
+def check_choice(
+    value: Any, name: str, known: Collection[str], advice: str = "Use one of {known}.", problem: str = "is unknown"
+) -> str:
     """Check a word that has to be one of some."""
     if not isinstance(value, str) or value not in known:
         facts = {"value": value, "limit": list(known), "known": choices(known)}
-        raise InvalidValueError("is unknown", parameter=name, advice=advice, **facts)
+        raise InvalidValueError(problem, parameter=name, advice=advice, **facts)
     return value
 
 

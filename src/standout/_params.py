@@ -91,7 +91,8 @@ def check_shrinkage(shrinkage: Any, *, rules: Sequence[str] = ("auto",)) -> floa
 def check_solver(solver: Any, *, without: Sequence[str] = ()) -> str:
     """Check the name of a solver, of which some may not fit the problem."""
     known = [name for name in SOLVERS if name not in without]
-    return check_choice(solver, "solver", known, "Use one of {known}: no other fits this method.")
+    problem = "does not fit this method" if solver in without else "is unknown"
+    return check_choice(solver, "solver", known, problem=problem)
 
 
 def check_test(test: Any, parameter: str = "test", *, optional: bool = True) -> str | None:
