@@ -46,8 +46,9 @@ MOST_SEED = 2**32 - 1
 
 # Defaults that differ on purpose from those of the Python classes: the value here, and why.
 DIFFERENT = {
-    "shrinkage": ("clusters", "a first look at files should show groups if there are any; Python: auto"),
-    "epsilon": ("clusters", "the same for kernels; Python: 'scaled'"),
+    "shrinkage": ("held-out", "chosen by rows that were not fitted, which takes some fits more; Python: auto"),
+    "epsilon": ("held-out", "the same for kernels; Python: scaled"),
+    "test": ("auto", "a report needs a verdict; Python: none"),
 }
 
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
@@ -196,12 +197,18 @@ class Parameter:
 
 
 WEIGHTS = Value("none", "worst-case", "best", "spectral", several="always")
-TESTS = Value("none", "analytic", "permutation", number=None)
+TESTS = Value("none", "auto", "analytic", "permutation", number=None)
 PARAMETERS = (
     Parameter("n_components", 2, Value("auto", number=int), "N|auto", tuple(METHODS)),
-    Parameter("shrinkage", "auto", Value("none", "auto", "clusters"), "none|auto|clusters|NUMBER", ("dpca",)),
+    Parameter(
+        "shrinkage",
+        "auto",
+        Value("none", "auto", "held-out", "clusters"),
+        "none|auto|held-out|clusters|NUMBER",
+        ("dpca",),
+    ),
     Parameter("background_weights", None, WEIGHTS, "W1,W2,...|RULE", COMPARING),
-    Parameter("test", None, TESTS, "none|analytic|permutation", ("dpca",)),
+    Parameter("test", None, TESTS, "none|auto|analytic|permutation", ("dpca",)),
     Parameter("alpha", "auto", Value("auto", several="perhaps"), "auto|NUMBER|A1,A2,...", ("cpca", "kcpca")),
     Parameter("random_state", None, Value("none", number=int), "N|none", tuple(METHODS)),
     Parameter("kernel", "rbf", click.Choice(KERNELS), "NAME", WITH_KERNELS, KERNEL),
@@ -238,16 +245,19 @@ HELP = {
     "methods": "Which to compare.",
     "n-components": "Number of components; auto keeps those that a test finds to be real (dpca).",
     "shrinkage": "How much the background is smoothed (dpca), from 0, the plain ratio, to 1, PCA. auto: the rule of "
-    "Ledoit and Wolf. clusters: the view that shows groups most clearly.",
+    "Ledoit and Wolf. held-out: the value that gives the largest ratio on rows that were not fitted. clusters: among "
+    "such values, the one that shows groups most clearly.",
     "background-weights": "Weight of each background: numbers, none (equal weights), or one of the rules worst-case, "
     "best, spectral (dpca, kdpca).",
-    "test": "How p-values are found (dpca): by formula, or by permutation. none: by formula, in the report only.",
+    "test": "How p-values are found (dpca): analytic is a formula, permutation assigns rows to the datasets at random. "
+    "auto: the formula where it is exact, else permutation.",
     "alpha": "How much of the background is subtracted (cpca, kcpca). Of several values, one is chosen.",
     "random-state": "Seed of everything random; none is a fixed seed, too.",
     "kernel": f"One of {', '.join(KERNELS)}.",
     "gamma": "Parameter of rbf, poly, laplacian, sigmoid and chi2; none is scikit-learn's default.",
     "degree": "Degree of a polynomial.",
-    "epsilon": "Ridge of the background (kdpca). clusters: the view that shows groups most clearly.",
+    "epsilon": "Ridge of the background (kdpca). held-out: the value with the largest ratio on rows that were not "
+    "fitted. clusters: among such values, the one that shows groups most clearly.",
     "bandwidth": "Width of the Gaussian kernel (makes --kernel gaussian).",
     "title": "Title of the report.",
     "target-name": "What the target is called, if not as its file or group.",

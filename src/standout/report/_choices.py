@@ -171,19 +171,19 @@ def _n_components(model: Any, test: ComponentTest | None) -> Message:
 def _tested(test: ComponentTest) -> Message:
     if test.method == "permutation":
         return _choice(
-            "p-values: from a permutation test. Rows are assigned to the datasets at random, many times, and the ratio "
-            "is compared with those. The test assumes independent rows",
+            "p-values: from a permutation test with {n_permutations} random assignments of the rows to the datasets, "
+            "in which all that the fit chooses is chosen again. The test assumes independent rows",
             "test",
+            n_permutations=test.n_permutations,
         )
     return _choice(
-        "p-values: by formula, for the unshrunken ratios of the fitted components. The formula assumes Gaussian and "
-        "independent rows",
+        "p-values: by formula. It assumes Gaussian and independent rows",
         "test",
         advice="For heavy tails, use {p.test:permutation}.",
     )
 
 
-def not_tested(reason: str, advice: str = "Use {p.test:permutation}.", **facts: Any) -> Message:
+def not_tested(reason: str, advice: str = "Fit with {p.test:auto}.", **facts: Any) -> Message:
     """Say why there are no p-values."""
     return _choice("p-values: none, because " + reason, "test", advice=advice, **facts)
 
@@ -214,6 +214,7 @@ def cautions(fit: Fit, features: Sequence[str], test: ComponentTest | None, tail
         *(_unequal_units(fit, features) if fit.moments else ()),
         *_missed_by_kernel(fit),
         *_heavy_tails(test, tails),
+        *_larger_everywhere(test),
         *(_different_means(fit, features) if fit.moments else ()),
         *(_columns_that_are_no_measurements(fit, features) if fit.moments else ()),
     ]
@@ -225,6 +226,18 @@ def _heavy_tails(test: ComponentTest | None, tails: Sequence[Float]) -> Iterator
             "scores have heavier tails than a Gaussian, so that p-values by formula are too small",
             advice="Fit with {p.test:permutation}.",
             kind="heavy tails",
+        )
+
+
+def _larger_everywhere(test: ComponentTest | None) -> Iterator[Message]:
+    """Tell of a target that varies more than the backgrounds in all directions."""
+    if test is not None and test.scale is not None:
+        yield Message(
+            "the target varies more than the background in every direction, in half of them at least {scale} times. "
+            "The test asks which directions vary even more than that",
+            scale=float(test.scale),
+            advice="Check that both have the same units and were processed alike.",
+            kind="scale",
         )
 
 

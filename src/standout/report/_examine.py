@@ -51,6 +51,8 @@ MOST_COMPONENTS = 6
 SCREE = 10
 # Size of a problem up to which looking beyond takes no more than a second.
 MOST_SCREE = 2000
+# Shrinkage up to this share is as good as none.
+HARDLY_SHRUNKEN = 0.01
 # The group of rows without labels.
 ONE_GROUP = np.zeros(1, dtype=np.int64)
 
@@ -396,7 +398,7 @@ def _principal_ratio(fit: Fit) -> float | None:
 
 
 def _tested(fit: Fit) -> tuple[ComponentTest | None, Message | None]:
-    """Give the test of the fit, or else the one by formula if it applies; and why it does not."""
+    """Give the test of the fit, or else the one by formula where it is exact; and why there is none."""
     known = getattr(fit.model, "component_test_", None)
     if known is not None:
         return known, None
@@ -404,26 +406,18 @@ def _tested(fit: Fit) -> tuple[ComponentTest | None, Message | None]:
         return None, None
     if fit.degrees <= fit.n_features or not fit.is_formed:
         return None, not_tested("the formula needs more background rows than columns")
+    if np.any(fit.model.shrinkage_ > HARDLY_SHRUNKEN):
+        return None, not_tested("there is no formula for ratios with shrinkage")
     target, *backgrounds = fit.moments
     varying = int(np.sum(np.sum([part.variances for part in fit.moments], axis=0) > 0.0))
     kept = int(fit.model.n_components_)
-    some = min(max(SCREE, kept), varying, target.count - 1)
-    shares: Float = fit.model.shrinkage_
-
-    def test(n_components: int) -> ComponentTest:
-        # With shrinkage, the plain ratios of the fitted components are tested.
-        plain = shares if np.any(shares > 0.0) else None
-        return analytic_test(target, backgrounds, fit.model.weights_, plain, n_components=n_components)
-
-    try:
-        return test(some), None
-    except ValueError:
-        pass
-    try:
-        # Dependent columns leave fewer directions than columns: test only the components of the fit.
-        return test(kept), None
-    except InvalidValueError as error:
-        return None, not_tested(error.problem, error.advice, limit=error.limit, **error.facts)
+    for some in (min(max(SCREE, kept), varying, target.count - 1), kept):
+        # Dependent columns leave fewer directions than columns: then only the components of the fit are tested.
+        try:
+            return analytic_test(target, backgrounds, fit.model.weights_, n_components=some), None
+        except InvalidValueError as error:
+            reason = not_tested(error.problem, error.advice, limit=error.limit, **error.facts)
+    return None, reason
 
 
 def _scree(fit: Fit) -> Float:
