@@ -43,7 +43,7 @@ def test_a_fit_writes_all_that_was_promised_and_nothing_else(fitted):
     assert {path.name for path in folder.iterdir()} == {"target.csv", "background.csv", "out"}
     assert {path.name for path in out.iterdir()} == RESULT
     rows = table(out / "scores.csv")
-    assert list(rows[0]) == ["dataset", "id", "label", "component_1", "component_2"]
+    assert list(rows[0]) == ["dataset", "id", "label", "component_1", "component_2", "held_out_1", "held_out_2"]
     assert [row["dataset"] for row in rows] == ["target"] * 60 + ["background"] * 60
     assert [row["id"] for row in rows[:2]] == ["row 0", "row 1"]
     assert {row["label"] for row in rows[:60]} == {"low", "high"}
@@ -60,7 +60,7 @@ def test_a_fit_writes_all_that_was_promised_and_nothing_else(fitted):
 def test_the_scores_are_those_of_the_estimator(fitted):
     folder, _ = fitted
     target, background, _ = two_datasets()
-    model = standout.DiscriminativePCA(2, shrinkage="clusters").fit(target, background=background)
+    model = standout.DiscriminativePCA(2, shrinkage="held-out").fit(target, background=background)
     # Columns are matched by name: the background's file has them in the reverse order.
     found = scores(folder / "out" / "scores.csv")
     np.testing.assert_allclose(found, np.r_[model.transform(target), model.transform(background)], atol=1e-9)
@@ -72,7 +72,7 @@ def test_the_terminal_shows_what_was_found_how_it_was_chosen_and_where_it_is(fit
     for stage in ("reading target.csv", "fitting discriminative PCA: moments, shrinkage", "writing the report"):
         assert re.search(f"^{stage}", said, re.MULTILINE)
     assert found["headline"] in said
-    assert re.search(r"^1 +\d+\.\d+ +< 0.001 +zinc, ", said, re.MULTILINE)
+    assert re.search(r"^1 +\d+\.\d+ ± \d+\.\d+ +0.005 +zinc, ", said, re.MULTILINE)
     for choice in found["choices"]:
         assert f"- {choice}\n" in said
     assert said.endswith("Report: out/report.html\n")
