@@ -59,7 +59,7 @@ numpydoc_xref_param_type = False
 def _own_members() -> dict[str, dict[str, list[str]]]:
     """Name the methods and properties of each public class that are ours, and not inherited from scikit-learn."""
     members: dict[str, dict[str, list[str]]] = {}
-    for name in ["standout", *(f"standout.{room}" for room in standout._ROOMS)]:
+    for name in ["standout", *(f"standout.{package}" for package in standout._PACKAGES)]:
         module = importlib.import_module(name)
         for public in getattr(module, "__all__", []):
             thing = getattr(module, public)

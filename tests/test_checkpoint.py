@@ -326,13 +326,10 @@ def test_statistics_of_columns_and_what_follows_them_are_kept(folder, monkeypatc
 
 
 def test_drafts_of_the_dead_are_removed(tmp_path):
-    old, young = tmp_path / ".key.1.part", tmp_path / ".key.2.part"
-    for draft in (old, young):
-        draft.touch()
-    os.utime(old, (0, 0))
-    Checkpoint(tmp_path, "key")
-    assert not old.exists()
-    assert young.exists()
+    draft = tmp_path / ".key.checkpoint.0123abcd.part"
+    draft.touch()
+    Checkpoint(tmp_path, "key").write(Reached(None, (0, 0), 0))
+    assert not draft.exists()
 
 
 def test_a_folder_that_cannot_be_written_to_costs_the_checkpoint_not_the_fit(folder, monkeypatch):

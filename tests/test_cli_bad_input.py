@@ -198,7 +198,7 @@ def test_files_that_are_no_files_are_refused(folder, capsys):
         ("empty", "folder"),
         ("missing-*.csv", "no file matches"),
         ("/dev/null", "--format"),
-        ("a\0b.csv", "name of a file"),
+        ("a\0b.csv", "null byte"),
     ):
         fails(["fit", name, "-b", "background.csv", "-o", "out"], words, folder, capsys)
 

@@ -146,7 +146,7 @@ def test_the_reference_lists_every_public_name():
             names.add(f"{section}.{line.strip()}")
     for name in public_modules():
         for public, thing in public_things(importlib.import_module(name)).items():
-            # What the package itself offers is listed there, and not once more in its room.
+            # What the package itself offers is listed there, and not once more in its module.
             places = {f"{name}.{public}"} | (
                 {f"standout.{public}"} if getattr(standout, public, None) is thing else set()
             )

@@ -174,7 +174,7 @@ COLUMNS = {
     "label as data": ({"label_column": "x", "columns": ["x", "y"], "id_column": "mouse"}, "columns", None),
     "where as data": ({"where": {"x": 1}, "columns": ["x", "y"]}, "columns", None),
     "nothing left": ({"drop": "*"}, None, None),
-    "no names": ({"drop": [1]}, "drop", None),
+    "no names": ({"drop": [1]}, "drop", 1),
     "a label twice": ({"label_column": "z", "id_column": "mouse"}, None, None),
     "a variable": ({"variable": "X"}, "variable", "X"),
 }
@@ -308,7 +308,7 @@ def test_files_with_several_arrays_ask_which_one_is_meant(tmp_path):
         assert read_table(path, variable="test", drop="x0").values.tolist() == [[0], [0], [0]]
         refused(ValueError, read_table, path, variable="test", label_column="y")
     scipy.io.savemat(tmp_path / "text.mat", {"s": "text"})
-    refused(ValueError, read_table, tmp_path / "text.mat", facts={"there": "none (it has variable 's')"})
+    refused(ValueError, read_table, tmp_path / "text.mat", facts={"there": "none", "known": "variable 's'"})
     with zipfile.ZipFile(tmp_path / "none.npz", "w") as archive:
         archive.writestr("hello.txt", "hello")
     refused(ValueError, read_table, tmp_path / "none.npz", facts={"there": "none"})

@@ -91,10 +91,10 @@ def test_one_file_is_target_and_background(files, rows, groups):
 def test_a_value_that_no_row_has_is_told(files):
     _, folder = files
     for read in (read_table, lambda *a, **k: scan(*a, **k).count_rows()):
-        with pytest.raises(ValueError, match="'group' 'sham'") as caught:
+        with pytest.raises(ValueError, match="'group' is 'sham'") as caught:
             read(folder, where={"group": "sham"}, label_column="name")
         assert caught.value.facts["n_rows"] == 0
-    with pytest.raises(ValueError, match="'group' 'sham'"):
+    with pytest.raises(ValueError, match="'group' is 'sham'"):
         DiscriminativePCA(1).fit(scan(folder, where={"group": "sham"}, label_column="name"))
 
 

@@ -101,7 +101,7 @@ def test_columns_of_any_kind_are_written(tmp_path):
 
 WRONG_COLUMNS = {
     "none": ({}, {}),
-    "lengths": ({"a": [1, 2], "b": [1]}, {"name": "'b'", "n_values": 1}),
+    "lengths": ({"a": [1, 2], "b": [1]}, {"name": "'b'", "shape": (1,)}),
     "matrix": ({"a": np.ones((2, 2))}, {"name": "'a'", "shape": (2, 2)}),
 }
 

@@ -237,7 +237,7 @@ BAD = [
     ({"rank": 2.5}, TypeError, "rank"),
     ({"tol": 1.0}, ValueError, "tol"),
     ({"approximation": "fast"}, ValueError, "approximation"),
-    ({"approximation": None}, TypeError, "approximation"),
+    ({"approximation": None}, ValueError, "approximation"),
     ({"approximation": "fourier", "kernel": "poly"}, ValueError, "approximation"),
     ({"n_components": 4, "kernel": "linear"}, ValueError, "n_components"),
 ]

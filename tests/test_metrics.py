@@ -152,7 +152,7 @@ TWO = [[0.0], [1.0]]
     ("call", "error", "message"),
     [
         (lambda: clustering_error(TWO, [0]), ValueError, r"labels has shape \(1,\), but there are 2 rows\. Give"),
-        (lambda: clustering_error(TWO, [0, 0]), ValueError, "labels has 1 distinct value, .* Give"),
+        (lambda: clustering_error(TWO, [0, 0]), ValueError, "all labels are equal, .* Give"),
         (lambda: clustering_error(TWO, ["a", None]), ValueError, "labels has missing values, .* Drop"),
         (lambda: clustering_error(TWO, [0.0, np.nan]), ValueError, "labels has missing values, .* Drop"),
         (lambda: clustering_error(TWO, np.array(["a", 1], dtype=object)), TypeError, "labels mixes types .* Give"),
@@ -184,7 +184,7 @@ TWO = [[0.0], [1.0]]
         (
             lambda: captured_variance(np.zeros((0, 2)), np.eye(2)),
             ValueError,
-            r"too few rows in the data: 0 sample\(s\) .* Give",
+            r"too few rows in the data: 0 sample\(s\), .* Give",
         ),
     ],
 )

@@ -178,24 +178,24 @@ class TestBadInput:
             "groupby='conditions' is not a column of adata.obs, which has column 'condition'. Is",
             groupby="conditions",
         )
-        self.refused(adata, r"target has 'sitm', but adata.obs\['condition'\] has 3 group\(s\)", target="sitm")
-        self.refused(adata, "background has 'none', but", background=["ctrl", "none"])
+        self.refused(adata, r"target='sitm' is not a group of adata.obs\['condition'\], which has", target="sitm")
+        self.refused(adata, "background='none' is not a group", background=["ctrl", "none"])
         self.refused(adata, "layer='counts' is not in adata.layers, which has no layers", layer="counts")
         self.refused(adata, "mask_var='hvg' is not a column of adata.var, which has no columns", mask_var="hvg")
 
     def test_groups_that_make_no_sense(self, adata):
         self.refused(adata, "group 'stim' is both target and background", background=["stim", "ctrl"])
         self.refused(adata, "the same group twice", background=["ctrl", "ctrl"])
-        self.refused(adata, "background is empty", background=[])
+        self.refused(adata, "is empty", background=[])
         self.refused(adata, "has no group beside the target", target=["stim", "ctrl", "other"], background=None)
         adata.obs["condition"] = ["stim"] + ["ctrl"] * (N - 1)
-        self.refused(adata, "too few cells in the target: 1, but the least is 2")
+        self.refused(adata, "too few rows in the target: 1 .* least is 2")
 
     def test_masks_that_are_none(self, adata):
         self.refused(
-            adata, r"mask_var has shape \(3,\) .* one truth value for each of the 12 genes", mask_var=[True] * 3
+            adata, r"mask_var has shape \(3,\), .* one truth value for each of the 12 genes", mask_var=[True] * 3
         )
-        self.refused(adata, "mask_var leaves no gene", mask_var=np.zeros(D, dtype=bool))
+        self.refused(adata, "mask_var has .* 0 true value", mask_var=np.zeros(D, dtype=bool))
         adata.var["score"] = np.arange(D)
         self.refused(adata, r"adata.var\['score'\] has .* type int64", mask_var="score")
 
@@ -214,7 +214,7 @@ class TestBadInput:
 
     def test_copies_of_files_and_files_by_columns(self, adata, tmp_path):
         found = backed(adata, tmp_path)
-        self.refused(found, "copy=True is given, but adata is backed", copy=True)
+        self.refused(found, "adata is backed by a file", copy=True)
         found.file.close()
         adata.X = sparse.csc_matrix(adata.X)
         found = backed(adata, tmp_path)
@@ -231,7 +231,7 @@ def test_importing_is_light():
 def test_a_view_of_a_file_is_refused_before_anything_is_read(adata, tmp_path, monkeypatch):
     cells = backed(adata, tmp_path)
     monkeypatch.setattr(BackedRows, "batches", None)
-    with pytest.raises(ValueError, match=r"a view of an AnnData that is backed by a file.*adata.to_memory\(\)"):
+    with pytest.raises(ValueError, match=r"backed by a file.* a view of it.*adata.to_memory\(\)"):
         standout.tl.dpca(cells[:200], "condition", "stim")
 
 

@@ -52,7 +52,7 @@ _HOMES = {
     **dict.fromkeys(("load", "save"), "standout.persistence"),
     "scan": "standout.io",
 }
-_ROOMS = (
+_PACKAGES = (
     "contrast",
     "datasets",
     "estimators",
@@ -71,7 +71,7 @@ _ROOMS = (
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
+    if name in _PACKAGES:
         return import_module(f"standout.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'standout' has no attribute {name!r}")
@@ -83,4 +83,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     # Without the names that this module imports for itself.
-    return sorted({*(name for name in globals() if name.startswith("__")), *__all__, *_ROOMS})
+    return sorted({*(name for name in globals() if name.startswith("__")), *__all__, *_PACKAGES})

@@ -6,7 +6,8 @@ A check that one module alone needs stands in that module. Each check raises one
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,15 @@ from sklearn import get_config
 from sklearn.utils import check_array, check_random_state
 
 from standout._arrays import Rows, all_finite, is_sparse, row_blocks
-from standout._messages import InvalidTypeError, InvalidValueError, MixedArraysError, listed
+from standout._messages import (
+    InvalidTypeError,
+    InvalidValueError,
+    MixedArraysError,
+    choices,
+    listed,
+    reject_too_few,
+    short,
+)
 from standout._xp import (
     detached,
     device,
@@ -46,14 +55,7 @@ def as_rows(data: Any, name: str, *, min_rows: int = 2, finite: bool = False, ho
     else:
         rows = _as_host_rows(data, name)
     if rows.shape[0] < min_rows:
-        raise InvalidValueError(
-            "too few rows in {name}: {n_rows} sample(s) (shape={shape}), but the least is {limit}",
-            name=name,
-            n_rows=rows.shape[0],
-            shape=tuple(rows.shape),
-            limit=min_rows,
-            advice="Give more rows.",
-        )
+        reject_too_few(name, rows.shape[0], min_rows)
     if finite:
         require_finite_rows(rows, name)
     return rows
@@ -79,12 +81,8 @@ def _as_host_rows(data: Any, name: str) -> Rows:
     except (ValueError, TypeError) as error:
         text = _text_columns(data)
         if text:
-            raise InvalidValueError(
-                "there is text in {columns} of {name}",
-                columns=listed("column", text),
-                name=name,
-                advice="Drop these columns or turn them into numbers.",
-            ) from None
+            problem, advice = "there is text in {columns} of {name}", "Drop these columns or turn them into numbers."
+            raise InvalidValueError(problem, columns=listed("column", text), name=name, advice=advice) from None
         # scikit-learn's message over several lines as one, without the array that it may show.
         reason = re.sub(r"(array=)?\[.*\]\.?", "", " ".join(str(error).split())).rstrip(". ")
         kind = InvalidTypeError if isinstance(error, TypeError) else InvalidValueError
@@ -118,13 +116,9 @@ def _as_foreign_rows(data: Any, name: str) -> Rows:
         try:
             rows = xp.astype(rows, xp.float64)
         except (TypeError, RuntimeError) as error:
-            raise InvalidTypeError(
-                "{name} lies on {device}, which has no double precision: {reason}",
-                name=name,
-                device=device(data),
-                reason=error,
-                advice="Use another device.",
-            ) from None
+            problem = "{name} lies on {device}, which has no double precision: {reason}"
+            facts = {"name": name, "device": device(data), "reason": error}
+            raise InvalidTypeError(problem, advice="Use another device.", **facts) from None
     return rows
 
 
@@ -133,24 +127,33 @@ def _as_foreign_rows(data: Any, name: str) -> Rows:
 
 def require_finite_rows(rows: Rows, name: str) -> None:
     """Refuse NaN and infinity, and say where the first is."""
-    if not all_finite(rows):
-        reject_non_finite(rows, name)
+    if all_finite(rows):
+        return None
+    found = first_cell(rows, lambda cells: ~namespace(cells).isfinite(cells))
+    if found is None:
+        return check_squares(np.inf, name)
+    problem = "there is NaN or infinity in {name}: the first is {value} in row {row}, column {column}"
+    advice = "Drop such rows or fill them in, in the target and in every background alike."
+    row, column = found
+    raise InvalidValueError(problem, name=name, value=float(rows[found]), row=row, column=column, advice=advice)
 
 
-def reject_non_finite(rows: Rows, name: str) -> None:
-    """Raise an error with the place of the first NaN or infinity; if there is none, the squares are out of range."""
-    row, column = _first_non_finite(rows)
-    if row is None:
-        check_squares(np.inf, name)
-    value = float(rows[row, column])
-    raise InvalidValueError(
-        "there is NaN or infinity in {name}: the first is {value} in row {row}, column {column}",
-        name=name,
-        value=value,
-        row=row,
-        column=column,
-        advice="Drop such rows or fill them in, in the target and in every background alike.",
-    )
+def first_cell(rows: Rows, is_meant: Callable[[Any], Any]) -> tuple[int, int] | None:
+    """Find the first cell, row by row, for which something is true; of a sparse matrix, among the stored numbers."""
+    if is_sparse(rows):
+        coo = rows.tocoo()
+        stored = np.flatnonzero(is_meant(coo.data))
+        return (int(coo.row[stored[0]]), int(coo.col[stored[0]])) if stored.size else None
+    start, width = 0, rows.shape[1]
+    for block in row_blocks(rows):
+        xp = namespace(block)
+        cells = xp.reshape(is_meant(block), (-1,))
+        if bool(xp.any(cells)):
+            # Not every library finds the largest of truth values.
+            cell = int(xp.argmax(xp.astype(cells, xp.uint8) if is_foreign(cells) else cells))
+            return start + cell // width, cell % width
+        start += block.shape[0]
+    return None
 
 
 def check_squares(variance: float, name: str) -> None:
@@ -161,22 +164,6 @@ def check_squares(variance: float, name: str) -> None:
             name=name,
             advice="Rescale the data.",
         )
-
-
-def _first_non_finite(rows: Rows) -> tuple[Any, Any]:
-    if is_sparse(rows):
-        coo = rows.tocoo()
-        bad = np.flatnonzero(~np.isfinite(coo.data))
-        return (int(coo.row[bad[0]]), int(coo.col[bad[0]])) if bad.size else (None, None)
-    start = 0
-    for block in row_blocks(rows):
-        if not all_finite(block):
-            xp = namespace(block) if is_foreign(block) else np
-            bad = xp.reshape(~xp.isfinite(block), (-1,))
-            cell = int(xp.argmax(xp.astype(bad, xp.uint8) if is_foreign(block) else bad))
-            return start + cell // block.shape[1], cell % block.shape[1]
-        start += block.shape[0]
-    return None, None
 
 
 # --- columns ---------------------------------------------------------------------------------------------------------
@@ -281,14 +268,9 @@ def as_labels(labels: Any, n_rows: int, name: str) -> npt.NDArray[Any]:
     """Check labels of rows: one each, none missing, all of one sort."""
     foreign = is_dispatched(labels)
     values = labels if foreign else np.asarray(labels)
-    if values.ndim != 1 or values.shape[0] != n_rows:
-        raise InvalidValueError(
-            "{name} has shape {shape}, but there are {limit} rows",
-            name=name,
-            shape=tuple(values.shape),
-            limit=n_rows,
-            advice="Give one label per row.",
-        )
+    if values.shape != (n_rows,):
+        problem, advice = "{name} has shape {shape}, but there are {limit} rows", "Give one label per row."
+        raise InvalidValueError(problem, name=name, shape=tuple(values.shape), limit=n_rows, advice=advice)
     given = None if foreign else list(labels)
     missing = (
         not bool(namespace(labels).all(labels == labels))
@@ -329,14 +311,8 @@ def _equals_itself(value: Any) -> bool:
 def check_one_each(given: int, expected: int, what: str, each: str) -> None:
     """Check that there is one of something for each of something else."""
     if given != expected:
-        raise InvalidValueError(
-            "the number of {what} is {given}, but there are {limit}",
-            what=what,
-            given=given,
-            limit=expected,
-            each=each,
-            advice="Give one for each {each}.",
-        )
+        problem, advice = "the number of {what} is {given}, but there are {limit}", "Give one for each {each}."
+        raise InvalidValueError(problem, what=what, given=given, limit=expected, each=each, advice=advice)
 
 
 # --- numbers ---------------------------------------------------------------------------------------------------------
@@ -354,6 +330,43 @@ def check_whole(value: Any, name: str, *, least: int = 1, advice: str = "Give a 
     if value < least:
         raise InvalidValueError("is less than {limit}", parameter=name, value=value, limit=least, advice=advice)
     return int(value)
+
+
+def check_number(
+    value: Any, name: str, limit: tuple[float, float], advice: str, *, strict: bool = False, **facts: Any
+) -> float:
+    """Check a finite number within limits, which it may reach unless they are strict."""
+    least, most = limit
+    facts |= {"parameter": name, "value": value, "limit": limit, "least": least, "most": most, "advice": advice}
+    if not is_number(value):
+        raise InvalidTypeError("is not a number", **facts)
+    if not (least < value < most if strict else np.isfinite(value) and least <= value <= most):
+        problem = "is not between {least} and {most}" if strict else "is outside [{least}, {most}]"
+        raise InvalidValueError(problem, **facts)
+    return float(value)
+
+
+def check_choice(
+    value: Any, name: str, known: Collection[str], advice: str = "Use one of {known}.", problem: str = "is unknown"
+) -> str:
+    """Check a word that has to be one of some."""
+    if not isinstance(value, str) or value not in known:
+        facts = {"value": value, "limit": list(known), "known": choices(known)}
+        raise InvalidValueError(problem, parameter=name, advice=advice, **facts)
+    return value
+
+
+def check_known(
+    value: Any, name: str, known: Iterable[Any], where: str, noun: str, error: Any = InvalidValueError
+) -> str:
+    """Check a name against those that there are, `where`; if another one is close, it may be meant."""
+    words = [str(one) for one in known]
+    if isinstance(value, str) and value in words:
+        return value
+    close = [repr(short(one)) for one in get_close_matches(str(value), words, n=1)]
+    advice = "Is {close} meant?" if close else "Choose among these."
+    facts = {"where": where, "known": listed(noun, words) if words else f"no {noun}s", "close": "".join(close)}
+    raise error("is not {where}, which has {known}", parameter=name, value=value, limit=words, advice=advice, **facts)
 
 
 def as_seed(random_state: Any) -> int:
@@ -391,29 +404,17 @@ def is_dispatched(data: Any) -> bool:
 def check_one_place(arrays: Sequence[Any], names: Sequence[str]) -> None:
     """Refuse datasets of several libraries or devices. What is not known yet, None, is passed over."""
     known = [(name, place(array)) for name, array in zip(names, arrays, strict=True) if array is not None]
-    for name, (library, where) in known[1:]:
+    for name, at in known[1:]:
         first, reference = known[0]
-        if (library, where) != reference:
-            raise MixedArraysError(
-                "{first} is of {first_library} on {first_device}, but {name} is of {library} on {device}",
-                first=first,
-                first_library=reference[0],
-                first_device=reference[1],
-                name=name,
-                library=library,
-                device=where,
-                advice="Give all datasets as arrays of one library, on one device.",
-            )
+        if at != reference:
+            facts = {"first": first, "reference": " on ".join(reference), "name": name, "at": " on ".join(at)}
+            advice = "Give all datasets as arrays of one library, on one device."
+            raise MixedArraysError("{first} is of {reference}, but {name} is of {at}", advice=advice, **facts)
 
 
 def reject_on_device(array: Any, what: str, advice: str) -> None:
     """Refuse what is done on NumPy arrays only, if the array is of another library."""
     if looks_foreign(array):
         library, where = place(array)
-        raise InvalidTypeError(
-            "{what} is for NumPy arrays only, but the data are of {library} on {device}",
-            what=what,
-            library=library,
-            device=where,
-            advice=advice,
-        )
+        problem = "{what} is for NumPy arrays only, but the data are of {library} on {device}"
+        raise InvalidTypeError(problem, what=what, library=library, device=where, advice=advice)

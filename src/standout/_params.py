@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from standout._arrays import Float
-from standout._checks import check_whole, is_number
+from standout._checks import check_choice, check_number, check_whole, is_number
 from standout._messages import InvalidTypeError, InvalidValueError, choices
 
 SOLVERS = ("auto", "dense", "root", "reduced", "lanczos", "lobpcg")
@@ -18,42 +18,31 @@ TESTS = ("auto", "analytic", "permutation")
 APPROXIMATIONS = ("auto", "exact", "pivoted", "fourier")
 
 
+def _check_most(value: int, parameter: str, most: int, things: str, advice: str = "Choose at most {limit}.") -> int:
+    """Check a whole number that the data limit."""
+    if value > most:
+        problem = "is larger than {limit}, the number of {things}"
+        raise InvalidValueError(problem, parameter=parameter, value=value, limit=most, advice=advice, things=things)
+    return value
+
+
 def check_n_components(n_components: Any, n_features: int, n_directions: int) -> int:
     """Check the number of components against what the data can give."""
     n_components = check_whole(n_components, "n_components")
-    if n_components > n_features:
-        raise InvalidValueError(
-            "is larger than n_features={limit}",
-            parameter="n_components",
-            value=n_components,
-            limit=n_features,
-            advice="Choose at most {limit}.",
-        )
+    _check_most(n_components, "n_components", n_features, "features")
     if n_directions == 0:
         raise InvalidValueError(
             "no dataset varies: all rows of each are equal, or differ by so little that the square of it is 0",
             advice="Give rows that differ, or rescale them.",
         )
-    if n_components > n_directions:
-        raise InvalidValueError(
-            "is larger than {limit}, the number of directions that the centred rows can span",
-            parameter="n_components",
-            value=n_components,
-            limit=n_directions,
-            advice="Choose at most {limit}, or give more rows.",
-        )
-    return int(n_components)
+    span, advice = "directions that the centred rows can span", "Choose at most {limit}, or give more rows."
+    return _check_most(n_components, "n_components", n_directions, span, advice)
 
 
 def is_auto(n_components: Any) -> bool:
     """Tell whether the number of components is to be found; a number is not checked yet."""
-    if isinstance(n_components, str) and n_components != "auto":
-        raise InvalidValueError(
-            "is unknown",
-            parameter="n_components",
-            value=n_components,
-            advice="Give a number of at least 1, or {v.auto}.",
-        )
+    if isinstance(n_components, str):
+        check_choice(n_components, "n_components", ["auto"], "Give a number of at least 1, or {known}.")
     return isinstance(n_components, str)
 
 
@@ -61,63 +50,43 @@ def check_weights(weights: Any, n_backgrounds: int) -> Float:
     """Check the weights of the backgrounds and scale them to sum 1; None means equal weights."""
     if weights is None:
         return np.full(n_backgrounds, 1.0 / max(n_backgrounds, 1))
-    try:
-        numbers = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidTypeError(
-            "is not a list of numbers",
-            parameter="background_weights",
-            value=weights,
-            advice="Give one number per background, or {v.None}.",
-        ) from None
-    if numbers.shape != (n_backgrounds,):
-        raise InvalidValueError(
-            "has shape {shape}, but the number of backgrounds is {limit}",
-            parameter="background_weights",
-            shape=numbers.shape,
-            limit=n_backgrounds,
-            advice="Give one number per background, or {v.None} for equal weights.",
-        )
-    if not np.all(np.isfinite(numbers)) or np.any(numbers < 0) or not numbers.any():
-        raise InvalidValueError(
-            "has a negative or non-finite number, or only zeros",
-            parameter="background_weights",
-            value=numbers.tolist(),
-            advice="Give non-negative numbers, one positive at least; they are scaled to sum 1.",
-        )
+    advice = "Give a non-negative number for each of the {limit} background(s), or {v.None} for equal weights."
+    numbers = _check_one_each(weights, "background_weights", n_backgrounds, advice)
     # Divided by the largest first: the sum of very large ones would be infinite.
     scaled: Float = numbers / numbers.max()
     return scaled / scaled.sum()
 
 
+def _check_one_each(weights: Any, parameter: str, count: int, advice: str) -> Float:
+    """Check a list of weights: finite, not negative, not all zero."""
+    facts: dict[str, Any] = {"parameter": parameter, "value": weights, "limit": count, "advice": advice}
+    numbers = _as_numbers(weights, facts)
+    if numbers.shape != (count,):
+        raise InvalidValueError("has shape {shape}, not ({limit},)", shape=numbers.shape, **facts)
+    if not np.all(np.isfinite(numbers)) or np.any(numbers < 0) or not numbers.any():
+        raise InvalidValueError("has a negative or non-finite number, or only zeros", **facts)
+    return numbers
+
+
+def _as_numbers(values: Any, facts: dict[str, Any]) -> Float:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidTypeError("is not a list of numbers", **facts) from None
+
+
 def check_weight_rule(rule: str) -> str:
     """Check the name of a rule for the weights of the backgrounds."""
-    if rule not in WEIGHT_RULES:
-        raise InvalidValueError(
-            "is unknown",
-            parameter="background_weights",
-            value=rule,
-            known=choices(WEIGHT_RULES),
-            advice="Give one of {known}, one number each, or {v.None}.",
-        )
-    return rule
+    return check_choice(rule, "background_weights", WEIGHT_RULES, "Give one of {known}, one number each, or {v.None}.")
 
 
 def check_shrinkage(shrinkage: Any, *, rules: Sequence[str] = ("auto",)) -> float | None:
     """Check the shrinkage: a number in [0, 1], None for the name of a rule."""
     advice = "Use {known}, {v.None}, or a number from 0 to 1."
-    facts: dict[str, Any] = {"parameter": "shrinkage", "value": shrinkage, "known": choices(rules), "advice": advice}
     if isinstance(shrinkage, str):
-        if shrinkage not in rules:
-            raise InvalidValueError("is unknown", **facts)
+        check_choice(shrinkage, "shrinkage", rules, advice)
         return None
-    if shrinkage is None:
-        return 0.0
-    if not is_number(shrinkage):
-        raise InvalidTypeError("is not a number", **facts)
-    if not 0.0 <= float(shrinkage) <= 1.0:
-        raise InvalidValueError("is outside [0, 1]", limit=(0, 1), **facts)
-    return float(shrinkage)
+    return 0.0 if shrinkage is None else check_number(shrinkage, "shrinkage", (0, 1), advice, known=choices(rules))
 
 
 def check_held_out(held_out: Any) -> int | None:
@@ -130,67 +99,35 @@ def check_held_out(held_out: Any) -> int | None:
 def check_solver(solver: Any, *, without: Sequence[str] = ()) -> str:
     """Check the name of a solver, of which some may not fit the problem."""
     known = [name for name in SOLVERS if name not in without]
-    if not isinstance(solver, str) or solver not in known:
-        raise InvalidValueError(
-            "does not fit this method" if solver in without else "is unknown",
-            parameter="solver",
-            value=solver,
-            known=choices(known),
-            advice="Use one of {known}.",
-        )
-    return solver
+    problem = "does not fit this method" if solver in without else "is unknown"
+    return check_choice(solver, "solver", known, problem=problem)
 
 
 def check_test(test: Any, parameter: str = "test", *, optional: bool = True) -> str | None:
     """Check the name of a test, or None for no test."""
     if test is None and optional:
         return None
-    if not isinstance(test, str) or test not in TESTS:
-        raise InvalidValueError(
-            "is unknown",
-            parameter=parameter,
-            value=test,
-            known=choices(TESTS),
-            advice="Use {known}, or {v.None}." if optional else "Use one of {known}.",
-        )
-    return test
+    return check_choice(test, parameter, TESTS, "Use {known}, or {v.None}." if optional else "Use one of {known}.")
 
 
 def check_level(level: Any, meaning: str, example: float) -> float:
     """Check a level: a number strictly between 0 and 1."""
-    facts = {"parameter": "level", "value": level, "meaning": meaning, "example": example}
     advice = "Give {meaning}, for example {example}."
-    if not is_number(level):
-        raise InvalidTypeError("is not a number", advice=advice, **facts)
-    if not 0.0 < level < 1.0:
-        raise InvalidValueError("is not between 0 and 1", limit=(0, 1), advice=advice, **facts)
-    return float(level)
+    return check_number(level, "level", (0, 1), advice, strict=True, meaning=meaning, example=example)
 
 
 def check_increasing(values: Any, parameter: str, advice: str, least: float, most: float) -> Float:
     """Check an increasing list of numbers within limits."""
-    try:
-        if np.ndim(values) == 0:
-            raise TypeError
-        numbers = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidTypeError("is not a list of numbers", parameter=parameter, value=values, advice=advice) from None
-    problem = None
+    facts: dict[str, Any] = {"parameter": parameter, "value": values, "limit": (least, most), "advice": advice}
+    numbers = _as_numbers(values, facts)
+    if numbers.ndim == 0:
+        raise InvalidTypeError("is not a list of numbers", **facts)
     if numbers.ndim != 1 or numbers.size == 0:
-        problem = "has shape {shape}, which is not that of a list"
-    elif not np.all(np.isfinite(numbers)) or numbers.min() < least or numbers.max() > most:
-        problem = "has a number that is not in range"
-    elif np.any(np.diff(numbers) <= 0.0):
-        problem = "is not in increasing order"
-    if problem is not None:
-        raise InvalidValueError(
-            problem,
-            parameter=parameter,
-            value=numbers.tolist(),
-            shape=numbers.shape,
-            limit=(least, most),
-            advice=advice,
-        )
+        raise InvalidValueError("has shape {shape}, which is not that of a list", shape=numbers.shape, **facts)
+    if not np.all(np.isfinite(numbers)) or numbers.min() < least or numbers.max() > most:
+        raise InvalidValueError("has a number that is not in range", **facts)
+    if np.any(np.diff(numbers) <= 0.0):
+        raise InvalidValueError("is not in increasing order", **facts)
     return numbers
 
 
@@ -198,30 +135,20 @@ def check_alpha(alpha: Any) -> float | Float | None:
     """Check α: a number, or an increasing list of numbers to choose from; None comes back for "auto"."""
     advice = "Give a number of at least 0, an increasing list of such numbers, or {v.auto}."
     if isinstance(alpha, str):
-        if alpha != "auto":
-            raise InvalidValueError("is unknown", parameter="alpha", value=alpha, advice=advice)
+        check_choice(alpha, "alpha", ["auto"], advice)
         return None
     if is_number(alpha):
-        if not (np.isfinite(alpha) and alpha >= 0.0):
-            raise InvalidValueError(
-                "is negative or not finite", parameter="alpha", value=alpha, limit=(0, np.inf), advice=advice
-            )
-        return float(alpha)
+        return check_number(alpha, "alpha", (0, np.inf), advice)
     return check_increasing(alpha, "alpha", advice, 0.0, np.inf)
 
 
 def check_n_representatives(n_representatives: Any, n_candidates: int | None = None) -> int:
     """Check how many are to stand for all candidates, if these are known."""
     n_representatives = check_whole(n_representatives, "n_representatives")
-    if n_candidates is not None and n_representatives > n_candidates:
-        raise InvalidValueError(
-            "is larger than {limit}, the number of candidates",
-            parameter="n_representatives",
-            value=n_representatives,
-            limit=n_candidates,
-            advice="Ask for at most {limit}, or give more candidates.",
-        )
-    return n_representatives
+    if n_candidates is None:
+        return n_representatives
+    advice = "Ask for at most {limit}, or give more candidates."
+    return _check_most(n_representatives, "n_representatives", n_candidates, "candidates", advice)
 
 
 # --- kernels ---------------------------------------------------------------------------------------------------------
@@ -230,31 +157,16 @@ def check_n_representatives(n_representatives: Any, n_candidates: int | None = N
 def check_epsilon(epsilon: Any) -> float | None:
     """Check the ridge of the kernel methods: a positive number; None for the name of a rule."""
     advice = "Give a positive number, or {v.scaled} for one that goes with the size of the kernel."
-    facts: dict[str, Any] = {"parameter": "epsilon", "value": epsilon, "advice": advice}
     if isinstance(epsilon, str):
-        if epsilon not in EPSILON_RULES:
-            raise InvalidValueError("is unknown", **facts)
+        check_choice(epsilon, "epsilon", EPSILON_RULES, advice)
         return None
-    if not is_number(epsilon):
-        raise InvalidTypeError("is not a number", **facts)
-    if not (np.isfinite(epsilon) and epsilon > 0):
-        raise InvalidValueError("is not positive", limit=(0, np.inf), **facts)
-    return float(epsilon)
+    return check_number(epsilon, "epsilon", (0, np.inf), advice, strict=True)
 
 
 def check_tolerance(tol: Any) -> float | None:
     """Check the tolerance of a factorisation; None leaves it to the kernel."""
-    if tol is None:
-        return None
-    if not (is_number(tol) and 0.0 < tol < 1.0):
-        raise InvalidValueError(
-            "is not a number between 0 and 1",
-            parameter="tol",
-            value=tol,
-            limit=(0, 1),
-            advice="Give a small one, for example 1e-9, or {v.None}.",
-        )
-    return float(tol)
+    advice = "Give a small one, for example 1e-9, or {v.None}."
+    return None if tol is None else check_number(tol, "tol", (0, 1), advice, strict=True)
 
 
 def check_rank(rank: Any, n_rows: int | None = None) -> int | None:
@@ -262,29 +174,14 @@ def check_rank(rank: Any, n_rows: int | None = None) -> int | None:
     if rank is None:
         return None
     rank = check_whole(rank, "rank", advice="Give a number of at least {limit}, or {v.None}.")
-    if n_rows is not None and rank > n_rows:
-        raise InvalidValueError(
-            "is larger than {limit}, the number of rows",
-            parameter="rank",
-            value=rank,
-            limit=n_rows,
-            advice="Choose at most {limit}, or {v.None}.",
-        )
-    return rank
+    return rank if n_rows is None else _check_most(rank, "rank", n_rows, "rows", "Choose at most {limit}, or {v.None}.")
 
 
 def check_approximation(approximation: Any) -> None:
     """Check the name of an approximation; anything that is not a name counts as landmarks."""
-    facts = {
-        "parameter": "approximation",
-        "value": approximation,
-        "known": choices(APPROXIMATIONS),
-        "advice": "Use one of {known}, or an array of landmarks.",
-    }
-    if isinstance(approximation, str) and approximation not in APPROXIMATIONS:
-        raise InvalidValueError("is unknown", **facts)
-    if approximation is None:
-        raise InvalidTypeError("has no meaning", **facts)
+    if approximation is None or isinstance(approximation, str):
+        advice = "Use one of {known}, or an array of landmarks."
+        check_choice(approximation, "approximation", APPROXIMATIONS, advice)
 
 
 def check_single_kernel(kernel_weights: Any, kernel_params: Any) -> None:
@@ -297,12 +194,8 @@ def check_single_kernel(kernel_weights: Any, kernel_params: Any) -> None:
             advice="Give {p.kernel} as a list, or {p.kernel_weights:None}.",
         )
     if kernel_params is not None and not isinstance(kernel_params, dict):
-        raise InvalidTypeError(
-            "is not a dict",
-            parameter="kernel_params",
-            value=kernel_params,
-            advice="Give one, for example {{'bandwidth': 5.0}}.",
-        )
+        advice = "Give one, for example {{'bandwidth': 5.0}}."
+        raise InvalidTypeError("is not a dict", parameter="kernel_params", value=kernel_params, advice=advice)
 
 
 def check_kernel_list(kernels: Sequence[Any]) -> None:
@@ -310,41 +203,21 @@ def check_kernel_list(kernels: Sequence[Any]) -> None:
     if not kernels:
         raise InvalidValueError("{p.kernel} is an empty list", advice="Give at least one kernel.")
     for kernel in kernels:
-        name = kernel[0] if isinstance(kernel, tuple) else kernel
         if isinstance(kernel, tuple) and not (len(kernel) == 2 and isinstance(kernel[1], dict)):
-            raise InvalidTypeError(
-                "is not a pair of a name and a dict of parameters",
-                parameter="kernel",
-                value=kernel,
-                advice="Give such a pair.",
-            )
+            problem = "is not a pair of a name and a dict of parameters"
+            raise InvalidTypeError(problem, parameter="kernel", value=kernel, advice="Give such a pair.")
+        name = kernel[0] if isinstance(kernel, tuple) else kernel
         if isinstance(name, str) and name == "precomputed":
-            raise InvalidValueError(
-                "cannot be one of several kernels",
-                parameter="kernel",
-                value=name,
-                advice="Add the matrices up yourself.",
-            )
+            advice = "Add the matrices up yourself."
+            raise InvalidValueError("cannot be one of several kernels", parameter="kernel", value=name, advice=advice)
 
 
 def check_kernel_weights(weights: Any, n_kernels: int) -> Float | None:
     """Check the weights of several kernels; None comes back for "learn"."""
-    facts: dict[str, Any] = {"parameter": "kernel_weights", "value": weights, "limit": n_kernels}
-    advice = "Use {v.learn}, {v.None} for equal weights, or one number for each of the {limit} kernels."
     if isinstance(weights, str):
-        if weights != "learn":
-            raise InvalidValueError("is unknown", advice=advice, **facts)
+        check_choice(weights, "kernel_weights", ["learn"], "Use {known}, {v.None}, or one number for each kernel.")
         return None
     if weights is None:
         return np.full(n_kernels, 1.0 / n_kernels)
-    try:
-        numbers = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidTypeError("is not a list of numbers", advice=advice, **facts) from None
-    if numbers.shape != (n_kernels,):
-        raise InvalidValueError(
-            "has shape {shape}, but there are {limit} kernels", shape=numbers.shape, advice=advice, **facts
-        )
-    if not np.all(np.isfinite(numbers)) or np.any(numbers < 0) or numbers.sum() == 0:
-        raise InvalidValueError("must be non-negative, finite and not all zero", advice=advice, **facts)
-    return numbers
+    advice = "Use {v.learn}, {v.None} for equal weights, or one non-negative number for each of the {limit} kernels."
+    return _check_one_each(weights, "kernel_weights", n_kernels, advice)

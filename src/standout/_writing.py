@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
 
-from standout._messages import FileError, require_extra, shown
+from standout._messages import FileError, MissingFileError, require_extra, shown
 
 # A draft has the name of the file that it is to become, or the start of a long one.
 LONGEST_NAME = 60
@@ -52,12 +52,9 @@ def whole_file(path: Path, *, replace: bool = True) -> Iterator[Path]:
     except OSError as error:
         if isinstance(error, FileError):
             raise
-        raise FileError(
-            "{path} cannot be written: {reason}",
-            path=shown(path),
-            reason=error.strerror or str(error),
-            advice="Choose another name or folder.",
-        ) from error
+        kind = MissingFileError if isinstance(error, FileNotFoundError) else FileError
+        reason, advice = error.strerror or str(error), "Choose another name or folder."
+        raise kind("{path} cannot be written: {reason}", path=shown(path), reason=reason, advice=advice) from error
 
 
 def write_whole(path: Path, content: bytes | memoryview, *, replace: bool = True) -> None:
@@ -87,12 +84,8 @@ def put_beside_if_taken(draft: Path, final: Path, put: Callable[[Path, Path], ob
             continue
         with suppress(FileExistsError):
             put(draft, beside)
-            raise FileError(
-                "{path} appeared while this was running, and is not replaced",
-                path=shown(final),
-                beside=shown(beside),
-                advice="The finished result is in {beside}.",
-            ) from None
+            problem, advice = "{path} appeared meanwhile, and is not replaced", "The finished result is in {beside}."
+            raise FileError(problem, path=shown(final), beside=shown(beside), advice=advice) from None
     raise reason
 
 
@@ -216,16 +209,11 @@ def progress_bar(description: str, total: int, *, done: int = 0, shown: bool = T
         return
     require_extra("rich", "progress", "a progress bar")
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.markup import escape
+    from rich.progress import Progress
 
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(description, total=total, completed=done)
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task(escape(description), total=total, completed=done)
         yield lambda step: bar.advance(task, step)
         # A total that was only estimated need not be met exactly.
         bar.update(task, completed=total)

@@ -53,12 +53,8 @@ def clustering_error(scores: ArrayLike, labels: ArrayLike, *, random_state: int 
     groups = group_numbers(labels, rows.shape[0])
     n_groups = int(groups.max()) + 1
     if n_groups < 2:
-        raise InvalidValueError(
-            "labels has {n_groups} distinct value, but an error needs at least {limit}",
-            limit=2,
-            advice="Give rows of several groups.",
-            n_groups=n_groups,
-        )
+        problem, advice = "all labels are equal, but {limit} groups are needed", "Give rows of several groups."
+        raise InvalidValueError(problem, limit=2, advice=advice)
     # Imported here because it takes long, and the other functions do not need it.
     from sklearn.cluster import KMeans
 

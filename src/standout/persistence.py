@@ -12,7 +12,6 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +21,7 @@ from io import BytesIO
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, BinaryIO, NoReturn
-from zipfile import ZIP_STORED, ZipFile, ZipInfo
+from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
 import scipy
@@ -56,6 +55,7 @@ from standout.selection import GroupSearch
 __all__ = ["TRUSTED_TYPES", "load", "save"]
 
 MODELS = (DiscriminativePCA, ContrastivePCA, KernelDiscriminativePCA, KernelContrastivePCA, BackgroundPipeline)
+_MODEL_NAMES = ", ".join(kind.__name__ for kind in MODELS)
 
 # The types that may be made from a file, in addition to scikit-learn's estimators, NumPy's arrays and Python's
 # containers, which skops trusts. Making an object of these types runs no code: add only types of which that is true.
@@ -94,6 +94,10 @@ _MOST_UNPACKED = 2**30
 _MOST_PACKING = 100
 
 _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})[\w.+!-]{0,40}")
+_PLAIN = (
+    "Give parameters as numbers, strings, lists or NumPy arrays, use scikit-learn's own steps in pipelines, and leave "
+    "metadata requests to standout.make_pipeline."
+)
 _SAVE_AGAIN = "Get the file again, or save the model again with standout.save."
 
 
@@ -144,12 +148,17 @@ def save(model: Any, path: str | os.PathLike[str], *, moments: bool = False) -> 
     """
     require_extra("skops", "models", "saving a model")
     place = _model_path(path)
-    _check_free(place)
+    if os.path.exists(place) and not os.path.isfile(place):
+        raise FileError(
+            "{path} is not a file, and a model must not replace it",
+            path=shown(place),
+            advice="Give the name of a file, such as 'model.skops'.",
+        )
     if not isinstance(model, MODELS):
         raise InvalidTypeError(
             "{what} cannot be saved, only objects of {known}",
             what=f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}",
-            known=_names_of(MODELS),
+            known=_MODEL_NAMES,
             advice="Make pipelines with standout.make_pipeline; save other estimators with skops.",
         )
     if not moments:
@@ -165,12 +174,8 @@ def save(model: Any, path: str | os.PathLike[str], *, moments: bool = False) -> 
     content = _packed(model)
     untrusted = _untrusted(content)
     if untrusted:
-        raise InvalidValueError(
-            "the model holds objects of {types}, which standout.load does not trust",
-            types=listed("type", untrusted),
-            advice="Give parameters as numbers, strings, lists or NumPy arrays, and use scikit-learn's own steps in "
-            "pipelines.",
-        )
+        problem = "it holds objects of {types}, which standout.load does not trust"
+        _cannot_save(problem, _PLAIN, types=listed("type", untrusted))
     # A file that has been read once before it is written can be read again.
     _read(content, place)
     write_whole(place, content.getbuffer())
@@ -231,15 +236,16 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     require_extra("skops", "models", "loading a model")
     place = _model_path(path)
-    _check_there(place)
+    if not os.path.isfile(place):
+        kind = FileError if os.path.exists(place) else MissingFileError
+        advice = "Give the name of a file written by standout.save."
+        raise kind("there is no file {path}", path=shown(place), advice=advice)
     try:
         file = place.open("rb")
     except OSError as error:
+        reason, advice = error.strerror or error, "Check its permissions."
         raise FileError(
-            "{path} could not be read: {reason}",
-            path=shown(place),
-            reason=error.strerror or error,
-            advice="Check its permissions.",
+            "{path} could not be read: {reason}", path=shown(place), reason=reason, advice=advice
         ) from error
     with file:
         model, differing = _read(file, place)
@@ -263,35 +269,6 @@ def _model_path(path: Any) -> Path:
             "is not the name of a file", parameter="path", value=path, advice="Give a path, for example 'model.skops'."
         )
     return Path(path).expanduser()
-
-
-def _check_free(path: Path) -> None:
-    """Check that a file can be put here, or that one is here to be replaced."""
-    if os.path.isdir(path):
-        raise FileError(
-            "{path} is a folder, not a file", path=shown(path), advice="Give a file name in it, such as 'model.skops'."
-        )
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise FileError(
-            "{path} is a device or a pipe, and a model must not replace it",
-            path=shown(path),
-            advice="Give another name.",
-        )
-    if not os.path.isdir(path.parent):
-        raise MissingFileError(
-            "there is no folder {path}",
-            path=shown(path.parent),
-            advice="Create it, or give another path for the model.",
-        )
-
-
-def _check_there(path: Path) -> None:
-    """Check that there is a file to read."""
-    advice = "Give the name of a file written by standout.save."
-    if os.path.isdir(path):
-        raise FileError("{path} is a folder, not a file", path=shown(path), advice=advice)
-    if not os.path.isfile(path):
-        raise MissingFileError("there is no file {path}", path=shown(path), advice=advice)
 
 
 # --- writing --------------------------------------------------------------------------------------------------------
@@ -325,12 +302,8 @@ def _packed(model: Any) -> BytesIO:
     # Whatever the objects in a model may raise when they are asked for their state.
     except Exception as error:
         circular = "it holds itself, as an estimator does after set_fit_request, or is nested too deeply"
-        raise InvalidValueError(
-            "the model cannot be saved: {reason}",
-            reason=circular if isinstance(error, RecursionError) else f"{type(error).__name__}: {error}",
-            advice="Give parameters as numbers, strings, lists or NumPy arrays, and leave metadata requests to "
-            "standout.make_pipeline.",
-        ) from error
+        reason = circular if isinstance(error, RecursionError) else f"{type(error).__name__}: {error}"
+        _cannot_save("{reason}", _PLAIN, reason=reason)
     with ZipFile(content, "a") as archive:
         archive.writestr(_VERSIONS, json.dumps(_versions_here()))
     return content
@@ -373,28 +346,22 @@ def _versions_here() -> dict[str, str]:
 
 def _read(file: BinaryIO, place: Path) -> tuple[Any, list[str]]:
     """Make a model from the content of a file, and name the packages that had another version when it was saved."""
-    with _as_damage(place):
-        compressed = [entry.filename for entry in _entries(file) if entry.compress_type != ZIP_STORED]
-    if compressed:
-        # They can be a thousand times as large as they look.
-        _refuse(place, "it has {parts}, and standout.save compresses none", parts=listed("compressed part", compressed))
-    with _as_damage(place):
-        found = _examined(file)
-    packed = file.seek(0, os.SEEK_END)
-    limit = max(_MOST_UNPACKED, _MOST_PACKING * packed)
-    if found.unpacked > limit:
-        problem = "its {packed} bytes hold arrays of {unpacked} bytes, and {limit} are the limit for a file of its size"
-        _refuse(place, problem, packed=packed, unpacked=found.unpacked, limit=limit)
-    with _as_damage(place):
+    try:
+        found = _examined(file, place)
         file = _with_new_names(file, found)
-        untrusted = _untrusted(file)
-    _check_trusted(found, untrusted, place)
-    differing = _differing_versions(found.versions, place)
-    with _as_damage(place):
+        _check_trusted(found, _untrusted(file), place)
+        differing = _differing_versions(found.versions, place)
         model = _skops_io().load(file, trusted=list(TRUSTED_TYPES))
+    except InvalidValueError:
+        raise
+    # A damaged or forged file can lead to any error, whose text it can make as long as it likes.
+    except Exception as error:
+        problem = "it is not a file written by standout.save, or it is damaged ({kind}: {reason})"
+        advice = "Pickles and other formats are not read. " + _SAVE_AGAIN
+        _refuse(place, problem, advice, kind=type(error).__name__, reason=short(error, 200))
     if not isinstance(model, MODELS):
         problem = "it holds an object of type {kind}, not of {known}"
-        _refuse(place, problem, kind=type(model).__name__, known=_names_of(MODELS))
+        _refuse(place, problem, kind=type(model).__name__, known=_MODEL_NAMES)
     _check_no_memory(model, f"{shown(place)} cannot be loaded")
     _complete(model)
     return model, differing
@@ -429,15 +396,10 @@ def _complete(model: Any) -> None:
 def _check_trusted(found: _Findings, untrusted: list[str], place: Path) -> None:
     """Refuse a file with types, or with ways of making objects, that are not trusted."""
     if untrusted:
-        says = "It says that it is of standout {saved}, and this is {here}. " if _has_versions(found.versions) else ""
-        _refuse(
-            place,
-            "it has {types}, which standout.load does not trust; nothing of it was run",
-            says + "Load only what standout.save of this version has written.",
-            types=listed("type", untrusted),
-            saved=found.versions["standout"] if says else "",
-            here=standout.__version__,
-        )
+        problem = "it has {types}, which standout.load does not trust; nothing of it was run"
+        saved = found.versions["standout"] if _has_versions(found.versions) else "of unknown version"
+        advice = "Load only what standout.save has written. It says that it is of standout {saved}, and this is {here}."
+        _refuse(place, problem, advice, types=listed("type", untrusted), saved=saved, here=standout.__version__)
     unknown = sorted(found.ways - _WAYS)
     if unknown:
         problem = "it has {objects} of skops, which standout.save does not write; nothing of it was run"
@@ -448,36 +410,15 @@ def _refuse(place: Path, problem: str, advice: str = _SAVE_AGAIN, **facts: Any) 
     raise InvalidValueError("{path} cannot be loaded: " + problem, path=shown(place), advice=advice, **facts)
 
 
-@contextmanager
-def _as_damage(place: Path) -> Iterator[None]:
-    """Turn every error that a damaged or forged file can lead to into one."""
-    try:
-        yield
-    except Exception as error:
-        raise InvalidValueError(
-            "{path} cannot be loaded: it is not a file written by standout.save, or it is damaged ({kind}: {reason}). "
-            "Pickles and other formats are not read",
-            path=shown(place),
-            kind=type(error).__name__,
-            # A file can make the text of an error as long as it likes.
-            reason=short(error, 200),
-            advice=_SAVE_AGAIN,
-        ) from error
-
-
 def _differing_versions(versions: Any, place: Path) -> list[str]:
     """Name the packages whose minor version was another one; another major version of standout is refused."""
     if not _has_versions(versions):
         _refuse(place, "it was not written by standout.save")
     saved, here = versions["standout"], _versions_here()
     if _series(saved)[0] != _series(here["standout"])[0]:
-        _refuse(
-            place,
-            "it was saved by standout {saved}, and this is {here}",
-            "Install standout {saved} to load it, or fit and save the model again.",
-            saved=saved,
-            here=here["standout"],
-        )
+        problem = "it was saved by standout {saved}, and this is {here}"
+        advice = "Install standout {saved} to load it, or fit and save the model again."
+        _refuse(place, problem, advice, saved=saved, here=here["standout"])
     return [
         f"{package} {versions[package]} (here {here[package]})"
         for package in ("standout", "scikit-learn")
@@ -500,11 +441,6 @@ def _series(version: str) -> tuple[str, str]:
     return found[1], found[2]
 
 
-def _entries(file: BinaryIO) -> list[ZipInfo]:
-    with ZipFile(file) as archive:
-        return archive.infolist()
-
-
 @dataclass(frozen=True)
 class _Findings:
     """What a file says before anything is made from it.
@@ -515,23 +451,17 @@ class _Findings:
         Of the packages that wrote it, if it tells.
     ways : set of str
         The ways in which skops is asked to make objects.
-    unpacked : int
-        Number of bytes of all arrays that are asked for.
-    arrays : set of str
-        The entries of the archive that hold these arrays.
     modules : set of str
         The modules of the types.
     """
 
     versions: Any
     ways: set[str]
-    unpacked: int
-    arrays: set[str]
     modules: set[str]
 
 
-def _examined(file: BinaryIO) -> _Findings:
-    """Look at what a file asks for."""
+def _examined(file: BinaryIO, place: Path) -> _Findings:
+    """Look at what a file asks for, and refuse one that would take far more memory than its size."""
     ways: set[str] = set()
     reads: set[tuple[str, Any]] = set()
     modules: set[str] = set()
@@ -546,11 +476,20 @@ def _examined(file: BinaryIO) -> _Findings:
         return node
 
     with ZipFile(file) as archive:
+        compressed = [entry.filename for entry in archive.infolist() if entry.compress_type != ZIP_STORED]
+        if compressed:
+            # They can be a thousand times as large as they look.
+            parts = listed("compressed part", compressed)
+            _refuse(place, "it has {parts}, and standout.save compresses none", parts=parts)
         json.loads(archive.read(_SCHEMA), object_hook=note)
         versions = json.loads(archive.read(_VERSIONS)) if _VERSIONS in archive.namelist() else None
         sizes = {name: _unpacked_size(archive, name) for name in {name for name, _ in reads}}
-    unpacked = sum(sizes[name] for name, _ in reads)
-    return _Findings(versions, ways, unpacked, set(sizes), modules)
+    unpacked, packed = sum(sizes[name] for name, _ in reads), file.seek(0, os.SEEK_END)
+    limit = max(_MOST_UNPACKED, _MOST_PACKING * packed)
+    if unpacked > limit:
+        problem = "its {packed} bytes hold arrays of {unpacked} bytes, and {limit} are the limit for a file of its size"
+        _refuse(place, problem, packed=packed, unpacked=unpacked, limit=limit)
+    return _Findings(versions, ways, modules)
 
 
 def _with_new_names(file: BinaryIO, found: _Findings) -> BinaryIO:
@@ -566,7 +505,7 @@ def _with_new_names(file: BinaryIO, found: _Findings) -> BinaryIO:
     content = BytesIO()
     with ZipFile(file) as old, ZipFile(content, "w") as new:
         new.writestr(_SCHEMA, json.dumps(json.loads(old.read(_SCHEMA), object_hook=renamed)))
-        for name in found.arrays - {_SCHEMA}:
+        for name in {*old.namelist()} - {_SCHEMA, _VERSIONS}:
             new.writestr(name, old.read(name))
     return content
 
@@ -596,6 +535,10 @@ def _untrusted(file: BinaryIO) -> list[str]:
     return sorted(set(_skops_io().get_untrusted_types(file=file)) - set(TRUSTED_TYPES))
 
 
+def _cannot_save(problem: str, advice: str, **facts: Any) -> NoReturn:
+    raise InvalidValueError("the model cannot be saved: " + problem, advice=advice, **facts)
+
+
 # --- what a model holds ---------------------------------------------------------------------------------------------
 
 
@@ -604,20 +547,15 @@ def _check_holdings(model: Any) -> None:
     kinds = (FunctionType, BuiltinFunctionType, MethodType, partial)
     functions = [getattr(thing, "__qualname__", repr(thing)) for thing in _holdings(model) if isinstance(thing, kinds)]
     if functions:
-        raise InvalidValueError(
-            "the model holds the {functions}, and a file could bring that back only by running code when it is loaded",
-            functions=listed("function", functions),
-            advice="Use a kernel by its name or {p.kernel:precomputed}, and NumPy's ufuncs (np.log1p) in pipelines; or "
-            "keep the data and fit again.",
-        )
+        problem = "it holds the {functions}, and a file could bring that back only by running code when it is loaded"
+        advice = "Use a kernel by its name or {p.kernel:precomputed}, and NumPy's ufuncs (np.log1p) in pipelines."
+        _cannot_save(problem, advice, functions=listed("function", functions))
     _check_no_memory(model, "the model cannot be saved")
     foreign = list(foreign_attributes(model))
     if foreign:
-        raise InvalidTypeError(
-            "the model cannot be saved: {attributes} are arrays of another library than NumPy",
-            attributes=listed("attribute", foreign),
-            advice="Save model.to_numpy(), which copies them to the host.",
-        )
+        problem = "the model cannot be saved: {attributes} are arrays of another library than NumPy"
+        advice = "Save model.to_numpy(), which copies them to the host."
+        raise InvalidTypeError(problem, attributes=listed("attribute", foreign), advice=advice)
 
 
 def _check_no_memory(model: Any, doing: str) -> None:
@@ -656,8 +594,3 @@ def _parts(thing: Any) -> Iterable[Any]:
     if isinstance(thing, type | FunctionType | ModuleType):
         return ()
     return getattr(thing, "__dict__", {}).values()
-
-
-def _names_of(kinds: tuple[type, ...]) -> str:
-    *names, last = (kind.__name__ for kind in kinds)
-    return f"{', '.join(names)} or {last}"

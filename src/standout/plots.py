@@ -45,12 +45,8 @@ def plot_scores(scores: Any, labels: Any = None, *, ax: Any = None, title: str |
     """
     rows = as_rows(scores, "the scores", min_rows=1, finite=True, host=True)
     if rows.shape[1] < 2:
-        raise InvalidValueError(
-            "there are {given} scores in a row, but {limit} are drawn",
-            given=rows.shape[1],
-            limit=2,
-            advice="Give at least two components.",
-        )
+        problem, advice = "there is {given} score in a row, but {limit} are drawn", "Give at least two components."
+        raise InvalidValueError(problem, given=rows.shape[1], limit=2, advice=advice)
     if ax is None:
         ax = _pyplot().subplots(figsize=(5, 4.5), layout="constrained")[1]
     groups = np.zeros(len(rows), dtype=np.intp) if labels is None else group_numbers(labels, len(rows))

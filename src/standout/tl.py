@@ -6,14 +6,14 @@ The module is loaded when it is first used. It does not import anndata: the call
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import is_sparse
-from standout._messages import InvalidTypeError, InvalidValueError, listed, require_extra, short
+from standout._checks import check_known
+from standout._messages import InvalidTypeError, InvalidValueError, listed, reject_too_few, require_extra
 from standout.estimators import DiscriminativePCA
 from standout.io import BackedRows, word, words_of_array
 
@@ -99,7 +99,7 @@ def dpca(
     """
     require_extra("anndata", "h5ad", "standout.tl")
     _check_annotated(adata, copy)
-    _check_known(groupby, adata.obs.columns, "groupby", "a column of adata.obs", "column")
+    check_known(groupby, "groupby", adata.obs.columns, "a column of adata.obs", "column")
     groups = words_of_array(adata.obs[groupby].astype(object))
     targets, backgrounds = _chosen_groups(target, background, groups, groupby)
     genes, mask = _genes(adata, mask_var)
@@ -110,13 +110,7 @@ def dpca(
     }
     for name, cells in chosen.items():
         if cells.sum() < 2:
-            raise InvalidValueError(
-                "there are too few cells in {name}: {n_cells}, but the least is {limit}",
-                name=name,
-                n_cells=int(cells.sum()),
-                limit=2,
-                advice="Choose others.",
-            )
+            reject_too_few(name, int(cells.sum()), 2)
     result = adata.copy() if copy else adata
     of_target, *of_backgrounds = (_rows(matrix, cells, genes) for cells in chosen.values())
     model = DiscriminativePCA(**params).fit(of_target, background=of_backgrounds)
@@ -133,35 +127,11 @@ def _check_annotated(adata: Any, copy: bool) -> None:
             kind=type(adata).__name__,
             advice="Use DiscriminativePCA for arrays.",
         )
-    if copy and adata.isbacked:
+    if adata.isbacked and (copy or adata.is_view):
         raise InvalidValueError(
-            "{p.copy:True} is given, but adata is backed by a file, and a copy would need a file of its own",
-            advice="Leave out {p.copy}, or load the data with adata.to_memory().",
+            "adata is backed by a file: no result can be written into a copy or a view of it",
+            advice="Leave out {p.copy} and give the whole AnnData, or load it with adata.to_memory().",
         )
-    if adata.is_view and adata.isbacked:
-        raise InvalidValueError(
-            "adata is a view of an AnnData that is backed by a file, and no result can be written into it",
-            advice="Give the whole AnnData, and name the groups in {p.target} and {p.background}, or load the view "
-            "with adata.to_memory().",
-        )
-
-
-def _check_known(name: Any, names: Any, parameter: str, place: str, noun: str) -> str:
-    """Check a name against those that there are."""
-    known = [str(one) for one in names]
-    if isinstance(name, str) and name in known:
-        return name
-    close = get_close_matches(str(name), known, n=1)
-    raise InvalidValueError(
-        "is not {place}, which has {known}",
-        parameter=parameter,
-        value=name,
-        limit=known,
-        place=place,
-        known=listed(noun, known) if known else f"no {noun}s",
-        close=repr(short(close[0])) if close else "",
-        advice="Is {close} meant?" if close else "Choose among these." if known else "Check the name.",
-    )
 
 
 def _chosen_groups(
@@ -193,26 +163,14 @@ def _chosen_groups(
 def _known_groups(given: Any, parameter: str, known: Sequence[str], groupby: str) -> list[str]:
     """Check the names of groups, written as the groups are: 1.0 is the group 1."""
     names = [word(name) for name in (given if isinstance(given, list | tuple | set | np.ndarray) else [given])]
-    if not names:
-        raise InvalidValueError("is empty", parameter=parameter, advice="Give the name of one group or of several.")
-    if len(set(names)) < len(names):
-        raise InvalidValueError(
-            "has the same group twice: {groups}",
-            parameter=parameter,
-            groups=listed("group", names),
-            advice="Give each one once.",
+    if not names or len(set(names)) < len(names):
+        problem, advice = (
+            "is empty or has the same group twice",
+            "Give the name of one group, or of several, each once.",
         )
+        raise InvalidValueError(problem, parameter=parameter, value=names, advice=advice)
     for name in names:
-        if name not in known:
-            raise InvalidValueError(
-                "has {name!r}, but adata.obs[{groupby!r}] has {known}",
-                parameter=parameter,
-                name=short(name),
-                groupby=groupby,
-                limit=list(known),
-                known=f"{len(known)} group(s): {listed('group', known)}" if known else "no groups at all",
-                advice="Choose among these.",
-            )
+        check_known(name, parameter, known, f"a group of adata.obs[{groupby!r}]", "group")
     return names
 
 
@@ -224,32 +182,26 @@ def _genes(adata: Any, mask_var: Any) -> tuple[npt.NDArray[np.bool_] | None, Any
         return None, None
     name = "mask_var"
     if isinstance(mask_var, str):
-        _check_known(mask_var, adata.var.columns, "mask_var", "a column of adata.var", "column")
+        check_known(mask_var, "mask_var", adata.var.columns, "a column of adata.var", "column")
         name = f"adata.var[{mask_var!r}]"
     genes = np.asarray(adata.var[mask_var] if isinstance(mask_var, str) else mask_var)
-    if genes.dtype != np.bool_ or genes.shape != (adata.n_vars,):
+    if genes.dtype != np.bool_ or genes.shape != (adata.n_vars,) or not genes.any():
         raise InvalidValueError(
-            "{name} has shape {shape} and values of type {dtype}, but one truth value for each of the {limit} genes is "
-            "needed",
+            "{name} has shape {shape}, type {dtype} and {n_true} true value(s), but one truth value for each of the "
+            "{limit} genes is needed, and one gene at least",
             name=name,
             shape=genes.shape,
             dtype=genes.dtype,
+            n_true=np.count_nonzero(genes),
             limit=adata.n_vars,
             advice="Give the name of a column of adata.var, an array of bool, or {v.None} for all genes.",
-        )
-    if not genes.any():
-        raise InvalidValueError(
-            "{name} leaves no gene, but the least is {limit}",
-            name=name,
-            limit=1,
-            advice="Choose others, or {v.None} for all genes.",
         )
     return genes, mask_var if isinstance(mask_var, str) else genes
 
 
 def _matrix(adata: Any, layer: str | None) -> Any:
     if layer is not None:
-        return adata.layers[_check_known(layer, adata.layers, "layer", "in adata.layers", "layer")]
+        return adata.layers[check_known(layer, "layer", adata.layers, "in adata.layers", "layer")]
     if adata.X is None:
         raise InvalidValueError("adata.X is empty", advice="Name the layer that is meant with {p.layer}.")
     return adata.X

@@ -20,9 +20,9 @@ from standout.io import (
     UnknownColumnsError,
     fits_in_memory,
     match_columns,
-    open_files,
     prepare,
 )
+from standout.io import scan as open_files
 from standout.sources import Source
 
 # What scans do about missing values, for each choice of the user: those that are filled in later are kept.
@@ -178,7 +178,7 @@ def _opened(
 
 
 def reading_of(options: dict[str, Any]) -> dict[str, Any]:
-    """Give what the options say of reading files, as parameters of `standout.io.open_files`."""
+    """Give what the options say of reading files, as parameters of `standout.scan`."""
     where: dict[str, list[str]] = {}
     for name, value in options["where"]:
         where.setdefault(name, []).append(value)
@@ -188,6 +188,7 @@ def reading_of(options: dict[str, Any]) -> dict[str, Any]:
         "where": where or None,
         **{name: options.get(name) for name in ("id_column", "label_column", "format", "variable", "checkpoint")},
         "missing": MISSING_IN_SCANS[options.get("missing", "error")],
+        "in_parts": False,
     }
 
 
@@ -250,7 +251,9 @@ def _open_groups(options: dict[str, Any], display: Display) -> Datasets:
     if in_memory:
         display.stage(f"reading {path}")
         named = [*options["target"], *options["background_group"]] if options["background_group"] else None
-        whole = everything if named is None else open_files(path, **{**reading, "where": where(named)}).numbered()
+        whole = everything
+        if named is not None:
+            whole = open_files(path, **{**reading, "where": where(named), "label_column": target_label}).numbered()
         tables, present = whole.read_groups(lambda group: "" if group in options["target"] else group)
         if named is not None and not set(named) <= set(present):
             present = _groups(everything)

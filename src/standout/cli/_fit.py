@@ -95,6 +95,9 @@ def make_estimator(options: dict[str, Any]) -> Any:
     parameters = {one.name: options[one.name] for one in PARAMETERS if method in one.methods}
     if "kernel" in parameters and options["bandwidth"] is not None:
         parameters |= {"kernel": "gaussian", "kernel_params": {"bandwidth": options["bandwidth"]}}
+    if isinstance(parameters.get("alpha"), tuple | list):
+        # Of a short list, each view is looked at.
+        parameters["n_representatives"] = min(4, len(parameters["alpha"]))
     return getattr(standout, ESTIMATORS[method])(**parameters)
 
 

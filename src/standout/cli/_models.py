@@ -15,7 +15,8 @@ from standout.cli._data import MISSING_IN_WORDS, reading_of
 from standout.cli._display import Display, shortened
 from standout.cli._fit import collected_warnings, score_columns, show_warnings, write_page
 from standout.cli._folder import check_output_file, files_as_a_whole, is_result, recover
-from standout.io import Preparation, Scan, UnknownColumnsError, csv_writer, earlier_preparation, open_files
+from standout.io import Preparation, Scan, UnknownColumnsError, csv_writer, earlier_preparation
+from standout.io import scan as open_files
 from standout.report import restore
 from standout.sources import is_step, transformed
 

@@ -117,13 +117,8 @@ def _handwriting(digit: int, count: int, rng: np.random.Generator) -> Floats:
     collection = load_digits()
     images = collection.images[collection.target == digit] / 16.0
     if count > len(images):
-        raise InvalidValueError(
-            "{count} images of the digit {digit} are wanted, but there are {limit}",
-            count=count,
-            digit=digit,
-            limit=len(images),
-            advice="Ask for fewer images.",
-        )
+        problem = "{count} images of the digit {digit} are wanted, but there are {limit}"
+        raise InvalidValueError(problem, count=count, digit=digit, limit=len(images), advice="Ask for fewer images.")
     chosen = images[rng.permutation(len(images))[:count]]
     factor = _SIDE / chosen.shape[1]
     enlarged: Floats = ndimage.zoom(chosen, (1.0, factor, factor), order=1, mode="nearest", grid_mode=True)

@@ -199,12 +199,8 @@ def make_factor_model(
     """
     n_directions = n_shared + n_specific
     if n_directions > n_features:
-        raise InvalidValueError(
-            "n_shared + n_specific is {n_directions}, but n_features is {limit}",
-            n_directions=n_directions,
-            limit=n_features,
-            advice="Ask for fewer directions.",
-        )
+        problem, advice = "n_shared + n_specific is {total}, but n_features is {limit}", "Ask for fewer directions."
+        raise InvalidValueError(problem, total=n_directions, limit=n_features, advice=advice)
     rng = np.random.default_rng(random_state)
     directions = np.linalg.qr(rng.standard_normal((n_features, n_directions))).Q.T
     shared, specific = directions[:n_shared], directions[n_shared:]

@@ -41,16 +41,5 @@ from standout.features._sums import coordinate_sums as coordinate_sums
 from standout.features._sums import residual_share as residual_share
 
 # Saved models and checkpoints name these classes by the public package. Its modules can then be reorganised.
-for _class in (
-    CoordinateSums,
-    FeatureMap,
-    FourierMap,
-    IdentityMap,
-    Kernel,
-    KernelRowMap,
-    LandmarkMap,
-    NamedKernel,
-    PrecomputedKernel,
-    SumKernel,
-):
+for _class in [thing for thing in globals().values() if isinstance(thing, type)]:
     _class.__module__ = __name__

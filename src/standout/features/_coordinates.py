@@ -23,7 +23,7 @@ from standout.features._kernels import (
 )
 from standout.features._maps import FeatureMap, FourierMap, IdentityMap, KernelRowMap, LandmarkMap, centre_columns
 from standout.features._pivoted import pivoted_cholesky, random_pivots
-from standout.sources import Dataset, Source, open_dataset
+from standout.sources import Dataset, open_dataset
 
 # Three matrices of this size need 2.4 GB.
 EXACT_ROWS = 10_000
@@ -245,14 +245,14 @@ def chosen_landmarks(
     sources = [open_dataset(data, name, min_rows=1) for data, name in zip(datasets, names, strict=True)]
     counts = [source.count_rows() for source in sources]
     share = min(1.0, max(CANDIDATES, 4 * rank) / sum(counts))
-    rows = stacked([_draw(source, count, share, rng) for source, count in zip(sources, counts, strict=True)])
-    pivots = random_pivots(kernel, rows, rank, rng, tol)
-    return LandmarkMap(kernel, take(rows, pivots.chosen), pivots.factor)
-
-
-def _draw(source: Source, n_rows: int, share: float, rng: np.random.Generator) -> Rows:
-    """Draw a share of the rows of a dataset."""
-    return source.rows() if share == 1.0 else source.sample(max(int(share * n_rows), 1), rng)
+    rows = stacked(
+        [
+            source.rows() if share == 1.0 else source.sample(max(int(share * count), 1), rng)
+            for source, count in zip(sources, counts, strict=True)
+        ]
+    )
+    chosen, factor = random_pivots(kernel, rows, rank, rng, tol)
+    return LandmarkMap(kernel, take(rows, chosen), factor)
 
 
 # --- random Fourier features ----------------------------------------------------------------------------------------

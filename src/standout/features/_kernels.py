@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from standout._arrays import Array, Float, Rows, all_finite, dense, double, is_sparse, product, squared_lengths
-from standout._checks import is_number
-from standout._messages import InvalidTypeError, InvalidValueError, choices, listed
+from standout._checks import check_choice, check_number
+from standout._messages import InvalidValueError, listed
 from standout._xp import is_foreign, like, namespace, zeros
 
 # Kernels that are functions of inner products.
@@ -299,7 +299,8 @@ def resolve_kernel(
     if kernel == "precomputed":
         return PrecomputedKernel()
     if kernel == "gaussian":
-        bandwidth = _checked_bandwidth(params.get("bandwidth"))
+        advice = "Give the kernel 'gaussian' a number of the size of distances: kernel_params={{'bandwidth': 5.0}}."
+        bandwidth = check_number(params.get("bandwidth"), "bandwidth", BANDWIDTHS, advice)
         kernel, params = "rbf", {"gamma": 0.5 / bandwidth**2}
     elif kernel == "homogeneous_polynomial":
         kernel, params = "polynomial", {"gamma": 1.0, "coef0": 0.0, "degree": degree, **params}
@@ -307,15 +308,7 @@ def resolve_kernel(
         kernel, params = "polynomial", {"gamma": 1.0, "coef0": coef0, "degree": degree, **params}
     else:
         known = sorted({*PAIRWISE_KERNEL_FUNCTIONS, *PAPER_KERNELS, "precomputed"})
-        if not isinstance(kernel, str) or kernel not in known:
-            raise InvalidValueError(
-                "is unknown",
-                parameter="kernel",
-                value=kernel,
-                limit=known,
-                advice="Use a callable, or one of {known}.",
-                known=choices(known),
-            )
+        check_choice(kernel, "kernel", known, "Use a callable, or one of {known}.")
         defaults = {"gamma": gamma, "degree": degree, "coef0": coef0}
         allowed = KERNEL_PARAMS.get(kernel, frozenset())
         _check_params(params, sorted(allowed), kernel)
@@ -362,71 +355,33 @@ def _chi2_distances(X: Array, Z: Array, metric: str) -> Array:
 # --- checks ---------------------------------------------------------------------------------------------------------
 
 
-def _checked_bandwidth(bandwidth: Any) -> float:
-    """Check the bandwidth of the Gaussian kernel."""
-    if not is_number(bandwidth):
-        raise InvalidTypeError(
-            "is not a number, but the kernel 'gaussian' needs one",
-            parameter="bandwidth",
-            value=bandwidth,
-            advice="Give a positive number, for example kernel_params={{'bandwidth': 5.0}}.",
-        )
-    least, most = BANDWIDTHS
-    if not (np.isfinite(bandwidth) and bandwidth > 0):
-        problem = "is not a positive number"
-    elif not least <= bandwidth <= most:
-        problem = "is out of range, as its square must be a number: from {least:g} to {most:g}"
-    else:
-        return float(bandwidth)
-    raise InvalidValueError(
-        problem,
-        parameter="bandwidth",
-        value=bandwidth,
-        limit=BANDWIDTHS,
-        advice="Give a number of the size of distances between rows.",
-        least=least,
-        most=most,
-    )
-
-
 def check_kernel_numbers(gamma: Any, degree: Any, coef0: Any) -> None:
     """Check the numbers that scikit-learn's kernels take."""
-    if gamma is not None and not (is_number(gamma) and np.isfinite(gamma) and gamma > 0):
-        raise InvalidValueError(
-            "is not a positive number",
-            parameter="gamma",
-            value=gamma,
-            advice="Give one, or {v.None} for 1 / n_features.",
-        )
-    if not (is_number(degree) and np.isfinite(degree) and degree > 0):
-        raise InvalidValueError("is not a positive number", parameter="degree", value=degree, advice="Give one.")
-    if not (is_number(coef0) and np.isfinite(coef0)):
-        raise InvalidValueError("is not a finite number", parameter="coef0", value=coef0, advice="Give one.")
+    if gamma is not None:
+        check_number(gamma, "gamma", (0, np.inf), "Give a positive number, or {v.None}.", strict=True)
+    check_number(degree, "degree", (0, np.inf), "Give a positive number.", strict=True)
+    check_number(coef0, "coef0", (-np.inf, np.inf), "Give a finite number.")
 
 
 def _check_params(params: dict[str, Any], allowed: list[str], kernel: str) -> None:
     """Check the names and the numbers of a kernel's parameters."""
     unknown = sorted(set(params) - set(allowed))
     if unknown:
-        raise InvalidValueError(
+        problem, advice = (
             "the kernel {kernel!r} does not have {unknown}: it has {known}",
-            limit=allowed,
-            advice="Remove what it does not have.",
-            kernel=kernel,
-            unknown=listed("parameter", unknown),
-            known=listed("parameter", allowed) if allowed else "no parameters",
+            "Remove what it does not have.",
         )
+        known = listed("parameter", allowed) if allowed else "no parameters"
+        facts = {"kernel": kernel, "unknown": listed("parameter", unknown), "known": known}
+        raise InvalidValueError(problem, limit=allowed, advice=advice, **facts)
     check_kernel_numbers(params.get("gamma"), params.get("degree", 1), params.get("coef0", 0))
 
 
 def _reject_data(kernel: str, reason: str) -> NoReturn:
     """Reject data for which a kernel is not defined, such as negative numbers for a kernel of counts."""
-    raise InvalidValueError(
-        "the kernel {kernel!r} cannot be computed from these data: {reason}",
-        advice="Use another kernel.",
-        kernel=kernel,
-        reason=" ".join(reason.split()).rstrip("."),
-    ) from None
+    problem = "the kernel {kernel!r} cannot be computed from these data: {reason}"
+    said = " ".join(reason.split()).rstrip(".")
+    raise InvalidValueError(problem, advice="Use another kernel.", kernel=kernel, reason=said) from None
 
 
 def reject_indefinite(where: str, *, kernel_rows: bool = True) -> NoReturn:
@@ -453,10 +408,9 @@ def check_kernel_matrix(matrix: Float, symmetric: bool) -> None:
         apart = np.abs(matrix[start : start + 512] - matrix[:, start : start + 512].T)
         if float(np.max(apart)) > 1e-8 * largest:
             row, column = np.unravel_index(int(np.argmax(apart)), apart.shape)
-            raise InvalidValueError(
-                "the kernel is not symmetric: entries ({row}, {column}) and ({column}, {row}) differ by {apart:.3g}",
-                advice="Give a symmetric kernel, with the rows of all datasets in one order.",
-                row=start + int(row),
-                column=int(column),
-                apart=float(np.max(apart)),
+            problem = (
+                "the kernel is not symmetric: entries ({row}, {column}) and ({column}, {row}) differ by {apart:.3g}"
             )
+            advice = "Give a symmetric kernel, with the rows of all datasets in one order."
+            facts = {"row": start + int(row), "column": int(column), "apart": float(np.max(apart))}
+            raise InvalidValueError(problem, advice=advice, **facts)

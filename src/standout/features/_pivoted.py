@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy import linalg
 
@@ -26,22 +24,6 @@ from standout.features._kernels import Kernel, reject_indefinite
 
 # Drawn rows whose residual kernel has no more than this share of the largest residual are copies of others.
 COPY_TOL = 1e-10
-
-
-@dataclass(frozen=True, eq=False)
-class Pivots:
-    """Chosen rows, and the triangular factor of their kernel matrix.
-
-    Attributes
-    ----------
-    chosen : ndarray of shape (r,)
-        Numbers of the rows.
-    factor : ndarray of shape (r, r)
-        L, lower triangular, with ``L Lᵀ`` the kernel matrix of the chosen rows.
-    """
-
-    chosen: Array
-    factor: Float
 
 
 def pivoted_cholesky(matrix: Float, tol: float, most: int | None = None) -> tuple[Float | None, Array]:
@@ -125,7 +107,7 @@ def _pivot_on_device(matrix: Float, tol: float, most: int | None) -> tuple[Float
     return None if beyond else factor[:, :rank], indices_like(np.array(pivots, dtype=np.int64), matrix)
 
 
-def random_pivots(kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generator, tol: float) -> Pivots:
+def random_pivots(kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generator, tol: float) -> tuple[Array, Float]:
     """Choose landmarks by randomly pivoted Cholesky in blocks. Kernel columns are computed only for chosen rows.
 
     In each round, rows are drawn with probabilities proportional to their residuals. A pivoted Cholesky of their
@@ -143,7 +125,10 @@ def random_pivots(kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generato
 
     Returns
     -------
-    Pivots
+    chosen : ndarray of shape (r,)
+        Numbers of the rows.
+    factor : ndarray of shape (r, r)
+        L, lower triangular, with ``L Lᵀ`` the kernel matrix of the chosen rows.
 
     Examples
     --------
@@ -152,7 +137,7 @@ def random_pivots(kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generato
     >>> from standout.features._pivoted import random_pivots
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.normal(size=(200, 3))
-    >>> random_pivots(resolve_kernel("linear"), rows, 50, rng, 1e-10).factor.shape
+    >>> random_pivots(resolve_kernel("linear"), rows, 50, rng, 1e-10)[1].shape
     (3, 3)
     """
     xp, n_rows = namespace(rows), rows.shape[0]
@@ -182,7 +167,7 @@ def random_pivots(kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generato
         chosen.append(fresh)
         done += new
     picked = concat(chosen) if chosen else indices_like(np.zeros(0, dtype=np.intp), rows)
-    return Pivots(picked, xp.tril(take(factor[:, :done], picked)))
+    return picked, xp.tril(take(factor[:, :done], picked))
 
 
 def _drawn(weights: Float, shots: Float) -> Array:

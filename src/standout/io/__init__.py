@@ -9,7 +9,6 @@ from standout.io._preparation import earlier_preparation as earlier_preparation
 from standout.io._prepare import Prepared, prepare
 from standout.io._prepare import match_columns as match_columns
 from standout.io._read import column_names_of as column_names_of
-from standout.io._read import open_files as open_files
 from standout.io._read import read_table, scan
 from standout.io._reader import word as word
 from standout.io._reader import words_of_array as words_of_array

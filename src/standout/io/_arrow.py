@@ -23,8 +23,6 @@ from standout.io._reader import (
     Reader,
     Wanted,
     as_words,
-    attempt,
-    attempted,
     word,
 )
 from standout.sources import Words
@@ -53,10 +51,12 @@ class ArrowReader(Reader):
 class ParquetReader(ArrowReader):
     """A Parquet file, one row group after the other, and of a large row group one batch after the other."""
 
+    kind = "Parquet"
+
     def head(self) -> Head:
         """Read the footer."""
         with self._opened() as file:
-            schema, n_rows = attempt(lambda: (file.schema_arrow, file.metadata.num_rows), self.source, "Parquet")
+            schema, n_rows = self.attempt(lambda: (file.schema_arrow, file.metadata.num_rows))
             return Head(schema.names, len(schema.names), n_rows, _pandas_index(schema))
 
     def form(self, features: Sequence[int]) -> Form:
@@ -82,40 +82,40 @@ class ParquetReader(ArrowReader):
                 )
             )
             skip = start - (ends[first - 1] if first else 0)
-            batches = attempted(found, self.source, "Parquet")
+            batches = self.attempted(found)
             yield from cut(batches, range(len(wanted.features)), places, form.dtype, n_rows, skip)
 
     def _opened(self) -> AbstractContextManager[Any]:
         require_extra("pyarrow", "files", "reading Parquet files")
         import pyarrow.parquet as parquet
 
-        return attempt(
-            lambda: parquet.ParquetFile(self.path, buffer_size=BUFFER_BYTES, pre_buffer=False), self.source, "Parquet"
-        )
+        return self.attempt(lambda: parquet.ParquetFile(self.path, buffer_size=BUFFER_BYTES, pre_buffer=False))
 
 
 @dataclass(frozen=True)
 class IpcReader(ArrowReader):
     """An Arrow file, in the file format (also called Feather) or the streaming format, by its record batches."""
 
+    kind = "Arrow"
+
     def head(self) -> Head:
         """Read the schema, and count the rows in one column: the file does not tell."""
-        schema = attempt(self._schema, self.source, "Arrow")
-        rows = attempted(self._record_batches([0], mapped=True), self.source, "Arrow")
+        schema = self.attempt(self._schema)
+        rows = self.attempted(self._record_batches([0], mapped=True))
         return Head(schema.names, len(schema.names), sum(batch.num_rows for batch in rows), _pandas_index(schema))
 
     def form(self, features: Sequence[int]) -> Form:
         """Look at the types in the schema."""
-        return self._form(attempt(self._schema, self.source, "Arrow"), features)
+        return self._form(self.attempt(self._schema), features)
 
     def batches(self, wanted: Wanted, form: Form, n_rows: int, start: int) -> Generator[Part]:
         """Give batches of rows; of what stands before the first row only the headers are read."""
-        names = attempt(self._schema, self.source, "Arrow").names
+        names = self.attempt(self._schema).names
         needed, places = _needed(names, wanted)
         positions = {name: place for place, name in enumerate(names)}
         # Not mapped: pages of a mapped file count as memory in use.
         found = (batch.select(needed) for batch in self._record_batches([positions[name] for name in needed]))
-        batches = attempted(found, self.source, "Arrow")
+        batches = self.attempted(found)
         yield from cut(batches, range(len(wanted.features)), places, form.dtype, n_rows, start)
 
     def _schema(self) -> Any:
@@ -137,9 +137,7 @@ class IpcReader(ArrowReader):
         require_extra("pyarrow", "files", "reading Arrow files")
         import pyarrow as pa
 
-        return attempt(
-            lambda: pa.memory_map(str(self.path)) if mapped else pa.OSFile(str(self.path)), self.source, "Arrow"
-        )
+        return self.attempt(lambda: pa.memory_map(str(self.path)) if mapped else pa.OSFile(str(self.path)))
 
 
 def _ipc(file: Any, **options: Any) -> Any:
@@ -204,13 +202,8 @@ def reject_kinds(found: Mapping[str, Sequence[str]], source: Any) -> None:
     """Refuse columns by what they hold: dates first, then anything else that is no number."""
     for kind, names in found.items():
         if names:
-            raise InvalidValueError(
-                "there are {kind} in {columns} of {source}",
-                kind=kind,
-                columns=listed("column", names),
-                source=shown(source),
-                advice=COLUMN_ADVICE,
-            )
+            columns, problem = listed("column", names), "there are {kind} in {columns} of {source}"
+            raise InvalidValueError(problem, kind=kind, columns=columns, source=shown(source), advice=COLUMN_ADVICE)
 
 
 # --- from record batches to rows -------------------------------------------------------------------------------------

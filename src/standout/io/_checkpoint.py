@@ -5,7 +5,6 @@ A stored sum consists of plain arrays and the names of known records: nothing in
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import io
 import json
@@ -37,9 +36,6 @@ FORMAT = 2
 # so that writing never takes more than this share of the time.
 INTERVAL = 1.0
 WRITING_SHARE = 0.05
-
-# A draft that is so old belongs to a process that was killed.
-DRAFT_SECONDS = 3600.0
 
 _MAGIC = b"standout checkpoint\n"
 
@@ -78,7 +74,6 @@ class Checkpoint:
         self._key = key
         self._due = time.monotonic() + INTERVAL
         self._writable = True
-        self._forget_drafts()
 
     @classmethod
     def of(cls, folder: Path, identity: list[Any], part: Any) -> Checkpoint | None:
@@ -165,14 +160,6 @@ class Checkpoint:
         file, row = about["place"]
         return Reached(restored(about["total"], arrays, KINDS), (file, row), about["n_rows"])
 
-    def _forget_drafts(self) -> None:
-        """Remove what processes that were killed while writing have left."""
-        for draft in self.path.parent.glob(f".{self._key}.*.part"):
-            # Another process may be faster.
-            with contextlib.suppress(OSError):
-                if time.time() - draft.stat().st_mtime > DRAFT_SECONDS:
-                    draft.unlink()
-
 
 def checkpoint_folder(checkpoint: Any) -> Path | None:
     """Check the folder in which passes are kept, and make it."""
@@ -186,12 +173,8 @@ def checkpoint_folder(checkpoint: Any) -> Path | None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(
-            "the folder {folder} for checkpoints cannot be made: {reason}",
-            folder=shown(checkpoint),
-            reason=error.strerror,
-            advice="Choose another one.",
-        ) from None
+        problem, reason = "the folder {folder} for checkpoints cannot be made: {reason}", error.strerror
+        raise FileError(problem, folder=shown(checkpoint), reason=reason, advice="Choose another one.") from None
     return folder
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
 
+from standout._checks import check_known, check_same_columns
 from standout._messages import InvalidTypeError, InvalidValueError, listed, short, shown
 from standout.io._reader import Head, Wanted, unusable, word
 
@@ -43,10 +44,8 @@ class Asked:
 def ask(columns: Any, drop: Any, roles: Mapping[str, Any], where: Any) -> Asked:
     """Check the types of what the user asks."""
     for role, name in roles.items():
-        if name is not None and not isinstance(name, str):
-            raise InvalidTypeError(
-                "is not the name of a column", parameter=ROLES[role], value=name, advice="Give a string."
-            )
+        if name is not None:
+            _check_name(name, ROLES[role])
     return Asked(
         _patterns(columns, "columns"),
         _patterns(drop, "drop"),
@@ -58,26 +57,22 @@ def ask(columns: Any, drop: Any, roles: Mapping[str, Any], where: Any) -> Asked:
 def _patterns(given: Any, parameter: str) -> tuple[str, ...]:
     several = (given,) if isinstance(given, str) else tuple(given if given is not None else ())
     for pattern in several:
-        if not isinstance(pattern, str):
-            raise InvalidTypeError(
-                "has {pattern}, which is not the name of a column",
-                parameter=parameter,
-                pattern=short(repr(pattern)),
-                advice="Give strings.",
-            )
+        _check_name(pattern, parameter)
     return several
+
+
+def _check_name(name: Any, parameter: str) -> None:
+    if not isinstance(name, str):
+        problem = "is not the name of a column"
+        raise InvalidTypeError(problem, parameter=parameter, value=name, advice="Give strings.")
 
 
 def _conditions(where: Any) -> dict[str, tuple[str, ...]]:
     if where is None:
         return {}
     if not isinstance(where, Mapping) or not all(isinstance(name, str) for name in where):
-        raise InvalidTypeError(
-            "is not a mapping from the name of a column to values",
-            parameter="where",
-            value=where,
-            advice='Give, for example, {{"condition": "stim"}}.',
-        )
+        problem, advice = "is not a mapping from names of columns to values", 'Give, say, {{"condition": "stim"}}.'
+        raise InvalidTypeError(problem, parameter="where", value=where, advice=advice)
     several = {name: tuple(map(word, _as_list(values))) for name, values in where.items()}
     empty = [name for name, values in several.items() if not values]
     if empty:
@@ -109,13 +104,9 @@ def choose(head: Head, asked: Asked, source: Any) -> Wanted:
     conditions = [name for name in asked.where if name not in beside]
     for parameter, name in [*named.items(), *(("where", name) for name in conditions)]:
         if name in asked.columns:
-            raise InvalidValueError(
-                "has {name}, which is also {other}, and does not go into a fit",
-                parameter="columns",
-                name=repr(short(name)),
-                other=parameter,
-                advice="Leave it out of {p.columns}, or choose another column.",
-            )
+            problem, facts = "has {name}, which is also {other}", {"name": repr(short(name)), "other": parameter}
+            advice = "Leave it out of {p.columns}: it does not go into a fit."
+            raise InvalidValueError(problem, parameter="columns", advice=advice, **facts)
     dropped = set(_matching(asked.drop, names, "drop", source))
     is_index = head.index is not None and head.index not in asked.columns
     aside = {*named.values(), *conditions, *([head.index] if is_index else [])}
@@ -123,12 +114,8 @@ def choose(head: Head, asked: Asked, source: Any) -> Wanted:
     features = [place for place in chosen if place not in dropped and names[place] not in aside]
     check_unique([names[place] for place in features], source)
     if not features:
-        raise InvalidValueError(
-            "no column of {source} is left as data, but the least is {limit}",
-            source=shown(source),
-            limit=1,
-            advice="Leave out fewer columns, or choose others with {p.columns}.",
-        )
+        advice = "Leave out fewer columns, or choose others with {p.columns}."
+        unusable(source, "no column is left as data, but the least is {limit}", advice, limit=1)
     roles = dict(asked.roles)
     if head.has_ids:
         roles.setdefault("ids", "")
@@ -143,38 +130,24 @@ def choose_again(head: Head, first: Head, wanted: Wanted, asked: Asked, source: 
     words = set(wanted.words.values())
     if head.names is None or first.names is None:
         if head.width != first.width:
-            raise InvalidValueError(
-                "{source} has {width} columns, but the first file, {reference}, has {limit}",
-                source=shown(source),
-                width=head.width,
-                reference=shown(reference),
-                limit=first.width,
-                advice="Give files with the same columns.",
-            )
-        features, missing, extra = wanted.features, [], []
+            problem = "it has {width} columns, but the first file has {limit}"
+            unusable(source, problem, "Give files with the same columns.", width=head.width, limit=first.width)
+        features, names, found = wanted.features, [], []
     else:
         known = {name: place for place, name in enumerate(head.names)}
         names = [first.names[place] for place in wanted.features]
-        missing = [name for name in names if name not in known]
+        found = [name for name in names if name in known]
         # Columns that are not asked for may differ; if all are, none may.
         used = {*names, *words, head.index}
-        everything = not asked.columns and not asked.drop
-        extra = [name for name in head.names if name not in used] if everything else []
+        if not asked.columns and not asked.drop:
+            found += [name for name in head.names if name not in used]
         features = wanted.features if head.names == first.names else compact([known.get(name, -1) for name in names])
         if head.names != first.names:
             check_unique([name for name in head.names if name in set(names)], source)
-    missing += [name for name in words if not _has_words(head, name)]
-    if missing or extra:
-        lacks = "lacks {missing} of the first file, {reference}"
-        has = "has {extra}, which the first file, {reference}, has not"
-        raise InvalidValueError(
-            "{source} " + " and ".join([*([lacks] if missing else []), *([has] if extra else [])]),
-            source=shown(source),
-            reference=shown(reference),
-            missing=listed("column", missing),
-            extra=listed("column", extra),
-            advice="Give files with the same columns, in any order, or name those to take with {p.columns}.",
-        )
+    needed, found = [*words, *names], [*(name for name in words if _has_words(head, name)), *found]
+    advice = "Give files with the same columns, in any order, or name those to take with {p.columns}."
+    first_file = f"the first file, {shown(reference)},"
+    check_same_columns(len(found), found, shown(source), len(needed), needed, first_file, advice)
     return Wanted(features, wanted.words)
 
 
@@ -185,32 +158,18 @@ def _has_words(head: Head, name: str) -> bool:
 
 def check_unique(names: Sequence[str], source: Any) -> None:
     """Refuse two columns of one name."""
-    if len(set(names)) < len(names):
-        seen: set[str] = set()
-        twice = list(dict.fromkeys(name for name in names if name in seen or seen.add(name)))  # type: ignore[func-returns-value]
-        unusable(
-            source,
-            "it has {columns} more than once, and the first line must hold the names",
-            "Rename the columns, or leave them out with {p.drop}.",
-            columns=listed("column", twice),
-        )
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        problem = "it has {columns} more than once, and the first line must hold the names"
+        advice = "Rename the columns, or leave them out with {p.drop}."
+        unusable(source, problem, advice, columns=listed("column", twice))
 
 
 def _check_column(
     name: str, parameter: str, every: Sequence[str], names: Sequence[str], beside: set[str], source: Any
 ) -> None:
     """Check that a column named by the user is there, once."""
-    if name not in every:
-        close = get_close_matches(name, every, n=1)
-        raise UnknownColumnsError(
-            "is not in {source}, which has {known}",
-            parameter=parameter,
-            value=name,
-            source=shown(source),
-            known=listed("column", every) if every else "no columns",
-            close=repr(short(close[0])) if close else "",
-            advice="Is {close} meant?" if close else "Choose among these.",
-        )
+    check_known(name, parameter, every, f"in {shown(source)}", "column", UnknownColumnsError)
     if name not in beside:
         check_unique([other for other in names if other == name], source)
 

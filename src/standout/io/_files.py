@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from glob import glob, has_magic
 from pathlib import Path
 from typing import Any
 
-from standout._messages import (
-    FileError,
-    InvalidTypeError,
-    InvalidValueError,
-    MissingFileError,
-    choices,
-    listed,
-    short,
-    shown,
-)
+from standout._checks import check_choice
+from standout._messages import FileError, InvalidTypeError, InvalidValueError, MissingFileError, listed, short, shown
 from standout.io._arrow import IpcReader, ParquetReader
 from standout.io._hdf5 import H5adReader, ZarrReader
 from standout.io._matlab import MatReader
@@ -66,13 +59,10 @@ STAMPED_BYTES = 2**16
 
 def find_readers(paths: Any, format: str | None, variable: str | None) -> list[Reader]:
     """Find the files that are meant, in order, all of one kind, each with its reader."""
-    if format is not None and format not in READERS:
-        raise InvalidValueError(
-            "is unknown", parameter="format", value=format, known=choices(READERS), advice="Use one of {known}."
-        )
+    if format is not None:
+        check_choice(format, "format", READERS)
     files = [file for path in _as_paths(paths) for file in _files(path, format)]
-    seen: set[Path] = set()
-    twice = [file for file in files if file.absolute() in seen or seen.add(file.absolute())]  # type: ignore[func-returns-value]
+    twice = [file for file, count in Counter(file.absolute() for file in files).items() if count > 1]
     if twice:
         raise InvalidValueError(
             "{files} is named more than once, and would be counted so",
@@ -80,16 +70,19 @@ def find_readers(paths: Any, format: str | None, variable: str | None) -> list[R
             advice="Name each one once.",
         )
     kinds = [format or _kind(file) for file in files]
-    _check_one_kind(dict(zip(kinds, map(str, files), strict=True)))
+    if len(set(kinds)) > 1:
+        raise InvalidValueError(
+            "there are files of more than one kind: {kinds}",
+            kinds=listed("kind", sorted(set(kinds))),
+            advice="Give files of one kind, by a pattern such as 'target/*.parquet'.",
+        )
     reader = READERS[kinds[0]]
     if variable is not None and not reader.takes_variable:
-        raise InvalidValueError(
+        problem, advice = (
             "is given, but a {kind} file holds one table only",
-            parameter="variable",
-            value=variable,
-            kind=kinds[0],
-            advice="Leave it out: it is for npz, mat, h5ad and zarr.",
+            "Leave it out: it is for npz, mat, h5ad, zarr.",
         )
+        raise InvalidValueError(problem, parameter="variable", value=variable, kind=kinds[0], advice=advice)
     return [reader(_checked(file), str(file), variable) for file in files]
 
 
@@ -135,31 +128,13 @@ def _files(path: str, format: str | None) -> Sequence[Path]:
     return chosen
 
 
-def _check_one_kind(kinds: Mapping[str, str]) -> None:
-    """Refuse files of more than one kind; `kinds` has one file of each."""
-    if len(kinds) > 1:
-        (first, one), (second, other), *_ = kinds.items()
-        raise InvalidValueError(
-            "there are files of more than one kind: {one} is {first}, {other} is {second}",
-            one=shown(one),
-            first=first,
-            other=shown(other),
-            second=second,
-            advice="Give files of one kind, by a pattern such as 'target/*.parquet'.",
-        )
-
-
 def _kind(file: Path) -> str:
     extension = _extension(file)
     if _is_store(file):
         return "zarr"
     if extension is None:
-        raise InvalidValueError(
-            "{file} has no extension that is known ({known})",
-            file=shown(file),
-            known=", ".join(EXTENSIONS),
-            advice="Say what the file is with {p.format}.",
-        )
+        problem, advice = "{file} has no extension that is known ({known})", "Say what the file is with {p.format}."
+        raise InvalidValueError(problem, file=shown(file), known=", ".join(EXTENSIONS), advice=advice)
     return EXTENSIONS[extension]
 
 
@@ -184,35 +159,20 @@ def _checked(file: Path) -> Path:
     if _is_store(file):
         return file
     try:
-        if file.is_dir():
-            unusable(file, "it is a folder, but no store of the kind that its name says", "Give the file in it.")
         if file.exists() and not file.is_file():
-            raise FileError(
-                "{file} is no regular file but a device or a pipe",
-                file=shown(file),
-                advice="Save the data to a file first.",
-            )
+            advice = "Give a file, or save the data to one first."
+            raise FileError("{file} is a folder, a device or a pipe, not a file", file=shown(file), advice=advice)
         with file.open("rb") as opened:
             empty = not opened.read(1)
-    except FileNotFoundError:
-        raise MissingFileError(
-            "there is no file {file}", file=shown(file), advice="Check the name and the folder."
-        ) from None
     except FileError:
         raise
-    except OSError as error:
-        raise FileError(
-            "{file} cannot be opened: {reason}",
-            file=shown(file),
-            reason=(error.strerror or str(error)).lower(),
-            advice="Check the name and the right to read it.",
-        ) from None
-    except InvalidValueError:
-        raise
-    except ValueError as error:
-        raise InvalidValueError(
-            "{file} cannot be the name of a file: {reason}", file=shown(file), reason=error, advice="Check the name."
-        ) from None
+    except (OSError, ValueError) as error:
+        # A name with a null character is a ValueError.
+        expected = (MissingFileError, FileNotFoundError), (FileError, OSError), (InvalidValueError, ValueError)
+        kind = next(ours for ours, theirs in expected if isinstance(error, theirs))
+        reason = str(getattr(error, "strerror", None) or error).lower()
+        advice = "Check the name, and the right to read it."
+        raise kind("{file} cannot be opened: {reason}", file=shown(file), reason=reason, advice=advice) from None
     if empty:
         unusable(file, "it is empty", "Give a file with data.")
     return file

@@ -23,7 +23,7 @@ from scipy import sparse
 
 from standout._arrays import Array, Rows, dense, is_sparse
 from standout._checks import as_rows
-from standout._messages import InvalidValueError, require_extra, short
+from standout._messages import InvalidValueError, require_extra
 from standout.io._reader import (
     Form,
     Head,
@@ -34,12 +34,8 @@ from standout.io._reader import (
     as_csr,
     as_values,
     as_words,
-    attempt,
-    attempted,
-    check_array_form,
-    choose_variable,
+    form_of_matrix,
     precision,
-    unusable,
     words_of_array,
 )
 from standout.sources import Batch, Source
@@ -75,36 +71,27 @@ class MatrixReader(Reader):
             (n_rows, width), _ = self._shape(file.matrix)
             if file.var is None:
                 return Head(None, width, n_rows)
-            names = attempt(lambda: self._names(file.var), self.source, self.kind)
+            names = self.attempt(lambda: self._names(file.var))
             if len(names) != width:
-                unusable(
-                    self.source,
-                    "it names {n_names} columns, but has {limit}",
-                    "Write the file again.",
-                    n_names=len(names),
-                    limit=width,
-                )
-            beside = attempt(lambda: tuple(str(name) for name in file.obs.keys()), self.source, self.kind)  # noqa: SIM118
+                problem = "it names {n_names} columns, but has {limit}"
+                self.refuse(problem, "Write the file again.", n_names=len(names), limit=width)
+            beside = self.attempt(lambda: tuple(str(name) for name in file.obs.keys()))  # noqa: SIM118
             return Head(names, width, n_rows, beside=beside, has_ids=True)
 
     def form(self, features: Sequence[int]) -> Form:
         """Look at the type, at how full a sparse matrix is, and at how a dense one is cut into chunks."""
         with self._opened() as file:
             node = file.matrix
-            (n_rows, _), found = self._shape(node)
-            dtype = np.dtype(precision(found))
+            (n_rows, _), dtype = self._shape(node)
             if not hasattr(node, "shape"):
-                stored = attempt(lambda: node["indices"].dtype.itemsize * node["data"].shape[0], self.source, self.kind)
-                return Form(dtype, 2 * stored // max(n_rows, 1) + 8)
-            chunks = node.chunks
-            return Form(dtype, dtype.itemsize * len(features), chunks[0] if chunks else 1)
+                return form_of_matrix(dtype, len(features), n_rows=n_rows, n_stored=node["data"].shape[0])
+            return form_of_matrix(dtype, len(features), chunk_rows=node.chunks[0] if node.chunks else 1)
 
     def check_in_parts(self) -> None:
         """Refuse a sparse matrix that is stored by columns."""
         with self._opened() as file:
             if _is_by_columns(file.matrix):
-                unusable(
-                    self.source,
+                self.refuse(
                     "its matrix is stored by columns (CSC), so that no row can be read without all others",
                     "Write it by rows (CSR), or read it as a whole with read_table.",
                 )
@@ -116,14 +103,14 @@ class MatrixReader(Reader):
             columns = {role: self._words(file, name, end) for role, name in wanted.words.items()}
             read: Slices = _no_columns
             if wanted.features:
-                read = attempt(lambda: self._row_reader(file.matrix, width), self.source, self.kind)
+                read = self.attempt(lambda: self._row_reader(file.matrix, width))
 
             def part(first: int) -> Part:
                 last = min(first + n_rows, end)
                 words = {role: words_of_array(of_rows(first, last)) for role, of_rows in columns.items()}
                 return as_values(read(first, last), wanted.features), words
 
-            yield from attempted(map(part, range(start, end, n_rows)), self.source, self.kind)
+            yield from self.attempted(map(part, range(start, end, n_rows)))
 
     def _row_reader(self, node: Any, width: int) -> Slices:
         """Give the function that reads consecutive rows of a matrix."""
@@ -145,30 +132,22 @@ class MatrixReader(Reader):
         return as_csr(sparse.csr_array(parts, shape=(stop - start, width)))
 
     def _shape(self, node: Any) -> tuple[tuple[int, int], Any]:
-        shape, dtype = attempt(lambda: _form_of(node), self.source, self.kind)
-        check_array_form(shape, dtype, self.source)
+        shape, dtype = self.attempt(lambda: _form_of(node))
+        self.check_array_form(shape, dtype)
         return (int(shape[0]), int(shape[1])), dtype
 
     def _words(self, file: _Opened, name: str, n_rows: int) -> Slices:
         """Find the words of the rows: names of rows, a column of obs, or a column of the matrix."""
         if file.obs is not None and name == "":
-            node = attempt(lambda: file.obs[file.obs.attrs["_index"]], self.source, self.kind)
+            node = self.attempt(lambda: file.obs[file.obs.attrs["_index"]])
         elif file.obs is not None and name in file.obs:
             node = file.obs[name]
         else:
             place = int(name.removeprefix("x")) if file.var is None else self._names(file.var).index(name)
             (_, width), _ = self._shape(file.matrix)
             return partial(_column, self._row_reader(file.matrix, width), place)
-        found, length = attempt(lambda: self._vector(node), self.source, self.kind)
-        if length != n_rows:
-            unusable(
-                self.source,
-                "it has {n_rows} rows, but {n_values} values in {name}",
-                "Write the file again, or choose another column.",
-                n_rows=n_rows,
-                n_values=length,
-                name=repr(short(name or "obs_names")),
-            )
+        found, length = self.attempt(lambda: self._vector(node))
+        self.check_length(length, n_rows, name or "obs_names")
         return found
 
     def _names(self, var: Any) -> list[str]:
@@ -210,16 +189,15 @@ class H5adReader(MatrixReader):
         require_extra("h5py", "h5ad", "reading .h5ad files")
         import h5py
 
-        with attempt(lambda: h5py.File(self.path, "r"), self.source, self.kind) as file:
+        with self.attempt(lambda: h5py.File(self.path, "r")) as file:
             has_groups = lambda: all(hasattr(file.get(part), "keys") for part in ("obs", "var"))  # noqa: E731
-            if not attempt(has_groups, self.source, self.kind):
-                unusable(
-                    self.source,
+            if not self.attempt(has_groups):
+                self.refuse(
                     "it has no groups 'obs' and 'var', as AnnData writes them since version 0.7",
                     "Write it again with a newer version of anndata.",
                 )
-            matrices = attempt(lambda: _anndata_matrices(file), self.source, self.kind)
-            matrix, var = matrices[choose_variable(self.variable or "X", [], list(matrices), self.source)]
+            matrices = self.attempt(lambda: _anndata_matrices(file))
+            matrix, var = matrices[self.choose_variable([name for name in matrices if name == "X"], list(matrices))]
             yield _Opened(matrix, var, file["obs"])
 
 
@@ -234,14 +212,14 @@ class ZarrReader(MatrixReader):
         require_extra("zarr", "zarr", "reading Zarr stores")
         import zarr
 
-        node = attempt(lambda: zarr.open(str(self.path), mode="r"), self.source, self.kind)
+        node = self.attempt(lambda: zarr.open(str(self.path), mode="r"))
         if hasattr(node, "shape"):
             yield _Opened(node)
             return
-        is_anndata = attempt(lambda: "obs" in node and "var" in node, self.source, self.kind)
-        matrices = attempt(lambda: _anndata_matrices(node) if is_anndata else _arrays_of(node), self.source, self.kind)
+        is_anndata = self.attempt(lambda: "obs" in node and "var" in node)
+        matrices = self.attempt(lambda: _anndata_matrices(node) if is_anndata else _arrays_of(node))
         candidates = ["X"] if "X" in matrices else list(matrices)
-        matrix, var = matrices[choose_variable(self.variable, candidates, list(matrices), self.source)]
+        matrix, var = matrices[self.choose_variable(candidates, list(matrices))]
         yield _Opened(matrix, var, node["obs"] if is_anndata else None)
 
     def _read(self, array: Any, start: int, stop: int) -> Array:
@@ -345,8 +323,8 @@ class BackedRows(Source):
             yield found if is_sparse(found) else np.ascontiguousarray(found, dtype=precision(found.dtype))
 
     def _step(self) -> int:
-        dtype, width = np.dtype(precision(self._matrix.dtype)), self._matrix.shape[1]
+        dtype, width = self._matrix.dtype, self._matrix.shape[1]
         if hasattr(self._matrix, "format"):
-            return Form(dtype, int(FULLNESS * width * (dtype.itemsize + 4)) + 8).batch_rows()
+            return form_of_matrix(dtype, width, n_stored=int(FULLNESS * width)).batch_rows()
         chunks = getattr(self._matrix, "chunks", None)
-        return Form(dtype, dtype.itemsize * width, chunks[0] if chunks else 1).batch_rows()
+        return form_of_matrix(dtype, width, chunk_rows=chunks[0] if chunks else 1).batch_rows()

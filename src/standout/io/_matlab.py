@@ -5,9 +5,9 @@ from __future__ import annotations
 import mmap
 import struct
 import zlib
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +16,8 @@ from scipy import sparse
 
 from standout._arrays import BLOCK_BYTES, Rows, is_sparse
 from standout._messages import require_extra
-from standout.io._numpy import check_width, parts_of_array
-from standout.io._reader import (
-    Form,
-    Head,
-    Part,
-    Reader,
-    Wanted,
-    as_csr,
-    attempt,
-    check_array_form,
-    choose_variable,
-    precision,
-)
+from standout.io._numpy import WholeReader
+from standout.io._reader import Form, Head, as_csr, form_of_matrix
 
 NUMERIC = (
     "double",
@@ -41,10 +30,10 @@ Forms = dict[str, tuple[tuple[int, ...], str]]
 
 
 @dataclass(frozen=True)
-class MatReader(Reader):
-    """One matrix of a .mat file; vectors beside it can be ids, labels and groups."""
+class MatReader(WholeReader):
+    """One matrix of a .mat file."""
 
-    takes_variable = True
+    kind = "mat"
 
     def head(self) -> Head:
         """Look at the shapes of the variables, and at the matrix that is meant."""
@@ -53,40 +42,36 @@ class MatReader(Reader):
         if kind == "sparse":
             # Only reading it tells the shape of a sparse matrix of version 7.3.
             shape = self._matrix.shape
-        check_width(shape, self.source)
-        check_array_form(shape, np.dtype(np.float64) if kind in NUMERIC else np.dtype(object), self.source)
+        self.check_array_form(shape, np.dtype(np.float64) if kind in NUMERIC else np.dtype(object))
         return Head(None, shape[1], shape[0], beside=tuple(self._beside(shape[0])))
 
     def form(self, features: Sequence[int]) -> Form:
         """Look at the type of the matrix."""
-        dtype = np.dtype(precision(self._matrix.dtype))
-        check_array_form(self._matrix.shape, self._matrix.dtype, self.source)
-        return Form(dtype, dtype.itemsize * len(features))
+        self.check_array_form(self._matrix.shape, self._matrix.dtype)
+        return form_of_matrix(self._matrix.dtype, len(features))
 
-    def batches(self, wanted: Wanted, form: Form, n_rows: int, start: int) -> Generator[Part]:
-        """Give the matrix in batches."""
-        array = self._matrix
-        vector = _vector_hdf5 if _is_hdf5(self.path) else _vector
-        beside = {name: partial(vector, self.path, name) for name in self._beside(array.shape[0])}
-        yield from parts_of_array(array, beside, wanted, form, n_rows, start, self.source, "mat")
+    def _array(self) -> Rows:
+        return self._matrix
+
+    def _vector(self, name: str) -> Any:
+        return _vector_hdf5(self.path, name) if _is_hdf5(self.path) else _vector(self.path, name)
 
     @cached_property
     def _chosen(self) -> tuple[Forms, str]:
-        if _is_hdf5(self.path):
+        is_hdf5 = _is_hdf5(self.path)
+        if is_hdf5:
             require_extra("h5py", "h5ad", "reading .mat files of version 7.3")
-            forms = attempt(lambda: _forms_hdf5(self.path), self.source, "mat")
-        else:
-            forms = attempt(lambda: _forms(self.path), self.source, "mat")
+        forms = self.attempt(lambda: _forms_hdf5(self.path) if is_hdf5 else _forms(self.path))
         numeric = [name for name, (shape, kind) in forms.items() if len(shape) == 2 and kind in NUMERIC]
         # Vectors only if there is nothing else.
         candidates = [name for name in numeric if min(forms[name][0]) > 1] or numeric
-        return forms, choose_variable(self.variable, candidates, list(forms), self.source)
+        return forms, self.choose_variable(candidates, list(forms))
 
     @cached_property
     def _matrix(self) -> Rows:
         read = _matrix_hdf5 if _is_hdf5(self.path) else _matrix
-        array = attempt(lambda: read(self.path, self._chosen[1]), self.source, "mat")
-        return attempt(lambda: as_csr(array), self.source, "mat") if is_sparse(array) else array
+        array = self.attempt(lambda: read(self.path, self._chosen[1]))
+        return self.attempt(lambda: as_csr(array)) if is_sparse(array) else array
 
     def _beside(self, n_rows: int) -> list[str]:
         """Name the vectors with one value per row: in MATLAB these are matrices, and words can be one of letters."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Generator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from scipy import sparse
 
-from standout._arrays import Array, Rows, is_sparse
+from standout._arrays import Array, Rows, dense
 from standout.io._reader import (
     Form,
     Head,
@@ -21,64 +21,37 @@ from standout.io._reader import (
     Wanted,
     as_csr,
     as_values,
-    attempt,
-    check_array_form,
-    choose_variable,
+    form_of_matrix,
     is_all,
-    precision,
-    unusable,
-    words_beside,
     words_of_array,
 )
 
-# A matrix whose names would fill the memory is no table: a file of a few bytes can claim any width.
-MOST_COLUMNS = 10**7
 
+class WholeReader(Reader):
+    """One array that is read as a whole; vectors beside it can be ids, labels and groups."""
 
-def parts_of_array(
-    array: Rows,
-    beside: Mapping[str, Callable[[], Any]],
-    wanted: Wanted,
-    form: Form,
-    n_rows: int,
-    start: int,
-    source: str,
-    kind: str,
-) -> Generator[Part]:
-    """Give batches of an array that was read as a whole, with words from its own columns and from vectors beside it."""
-    names = {f"x{number}": number for number in range(array.shape[1])} if wanted.words else {}
-    words = {
-        role: words_beside(beside[name], name, array.shape[0], source, kind)
-        if name in beside
-        else words_of_array(_column(array, names[name]))
-        for role, name in wanted.words.items()
-    }
-    for first in range(start, array.shape[0], n_rows):
-        some = slice(first, first + n_rows)
-        yield as_values(array[some], wanted.features), {role: values[some] for role, values in words.items()}
+    takes_variable = True
 
+    @abstractmethod
+    def _array(self) -> Rows:
+        """Read the array."""
 
-def form_of_array(array: Any, features: Sequence[int]) -> Form:
-    """Say in which form the columns of an array are."""
-    dtype = np.dtype(precision(array.dtype))
-    size = (array.nnz * (dtype.itemsize + 4)) // max(array.shape[0], 1) + 8 if is_sparse(array) else None
-    return Form(dtype, dtype.itemsize * len(features) if size is None else size)
+    @abstractmethod
+    def _vector(self, name: str) -> Any:
+        """Read a vector beside it."""
 
-
-def _column(array: Rows, position: int) -> Array:
-    return np.asarray(array[:, [position]].todense()).ravel() if is_sparse(array) else array[:, position]
-
-
-def check_width(shape: Sequence[int], source: Any) -> None:
-    """Refuse a width that no memory has room for, before anything of that size is made."""
-    if len(shape) == 2 and shape[1] > MOST_COLUMNS:
-        unusable(
-            source,
-            "it has {width} columns, but the most that are read is {limit}",
-            "Give a table, one row per sample.",
-            width=shape[1],
-            limit=MOST_COLUMNS,
-        )
+    def batches(self, wanted: Wanted, form: Form, n_rows: int, start: int) -> Generator[Part]:
+        """Read the array, and give it in batches."""
+        array, beside, words = self._array(), self.head().beside, {}
+        for role, name in wanted.words.items():
+            if name in beside:
+                words[role] = self.attempt(lambda name=name: words_of_array(self._vector(name)))  # type: ignore[misc]
+                self.check_length(len(words[role]), array.shape[0], name)
+            else:
+                words[role] = words_of_array(dense(array[:, [int(name.removeprefix("x"))]]).ravel())
+        for first in range(start, array.shape[0], n_rows):
+            some = slice(first, first + n_rows)
+            yield as_values(array[some], wanted.features), {role: values[some] for role, values in words.items()}
 
 
 @dataclass(frozen=True)
@@ -98,6 +71,8 @@ class NpyReader(Reader):
     It is read, not mapped: pages of a mapped file count as memory in use, and would seem to grow with the file.
     """
 
+    kind = "npy"
+
     def head(self) -> Head:
         """Read the header."""
         stored = self._stored()
@@ -105,8 +80,7 @@ class NpyReader(Reader):
 
     def form(self, features: Sequence[int]) -> Form:
         """Look at the type in the header."""
-        dtype = np.dtype(precision(self._stored().dtype))
-        return Form(dtype, dtype.itemsize * len(features))
+        return form_of_matrix(self._stored().dtype, len(features))
 
     def batches(self, wanted: Wanted, form: Form, n_rows: int, start: int) -> Generator[Part]:
         """Give batches of rows."""
@@ -124,76 +98,52 @@ class NpyReader(Reader):
                 yield chosen.astype(form.dtype, order="K", copy=False), said
 
     def _stored(self) -> _Stored:
-        shape, by_columns, dtype, offset = attempt(lambda: _header_of_file(self.path), self.source, "npy")
-        check_array_form(shape, dtype, self.source)
-        expected = offset + shape[0] * shape[1] * dtype.itemsize
-        found = self.path.stat().st_size
+        shape, by_columns, dtype, offset = self.attempt(lambda: _header_of_file(self.path))
+        self.check_array_form(shape, dtype)
+        expected, found = offset + shape[0] * shape[1] * dtype.itemsize, self.path.stat().st_size
         if found < expected:
-            unusable(
-                self.source,
-                "it ends after {found} bytes, but an array of shape {shape} takes {limit}",
-                "Write the file again.",
-                found=found,
-                shape=shape,
-                limit=expected,
-            )
+            problem = "it ends after {found} bytes, but an array of shape {shape} takes {limit}"
+            self.refuse(problem, "Write the file again.", found=found, shape=shape, limit=expected)
         return _Stored(shape, by_columns, dtype, offset)
 
 
 @dataclass(frozen=True)
-class NpzReader(Reader):
-    """One array, dense or sparse, in an .npz file, read as a whole; vectors beside it can be ids, labels and groups."""
+class NpzReader(WholeReader):
+    """One array, dense or sparse, in an .npz file."""
 
-    takes_variable = True
+    kind = "npz"
 
     def head(self) -> Head:
         """Look at the shapes of the arrays."""
         forms, name = self._chosen()
-        if name is None:
-            shape = attempt(lambda: tuple(int(size) for size in _member(self.path, "shape")), self.source, "npz")
-            check_width(shape, self.source)
-            dtype = forms["data"][1]
-            beside: tuple[str, ...] = ()
-        else:
-            shape, dtype = forms[name]
-            beside = tuple(other for other, (sizes, _) in forms.items() if len(sizes) == 1)
-        check_array_form(shape, dtype, self.source)
-        return Head(None, shape[1], shape[0], beside=beside)
+        shape, dtype = forms[name]
+        self.check_array_form(shape, dtype)
+        vectors = [other for other, (sizes, _) in forms.items() if len(sizes) == 1]
+        return Head(None, shape[1], shape[0], beside=tuple(vectors) if name else ())
 
     def form(self, features: Sequence[int]) -> Form:
         """Look at the type of the array."""
         forms, name = self._chosen()
-        shape, found = forms["data" if name is None else name]
-        dtype = np.dtype(precision(found))
-        if name is None:
-            # Of a sparse matrix, each value has the number of its column with it.
-            n_rows = attempt(lambda: int(_member(self.path, "shape")[0]), self.source, "npz")
-            return Form(dtype, shape[0] * (dtype.itemsize + 4) // max(n_rows, 1) + 8)
-        return Form(dtype, dtype.itemsize * len(features))
+        (n_rows, _), dtype = forms[name]
+        return form_of_matrix(dtype, len(features), n_rows=n_rows, n_stored=None if name else forms["data"][0][0])
 
-    def batches(self, wanted: Wanted, form: Form, n_rows: int, start: int) -> Generator[Part]:
-        """Read the array, and give it in batches."""
-        forms, name = self._chosen()
-        if name is None:
-            array = attempt(lambda: as_csr(sparse.load_npz(self.path)), self.source, "npz")
-        else:
-            array = attempt(lambda: _member(self.path, name), self.source, "npz")
-        beside = {other: partial(_member, self.path, other) for other, (sizes, _) in forms.items() if len(sizes) == 1}
-        yield from parts_of_array(array, beside, wanted, form, n_rows, start, self.source, "npz")
+    def _array(self) -> Rows:
+        _, name = self._chosen()
+        return self.attempt(lambda: self._vector(name) if name else as_csr(sparse.load_npz(self.path)))
 
-    def _chosen(self) -> tuple[dict[str, tuple[tuple[int, ...], Any]], str | None]:
-        """Give the forms of all arrays, and the one that is meant: None for the sparse matrix that they make."""
-        forms = attempt(lambda: _forms(self.path), self.source, "npz")
+    def _vector(self, name: str) -> Any:
+        # Opened here, because NumPy leaves a file open whose archive turns out to be damaged.
+        with self.path.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
+            return np.asarray(stored[name])
+
+    def _chosen(self) -> tuple[dict[str, tuple[tuple[int, ...], Any]], str]:
+        """Give the forms of all arrays, and the name of the one that is meant: "" for the sparse one that they make."""
+        forms = self.attempt(lambda: _forms(self.path))
         if {"format", "shape", "data"} <= set(forms) and self.variable is None:
-            return forms, None
+            shape = self.attempt(lambda: tuple(int(size) for size in self._vector("shape")))
+            return {"": (shape, forms["data"][1]), **forms}, ""
         tables = [name for name, (shape, dtype) in forms.items() if len(shape) == 2 and dtype.kind in "biuf"]
-        return forms, choose_variable(self.variable, tables, list(forms), self.source)
-
-
-def _member(path: Path, name: str) -> Array:
-    # Opened here, because NumPy leaves a file open whose archive turns out to be damaged.
-    with path.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
-        return np.asarray(stored[name])
+        return forms, self.choose_variable(tables, list(forms))
 
 
 def _forms(path: Path) -> dict[str, tuple[tuple[int, ...], Any]]:

@@ -13,12 +13,19 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from standout._arrays import Array, Float, Rows, dense, is_sparse, row_blocks
-from standout._checks import as_backgrounds, as_rows, check_same_columns, check_squares, column_names
-from standout._messages import InvalidTypeError, InvalidValueError, Message, choices, dataset_names, listed, short
+from standout._arrays import Float, Rows, all_finite, dense, is_sparse, row_blocks
+from standout._checks import (
+    as_backgrounds,
+    as_rows,
+    check_choice,
+    check_same_columns,
+    check_squares,
+    column_names,
+    first_cell,
+)
+from standout._messages import InvalidTypeError, InvalidValueError, Message, dataset_names, listed, short
 from standout.io._scan import Scan
 from standout.io._statistics import ColumnPart, ColumnSums
-from standout.io._table import first_cell, is_finite
 from standout.sources import Backgrounds, Dataset, Source, Table, Transformed, open_dataset
 
 STANDARDS = ("none", "background", "pooled")
@@ -125,7 +132,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "kept_")
         if isinstance(X, Source) and not X.in_memory:
-            return self._transformed_source(X)
+            return Transformed(self._chosen(X) if isinstance(X, Scan) else X, (self,)).looked_at()
         columns, data = _columns_and_rows(X)
         if not isinstance(X, Table | Source) and columns is not None and hasattr(self, "feature_names_in_"):
             # Other columns of a frame may hold words.
@@ -197,31 +204,20 @@ class Preparation(TransformerMixin, BaseEstimator):
         if columns is None or own is None:
             if width != self.n_features_in_:
                 # scikit-learn's own wording, which its checks look for.
-                raise InvalidValueError(
-                    "{name} has {width} features, but Preparation is expecting {limit} features as input",
-                    name=name,
-                    width=width,
-                    limit=self.n_features_in_,
-                    advice="Give the columns of the fit.",
-                )
+                problem = "{name} has {width} features, but Preparation is expecting {limit} features as input"
+                facts = {"name": name, "width": width, "limit": self.n_features_in_}
+                raise InvalidValueError(problem, advice="Give the columns of the fit.", **facts)
             return self.kept_
         known = {column: place for place, column in enumerate(columns)}
         wanted = [str(own[place]) for place in self.kept_]
         lacking = [column for column in wanted if column not in known]
         if lacking:
-            raise InvalidValueError(
+            problem, advice = (
                 "{name} lacks {missing} of the data of the fit",
-                name=name,
-                missing=listed("column", lacking),
-                advice="Give the columns of the fit, in any order.",
+                "Give the columns of the fit, in any order.",
             )
+            raise InvalidValueError(problem, name=name, missing=listed("column", lacking), advice=advice)
         return np.array([known[column] for column in wanted], dtype=np.intp)
-
-    def _transformed_source(self, source: Source) -> Source:
-        """Give a source whose batches are transformed as they are read."""
-        if isinstance(source, Scan):
-            source = self._chosen(source)
-        return Transformed(source, (self,)).looked_at()
 
     def _chosen(self, scan: Scan) -> Scan:
         """Give a scan of the columns of the fit, whose missing values are treated as those of the fit."""
@@ -248,8 +244,9 @@ class Preparation(TransformerMixin, BaseEstimator):
     # --- what is learned --------------------------------------------------------------------------------------------
 
     def _check_choices(self) -> None:
-        _check_choice(self.standardize, "standardize", STANDARDS)
-        _check_choice(self.missing, "missing", MISSING)
+        hint = " Each dataset by itself is no choice: it would remove the differences that are looked for."
+        check_choice(self.standardize, "standardize", STANDARDS, "Use one of {known}." + hint)
+        check_choice(self.missing, "missing", MISSING)
 
     def _learn(self, datasets: Sequence[Source], names: Sequence[str]) -> list[Message]:
         """Learn from the target, `datasets[0]`, and the backgrounds; give notes on what is done."""
@@ -260,8 +257,13 @@ class Preparation(TransformerMixin, BaseEstimator):
         if self.missing not in ("drop-columns", "mean") and self.standardize == "none":
             self._set(target.columns, width)
             return notes
-        for data, name in zip(datasets, names, strict=True):
-            _require_again(data, name)
+        once = [name for data, name in zip(datasets, names, strict=True) if not data.again]
+        if once:
+            problem = (
+                "{name} is an iterator of batches, which can be read only once, but its statistics are needed first"
+            )
+            advice = "Give a dataset that can be read again, such as standout.scan."
+            raise InvalidTypeError(problem, name=once[0], advice=advice)
         logarithms = Preparation(self.log1p)._set(target.columns, width)
         sums = []
         for data, name in zip(datasets, names, strict=True):
@@ -322,23 +324,6 @@ def _columns_and_rows(data: Any) -> tuple[list[str] | None, Any]:
     return (data.columns, data.rows()) if isinstance(data, Source) else (column_names(data), data)
 
 
-def _check_choice(value: Any, parameter: str, known: Sequence[str]) -> None:
-    if not isinstance(value, str) or value not in known:
-        advice = "Use one of {known}."
-        if parameter == "standardize":
-            advice += " Each dataset by itself is no choice: it would remove the differences that are looked for."
-        raise InvalidValueError("is unknown", parameter=parameter, value=value, known=choices(known), advice=advice)
-
-
-def _require_again(dataset: Source, name: str) -> None:
-    if not dataset.again:
-        raise InvalidTypeError(
-            "{name} is an iterator of batches, which can be read only once, but its statistics are needed before a fit",
-            name=name,
-            advice="Give a dataset that can be read again, such as standout.scan.",
-        )
-
-
 # --- what is learned --------------------------------------------------------------------------------------------------
 
 
@@ -350,14 +335,9 @@ def _centre_and_scale(
     check_squares(float(np.max(scale)), where)
     constant = scale <= ROUNDING * np.abs(centre)
     if constant.any():
-        notes.append(
-            Message(
-                "{columns} constant over {where}, and not scaled",
-                kind="constant columns",
-                columns=_is_or_are([columns[place] for place in np.flatnonzero(constant).tolist()]),
-                where=where,
-            )
-        )
+        unscaled = _is_or_are([columns[place] for place in np.flatnonzero(constant).tolist()])
+        problem = "{columns} constant over {where}, and not scaled"
+        notes.append(Message(problem, kind="constant columns", columns=unscaled, where=where))
     return centre, np.where(constant, 1.0, scale)
 
 
@@ -371,13 +351,8 @@ def _note_dropped(columns: list[str], kept: npt.NDArray[np.intp], notes: list[Me
             advice="Use {p.missing:drop-rows} or {p.missing:mean}.",
         )
     if dropped:
-        notes.append(
-            Message(
-                "{count} column(s) with missing values were left out in all datasets: {columns}",
-                count=len(dropped),
-                columns=listed("column", dropped),
-            )
-        )
+        problem = "{count} column(s) with missing values were left out in all datasets: {columns}"
+        notes.append(Message(problem, count=len(dropped), columns=listed("column", dropped)))
 
 
 def _mean_of_all(columns: list[str], sums: Sequence[ColumnSums], names: Sequence[str], notes: list[Message]) -> Float:
@@ -393,23 +368,14 @@ def _mean_of_all(columns: list[str], sums: Sequence[ColumnSums], names: Sequence
     check_squares(float(np.abs(total.mean).max()), "all rows")
     counts = [int(part.missing.sum()) for part in sums]
     if any(counts):
-        notes.append(
-            Message(
-                "{count} missing value(s){in_target} were filled in with the mean of the column over all rows",
-                count=sum(counts),
-                in_target=f" ({counts[0]} in {names[0]})" if len(counts) > 1 else "",
-            )
-        )
+        in_target = f" ({counts[0]} in {names[0]})" if len(counts) > 1 else ""
+        problem = "{count} missing value(s){in_target} were filled in with the mean of the column over all rows"
+        notes.append(Message(problem, count=sum(counts), in_target=in_target))
     for name, part in zip(names, sums, strict=True):
         without = [column for column, count in zip(columns, part.present, strict=True) if count == 0]
         if without:
-            notes.append(
-                Message(
-                    "{columns} without any value in {name}: what was filled in there tells nothing",
-                    columns=_is_or_are(without),
-                    name=name,
-                )
-            )
+            problem = "{columns} without any value in {name}: what was filled in there tells nothing"
+            notes.append(Message(problem, columns=_is_or_are(without), name=name))
     return total.mean
 
 
@@ -444,7 +410,7 @@ def _take_logarithms(rows: Rows, columns: Sequence[str], name: str) -> None:
 
 
 def _reject_negative(rows: Rows, columns: Sequence[str], name: str) -> None:
-    found = first_cell(rows, _is_negative)
+    found = first_cell(rows, lambda cells: cells < 0)
     assert found is not None
     raise InvalidValueError(
         "there is a negative value in {name}, and it has no logarithm: {value} in column {column}, row {row}",
@@ -456,10 +422,6 @@ def _reject_negative(rows: Rows, columns: Sequence[str], name: str) -> None:
     )
 
 
-def _is_negative(cells: Array) -> Array:
-    return cells < 0
-
-
 def _fill_missing(rows: Rows, fill: Float) -> None:
     """Put a number for each column in the place of missing values."""
     if is_sparse(rows):
@@ -467,7 +429,7 @@ def _fill_missing(rows: Rows, fill: Float) -> None:
         rows.data[missing] = fill[rows.indices[missing]]
         return
     for block in row_blocks(rows):
-        if not is_finite(block):
+        if not all_finite(block):
             at_row, at_column = np.nonzero(np.isnan(block))
             block[at_row, at_column] = fill[at_column]
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from standout._arrays import is_sparse
+from standout._arrays import all_finite, is_sparse
 from standout._checks import check_same_columns
-from standout._messages import InvalidValueError, Message, dataset_names, short
+from standout._messages import InvalidValueError, Message, dataset_names
 from standout.io._preparation import Preparation
 from standout.io._scan import Scan
-from standout.io._table import first_cell, is_finite, rows_with_missing
+from standout.io._table import check_cells, rows_with_missing
 from standout.sources import Batch, Source, Table, open_dataset
 
 
@@ -143,12 +143,9 @@ def _without_gaps(dataset: Any, name: str, missing: str, notes: list[Message]) -
     """Refuse missing values, or leave out the rows that have some, or leave them to the step; refuse infinite ones."""
     if isinstance(dataset, Scan):
         return dataset.with_missing(missing if missing in ("error", "drop-rows") else "keep")
-    if not isinstance(dataset, Table) or is_finite(dataset.values):
+    if not isinstance(dataset, Table) or all_finite(dataset.values):
         return dataset
-    _check_cells(dataset, name, np.isinf, "there is an infinite value", "Mend it, or leave it empty if it is missing.")
-    if missing == "error":
-        advice = "Say what to do about missing values with {p.missing}: {v.drop_rows}, {v.drop_columns} or {v.mean}."
-        _check_cells(dataset, name, np.isnan, "a value is missing", advice)
+    check_cells(dataset.values, missing == "error", name, dataset.columns, dataset.ids)
     if missing != "drop-rows":
         return dataset
     kept = np.flatnonzero(~rows_with_missing(dataset.values))
@@ -165,21 +162,6 @@ def _without_gaps(dataset: Any, name: str, missing: str, notes: list[Message]) -
     notes.append(Message("{count} row(s) of {name} with a missing value were left out", count=n_dropped, name=name))
     found = Batch(dataset.values, 0, dataset.ids, dataset.labels, dataset.groups).taken(kept, 0)
     return replace(dataset, values=found.rows, ids=found.ids, labels=found.labels, groups=found.groups)
-
-
-def _check_cells(table: Table, name: str, wrong: Any, what: str, advice: str) -> None:
-    found = first_cell(table.values, wrong)
-    if found is not None:
-        raise InvalidValueError(
-            "{what} in {name}: column {column}, row {row}{row_id}; {count} in all",
-            what=what,
-            name=name,
-            column=repr(short(table.columns[found[1]])),
-            row=found[0] + 1,
-            row_id="" if table.ids is None else f" ({short(table.ids[found[0]])!r})",
-            count=int(wrong(table.values.data if is_sparse(table.values) else table.values).sum()),
-            advice=advice,
-        )
 
 
 # --- the same columns -----------------------------------------------------------------------------------------------

@@ -6,12 +6,12 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from standout._checks import check_whole
+from standout._checks import check_choice, check_whole
 from standout.io._checkpoint import checkpoint_folder
 from standout.io._columns import ask, choose, choose_again
 from standout.io._files import find_readers, readable, stamp
 from standout.io._reader import Head, Reader
-from standout.io._scan import Scan, ScannedFile, check_missing
+from standout.io._scan import MISSING_IN_SCANS, Scan, ScannedFile
 from standout.sources import Table
 
 Format = Literal["csv", "tsv", "parquet", "arrow", "feather", "npy", "npz", "mat", "h5ad", "zarr"]
@@ -32,6 +32,7 @@ def scan(
     batch_rows: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: bool = False,
+    in_parts: bool = True,
 ) -> Scan:
     """How are files fitted that are larger than memory, or many?
 
@@ -72,6 +73,9 @@ def scan(
         several processes may share a folder. Files that have changed since are read anew.
     progress : bool, default=False
         Show a progress bar for each pass (needs ``standout[progress]``).
+    in_parts : bool, default=True
+        Whether files whose rows cannot be read without all others (a CSC matrix) are refused. They can be read at once,
+        with ``Scan.read``.
 
     Returns
     -------
@@ -106,22 +110,34 @@ def scan(
     >>> int(np.argmax(np.abs(dpca.components_))), scores.shape
     (3, (300, 1))
     """
-    made = open_files(
-        paths,
-        columns=columns,
-        drop=drop,
-        where=where,
-        id_column=id_column,
-        label_column=label_column,
-        group_column=group_column,
+    asked = ask(columns, drop, {"ids": id_column, "labels": label_column, "groups": group_column}, where)
+    if batch_rows is not None:
+        batch_rows = check_whole(batch_rows, "batch_rows")
+    folder = checkpoint_folder(checkpoint)
+    check_choice(missing, "missing", MISSING_IN_SCANS)
+    readers = find_readers(paths, format, variable)
+    heads = [_head(reader) for reader in readers]
+    wanted = choose(heads[0], asked, readers[0].source)
+    scanned = []
+    for reader, head in zip(readers, heads, strict=True):
+        its = choose_again(head, heads[0], wanted, asked, reader.source, readers[0].source)
+        with readable(reader) as opened:
+            form = opened.form(its.features)
+            if "ids" not in asked.roles:
+                opened.check_row_names(its)
+        n_rows = form.batch_rows() if batch_rows is None else batch_rows
+        scanned.append(ScannedFile(reader, its, form, n_rows, head.n_rows, stamp(reader.path)))
+    made = Scan(
+        scanned,
+        [heads[0].called[place] for place in wanted.features],
+        has_names=heads[0].names is not None,
+        where=asked.where,
         missing=missing,
-        format=format,
-        variable=variable,
-        batch_rows=batch_rows,
-        checkpoint=checkpoint,
-        progress=progress,
+        checkpoint=folder,
+        progress=bool(progress),
     )
-    made.check_in_parts()
+    if in_parts:
+        made.check_in_parts()
     return made
 
 
@@ -178,7 +194,7 @@ def read_table(
     >>> mice.columns, mice.values.tolist(), mice.groups.tolist()
     (['weight', 'length'], [[21.5, 9.0], [nan, 8.0]], ['wild', 'mutant'])
     """
-    return open_files(
+    return scan(
         path,
         columns=columns,
         drop=drop,
@@ -189,52 +205,8 @@ def read_table(
         missing="keep",
         format=format,
         variable=variable,
+        in_parts=False,
     ).read()
-
-
-def open_files(
-    paths: Any,
-    *,
-    columns: Any = None,
-    drop: Any = (),
-    where: Any = None,
-    id_column: str | None = None,
-    label_column: str | None = None,
-    group_column: str | None = None,
-    missing: str = "error",
-    format: str | None = None,
-    variable: str | None = None,
-    batch_rows: int | None = None,
-    checkpoint: Any = None,
-    progress: bool = False,
-) -> Scan:
-    """Look at the files, choose their columns, and give the dataset that they make, to be read in parts or at once."""
-    asked = ask(columns, drop, {"ids": id_column, "labels": label_column, "groups": group_column}, where)
-    if batch_rows is not None:
-        batch_rows = check_whole(batch_rows, "batch_rows")
-    folder = checkpoint_folder(checkpoint)
-    check_missing(missing)
-    readers = find_readers(paths, format, variable)
-    heads = [_head(reader) for reader in readers]
-    wanted = choose(heads[0], asked, readers[0].source)
-    scanned = []
-    for reader, head in zip(readers, heads, strict=True):
-        its = choose_again(head, heads[0], wanted, asked, reader.source, readers[0].source)
-        with readable(reader) as opened:
-            form = opened.form(its.features)
-            if "ids" not in asked.roles:
-                opened.check_row_names(its)
-        n_rows = form.batch_rows() if batch_rows is None else batch_rows
-        scanned.append(ScannedFile(reader, its, form, n_rows, head.n_rows, stamp(reader.path)))
-    return Scan(
-        scanned,
-        [heads[0].called[place] for place in wanted.features],
-        has_names=heads[0].names is not None,
-        where=asked.where,
-        missing=missing,
-        checkpoint=folder,
-        progress=bool(progress),
-    )
 
 
 def column_names_of(path: Any, *, format: str | None = None, variable: str | None = None) -> list[str]:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from standout._arrays import Rows, is_sparse
+from standout._checks import check_known
 from standout._messages import InvalidValueError, listed, short, shown
 from standout.sources import Words
 
@@ -22,6 +23,8 @@ from standout.sources import Words
 BATCH_BYTES = 48 * 2**20
 FEWEST_ROWS = 16
 LONGEST_REASON = 240
+# A matrix whose names would fill the memory is no table: a file of a few bytes can claim any width.
+MOST_COLUMNS = 10**7
 COLUMN_ADVICE = (
     "Leave out what is not data with {p.drop}, or name it as {p.id_column}, {p.label_column} or {p.group_column}."
 )
@@ -118,6 +121,7 @@ class Reader(ABC):
     source: str
     variable: str | None = None
 
+    kind: ClassVar[str]
     takes_variable: ClassVar[bool] = False
 
     @abstractmethod
@@ -137,6 +141,58 @@ class Reader(ABC):
 
     def check_row_names(self, wanted: Wanted) -> None:  # noqa: B027
         """Refuse a column that is taken for names of rows by its place alone, and does not look like them."""
+
+    def attempt(self, read: Callable[[], Result]) -> Result:
+        """Read something, and say of the file that it is damaged if that fails.
+
+        A damaged file can make a library ask for memory that is not there, look for keys that are not there, and so on.
+        """
+        try:
+            return read()
+        except InvalidValueError:
+            raise
+        except Exception as error:
+            reject_unfinished(self.source, self.kind, error)
+
+    def attempted(self, items: Iterator[Result]) -> Iterator[Result]:
+        """Give one item after the other, and say of the file that it is damaged if that fails."""
+        while (item := self.attempt(lambda: next(items, None))) is not None:
+            yield item
+
+    def refuse(self, problem: str, advice: str, **facts: Any) -> NoReturn:
+        """Say what is wrong with the file."""
+        unusable(self.source, problem, advice, **facts)
+
+    def check_array_form(self, shape: Sequence[int], dtype: Any) -> None:
+        """Refuse what is not rows and columns of real numbers."""
+        if len(shape) != 2:
+            problem = "it holds an array of shape {shape}, but rows and columns are needed"
+            self.refuse(problem, "Reshape it.", shape=tuple(shape))
+        if shape[1] > MOST_COLUMNS:
+            problem = "it has {width} columns, but the most that are read is {limit}"
+            self.refuse(problem, "Give a table, one row per sample.", width=shape[1], limit=MOST_COLUMNS)
+        if dtype.kind not in "biuf":
+            what = "complex numbers" if dtype.kind == "c" else f"values of type {str(dtype)[:40]}"
+            self.refuse("it holds {what}, but real numbers are needed", "Turn them into numbers.", what=what)
+        check_rows_of_file(shape[0], self.source)
+
+    def check_length(self, n_values: int, n_rows: int, name: str) -> None:
+        """Refuse a vector beside the rows that has not one value for each."""
+        if n_values != n_rows:
+            problem = "it has {n_rows} rows, but {n_values} values in {name}"
+            advice = "Write the file again, or choose another column."
+            self.refuse(problem, advice, n_rows=n_rows, n_values=n_values, name=repr(short(name)))
+
+    def choose_variable(self, candidates: Sequence[str], known: Sequence[str]) -> str:
+        """Choose among the arrays of a file: the one that is named, or the only one that can be meant."""
+        if self.variable is not None:
+            return check_known(self.variable, "variable", known, f"in {shown(self.source)}", "variable")
+        if len(candidates) != 1:
+            problem = "it should hold one two-dimensional array of numbers, but it holds {there} (of {known})"
+            there = listed("variable", candidates) if candidates else "none"
+            words = listed("variable", known) if known else "no variables"
+            self.refuse(problem, "Name the one that is meant with {p.variable}.", there=there, known=words)
+        return candidates[0]
 
 
 def ahead(items: Iterable[Result]) -> Generator[Result]:
@@ -158,25 +214,6 @@ def ahead(items: Iterable[Result]) -> Generator[Result]:
 def unusable(source: Any, problem: str, advice: str, **facts: Any) -> NoReturn:
     """Say what is wrong with a file."""
     raise InvalidValueError("{source} cannot be used: " + problem, source=shown(source), advice=advice, **facts)
-
-
-def attempt(read: Callable[[], Result], source: str, kind: str) -> Result:
-    """Read something, and say of the file that it is damaged if that fails.
-
-    A damaged file can make a reader ask for memory that is not there, look for keys that are not there, and so on.
-    """
-    try:
-        return read()
-    except InvalidValueError:
-        raise
-    except Exception as error:
-        reject_unfinished(source, kind, error)
-
-
-def attempted(items: Iterator[Result], source: str, kind: str) -> Iterator[Result]:
-    """Give one item after the other, and say of the file that it is damaged if that fails."""
-    while (item := attempt(lambda: next(items, None), source, kind)) is not None:
-        yield item
 
 
 def reject_unfinished(source: Any, kind: str, error: Exception) -> NoReturn:
@@ -201,46 +238,6 @@ def check_rows_of_file(n_rows: int, source: Any) -> None:
     """Refuse a table that has a header but nothing under it."""
     if n_rows == 0:
         unusable(source, "it has columns but no rows", "Give a file with data.")
-
-
-def check_array_form(shape: Sequence[int], dtype: Any, source: str) -> None:
-    """Refuse what is not rows and columns of real numbers."""
-    if len(shape) != 2:
-        unusable(
-            source,
-            "it holds an array of shape {shape}, but rows and columns are needed",
-            "Reshape it.",
-            shape=tuple(shape),
-        )
-    if dtype.kind not in "biuf":
-        what = "complex numbers" if dtype.kind == "c" else f"values of type {str(dtype)[:40]}"
-        unusable(source, "it holds {what}, but real numbers are needed", "Turn them into numbers.", what=what)
-    check_rows_of_file(shape[0], source)
-
-
-def choose_variable(variable: str | None, candidates: Sequence[str], known: Sequence[str], source: Any) -> str:
-    """Choose among the arrays of a file: the one that is named, or the only one that can be meant."""
-    if variable is not None:
-        if variable not in known:
-            raise InvalidValueError(
-                "is not in {source}, which has {known}",
-                parameter="variable",
-                value=variable,
-                source=shown(source),
-                known=listed("variable", known) if known else "no variables",
-                advice="Choose among these.",
-            )
-        return variable
-    if len(candidates) != 1:
-        there = listed("variable", candidates) if candidates else "none"
-        others = f" (it has {listed('variable', known)})" if known and not candidates else ""
-        unusable(
-            source,
-            "it should hold one two-dimensional array of numbers, but it holds {there}",
-            "Name the one that is meant with {p.variable}.",
-            there=there + others,
-        )
-    return candidates[0]
 
 
 # --- words: ids, labels and groups, whatever a file calls them, as strings -------------------------------------------
@@ -275,22 +272,17 @@ def words_of_array(values: Any) -> Words:
     return as_words([word(value) for value in array.tolist()])
 
 
-def words_beside(read: Callable[[], Any], name: str, n_rows: int, source: str, kind: str) -> Words:
-    """Read a vector that a file keeps beside its table, as words."""
-    values = attempt(lambda: words_of_array(read()), source, kind)
-    if len(values) != n_rows:
-        unusable(
-            source,
-            "it has {n_rows} rows, but {n_values} values in {name}",
-            "Choose another vector.",
-            n_rows=n_rows,
-            n_values=len(values),
-            name=repr(short(name)),
-        )
-    return values
-
-
 # --- arrays ----------------------------------------------------------------------------------------------------------
+
+
+def form_of_matrix(
+    dtype: Any, n_features: int, *, n_rows: int = 1, n_stored: int | None = None, chunk_rows: int = 1
+) -> Form:
+    """Say in which form columns of a matrix are. A sparse one keeps the number of a column with each stored number."""
+    dtype = np.dtype(precision(dtype))
+    if n_stored is None:
+        return Form(dtype, dtype.itemsize * n_features, chunk_rows)
+    return Form(dtype, n_stored * (dtype.itemsize + 4) // max(n_rows, 1) + 8)
 
 
 def precision(dtype: Any) -> npt.DTypeLike:

@@ -13,14 +13,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from standout._arrays import Array, Rows, in_order, row_slice
-from standout._messages import InvalidValueError, choices, reject_too_few, short, shown
+from standout._arrays import Rows, all_finite, in_order, row_slice
+from standout._checks import check_choice
+from standout._messages import InvalidValueError, reject_too_few, short, shown
 from standout._writing import progress_bar
 from standout.io._checkpoint import Checkpoint, Reached
 from standout.io._columns import compact
 from standout.io._files import readable, stamp
 from standout.io._reader import Form, Reader, Wanted, ahead
-from standout.io._table import Collected, first_cell, is_finite, rows_with_missing
+from standout.io._table import Collected, check_cells, rows_with_missing
 from standout.sources import Batch, Source, Table, added, regrouped
 
 MISSING_IN_SCANS = ("error", "keep", "drop-rows")
@@ -158,18 +159,17 @@ class Scan(Source):
 
     def with_missing(self, missing: str) -> Scan:
         """Give the same rows with another treatment of missing values: "error", "keep" or "drop-rows"."""
-        check_missing(missing)
-        return self._changed(missing=missing)
+        return self._changed(missing=check_choice(missing, "missing", MISSING_IN_SCANS))
 
     def with_columns(self, columns: Sequence[str]) -> Scan:
         """Give the same rows with some of the columns, in this order."""
         known = {name: place for place, name in enumerate(self._called)}
         places = [known[name] for name in columns]
-        scanned = tuple(
-            replace(file, wanted=replace(file.wanted, features=compact([file.wanted.features[p] for p in places])))
-            for file in self._scanned
-        )
-        return self._changed(_scanned=scanned, _called=list(columns))
+
+        def chosen(wanted: Wanted) -> Wanted:
+            return replace(wanted, features=compact([wanted.features[place] for place in places]))
+
+        return self._with_files(lambda file: replace(file, wanted=chosen(file.wanted)), _called=list(columns))
 
     def numbered(self) -> Scan:
         """Give the same rows with their numbers in the files, from 0, as ids, unless they have others."""
@@ -185,17 +185,15 @@ class Scan(Source):
         other._describe()
         return other
 
+    def _with_files(self, change: Callable[[ScannedFile], ScannedFile], **attributes: Any) -> Scan:
+        return self._changed(_scanned=tuple(map(change, self._scanned)), **attributes)
+
     def _without_features(self) -> Scan:
-        scanned = tuple(
-            replace(
-                file,
-                wanted=Wanted((), file.wanted.words),
-                form=Form(file.form.dtype, 8, file.form.chunk_rows, file.form.text_bytes),
-                batch_rows=2**17,
-            )
-            for file in self._scanned
-        )
-        return self._changed(_scanned=scanned, _called=[])
+        def bare(file: ScannedFile) -> ScannedFile:
+            form = replace(file.form, row_bytes=8, truths=frozenset())
+            return replace(file, wanted=Wanted((), file.wanted.words), form=form, batch_rows=2**17)
+
+        return self._with_files(bare, _called=[])
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -209,10 +207,8 @@ class Scan(Source):
 
     def first(self, count: int) -> Rows:
         """Give the first rows, at most `count`, without reading a whole batch."""
-        scanned = tuple(
-            replace(file, batch_rows=min(file.batch_rows, max(count, FIRST_ROWS))) for file in self._scanned
-        )
-        few = self._changed(_scanned=scanned, _progress=False)
+        most = max(count, FIRST_ROWS)
+        few = self._with_files(lambda file: replace(file, batch_rows=min(file.batch_rows, most)), _progress=False)
         with closing(few._checked_batches(words=False)) as batches:
             found = next((batch.rows for batch in batches if batch.n_rows), None)
         return self._check_count(0, max(self.min_rows, 1)) if found is None else row_slice(found, 0, count)
@@ -271,8 +267,7 @@ class Scan(Source):
         return Collected(self.n_rows if known else None, dtype)
 
     def _in_small_batches(self) -> Scan:
-        scanned = tuple(replace(file, batch_rows=file.form.batch_rows(TABLE_BATCH_BYTES)) for file in self._scanned)
-        return self._changed(_scanned=scanned)
+        return self._with_files(lambda file: replace(file, batch_rows=file.form.batch_rows(TABLE_BATCH_BYTES)))
 
     def require_finite(self) -> None:
         """Refuse missing values now, if they are given as NaN; otherwise rows are checked as they are read."""
@@ -292,13 +287,22 @@ class Scan(Source):
         reached = Reached(None, (0, 0), 0) if kept is None else kept.load()
         total, place, n_rows = reached.total, Place(*reached.place), reached.n_rows
         if place.file < len(self._scanned):
-            passed = _Passed(self._read(place, n_rows, words), place)
-            with closing(passed.batches), closing(in_order(_Made(part), passed.regrouped())) as results:
-                for made, after, count in results:
-                    total = added(total, made)
-                    n_rows += count
-                    if kept is not None:
-                        kept.offer(Reached(total, after, n_rows))
+            passed = place
+
+            def counted() -> Iterator[Batch]:
+                nonlocal passed
+                for passed, batch in batches:  # noqa: B007
+                    yield batch
+
+            with closing(self._read(place, n_rows, words)) as batches:
+                # A batch that is held back until there are enough rows counts as read only once it is in the sum.
+                items = ((batch, passed) for batch in regrouped(counted()))
+                with closing(in_order(lambda item: (part(item[0]), item[1], item[0].n_rows), items)) as results:
+                    for made, after, count in results:
+                        total = added(total, made)
+                        n_rows += count
+                        if kept is not None:
+                            kept.offer(Reached(total, after, n_rows))
         # If files changed during the pass, or since the sum was kept, the sum belongs to no state of the files.
         for file in self._scanned:
             _check_unchanged(file)
@@ -309,21 +313,10 @@ class Scan(Source):
 
     def _check_count(self, n_rows: int, least: int) -> Any:
         """Refuse too few rows, and say which were looked for."""
-        if n_rows >= least:
-            return
-        if self._where:
-            raise InvalidValueError(
-                "{n_rows} row(s) of {files} have {conditions}, but the least is {limit}",
-                n_rows=n_rows,
-                files=shown(self.files[0]) if len(self.files) == 1 else f"{len(self.files)} files",
-                conditions=" and ".join(
-                    f"{short(name)!r} {' or '.join(repr(short(value)) for value in values)}"
-                    for name, values in self._where.items()
-                ),
-                limit=least,
-                advice="Check the values of {p.where}, or give more rows.",
-            )
-        reject_too_few(f"{self.name} ({len(self._scanned)} file(s))", n_rows, least)
+        if n_rows < least:
+            values = [(short(name), " or ".join(map(repr, some))) for name, some in self._where.items()]
+            chosen = "".join(f", where {name!r} is {words}" for name, words in values)
+            reject_too_few(f"{self.name} ({len(self._scanned)} file(s){chosen})", n_rows, least)
 
     def _identity(self, words: bool) -> list[Any]:
         """Give all that the sum over the rows depends on, beside what is summed."""
@@ -381,13 +374,8 @@ class Scan(Source):
                         yield Place(number, row + n_read), n_read, self._chosen(rows, found, row, file)
                         row += n_read
                 if file.n_rows is not None and row != file.n_rows:
-                    raise InvalidValueError(
-                        "{file} cannot be used: it gave {n_rows} rows, but should have {limit}",
-                        file=shown(file.reader.source),
-                        n_rows=row,
-                        limit=file.n_rows,
-                        advice="Write the file again.",
-                    )
+                    problem = "it gave {n_rows} rows, but should have {limit}"
+                    reader.refuse(problem, "Write the file again.", n_rows=row, limit=file.n_rows)
             before += row
 
     def _chosen(self, rows: Rows, words: Mapping[str, Any], row: int, file: ScannedFile) -> Batch | None:
@@ -399,32 +387,16 @@ class Scan(Source):
         places = np.flatnonzero(wanted)
         if len(places) < batch.n_rows:
             batch = batch.taken(places, 0)
-        if not is_finite(batch.rows):
-            self._check_cells(batch, row + places, file)
+        if not all_finite(batch.rows):
+            ids = None if self._numbered else batch.ids
+            name = f"{shown(file.reader.source)} ({self.name})"
+            check_cells(batch.rows, self.missing == "error", name, self._called, ids, row + places)
             if self.missing == "drop-rows":
                 gaps = rows_with_missing(batch.rows)
                 groups = [""] * int(gaps.sum()) if batch.groups is None else batch.groups[gaps].tolist()
                 self._dropped.update(Counter(self._dropped) + Counter(groups))
                 batch = batch.taken(np.flatnonzero(~gaps), 0)
         return batch if batch.n_rows else None
-
-    def _check_cells(self, batch: Batch, numbers: Array, file: ScannedFile) -> None:
-        """Refuse what is infinite, and what is missing unless that is allowed; say where the first cell is."""
-        wrong = np.isinf if self.missing != "error" else lambda cells: ~np.isfinite(cells)
-        found = first_cell(batch.rows, wrong)
-        if found is not None:
-            value = float(batch.rows[found])
-            raise InvalidValueError(
-                "{what} in {name}: column {column}, row {row}{row_id}",
-                what="a value is missing" if np.isnan(value) else "there is an infinite value",
-                name=f"{shown(file.reader.source)} ({self.name})",
-                column=repr(short(self._called[found[1]])),
-                row=int(numbers[found[0]]) + 1,
-                row_id="" if batch.ids is None or self._numbered else f" ({short(batch.ids[found[0]])!r})",
-                advice="Say what to do about missing values with {p.missing}."
-                if np.isnan(value)
-                else "Mend it, or leave the cell empty if the value is missing.",
-            )
 
 
 def _words_of(wanted: Wanted, words: bool) -> dict[str, str]:
@@ -450,36 +422,6 @@ def _unchanged(file: ScannedFile) -> Iterator[None]:
     _check_unchanged(file)
 
 
-class _Passed:
-    """Batches of a pass, and the place that has been reached with them."""
-
-    def __init__(self, batches: Generator[tuple[Place, Batch]], place: Place) -> None:
-        self.batches = batches
-        self.place = place
-
-    def regrouped(self) -> Iterator[tuple[Batch, Place]]:
-        """Give batches with enough rows, each with the place after it."""
-        # A batch that is held back until there are enough rows counts as read only once it is in the sum.
-        for batch in regrouped(self._counted()):
-            yield batch, self.place
-
-    def _counted(self) -> Iterator[Batch]:
-        for place, batch in self.batches:
-            self.place = place
-            yield batch
-
-
-@dataclass(frozen=True, eq=False)
-class _Made:
-    """What is made of a batch, with the place after it and the number of its rows."""
-
-    part: Callable[[Batch], Any]
-
-    def __call__(self, item: tuple[Batch, Place]) -> tuple[Any, Place, int]:
-        batch, place = item
-        return self.part(batch), place, batch.n_rows
-
-
 def _check_unchanged(file: ScannedFile) -> None:
     """Refuse a file that is no longer the one that was looked at."""
     try:
@@ -489,16 +431,4 @@ def _check_unchanged(file: ScannedFile) -> None:
     if now != file.stamp:
         raise InvalidValueError(
             "{file} has changed since scan looked at it", file=shown(file.reader.source), advice="Call scan again."
-        )
-
-
-def check_missing(missing: Any) -> None:
-    """Check what is to be done about missing values."""
-    if not isinstance(missing, str) or missing not in MISSING_IN_SCANS:
-        raise InvalidValueError(
-            "is unknown",
-            parameter="missing",
-            value=missing,
-            known=choices(MISSING_IN_SCANS),
-            advice="Use one of {known}.",
         )

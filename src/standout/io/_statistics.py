@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Float, Rows, is_sparse, row_blocks
-from standout.io._table import count_missing
 from standout.sources import Batch
 
 
@@ -87,8 +86,8 @@ def _sums_of_block(rows: Rows) -> ColumnSums:
     n_rows, width = rows.shape
     with np.errstate(over="ignore", invalid="ignore"):
         if is_sparse(rows):
-            present = n_rows - count_missing(rows).astype(np.float64)
             known = ~np.isnan(rows.data)
+            present = n_rows - np.bincount(rows.indices[~known], minlength=width).astype(np.float64)
             data, at = rows.data[known].astype(np.float64), rows.indices[known]
             mean = np.bincount(at, weights=data, minlength=width) / np.maximum(present, 1.0)
             stored = np.bincount(at, minlength=width)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Array, Rows, dense, is_sparse, row_blocks, stacked
+from standout._checks import first_cell
+from standout._messages import InvalidValueError, short
 from standout.io._reader import check_rows_of_file
-from standout.sources import Batch, Table
+from standout.sources import Batch, Table, Words
 
 # Rows that are copied at a time when a table is made: what they touch stays in the cache.
 COPIED_ROWS = 4096
@@ -88,48 +90,35 @@ class Collected:
 # --- cells -----------------------------------------------------------------------------------------------------------
 
 
-def is_finite(rows: Rows) -> bool:
-    """Tell whether all numbers are finite, from their sum: it overflows only where values are beyond any use."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(np.sum(rows.data if is_sparse(rows) else rows)))
-
-
-def count_missing(rows: Rows) -> npt.NDArray[np.intp]:
-    """Count the missing values of each column."""
-    if is_sparse(rows):
-        return np.bincount(rows.indices[np.isnan(rows.data)], minlength=rows.shape[1])
-    total = np.zeros(rows.shape[1], dtype=np.intp)
-    for block in row_blocks(rows):
-        # A finite sum has finite terms, and costs a fraction of looking at each.
-        if not is_finite(block):
-            total += np.isnan(block).sum(axis=0)
-    return total
-
-
 def rows_with_missing(rows: Rows) -> npt.NDArray[np.bool_]:
     """Tell of each row whether it has a missing value."""
     if not is_sparse(rows):
         return np.concatenate([np.isnan(block).any(axis=1) for block in row_blocks(rows)])
+    stored = rows.tocoo()
     found = np.zeros(rows.shape[0], dtype=bool)
-    found[_rows_of_stored(rows)[np.isnan(rows.data)]] = True
+    found[stored.row[np.isnan(stored.data)]] = True
     return found
 
 
-def first_cell(rows: Rows, is_meant: Callable[[Array], Array]) -> tuple[int, int] | None:
-    """Find the first cell, row by row, for which something is true."""
-    if is_sparse(rows):
-        stored = np.flatnonzero(is_meant(rows.data))
-        return None if not stored.size else (int(_rows_of_stored(rows)[stored[0]]), int(rows.indices[stored[0]]))
-    start = 0
-    for block in row_blocks(rows):
-        cells = is_meant(block)
-        if cells.any():
-            row, column = divmod(int(np.argmax(np.ascontiguousarray(cells))), rows.shape[1])
-            return start + row, column
-        start += len(block)
-    return None
+def check_cells(
+    rows: Rows, refuse_missing: bool, name: str, columns: Sequence[str], ids: Words | None, numbers: Array | None = None
+) -> None:
+    """Refuse what is infinite, and what is missing if that is refused, too; say where the first such cell is.
 
-
-def _rows_of_stored(rows: Rows) -> npt.NDArray[np.intp]:
-    """Give the row of each stored number of a CSR matrix."""
-    return np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    `numbers` are those of the rows in their file, if these are only some of them.
+    """
+    found = first_cell(rows, (lambda cells: ~np.isfinite(cells)) if refuse_missing else np.isinf)
+    if found is None:
+        return
+    row, column = found
+    missing = np.isnan(rows[found])
+    advice = "Say what to do about missing values with {p.missing}." if missing else "Mend it, or leave the cell empty."
+    raise InvalidValueError(
+        "{what} in {name}: column {column}, row {row}{row_id}",
+        what="a value is missing" if missing else "there is an infinite value",
+        name=name,
+        column=repr(short(columns[column])),
+        row=1 + (row if numbers is None else int(numbers[row])),
+        row_id="" if ids is None else f" ({short(ids[row])!r})",
+        advice=advice,
+    )

@@ -6,11 +6,11 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, ClassVar, NoReturn
+from typing import IO, Any, NoReturn
 
 import numpy as np
 
@@ -24,13 +24,11 @@ from standout.io._reader import (
     Reader,
     Wanted,
     as_words,
-    attempt,
     check_rows_of_file,
     reject_unfinished,
-    unusable,
 )
 
-DELIMITERS = {"csv": ",;\t|", "tsv": "\t"}
+DELIMITERS = {"CSV": ",;\t|", "TSV": "\t"}
 # Cells that stand for a missing value.
 MISSING = frozenset(
     ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "None", "#NA", "<NA>"]
@@ -75,7 +73,7 @@ class Layout:
 class CsvReader(Reader):
     """A file of cells with a header."""
 
-    kind: ClassVar[str] = "csv"
+    kind = "CSV"
 
     def head(self) -> Head:
         """Read the header and the first row."""
@@ -85,9 +83,9 @@ class CsvReader(Reader):
     def form(self, features: Sequence[int]) -> Form:
         """Find out from the first block what the columns hold."""
         layout = self._layout()
-        types = self._types(layout, features)
         import pyarrow.types as kinds
 
+        types = self._types(layout, features)
         truths = frozenset(place for place, kind in zip(features, types, strict=True) if kinds.is_boolean(kind))
         return Form(np.dtype(np.float64), 8 * len(features), text_bytes=layout.row_length, truths=truths)
 
@@ -107,7 +105,7 @@ class CsvReader(Reader):
 
         def found() -> Iterator[Any]:
             try:
-                with _opened_by_arrow(self.path, layout, needed, types, self._has_text(layout, wanted)) as reader:
+                with self._opened(layout, wanted.features, needed, types) as reader:
                     yield from reader
             except (ValueError, OSError) as error:
                 # Arrow's errors are ValueErrors, or OSErrors where a compressed file ends too early.
@@ -129,38 +127,68 @@ class CsvReader(Reader):
         are_whole = all(word.strip().lstrip("+-").isdigit() for word in distinct)
         if are_whole and len(distinct) == len(words):
             return
-        unusable(
-            self.source,
+        self.refuse(
             "its first column has no name, and holds numbers, {what}, that do not look like names of rows",
             "Give it a name in the first line, take it as ids all the same with {p.id_column} '', or leave it out with "
             "{p.drop} ''.",
             what="and some of them more than once" if are_whole else f"such as {short(words[0])!r}",
         )
 
-    def _has_text(self, layout: Layout, wanted: Wanted) -> bool:
-        """Tell whether a line may end within quotes, which takes half as long again to look for."""
-        return len(wanted.features) < len(layout.names)
-
     def _layout(self) -> Layout:
+        """Read the header and the first row."""
         require_extra("pyarrow", "files", "reading CSV and TSV files")
-        return _find_layout(self.path, self.source, self.kind)
+        with self.path.open("rb") as binary:
+            is_gzipped = binary.read(2) == b"\x1f\x8b"
+        line = self.attempt(lambda: _first_line(self.path, is_gzipped))
+        # The candidate that the header has most of, outside of quotes.
+        delimiter = max(DELIMITERS[self.kind], key=re.sub('"[^"]*"', "", line).count)
+        header, n_lines, row = self.attempt(lambda: _first_rows(self.path, is_gzipped, delimiter))
+        if not header:
+            self.refuse("it has no line with the names of columns", "Write the names into the first line.")
+        if len(header) == 1 and re.search("[,;|]", line) and delimiter == "\t":
+            problem = "it has one column only, {line}, if a tab is what stands between columns"
+            advice = "If it is something else, say so with {p.format:csv}."
+            self.refuse(problem, advice, line=repr(line.strip()[:40]))
+        if all(map(_is_number, header)) and any(re.search("[.eEnN]", name) for name in header):
+            self.refuse("its first line holds numbers, not names", "Write the names of the columns there.")
+        check_rows_of_file(len(row), self.source)
+        # R writes the names of rows as a column, but no name above it.
+        names = ["", *header] if len(row) == len(header) + 1 else header
+        return Layout(delimiter, names, n_lines, sum(len(cell) + 1 for cell in row), is_gzipped)
+
+    def _opened(self, layout: Layout, features: Sequence[int], needed: list[str], types: dict[str, Any]) -> Any:
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        # Without words no line ends within quotes; looking for that takes half as long again.
+        has_text = len(features) < len(layout.names)
+        return arrow_csv.open_csv(
+            pa.input_stream(str(self.path), compression="gzip" if layout.is_gzipped else None),
+            read_options=arrow_csv.ReadOptions(
+                block_size=min(max(BLOCK_BYTES, BLOCK_ROWS * layout.row_length), LARGEST_BLOCK),
+                column_names=[str(position) for position in range(len(layout.names))],
+                skip_rows=layout.n_lines,
+            ),
+            parse_options=arrow_csv.ParseOptions(delimiter=layout.delimiter, newlines_in_values=has_text),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=types, include_columns=needed, null_values=sorted(MISSING), strings_can_be_null=True
+            ),
+        )
 
     def _types(self, layout: Layout, features: Sequence[int]) -> list[Any]:
         """Give the types of the columns in the first block, and refuse what is no number."""
+        import pyarrow.types as kinds
+
         if not features:
             return []
-        has_text = len(features) < len(layout.names)
         try:
-            with _opened_by_arrow(self.path, layout, [str(place) for place in features], {}, has_text) as reader:
+            with self._opened(layout, features, [str(place) for place in features], {}) as reader:
                 types = list(reader.schema.types)
         except (ValueError, OSError) as error:
             self._refuse(layout, features, error)
         names = [layout.names[place] for place in features]
-        import pyarrow.types as kinds
-
-        reject_kinds(
-            {"dates or times": [n for n, t in zip(names, types, strict=True) if kinds.is_temporal(t)]}, self.source
-        )
+        dates = [name for name, kind in zip(names, types, strict=True) if kinds.is_temporal(kind)]
+        reject_kinds({"dates or times": dates}, self.source)
         if not all(is_numeric(kind) for kind in types):
             self._refuse(layout, features, None)
         return types
@@ -168,65 +196,64 @@ class CsvReader(Reader):
     def _refuse(self, layout: Layout, features: Sequence[int], error: Exception | None) -> NoReturn:
         """Say what is wrong with the file, and where; if nothing can be found, what the reader said."""
         try:
-            _reject_fault(_rows_of_text(self.path, layout), layout, features, self.source)
+            self._reject_fault(layout, features)
         except InvalidValueError:
             raise
         except Exception as damage:
             # A compressed file that ends too early, or text that is not UTF-8.
-            reject_unfinished(self.source, "CSV", damage)
-        reject_unfinished(self.source, "CSV", error or ValueError("columns of more than one kind"))
+            reject_unfinished(self.source, self.kind, damage)
+        reject_unfinished(self.source, self.kind, error or ValueError("columns of more than one kind"))
+
+    def _reject_fault(self, layout: Layout, features: Sequence[int]) -> None:
+        """Say what is wrong first: columns of words before single cells."""
+        slips: list[tuple[int, int, str]] = []
+        with_numbers: set[int] = set()
+        ragged: tuple[int, int] | None = None
+        for number, (line, row) in enumerate(_rows_of_text(self.path, layout)):
+            if len(row) != len(layout.names):
+                ragged = line, len(row)
+                break
+            for column in features:
+                cell = row[column]
+                if _is_number(cell) or cell in _TRUTH:
+                    with_numbers.add(column)
+                elif cell not in MISSING:
+                    slips.append((line, column, cell))
+            if slips and number >= SAMPLE_ROWS:
+                break
+        of_words = [slip for slip in slips if slip[1] not in with_numbers]
+        if of_words:
+            names = [layout.names[column] for column in sorted({column for _, column, _ in of_words})]
+            example = of_words[0][2]
+            raise InvalidValueError(
+                "there is text in {columns} of {source}, such as {example}",
+                columns=listed("column", names),
+                source=shown(self.source),
+                example=repr(short(example)) + _aside(example, layout.names),
+                advice=COLUMN_ADVICE,
+            )
+        if ragged is not None:
+            problem = "line {line} has {n_cells} cells, but there are {limit} columns"
+            advice = "Mend the line; a cell that contains {delimiter} or a line break needs quotes."
+            limit = len(layout.names)
+            self.refuse(
+                problem, advice, line=ragged[0], n_cells=ragged[1], limit=limit, delimiter=repr(layout.delimiter)
+            )
+        if slips:
+            line, column, cell = slips[0]
+            problem = "{cell} in line {line}, column {column}, is not a number{aside}"
+            advice = "Mend the cell, or leave it empty if the value is missing."
+            name, aside = repr(short(layout.names[column])), _aside(cell, layout.names)
+            self.refuse(problem, advice, cell=repr(short(cell)), line=line, column=name, aside=aside)
 
 
 class TsvReader(CsvReader):
     """A file of cells with tabs between them."""
 
-    kind = "tsv"
+    kind = "TSV"
 
 
-def _opened_by_arrow(path: Path, layout: Layout, needed: list[str], types: dict[str, Any], has_text: bool) -> Any:
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
-    return arrow_csv.open_csv(
-        pa.input_stream(str(path), compression="gzip" if layout.is_gzipped else None),
-        read_options=arrow_csv.ReadOptions(
-            block_size=min(max(BLOCK_BYTES, BLOCK_ROWS * layout.row_length), LARGEST_BLOCK),
-            column_names=[str(position) for position in range(len(layout.names))],
-            skip_rows=layout.n_lines,
-        ),
-        parse_options=arrow_csv.ParseOptions(delimiter=layout.delimiter, newlines_in_values=has_text),
-        convert_options=arrow_csv.ConvertOptions(
-            column_types=types, include_columns=needed, null_values=sorted(MISSING), strings_can_be_null=True
-        ),
-    )
-
-
-# --- layout ----------------------------------------------------------------------------------------------------------
-
-
-def _find_layout(path: Path, source: str, kind: str) -> Layout:
-    """Read the header and the first row."""
-    with path.open("rb") as binary:
-        is_gzipped = binary.read(2) == b"\x1f\x8b"
-    line = attempt(lambda: _first_line(path, is_gzipped), source, kind.upper())
-    # The candidate that the header has most of, outside of quotes.
-    delimiter = max(DELIMITERS[kind], key=re.sub('"[^"]*"', "", line).count)
-    header, n_lines, row = attempt(lambda: _first_rows(path, is_gzipped, delimiter), source, kind.upper())
-    if not header:
-        unusable(source, "it has no line with the names of columns", "Write the names into the first line.")
-    if len(header) == 1 and re.search("[,;|]", line) and delimiter == "\t":
-        unusable(
-            source,
-            "it has one column only, {line}, if a tab is what stands between columns",
-            "If it is something else, say so with {p.format:csv}.",
-            line=repr(line.strip()[:40]),
-        )
-    if all(map(_is_number, header)) and any(re.search("[.eEnN]", name) for name in header):
-        unusable(source, "its first line holds numbers, not names", "Write the names of the columns there.")
-    check_rows_of_file(len(row), source)
-    # R writes the names of rows as a column, but no name above it.
-    names = ["", *header] if len(row) == len(header) + 1 else header
-    return Layout(delimiter, names, n_lines, sum(len(cell) + 1 for cell in row), is_gzipped)
+# --- the first lines, as Python reads them ---------------------------------------------------------------------------
 
 
 def _opened(path: Path, is_gzipped: bool) -> IO[str]:
@@ -264,62 +291,6 @@ def _rows_of_text(path: Path, layout: Layout) -> Iterator[tuple[int, list[str]]]
 
 def _is_number(cell: str) -> bool:
     return _NUMBER.fullmatch(cell) is not None
-
-
-def _reject_fault(rows: Iterable[tuple[int, list[str]]], layout: Layout, features: Sequence[int], source: str) -> None:
-    """Say what is wrong first: columns of words before single cells."""
-    slips: list[tuple[int, int, str]] = []
-    with_numbers: set[int] = set()
-    ragged: tuple[int, int] | None = None
-    for number, (line, row) in enumerate(rows):
-        if len(row) != len(layout.names):
-            ragged = line, len(row)
-            break
-        for column in features:
-            cell = row[column]
-            if _is_number(cell) or cell in _TRUTH:
-                with_numbers.add(column)
-            elif cell not in MISSING:
-                slips.append((line, column, cell))
-        if slips and number >= SAMPLE_ROWS:
-            break
-    of_words = [slip for slip in slips if slip[1] not in with_numbers]
-    if of_words:
-        names = [layout.names[column] for column in sorted({column for _, column, _ in of_words})]
-        example = of_words[0][2]
-        reject_text(names, repr(short(example)) + _aside(example, layout.names), source)
-    if ragged is not None:
-        unusable(
-            source,
-            "line {line} has {n_cells} cells, but there are {limit} columns",
-            "Mend the line; a cell that contains {delimiter} or a line break needs quotes.",
-            line=ragged[0],
-            n_cells=ragged[1],
-            limit=len(layout.names),
-            delimiter=repr(layout.delimiter),
-        )
-    if slips:
-        line, column, cell = slips[0]
-        unusable(
-            source,
-            "{cell} in line {line}, column {column}, is not a number{aside}",
-            "Mend the cell, or leave it empty if the value is missing.",
-            cell=repr(short(cell)),
-            line=line,
-            column=repr(short(layout.names[column])),
-            aside=_aside(cell, layout.names),
-        )
-
-
-def reject_text(names: Sequence[str], example: str, source: Any) -> NoReturn:
-    """Say which columns hold words."""
-    raise InvalidValueError(
-        "there is text in {columns} of {source}, such as {example}",
-        columns=listed("column", names),
-        source=shown(source),
-        example=example,
-        advice=COLUMN_ADVICE,
-    )
 
 
 def _aside(value: str, names: Sequence[str]) -> str:

@@ -96,24 +96,12 @@ def write_csv(path: str | os.PathLike[str], columns: Mapping[str, Any]) -> None:
 
 def _check_lengths(arrays: Mapping[str, Array]) -> None:
     """Refuse columns that are no vectors, or of different lengths."""
-    first = next(iter(arrays))
+    limit = len(next(iter(arrays.values())))
     for name, array in arrays.items():
-        if array.ndim != 1:
-            raise InvalidValueError(
-                "column {name} has shape {shape}, but should have one dimension",
-                name=repr(short(name)),
-                shape=array.shape,
-                advice="Give a vector.",
-            )
-        if array.shape != arrays[first].shape:
-            raise InvalidValueError(
-                "column {name} has {n_values} values, but column {first} has {limit}",
-                name=repr(short(name)),
-                n_values=len(array),
-                first=repr(short(first)),
-                limit=len(arrays[first]),
-                advice="Give columns of one length.",
-            )
+        if array.shape != (limit,):
+            problem = "column {name} has shape {shape}, but should be a vector of {limit} values, as the first column"
+            advice = "Give columns of one length."
+            raise InvalidValueError(problem, name=repr(short(name)), shape=array.shape, limit=limit, advice=advice)
 
 
 def _as_arrow(array: Array) -> Any:

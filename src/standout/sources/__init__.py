@@ -1,13 +1,15 @@
 """Datasets as sources: arrays, files, iterators, Dask, devices; all are read in batches, and a table is one batch."""
 
-from standout.sources._base import Backgrounds, Batch, Batches, Dataset, InMemory, Source, Table
+from standout.sources._base import Backgrounds, Batch, Batches, Dataset, InMemory, Source
+from standout.sources._base import Table as Table
 from standout.sources._base import Words as Words
 from standout.sources._base import added as added
 from standout.sources._base import drawn as drawn
 from standout.sources._base import regrouped as regrouped
 from standout.sources._dask import DaskBlocks, open_dataset
 from standout.sources._dask import is_read_in_parts as is_read_in_parts
-from standout.sources._device import OnDevice, on_device
+from standout.sources._device import OnDevice
+from standout.sources._device import on_device as on_device
 from standout.sources._steps import Transformed
 from standout.sources._steps import at_hand as at_hand
 from standout.sources._steps import check_steps as check_steps
@@ -27,8 +29,6 @@ __all__ = [
     "InMemory",
     "OnDevice",
     "Source",
-    "Table",
     "Transformed",
-    "on_device",
     "open_dataset",
 ]

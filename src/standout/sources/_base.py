@@ -388,13 +388,9 @@ class Batches(Source):
             self._reject_few(n_rows)
 
     def _reject_few(self, n_rows: int) -> None:
-        raise InvalidValueError(
-            "{name} gave {n_rows} sample(s) in batches, but the least is {limit}",
-            name=self.name,
-            n_rows=n_rows,
-            limit=self.min_rows,
-            advice="An iterator can be read only once: pass a fresh one.",
-        )
+        problem = "{name} gave {n_rows} sample(s) in batches, but the least is {limit}"
+        advice = "An iterator can be read only once: pass a fresh one."
+        raise InvalidValueError(problem, name=self.name, n_rows=n_rows, limit=self.min_rows, advice=advice)
 
 
 def as_source(data: Any, name: str, *, min_rows: int = 2) -> Source:

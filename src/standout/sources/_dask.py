@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from standout._arrays import Array, Rows, stacked
 from standout._checks import as_rows, check_same_columns, column_names
-from standout._messages import InvalidTypeError, InvalidValueError, reject_too_few
+from standout._messages import InvalidValueError, reject_too_few
 from standout.sources._base import Batch, Source, added, as_source, drawn
 
 
@@ -109,7 +109,7 @@ class DaskBlocks(Source):
     def first(self, count: int) -> Rows:
         """Give the first rows, of the first block that has any."""
         blocks = zip(self._blocks, self._checks, strict=True)
-        heads = (_computed([_delayed(_head)(block, check, count)])[0] for block, check in blocks)
+        heads = (_computed([_delayed(_taken)(block, check, slice(count))])[0] for block, check in blocks)
         found = next((rows for rows in heads if rows.shape[0]), None)
         return reject_too_few(self.name, 0, self.min_rows) if found is None else found
 
@@ -147,7 +147,7 @@ class DaskBlocks(Source):
         array = self.data if hasattr(self.data, "rechunk") else self.data.to_dask_array()
         dtype = _type_made(function, as_rows(np.ones((1, self.width or 0), dtype=array.dtype), self.name, min_rows=1))
         return array.map_blocks(
-            _Mapped(self._check, function, n_columns),
+            partial(_mapped, self._check, function, n_columns),
             token="scores",
             dtype=dtype,
             chunks=(array.chunks[0], (n_columns,)),
@@ -201,35 +201,14 @@ class _Check:
         return rows
 
 
-@dataclass(frozen=True, eq=False)
-class _Mapped:
-    """A function of rows as one of blocks."""
-
-    check: _Check
-    function: Callable[[Rows], Array]
-    n_columns: int
-
-    def __call__(self, block: Any) -> Array:
-        rows = self.check(block)
-        return self.function(rows) if rows.shape[0] else np.zeros((0, self.n_columns))
+def _mapped(check: _Check, function: Callable[[Rows], Array], n_columns: int, block: Any) -> Array:
+    rows = check(block)
+    return function(rows) if rows.shape[0] else np.zeros((0, n_columns))
 
 
 def _check_array(data: Any, name: str) -> None:
     """Refuse a Dask array that is no table of real numbers."""
-    if data.ndim != 2:
-        raise InvalidValueError(
-            "{name} is a Dask array of {n_dimensions} dimension(s), but a table has 2",
-            name=name,
-            n_dimensions=data.ndim,
-            advice="Reshape it.",
-        )
-    if data.dtype.kind not in "biuf":
-        raise InvalidTypeError(
-            "{name} is a Dask array of {dtype}, but real numbers are needed",
-            name=name,
-            dtype=data.dtype,
-            advice="Convert it.",
-        )
+    as_rows(np.zeros((1,) * data.ndim, dtype=data.dtype), name, min_rows=0)
     if np.isnan(data.shape[1]):
         raise InvalidValueError(
             "{name} is a Dask array with an unknown number of columns",
@@ -268,10 +247,6 @@ def _type_made(function: Callable[[Rows], Array], row: Array) -> Any:
     # A step of a pipeline may refuse the made-up row and take the data.
     except Exception:
         return np.dtype(np.float32 if row.dtype == np.float32 else np.float64)
-
-
-def _head(block: Any, check: _Check, count: int) -> Rows:
-    return check(block)[:count]
 
 
 def _taken(block: Any, check: _Check, numbers: Any) -> Rows:

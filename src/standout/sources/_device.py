@@ -130,12 +130,8 @@ def on_device(X: Any, device: Any, *, library: str = "torch", batch_rows: int | 
     if looks_foreign(X):
         if not is_on_host(X):
             on, where = place(X)
-            raise InvalidTypeError(
-                "the data are of {library} on {device} already",
-                library=on,
-                device=where,
-                advice="Give them to fit as they are.",
-            )
+            problem, advice = "the data are of {library} on {device} already", "Give them to fit as they are."
+            raise InvalidTypeError(problem, library=on, device=where, advice=advice)
         X = to_host(X)
     rows = None if batch_rows is None else check_whole(batch_rows, "batch_rows")
     return OnDevice(open_dataset(X, "the data", min_rows=1), xp, device, specimen, rows)
@@ -157,14 +153,9 @@ def _opened_device(library: Any, device: Any) -> tuple[Any, Any]:
         return xp, xp.asarray(np.zeros((0, 1)), device=device)
     except Exception as error:
         # Every library has exceptions of its own for this.
-        raise InvalidValueError(
-            "cannot be used by {library}: {reason}",
-            parameter="device",
-            value=device,
-            library=library,
-            reason=str(error).splitlines()[0] if str(error) else type(error).__name__,
-            advice="Give a device that it has.",
-        ) from None
+        problem, advice = "cannot be used by {library}: {reason}", "Give a device that it has."
+        facts = {"library": library, "reason": str(error).splitlines()[0] if str(error) else type(error).__name__}
+        raise InvalidValueError(problem, parameter="device", value=device, advice=advice, **facts) from None
 
 
 def _as_sent(batch: Rows) -> Array:

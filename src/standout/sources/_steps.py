@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from typing import Any, Self
 
@@ -18,6 +19,8 @@ from standout._checks import as_rows, check_same_columns, column_names
 from standout._messages import InvalidTypeError, InvalidValueError
 from standout._xp import is_foreign
 from standout.sources._base import Batch, InMemory, Source, Table, as_source
+
+FROZEN = "as sklearn.frozen.FrozenEstimator(fitted)."
 
 
 class Transformed(Source):
@@ -102,11 +105,11 @@ class Transformed(Source):
 
     def folded(self, function: Callable[[Any, Rows], Any], state: Any) -> Any:
         """Take a state through the transformed rows, one batch after the other."""
-        return self.host.folded(_ThenFold(self._transform, function), state)
+        return self.host.folded(partial(_then_fold, self._transform, function), state)
 
     def mapped(self, function: Callable[[Rows], Array], n_columns: int) -> Any:
         """Give what a function makes of every transformed row, in the way of the host."""
-        return self.host.mapped(_ThenMap(self._transform, function), n_columns)
+        return self.host.mapped(partial(_then_map, self._transform, function), n_columns)
 
     def count_rows(self) -> int:
         """Count the rows: the steps keep them all."""
@@ -170,14 +173,10 @@ class _Transform:
             return np.zeros((0, self.width or rows.shape[1]))
         made = as_rows(self.made(rows), self.label, min_rows=0, finite=True)
         if made.shape[0] != rows.shape[0]:
-            raise InvalidValueError(
-                "there are {n_rows} row(s) in {name} for {limit} before them",
-                n_rows=made.shape[0],
-                name=self.label,
-                limit=rows.shape[0],
-                advice="Data that are read in parts need steps that work row by row: leave such a step out, and "
-                "choose the rows beforehand.",
-            )
+            problem = "there are {n_rows} row(s) in {name} for {limit} before them"
+            advice = "Data that are read in parts need steps that work row by row: choose the rows beforehand."
+            facts = {"n_rows": made.shape[0], "name": self.label, "limit": rows.shape[0]}
+            raise InvalidValueError(problem, advice=advice, **facts)
         if self.width is not None:
             check_same_columns(
                 made.shape[1], None, self.label, self.width, None, self.reference, "Use steps that work row by row."
@@ -207,15 +206,12 @@ class _Transform:
         return made
 
 
-@dataclass(frozen=True, eq=False)
-class _ThenMap:
-    """A function of transformed rows as one of rows as they are."""
+def _then_map(transform: _Transform, function: Callable[[Rows], Any], rows: Rows) -> Any:
+    return function(transform(rows))
 
-    transform: _Transform
-    function: Callable[[Rows], Any]
 
-    def __call__(self, rows: Rows) -> Any:
-        return self.function(self.transform(rows))
+def _then_fold(transform: _Transform, function: Callable[[Any, Rows], Any], state: Any, rows: Rows) -> Any:
+    return function(state, transform(rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,17 +225,6 @@ class _ThenSum:
 
     def __call__(self, batch: Batch) -> Any:
         return self.function(self.transform.batch(batch))
-
-
-@dataclass(frozen=True, eq=False)
-class _ThenFold:
-    """A function of a state and transformed rows as one of a state and rows as they are."""
-
-    transform: _Transform
-    function: Callable[[Any, Rows], Any]
-
-    def __call__(self, state: Any, rows: Rows) -> Any:
-        return self.function(state, self.transform(rows))
 
 
 # --- fitting steps ---------------------------------------------------------------------------------------------------
@@ -273,20 +258,13 @@ def check_steps(steps: Sequence[tuple[str, Any]], target: Any) -> None:
         if not is_step(step) or isinstance(step, FrozenEstimator) or _is_stateless(step):
             continue
         if not (takes_parts(step) or hasattr(step, "partial_fit")):
-            raise InvalidTypeError(
-                "{step} has no partial_fit, and is fitted to all rows at once, but the target is read in parts",
-                step=step_name(name, step),
-                advice="Use a step with partial_fit, or fit this one to a sample of the rows and give it as "
-                "sklearn.frozen.FrozenEstimator(fitted).",
-            )
+            problem = "{step} has no partial_fit, and is fitted to all rows at once, but the target is read in parts"
+            advice = "Use a step with partial_fit, or give one that is fitted to a sample, " + FROZEN
+            raise InvalidTypeError(problem, step=step_name(name, step), advice=advice)
         if not target.again:
-            raise InvalidTypeError(
-                "{step} is fitted to the target before the last step is, but an iterator of batches can be read only "
-                "once",
-                step=step_name(name, step),
-                advice="Give a target that can be read again, such as standout.scan, or a step that is fitted already, "
-                "as sklearn.frozen.FrozenEstimator(fitted).",
-            )
+            problem = "{step} is fitted before the last step is, but an iterator of batches can be read only once"
+            advice = "Give a target that can be read again, such as standout.scan, or a step that is fitted, " + FROZEN
+            raise InvalidTypeError(problem, step=step_name(name, step), advice=advice)
 
 
 def fit_step(step: Any, target: Any, y: Any, backgrounds: list[Any]) -> tuple[Any, Any]:
@@ -309,7 +287,7 @@ def fit_step(step: Any, target: Any, y: Any, backgrounds: list[Any]) -> tuple[An
     elif _is_stateless(fresh):
         fresh.fit(as_input((fresh,), target.first(1), target.columns))
     else:
-        fresh = target.folded(_Learning(target.columns), fresh)
+        fresh = target.folded(partial(_learned, target.columns), fresh)
     return fresh, transformed(target, fresh)
 
 
@@ -328,11 +306,5 @@ def _is_stateless(step: Any) -> bool:
     return hasattr(step, "__sklearn_tags__") and not get_tags(step).requires_fit
 
 
-@dataclass(frozen=True, eq=False)
-class _Learning:
-    """What a part adds to what a step has learned; it may be sent to another process."""
-
-    columns: list[str] | None
-
-    def __call__(self, step: Any, rows: Rows) -> Any:
-        return step.partial_fit(as_input((step,), rows, self.columns))
+def _learned(columns: list[str] | None, step: Any, rows: Rows) -> Any:
+    return step.partial_fit(as_input((step,), rows, columns))
