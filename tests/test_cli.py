@@ -296,7 +296,8 @@ def test_a_checkpoint_keeps_the_sums_and_the_next_fit_uses_them(here, monkeypatc
     works_here(*FIT[:-1], "again", "--checkpoint", "kept", "--n-components", "1", "-q")
     assert {path.name for path in (here / "kept").iterdir()} == kept
     first, second = (scores(here / name / "scores.csv") for name in ("out", "again"))
-    np.testing.assert_array_equal(first[:, :1], second)
+    # Another number of components is found by another solver.
+    np.testing.assert_allclose(first[:, :1], second, rtol=1e-9, atol=1e-12)
 
 
 # --- methods ----------------------------------------------------------------------------------------------------------
