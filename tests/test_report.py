@@ -254,12 +254,14 @@ def test_the_clustering_error_is_that_of_the_metric(pair):
 def test_a_test_by_formula_is_of_the_fitted_components(pair):
     target, background = pair
     # Strong shrinkage of unequal columns turns to the largest column, which does not stand out.
-    findings = examine(fitted(DiscriminativePCA(1, shrinkage=0.9), target, background), target, background)
+    model = DiscriminativePCA(1, shrinkage=0.9, test="analytic")
+    findings = examine(fitted(model, target, background), target, background)
     assert np.argmax(np.abs(findings.components[0])) == 0
     assert findings.test.n_significant == 0
     plain = findings.target_variance[0] / findings.background_variance[0, 0]
     assert findings.test.ratios[0] == pytest.approx(plain)
-    mild = examine(fitted(DiscriminativePCA(1, shrinkage=0.05), target, background), target, background)
+    model = DiscriminativePCA(1, shrinkage=0.05, test="analytic")
+    mild = examine(fitted(model, target, background), target, background)
     assert mild.test.n_significant == 1
 
 
@@ -272,7 +274,8 @@ def test_the_test_of_the_fit_is_used_if_there_is_one(pair):
 
 def test_dependent_columns_leave_the_fitted_components_to_be_tested(pair):
     target, background = (np.column_stack([rows, rows[:, :3].sum(axis=1)]) for rows in pair)
-    findings = examine(fitted(DiscriminativePCA(2, shrinkage=0.1), target, background), target, background)
+    model = fitted(DiscriminativePCA(2, shrinkage=0.1, test="auto"), target, background)
+    findings = examine(model, target, background)
     assert findings.test.n_significant == 1
     with pytest.warns(UserWarning, match="singular"):
         model = fitted(DiscriminativePCA(2, shrinkage=None), target, background)

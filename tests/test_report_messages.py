@@ -37,7 +37,7 @@ def test_the_headline_says_how_much_how_surely_and_by_which_column(pair):
 
 def test_the_headline_says_if_nothing_stands_out(rng):
     target, background = rng.normal(size=(200, 5)), rng.normal(size=(300, 5))
-    found = summary(examine(fitted(DiscriminativePCA(2), target, background), target, background))
+    found = summary(examine(fitted(DiscriminativePCA(2, test="auto"), target, background), target, background))
     assert found["headline"].startswith("Nothing stands out")
     assert found["test"]["n_significant"] == 0
 
@@ -103,7 +103,7 @@ def test_with_more_columns_than_background_rows_there_is_no_test_and_a_caution(r
         findings.cautions, "few background rows"
     )
     (untested,) = [choice for choice in findings.choices if choice.facts["kind"] == "test"]
-    assert "test='permutation'" in str(untested)
+    assert "test='auto'" in str(untested)
 
 
 def test_constant_columns_and_a_singular_background_are_cautioned_against(pair):
@@ -128,7 +128,8 @@ def test_unequal_units_few_rows_and_heavy_tails_are_cautioned_against(rng):
     findings = examine(fitted(ContrastivePCA(1), target, background), target, background)
     assert facts(findings.cautions, "units")["large"] == "column 0"
     target, background = rng.standard_t(3, size=(2000, 3)), rng.standard_t(3, size=(2000, 3))
-    findings = examine(fitted(DiscriminativePCA(1), target, background), target, background)
+    model = DiscriminativePCA(1, test="analytic")
+    findings = examine(fitted(model, target, background), target, background)
     assert "heavy tails" in kinds(findings.cautions)
     target, background = rng.normal(size=(2000, 3)), rng.normal(size=(2000, 3))
     assert examine(fitted(DiscriminativePCA(1), target, background), target, background).cautions == ()

@@ -46,8 +46,8 @@ MOST_SEED = 2**32 - 1
 
 # Defaults that differ on purpose from those of the Python classes: the value here, and why.
 DIFFERENT = {
-    "shrinkage": ("held-out", "chosen by rows that were not fitted, which takes some fits more; Python: auto"),
-    "epsilon": ("held-out", "the same for kernels; Python: scaled"),
+    "shrinkage": ("clusters", "the rule with the best views of labelled data; it takes more fits. Python: auto"),
+    "epsilon": ("clusters", "the same for kernels; Python: scaled"),
     "test": ("auto", "a report needs a verdict; Python: none"),
 }
 

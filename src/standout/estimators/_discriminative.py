@@ -11,7 +11,7 @@ import numpy as np
 from standout import contrast
 from standout._arrays import Float
 from standout._checks import require_background
-from standout._messages import warn_user
+from standout._messages import InvalidTypeError, InvalidValueError, warn_user
 from standout._params import (
     check_held_out,
     check_n_components,
@@ -273,7 +273,15 @@ class DiscriminativePCA(LinearTransformer):
     def _keep_fit(self, datasets: Sequence[Source | Moments], fit: DiscriminativeFit, seed: int) -> None:
         """Test the components if asked to, warn of trouble, and keep the results."""
         if self.test is not None or is_auto(self.n_components):
-            fit = self._tested(datasets, fit, seed)
+            try:
+                fit = self._tested(datasets, fit, seed)
+            except (InvalidValueError, InvalidTypeError) as error:
+                # "auto" tests where it can.
+                if self.test != "auto" or is_auto(self.n_components):
+                    raise
+                reason = error.message
+                problem = "the components were not tested: " + reason.problem
+                warn_user(problem, finding=True, advice=reason.advice, limit=reason.limit, **reason.facts)
         warn_of_trouble(fit.solution)
         _warn_of_choices(fit, chosen=is_auto(self.n_components))
         self._keep_linear(fit)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from standout._arrays import Float, is_sparse
+from standout._arrays import Float, Rows, is_sparse
 from standout._messages import Message
 from standout.moments import Moments
 from standout.report._fit import Fit
@@ -31,8 +31,7 @@ FEW_ROWS = 10
 HEAVY = 4.5
 # Means further apart than this many standard deviations are told.
 LARGE_SHIFT = 2.0
-# Rows that are looked at, and different values up to which a column may be a code.
-FIRST_ROWS = 1000
+# Different values up to which a column may be a code.
 FEW_VALUES = 5
 LEAVE_OUT = "Leave such columns out if they are no measurements."
 # Columns that a message names.
@@ -195,7 +194,9 @@ def _choice(problem: str, kind: str = "parameter", **fields: Any) -> Message:
 # --- cautions --------------------------------------------------------------------------------------------------------
 
 
-def cautions(fit: Fit, features: Sequence[str], test: ComponentTest | None, tails: Sequence[Float]) -> list[Message]:
+def cautions(
+    fit: Fit, features: Sequence[str], test: ComponentTest | None, tails: Sequence[Float], first: Rows | None
+) -> list[Message]:
     """Say what in these data calls for care.
 
     Parameters
@@ -206,6 +207,8 @@ def cautions(fit: Fit, features: Sequence[str], test: ComponentTest | None, tail
     test : ComponentTest or None
     tails : sequence of ndarray
         The mean fourth power of the standardised scores of each dataset.
+    first : array of shape (n, n_features) or None
+        Some rows of the target.
     """
     return [
         *(_constant_columns(fit, features) if fit.moments else ()),
@@ -216,7 +219,7 @@ def cautions(fit: Fit, features: Sequence[str], test: ComponentTest | None, tail
         *_heavy_tails(test, tails),
         *_larger_everywhere(test),
         *(_different_means(fit, features) if fit.moments else ()),
-        *(_columns_that_are_no_measurements(fit, features) if fit.moments else ()),
+        *(_columns_that_are_no_measurements(first, features) if fit.moments else ()),
     ]
 
 
@@ -262,12 +265,11 @@ def _different_means(fit: Fit, features: Sequence[str]) -> Iterator[Message]:
         )
 
 
-def _columns_that_are_no_measurements(fit: Fit, features: Sequence[str]) -> Iterator[Message]:
+def _columns_that_are_no_measurements(first: Rows | None, features: Sequence[str]) -> Iterator[Message]:
     """Point out columns that count the rows, and those of whole numbers with few values among other columns."""
-    some = fit.datasets[0].first(FIRST_ROWS)
-    if is_sparse(some) or some.shape[0] < FEW_ROWS:
+    if first is None or is_sparse(first) or first.shape[0] < FEW_ROWS:
         return
-    rows = np.asarray(some, dtype=np.float64)
+    rows = np.asarray(first, dtype=np.float64)
     are_whole = (rows == np.round(rows)).all(axis=0)
     # Counts are whole numbers, too; there, most columns are.
     if are_whole.mean() > 0.5:

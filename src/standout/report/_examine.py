@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from standout import contrast
-from standout._arrays import Float
+from standout._arrays import Float, Rows
 from standout._checks import check_one_each, check_same_columns, check_whole
 from standout._messages import InvalidTypeError, InvalidValueError, Message
 from standout.estimators import KernelDiscriminativePCA
@@ -185,7 +185,7 @@ def examine(
         clustering_error=rows.errors[0],
         pca_clustering_error=rows.errors[1],
         choices=tuple(choices(fit, names, test, untested)),
-        cautions=(*map(_as_message, notes), *cautions(fit, columns, test, rows.tails)),
+        cautions=(*map(_as_message, notes), *cautions(fit, columns, test, rows.tails, rows.first)),
         code=recipe(fit) if code is None else code,
         version=_version(),
         title=title,
@@ -213,6 +213,8 @@ class FromRows:
         Share of rows that K-means puts into the wrong group: in the view of the fit, and in PCA's.
     tails : list of ndarray
         The mean fourth power of the standardised scores of each dataset.
+    first : array of shape (n, n_features)
+        The first rows of the target.
     """
 
     agree: bool
@@ -224,6 +226,7 @@ class FromRows:
     path: ViewPath | None
     errors: tuple[float | None, float | None]
     tails: list[Float]
+    first: Rows | None
 
 
 def _read_rows(
@@ -284,6 +287,7 @@ def _read_rows(
             _clustering_error(target.clustered.pca, target.clustered, groups),
         ),
         tails=tails,
+        first=target.first,
     )
 
 

@@ -39,6 +39,8 @@ MOST_GROUPS = 12
 # Different labels that are told apart while the rows pass. Nobody has so many groups.
 MOST_LABELS = 100_000
 NO_LABEL = "(no label)"
+# Rows whose values are looked at.
+FIRST_ROWS = 1000
 
 Projection: TypeAlias = Callable[[Rows], Array]
 HeldOutProjection: TypeAlias = Callable[[Rows, Numbers], Array]
@@ -98,6 +100,8 @@ class Seen:
         The leading scores of all rows, and the number of each row's label.
     shown, clustered : RowsSeen
         The rows that are drawn, and those that K-means looks at.
+    first : array of shape (n, n_features)
+        The first rows.
     mean : ndarray of shape (n_features,)
         Mean of the rows, if it was wanted.
     products : ndarray of shape (d, n_features)
@@ -110,6 +114,7 @@ class Seen:
         self.kept = kept
         self.shown, self.clustered = RowsSeen(), RowsSeen()
         self.products: Float = np.zeros((1, 1))
+        self.first: Rows | None = None
         self._column_sums: Float = np.zeros(1)
 
     @property
@@ -120,6 +125,8 @@ class Seen:
     def add(self, batch: Batch, *, with_held_out: bool) -> tuple[Array, Array | None]:
         """Take in a batch, and give its scores along all components: those of the fit, and the held-out ones."""
         look = self._look
+        if self.first is None:
+            self.first = batch.rows[:FIRST_ROWS].copy()
         scores, held_out = look.project(batch.rows), None
         if look.held_out is not None and (with_held_out or look.draws_held_out):
             held_out = look.held_out(batch.rows, np.arange(batch.start, batch.start + batch.n_rows))

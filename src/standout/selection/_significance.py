@@ -30,6 +30,8 @@ from standout.sources import Source
 
 # Rows times columns squared beyond which a permutation takes more than about a second.
 QUICKLY_PERMUTED = 4e10
+# Bytes of all rows up to which data that are read in parts are brought into memory.
+MOST_KEPT = 2**28
 # Shrinkage up to this share is as good as none.
 HARDLY_SHRUNKEN = 0.01
 # With fewer rows tails cannot be told.
@@ -228,11 +230,13 @@ def test_components(
     fitted = problem.fitted or problem
     weights, shares = fitted.weights, fitted.shares[0]
     plain = problem.fitted is None and np.all(shares <= HARDLY_SHRUNKEN) and problem.choose_weights is None
+    permuted = False
     if method in (None, "auto"):
         n_rows, n_features = sum(part.count for part in moments), target.n_features
         exact = plain and _is_exact(datasets, moments, weights)
         quick = n_rows * n_features * min(n_rows, n_features) <= QUICKLY_PERMUTED
-        permuted = quick and all(map(keeps_rows, datasets))
+        small = 8 * n_rows * n_features <= MOST_KEPT
+        permuted = quick and all(keeps_rows(part) or (small and _is_read_again(part)) for part in datasets)
         possible = _degrees(backgrounds, weights) > n_features
         method = "analytic" if exact or (possible and not permuted) else "permutation"
     scale = common_scale(moments, weights)
@@ -241,7 +245,7 @@ def test_components(
         return analytic_test(
             target, backgrounds, weights, None if unshrunken else shares, n_components=n_components, scale=scale
         )
-    kept, *kept_backgrounds = _with_rows(datasets)
+    kept, *kept_backgrounds = _with_rows(datasets, read_again=permuted)
     return permutation_test(
         kept, kept_backgrounds, problem, n_components=n_components, seed=seed, scale=scale, progress=progress
     )
@@ -325,9 +329,14 @@ def common_scale(moments: Sequence[Moments], weights: Float) -> float | None:
     return float(np.median(ratios))
 
 
-def _with_rows(datasets: Sequence[Opened]) -> list[RowMoments | CentredRows]:
-    """Gather moments that keep the rows."""
-    require_rows(datasets, "the permutation test")
+def _is_read_again(dataset: Opened) -> bool:
+    return isinstance(dataset, Source) and dataset.again
+
+
+def _with_rows(datasets: Sequence[Opened], *, read_again: bool = False) -> list[RowMoments | CentredRows]:
+    """Gather moments that keep the rows, of data that are read in parts only if `read_again`."""
+    if not read_again:
+        require_rows(datasets, "the permutation test")
     names = dataset_names(len(datasets))
     kept = [
         dataset if isinstance(dataset, Moments) else gather(dataset, kind="rows", single=False, name=name)
