@@ -242,9 +242,10 @@ def score_columns(batch: Batch, scores: Any, *, as_words: bool = False, labelled
 
 
 def _write_loadings(path: Path, findings: Findings) -> None:
-    """Write the filter, the pattern and the correlation of each column, for each component."""
+    """Write the filter, the pattern and the correlation with its standard error of each column, for each component."""
     columns: dict[str, Any] = {"feature": np.array(findings.features, dtype=object)}
     parts = {"filter": findings.components, "pattern": findings.patterns, "correlation": findings.correlations}
+    parts["correlation_error"] = findings.correlation_errors
     for k in range(len(findings.eigenvalues)):
         for name, rows in parts.items():
             if rows is not None and k < len(rows):

@@ -80,7 +80,7 @@ def strengths(findings: Findings) -> dict[str, Any]:
         "rows": [_strength_row(findings, k, float(value), place) for k, value in enumerate(values)],
         "logarithmic": logarithmic,
         "one": percent_of(place(1.0)) if findings.ratios is not None else None,
-        "chance": any(not _is_real(findings, k) for k in range(len(values))),
+        "chance": any(not is_real(findings, k) for k in range(len(values))),
     }
 
 
@@ -104,7 +104,8 @@ def _within(share: float) -> float:
     return min(max(share, 0.0), 1.0)
 
 
-def _is_real(findings: Findings, k: int) -> bool:
+def is_real(findings: Findings, k: int) -> bool:
+    """Tell whether a component is not explained by chance, as far as was tested."""
     test = findings.test
     return test is None or k >= len(test.p_values) or bool(test.p_values[k] <= test.level)
 
@@ -118,13 +119,13 @@ def _strength_row(findings: Findings, k: int, value: float, place: Callable[[flo
     cells: list[Explained | None] = [Explained(shown, _value_meaning(findings, k, value))]
     if test is not None and k < len(test.p_values):
         chance = float(test.p_values[k])
-        small = "small enough to call it real" if _is_real(findings, k) else "too large to call it real"
+        small = "small enough to call it real" if is_real(findings, k) else "too large to call it real"
         meaning = f"Chance of component {k + 1} if there is nothing more to be found. This is {small}."
         cells.append(Explained(p_value(chance), meaning))
     elif test is not None:
         cells.append(None)
     label = f"component {k + 1}"
-    return StrengthRow(label, _is_real(findings, k), percent_of(place(value)), error, cells)
+    return StrengthRow(label, is_real(findings, k), percent_of(place(value)), error, cells)
 
 
 def _value_meaning(findings: Findings, k: int, value: float) -> str:
@@ -167,12 +168,15 @@ class Bar:
     number : Explained
     left, width : str
     is_negative : bool
+    error : tuple of two str or None
+        How far from the left and from the right one standard error below and above is.
     """
 
     number: Explained
     left: str
     width: str
     is_negative: bool
+    error: tuple[str, str] | None = None
 
 
 def leading_features(findings: Findings, k: int, most: int) -> list[int]:
@@ -202,7 +206,10 @@ def _bars_of(findings: Findings, filters: Float | None, k: int, index: int) -> l
     feature = shortened(findings.features[index], 80)
     pattern = float(findings.correlations[k, index])
     meaning = f"Correlation of {feature} with the score of component {k + 1}, over the target's rows: from −1 to 1."
-    bars = [_bar(pattern, 1.0, Explained(correlation(pattern), meaning))]
+    error = None if findings.correlation_errors is None else float(findings.correlation_errors[k, index])
+    if error is not None:
+        meaning += f" Its standard error is {correlation(error)}."
+    bars = [_bar(pattern, 1.0, Explained(correlation(pattern), meaning), error)]
     if filters is not None:
         weight, largest = float(filters[k, index]), float(np.max(np.abs(filters[k]), initial=0.0))
         meaning = (
@@ -213,9 +220,13 @@ def _bars_of(findings: Findings, filters: Float | None, k: int, index: int) -> l
     return bars
 
 
-def _bar(value: float, largest: float, shown: Explained) -> Bar:
+def _bar(value: float, largest: float, shown: Explained, error: float | None = None) -> Bar:
     share = 0.5 * min(abs(value) / largest, 1.0) if largest > 0.0 else 0.0
-    return Bar(shown, percent_of(0.5 - share if value < 0.0 else 0.5), percent_of(share), value < 0.0)
+    whisker = None
+    if error is not None:
+        low, high = (_within(0.5 + 0.5 * (value + step) / largest) for step in (-error, error))
+        whisker = percent_of(low), percent_of(1.0 - high)
+    return Bar(shown, percent_of(0.5 - share if value < 0.0 else 0.5), percent_of(share), value < 0.0, whisker)
 
 
 def _standard_filters(findings: Findings) -> Float | None:

@@ -19,7 +19,7 @@ from standout.metrics import clustering_error
 from standout.moments import project
 from standout.pencil import solve
 from standout.report._choices import cautions, choices, not_tested, recipe
-from standout.report._findings import Findings, Numbers, Points, ViewPath
+from standout.report._findings import Findings, Grey, Numbers, Points, Small, ViewPath
 from standout.report._fit import Fit, open_fit
 from standout.report._format import counted, joined, whole
 from standout.report._path import Path, aligned_signs, find_path
@@ -53,6 +53,9 @@ SCREE = 10
 MOST_SCREE = 2000
 # Shrinkage up to this share is as good as none.
 HARDLY_SHRUNKEN = 0.01
+# Columns whose values are kept for the rows that are drawn, and pixels of all images that are kept.
+MOST_CELLS = 40
+MOST_PIXELS = 1_500_000
 # The group of rows without labels.
 ONE_GROUP = np.zeros(1, dtype=np.int64)
 
@@ -150,11 +153,11 @@ def examine(
             check_one_each(len(given), fit.counts[0], what, "row of the target")
     if image_shape is not None:
         image_shape = _check_image_shape(image_shape, fit.n_features)
-    rows = _read_rows(fit, names, ids, labels, on_scores, with_path)
+    rows = _read_rows(fit, names, ids, labels, on_scores, with_path, n_images=_n_images(fit, image_shape))
     if not rows.agree:
         # The model was fitted to other rows than these.
         fit = replace(fit.gathered() if fit.are_kept else fit, are_own=False)
-        rows = _read_rows(fit, names, ids, labels, None, with_path)
+        rows = _read_rows(fit, names, ids, labels, None, with_path, n_images=_n_images(fit, image_shape))
     test, untested = _tested(fit)
     linear = not fit.is_kernel
     return Findings(
@@ -191,6 +194,8 @@ def examine(
         title=title,
         label_name=label_name,
         image_shape=image_shape,
+        correlation_errors=rows.correlation_errors,
+        cell_columns=rows.cell_columns,
     )
 
 
@@ -207,7 +212,7 @@ class FromRows:
         Whether the rows are those of the moments that the model has kept.
     datasets : tuple of Points
     groups : LabelGroups
-    bin_edges, label_counts, correlations, path
+    bin_edges, label_counts, correlations, correlation_errors, cell_columns, path
         As in `Findings`.
     errors : tuple of two floats or None
         Share of rows that K-means puts into the wrong group: in the view of the fit, and in PCA's.
@@ -223,6 +228,8 @@ class FromRows:
     bin_edges: Float
     label_counts: Numbers
     correlations: Float | None
+    correlation_errors: Float | None
+    cell_columns: Numbers
     path: ViewPath | None
     errors: tuple[float | None, float | None]
     tails: list[Float]
@@ -236,13 +243,16 @@ def _read_rows(
     labels: Any,
     on_scores: OnScores | None,
     with_path: bool,
+    *,
+    n_images: int,
 ) -> FromRows:
     """Read each dataset once, and find all that follows from its rows."""
     d = min(int(fit.model.n_components_), MOST_COMPONENTS)
     path = find_path(fit, min(d, 2)) if with_path else None
     marks = Labels(labels)
+    columns = _telling_columns(fit, d)
     with ExitStack() as files:
-        seen = look_at(fit.datasets, _looks(fit, path, d, ids, marks), on_scores, files)
+        seen = look_at(fit.datasets, _looks(fit, path, d, ids, marks, columns, n_images), on_scores, files)
         target = seen[0]
         groups = marks.settled() if target.shown.labels else LabelGroups((), 0, ONE_GROUP)
         edges = bin_edges([part.kept for part in seen])
@@ -266,6 +276,8 @@ def _read_rows(
             pca_scores=(pca[number] * signs).astype(np.float32),
             counts=counts[number].sum(axis=0),
             ids=tuple(part.shown.ids) or None,
+            cells=_cells(fit, part.shown.cells, columns) if number == 0 else None,
+            images=_grey(part.shown.images) if number == 0 else None,
             **_labels_of(part.shown, groups),
         )
         for number, (name, part) in enumerate(zip(names, seen, strict=True))
@@ -281,6 +293,8 @@ def _read_rows(
         bin_edges=edges,
         label_counts=counts[0][: len(groups.names)],
         correlations=correlations,
+        correlation_errors=_correlation_errors(fit, target),
+        cell_columns=columns,
         path=drawn,
         errors=(
             _clustering_error(target.clustered.scores, target.clustered, groups),
@@ -291,7 +305,15 @@ def _read_rows(
     )
 
 
-def _looks(fit: Fit, path: Path | None, d: int, ids: Sequence[Any] | None, labels: Labels) -> list[Look]:
+def _looks(
+    fit: Fit,
+    path: Path | None,
+    d: int,
+    ids: Sequence[Any] | None,
+    labels: Labels,
+    columns: Numbers,
+    n_images: int,
+) -> list[Look]:
     """Say what to look at in each dataset."""
     pca = _principal_view(fit)
     return [
@@ -308,6 +330,10 @@ def _looks(fit: Fit, path: Path | None, d: int, ids: Sequence[Any] | None, label
             ids=None if ids is None or number > 0 else np.asarray(ids, dtype=object),
             with_mean=not fit.is_kernel,
             with_products=number == 0 and fit.is_kernel and bool(fit.moments),
+            fold_of=fit.held_out.fold_of if number == 0 and fit.held_out is not None and fit.moments else None,
+            n_folds=0 if fit.held_out is None else fit.held_out.n_folds,
+            cells=columns if number == 0 else columns[:0],
+            n_images=n_images if number == 0 else 0,
         )
         for number in range(len(fit.datasets))
     ]
@@ -458,6 +484,59 @@ def _correlations(fit: Fit, seen: Seen, d: int) -> Float | None:
     # What does not vary has no correlation.
     quotient: Float = np.divide(covariances, lengths, out=np.zeros_like(covariances), where=lengths > 0.0)
     return np.clip(quotient, -1.0, 1.0)
+
+
+def _correlation_errors(fit: Fit, seen: Seen) -> Float | None:
+    """Give the standard errors of the correlations, from the correlations with held-out scores in each fold."""
+    if fit.held_out is None or not fit.moments:
+        return None
+    products, sums = seen.fold_products, seen.fold_sums
+    counts = sums[:, -1, -1]
+    used = counts > 1
+    means = products[used, -1] / counts[used, np.newaxis]
+    own = sums[used, :-1, -1] / counts[used, np.newaxis]
+    squares = np.einsum("kdd->kd", sums[used][:, :-1, :-1]) / counts[used, np.newaxis] - own**2
+    covariances = (
+        products[used, :-1] / counts[used, np.newaxis, np.newaxis] - own[:, :, np.newaxis] * means[:, np.newaxis]
+    )
+    lengths = np.sqrt(np.maximum(squares, 0.0))[:, :, np.newaxis] * fit.spreads
+    by_fold = np.divide(covariances, lengths, out=np.zeros_like(covariances), where=lengths > 0.0)
+    errors: Float = by_fold.std(axis=0, ddof=1) / np.sqrt(used.sum()) if used.sum() > 1 else np.zeros_like(by_fold[0])
+    return errors
+
+
+def _telling_columns(fit: Fit, d: int) -> Numbers:
+    """Choose columns whose values tell what distinguishes rows: those that follow a component, or that vary most."""
+    if not fit.moments:
+        return np.zeros(0, dtype=np.int64)
+    sizes = fit.spreads
+    if not fit.is_kernel:
+        patterns = np.abs(fit.moments[0].apply(fit.model.components_[:d].T))
+        lengths = np.where(fit.spreads > 0.0, fit.spreads, np.inf)[:, np.newaxis]
+        sizes = np.max(patterns / lengths / np.maximum(np.max(patterns / lengths, axis=0), 1e-300), axis=1)
+    return np.sort(np.argsort(-sizes, kind="stable")[:MOST_CELLS]).astype(np.int64)
+
+
+def _cells(fit: Fit, cells: Sequence[Float], columns: Numbers) -> Small | None:
+    """Give values in sixteenths of the standard deviation of their column: fine enough for means, and small."""
+    if not cells:
+        return None
+    spreads = np.where(fit.spreads > 0.0, fit.spreads, 1.0)[columns]
+    scaled = (np.concatenate(cells) - fit.moments[0].mean[columns]) / spreads
+    return np.clip(np.round(16.0 * scaled), -127, 127).astype(np.int8)
+
+
+def _n_images(fit: Fit, image_shape: tuple[int, int] | None) -> int:
+    return 0 if image_shape is None else MOST_PIXELS // fit.n_features
+
+
+def _grey(images: Sequence[Float]) -> Grey | None:
+    """Give rows as grey images, with the least and the largest value of all in black and white, but for a few."""
+    if not images:
+        return None
+    rows = np.concatenate(images)
+    low, high = np.quantile(rows, [0.005, 0.995])
+    return np.clip(255.0 * (rows - low) / max(high - low, 1e-300), 0.0, 255.0).astype(np.uint8)
 
 
 def _clustering_error(scores: Sequence[Float], rows: RowsSeen, groups: LabelGroups) -> float | None:

@@ -2,8 +2,8 @@
 
 The shapes of the arrays are declared with letters, by which stored findings are checked (see `standout._records`):
 C components, S components whose scores are shown, P columns, B backgrounds, T bins, E edges of bins, L groups of
-labels, A shown rows of all datasets; and, within one record, n shown rows, q and v axes of a view, k eigenvalues, g
-steps of the path.
+labels, M columns whose values are kept, A shown rows of all datasets; and, within one record, n shown rows, i images,
+q and v axes of a view, k eigenvalues, g steps of the path.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from standout.selection import ComponentTest
 
 Single: TypeAlias = npt.NDArray[np.float32]
 Numbers: TypeAlias = npt.NDArray[np.int64]
+Small: TypeAlias = npt.NDArray[np.int8]
+Grey: TypeAlias = npt.NDArray[np.uint8]
 
 
 # Compared by identity: == between records of arrays has no single truth value.
@@ -54,6 +56,10 @@ class Points:
         Number of each shown row's group in `Findings.label_names`; None without labels, or with labels on a scale.
     values : ndarray of shape (n_shown,) or None
         Labels that are numbers on a scale, such as an age.
+    cells : ndarray of shape (n_shown, m) or None
+        Of the target: values in some columns, see `Findings.cell_columns`, in sixteenths of a standard deviation.
+    images : ndarray of shape (n_images, n_pixels) or None
+        Of the target, if columns are pixels: the first of the shown rows as grey images, from 0 to 255.
 
     Examples
     --------
@@ -79,6 +85,8 @@ class Points:
     labels: tuple[str, ...] | None = field(default=None, repr=False, metadata=array("n"))
     groups: Numbers | None = field(default=None, repr=False, metadata=array("n"))
     values: Float | None = field(default=None, repr=False, metadata=array("n"))
+    cells: Small | None = field(default=None, repr=False, metadata=array("nM"))
+    images: Grey | None = field(default=None, repr=False, metadata=array("iP"))
 
     @property
     def sampled(self) -> bool:
@@ -142,6 +150,10 @@ class Findings:
     correlations : ndarray of shape (d, n_features) or None
         Correlation of each column with each of the first d scores, over the target's rows: for the linear methods the
         pattern without units. None for precomputed kernels, which have no columns.
+    correlation_errors : ndarray of shape (d, n_features) or None
+        Their standard errors: from correlations with held-out scores, fold by fold.
+    cell_columns : ndarray of shape (m,)
+        Columns whose values are kept for the rows that are shown, to tell what distinguishes some of them.
     spreads : ndarray of shape (n_features,)
         Standard deviation of each column in the target.
     ratios, ratio_errors : ndarray of shape (n_components,) or None
@@ -235,6 +247,8 @@ class Findings:
     title: str | None = field(default=None, repr=False)
     label_name: str | None = field(default=None, repr=False)
     image_shape: tuple[int, int] | None = field(default=None, repr=False)
+    correlation_errors: Float | None = field(default=None, repr=False, metadata=array("SP"))
+    cell_columns: Numbers | None = field(default=None, repr=False, metadata=array("M"))
 
     @property
     def target(self) -> Points:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,8 +117,26 @@ def document(findings: Findings) -> dict[str, Any]:
         "colours": _colours(findings),
         "datasets": [shortened(part.name) for part in findings.datasets],
         "label": shortened(findings.label_name or "label"),
+        "cells": _cells(findings),
+        "images": _images(findings),
         "axes": {place: _axis_labels(findings, place.removeprefix("plot-")) for place in roots.values()},
     }
+
+
+def _cells(findings: Findings) -> dict[str, Any] | None:
+    """Give the values of the target's drawn rows in some columns, and the names of these."""
+    if findings.cell_columns is None or findings.target.cells is None:
+        return None
+    names = [shortened(findings.features[column], 60) for column in findings.cell_columns.tolist()]
+    return {"names": names, "values": base64.b64encode(findings.target.cells.tobytes()).decode()}
+
+
+def _images(findings: Findings) -> dict[str, Any] | None:
+    """Give the first of the target's drawn rows as grey images."""
+    if findings.image_shape is None or findings.target.images is None:
+        return None
+    height, width = findings.image_shape
+    return {"height": height, "width": width, "grey": base64.b64encode(findings.target.images.tobytes()).decode()}
 
 
 def _renumbered(part: Any, known: dict[str, str]) -> Any:

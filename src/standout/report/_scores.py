@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from tempfile import SpooledTemporaryFile
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import Array, Float, Rows, row_blocks
+from standout._arrays import Array, Float, Rows, dense, row_blocks
 from standout.report._findings import Numbers
 from standout.sources import Batch, Source
 
@@ -73,6 +73,13 @@ class Look:
         Names of all rows. None takes those that come with the rows.
     with_mean, with_products : bool
         Whether the mean of the columns is needed, and their products with the scores.
+    fold_of : callable or None
+        From the numbers of rows to their folds, if products of the columns with held-out scores are needed by fold.
+    n_folds : int
+    cells : ndarray of int
+        Columns whose values are kept for the rows that are drawn.
+    n_images : int
+        Number of drawn rows that are kept whole.
     """
 
     project: Projection
@@ -87,6 +94,10 @@ class Look:
     ids: npt.NDArray[np.object_] | None = None
     with_mean: bool = False
     with_products: bool = False
+    fold_of: Callable[[Numbers], Numbers] | None = None
+    n_folds: int = 0
+    cells: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    n_images: int = 0
 
 
 class Seen:
@@ -106,6 +117,9 @@ class Seen:
         Mean of the rows, if it was wanted.
     products : ndarray of shape (d, n_features)
         Products of the scores with the columns, if they were wanted.
+    fold_products, fold_sums : ndarray
+        Products of held-out scores, and of 1, with the columns (n_folds, d + 1, n_features), and with each other
+        (n_folds, d + 1, d + 1), if they were wanted.
     """
 
     def __init__(self, look: Look, kept: KeptRows) -> None:
@@ -115,6 +129,8 @@ class Seen:
         self.shown, self.clustered = RowsSeen(), RowsSeen()
         self.products: Float = np.zeros((1, 1))
         self.first: Rows | None = None
+        self.fold_products: Float = np.zeros((1, 1, 1))
+        self.fold_sums: Float = np.zeros((1, 1, 1))
         self._column_sums: Float = np.zeros(1)
 
     @property
@@ -128,7 +144,7 @@ class Seen:
         if self.first is None:
             self.first = batch.rows[:FIRST_ROWS].copy()
         scores, held_out = look.project(batch.rows), None
-        if look.held_out is not None and (with_held_out or look.draws_held_out):
+        if look.held_out is not None and (with_held_out or look.draws_held_out or look.fold_of is not None):
             held_out = look.held_out(batch.rows, np.arange(batch.start, batch.start + batch.n_rows))
         fitted = np.asarray(scores[:, : look.n_shown], dtype=np.float64)
         leading = fitted
@@ -154,11 +170,35 @@ class Seen:
                 rows.path.append(_projected(look.path, batch.rows, here))
             rows.ids += [] if ids is None else [str(ids[row]) for row in here.tolist()]
             rows.labels += [] if labels is None else labels[here].tolist()
+            if rows is self.shown and len(look.cells):
+                rows.cells.append(_host(batch.rows[here][:, look.cells]))
+            wanted = look.n_images - sum(map(len, rows.images)) if rows is self.shown else 0
+            if wanted > 0:
+                rows.images.append(_host(batch.rows[here[:wanted]]))
         if look.with_mean:
             self._column_sums = self._column_sums + np.asarray(batch.rows.sum(axis=0, dtype=np.float64)).ravel()
         if look.with_products:
             self.products = self.products + _products(batch.rows, fitted)
+        if look.fold_of is not None and held_out is not None:
+            folds = look.fold_of(np.arange(batch.start, batch.start + batch.n_rows))
+            self._add_by_fold(batch.rows, np.asarray(held_out[:, : look.n_shown], dtype=np.float64), folds)
         return scores, held_out
+
+    def _add_by_fold(self, rows: Rows, scores: Float, folds: Numbers) -> None:
+        """Add products of held-out scores with the columns, for each fold apart."""
+        parts = np.column_stack([scores, np.ones(len(scores))])
+        n_folds, width = self._look.n_folds, parts.shape[1]
+        # One product for all folds: scores of a row stand in the columns of its fold, and 0 in all others.
+        apart = np.zeros((len(parts), n_folds, width))
+        apart[np.arange(len(parts)), folds] = parts
+        self.fold_products = self.fold_products + _products(rows, apart.reshape(len(parts), -1)).reshape(
+            n_folds, width, rows.shape[1]
+        )
+        self.fold_sums = self.fold_sums + np.einsum("nkd,ne->kde", apart, parts)
+
+
+def _host(rows: Rows) -> Float:
+    return np.asarray(dense(rows), dtype=np.float64)
 
 
 class RowsSeen:
@@ -171,6 +211,8 @@ class RowsSeen:
         of the path.
     numbers : list of ndarray
         The number of the label of each row.
+    cells, images : list of ndarray
+        Values in the wanted columns, and whole rows.
     ids, labels : list
         Names and labels of the rows, one entry for each row; empty if they have none.
     """
@@ -181,6 +223,8 @@ class RowsSeen:
         self.pca: list[Float] = []
         self.path: list[Float] = []
         self.numbers: list[Numbers] = []
+        self.cells: list[Float] = []
+        self.images: list[Float] = []
         self.ids: list[str] = []
         self.labels: list[Any] = []
 

@@ -167,7 +167,33 @@
       button.setAttribute("aria-pressed", String(indices.length > 0 && all));
     }
   };
+  // What distinguishes the selected rows from all others: the difference of their means, in standard deviations.
+  const MOST_COLUMNS = 6;
+  const cells = given.cells ? Int8Array.from(atob(given.cells.values), (letter) => letter.charCodeAt(0)) : null;
+  const tellDistinct = () => {
+    const place = byId("distinct");
+    const chosen = new Set(source().selected.indices);
+    const total = source().data.x.length;
+    place.hidden = !cells || chosen.size === 0 || chosen.size === total;
+    if (place.hidden) return;
+    const width = given.cells.names.length;
+    const [inside, outside] = [new Float64Array(width), new Float64Array(width)];
+    for (let row = 0; row < total; row += 1) {
+      const sums = chosen.has(row) ? inside : outside;
+      for (let column = 0; column < width; column += 1) sums[column] += cells[row * width + column];
+    }
+    const gaps = given.cells.names.map((name, column) =>
+      [name, (inside[column] / chosen.size - outside[column] / (total - chosen.size)) / 16]);
+    gaps.sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
+    place.replaceChildren("Compared with the other rows, on average, in standard deviations: ");
+    gaps.slice(0, MOST_COLUMNS).forEach(([name, gap], index) => {
+      const bold = document.createElement("b");
+      bold.textContent = name;
+      place.append(index ? ", " : "", bold, ` ${gap > 0 ? "+" : "\u2212"}${Math.abs(gap).toFixed(1)}`);
+    });
+  };
   const connectSelection = () => {
+    source().selected.properties.indices.change.connect(tellDistinct);
     source().selected.properties.indices.change.connect(tellSelection);
     byId("clear").addEventListener("click", () => select([]));
     byId("copy-names").addEventListener("click", (event) =>
@@ -214,6 +240,19 @@
     });
     return lines;
   };
+  const grey = given.images ? Uint8Array.from(atob(given.images.grey), (letter) => letter.charCodeAt(0)) : null;
+  const imageOf = (index) => {
+    const { height, width } = given.images;
+    const canvas = document.createElement("canvas");
+    [canvas.height, canvas.width] = [height, width];
+    const pixels = new ImageData(width, height);
+    for (let at = 0; at < height * width; at += 1) {
+      pixels.data.fill(grey[index * height * width + at], 4 * at, 4 * at + 3);
+      pixels.data[4 * at + 3] = 255;
+    }
+    canvas.getContext("2d").putImageData(pixels, 0, 0);
+    return canvas;
+  };
   const tellPoint = (place, x, y) => {
     const found = given.datasets.flatMap((_, number) =>
       [...model(`points-${number}`).inspected.indices].map((index) => [number, index]));
@@ -222,6 +261,7 @@
     const shown = found.slice(0, MOST_POINTS).map(([number, index]) => {
       const entry = document.createElement("p");
       entry.append(...linesOf(number, index, place));
+      if (grey && number === 0 && (index + 1) * given.images.height * given.images.width <= grey.length) entry.append(imageOf(index));
       return entry;
     });
     if (found.length > MOST_POINTS) shown.push(line(`and ${found.length - MOST_POINTS} more here`));
