@@ -70,7 +70,9 @@ CASES = {
     "linear, roots": lambda: fit(DiscriminativePCA(solver="root")),
     "linear, batches": lambda: fit(DiscriminativePCA(), iter([NAMED[:30], NAMED[30:]]), iter([NAMED + 1])),
     "linear, random state": lambda: fit(DiscriminativePCA(random_state=np.random.RandomState(5), solver="lobpcg")),
+    "linear, held-out": lambda: fit(DiscriminativePCA(shrinkage="held-out"), GROUPS.target, list(GROUPS.backgrounds)),
     "contrastive": lambda: fit(ContrastivePCA()),
+    "contrastive, held-out": lambda: fit(ContrastivePCA(alpha="held-out")),
     "contrastive, list": lambda: fit(ContrastivePCA(alpha=[0.5, 1.0, 5.0], n_representatives=2)),
     "contrastive, labels": lambda: fit(ContrastivePCA(target_label="old", alpha=2.0), y=LABELS, background=None),
     "contrastive, names": lambda: fit(ContrastivePCA(alpha=2), NAMED, NAMED + 1),
@@ -79,6 +81,8 @@ CASES = {
     "kernel, columns first": lambda: fit(
         KernelDiscriminativePCA(kernel="poly", degree=2), np.asfortranarray(TARGET), np.asfortranarray(BACKGROUND)
     ),
+    "kernel, held-out": lambda: fit(KernelDiscriminativePCA(kernel="gaussian", epsilon="held-out")),
+    "kernel, contrastive, held-out": lambda: fit(KernelContrastivePCA(kernel="gaussian", alpha="held-out")),
     "kernel, rank": lambda: fit(KernelDiscriminativePCA(rank=20, approximation="exact")),
     "kernel, pivoted": lambda: fit(KernelDiscriminativePCA(approximation="pivoted", rank=30, tol=1e-3)),
     "kernel, own landmarks": lambda: fit(KernelDiscriminativePCA(approximation=TARGET[:9], kernel="laplacian")),

@@ -243,11 +243,11 @@ def test_numbers_explain_themselves_on_hover_by_keyboard_and_on_touch(visit, fin
     opened = visit(findings)
     bubble = opened.page.locator("#bubble")
     opened.page.locator(".numbers .tip").first.hover()
-    bubble.filter(has_text="times that of the background").wait_for()
+    bubble.filter(has_text="divided by that of the background").wait_for()
     opened.page.mouse.move(5, 5)
     bubble.wait_for(state="hidden")
     opened.page.locator(".numbers .tip").nth(1).focus()
-    bubble.filter(has_text="Chance of so large a ratio").wait_for()
+    bubble.filter(has_text="PCA's first component").wait_for()
     opened.page.keyboard.press("Escape")
     bubble.wait_for(state="hidden")
     touched = visit(findings, phone=True)
@@ -408,3 +408,61 @@ def test_the_page_of_every_method_is_quiet(visit, kind):
         opened.page.wait_for_selector(f"#plot-view[data-step='{len(findings.path.values) - 1}']")
         assert not np.array_equal(opened.points(), before)
     opened.point_at(0, "target, row 0")
+
+
+@pytest.fixture(scope="module")
+def overfitted():
+    """Findings of images with more pixels than rows, whose first pixels have two groups."""
+    rng = np.random.default_rng(0)
+    target, background = rng.normal(size=(40, 60)), rng.normal(size=(30, 60))
+    target[:20, :6] += 3.0
+    model = DiscriminativePCA(3, shrinkage=0.01).fit(target, background=background)
+    options = {"labels": ["a"] * 20 + ["b"] * 20, "label_name": "sort", "image_shape": (6, 10)}
+    return examine(model, target, background, **options), target
+
+
+def test_rows_are_drawn_held_out_or_as_fitted(visit, overfitted):
+    findings, _ = overfitted
+    assert findings.drawn_held_out
+    opened = visit(findings)
+    np.testing.assert_array_equal(opened.points(), findings.target.scores[:, 0])
+    assert np.var(opened.points(index=1)) > 2 * np.var(findings.backgrounds[0].fitted_scores[:, 0])
+    button = opened.page.locator("#as-fitted")
+    button.click()
+    np.testing.assert_array_equal(opened.points(index=1), findings.backgrounds[0].fitted_scores[:, 0])
+    # The slider shows rows as fitted; back at the fit they are held out again.
+    opened.page.locator("#path").focus()
+    opened.page.keyboard.press("End")
+    assert button.get_attribute("aria-pressed") == "false"
+    opened.page.locator("#path-back").click()
+    opened.wait_until(
+        f"Math.abs(Bokeh.documents[0].get_model_by_name('points-0').data.x[0] - {findings.target.scores[0, 0]}) < 1e-3"
+    )
+    assert opened.complaints == []
+
+
+def test_any_two_components_are_drawn(visit, overfitted):
+    findings, _ = overfitted
+    opened = visit(findings)
+    opened.page.select_option("#axis-x", "3")
+    opened.page.select_option("#axis-y", "1")
+    np.testing.assert_array_equal(opened.points("x"), findings.target.scores[:, 2])
+    np.testing.assert_array_equal(opened.points("y"), findings.target.scores[:, 0])
+    assert opened.ask("Bokeh.documents[0].get_model_by_name('view').below[0].axis_label") == "component 3"
+
+
+def test_what_distinguishes_selected_rows_is_told_and_images_are_shown(visit, overfitted):
+    findings, target = overfitted
+    opened = visit(findings)
+    opened.page.get_by_role("button", name="a 20").click()
+    said = opened.page.locator("#distinct").inner_text()
+    gaps = (target[:20].mean(axis=0) - target[20:].mean(axis=0)) / target.std(axis=0)
+    most = int(np.argmax(np.abs(gaps)))
+    first, gap = re.search(r": *(.*?) *\+(\d\.\d)", " ".join(said.split())).groups()
+    assert first == f"column {most}"
+    assert float(gap) == pytest.approx(gaps[most], abs=0.1)
+    opened.point_at(0, "target, row 0")
+    assert opened.page.locator("#point canvas").count() >= 1
+    assert opened.page.locator(".images img").count() == 3
+    assert opened.page.locator("#point").inner_text().count("sort: a") >= 1
+    assert opened.complaints == []

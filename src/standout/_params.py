@@ -132,10 +132,10 @@ def check_increasing(values: Any, parameter: str, advice: str, least: float, mos
 
 
 def check_alpha(alpha: Any) -> float | Float | None:
-    """Check α: a number, or an increasing list of numbers to choose from; None comes back for "auto"."""
+    """Check α: a number, or an increasing list of numbers to choose from; None for the name of a rule."""
     advice = "Give a number of at least 0, an increasing list of such numbers, or {v.auto}."
     if isinstance(alpha, str):
-        check_choice(alpha, "alpha", ["auto"], advice)
+        check_choice(alpha, "alpha", ["auto", "held-out"], advice)
         return None
     if is_number(alpha):
         return check_number(alpha, "alpha", (0, np.inf), advice)

@@ -209,7 +209,13 @@ PARAMETERS = (
     ),
     Parameter("background_weights", None, WEIGHTS, "W1,W2,...|RULE", COMPARING),
     Parameter("test", None, TESTS, "none|auto|analytic|permutation", ("dpca",)),
-    Parameter("alpha", "auto", Value("auto", several="perhaps"), "auto|NUMBER|A1,A2,...", ("cpca", "kcpca")),
+    Parameter(
+        "alpha",
+        "auto",
+        Value("auto", "held-out", several="perhaps"),
+        "auto|held-out|NUMBER|A1,A2,...",
+        ("cpca", "kcpca"),
+    ),
     Parameter("random_state", None, Value("none", number=int), "N|none", tuple(METHODS)),
     Parameter("kernel", "rbf", click.Choice(KERNELS), "NAME", WITH_KERNELS, KERNEL),
     Parameter("gamma", None, Value("none"), "NUMBER|none", WITH_KERNELS, KERNEL),
@@ -251,7 +257,8 @@ HELP = {
     "best, spectral (dpca, kdpca).",
     "test": "How p-values are found (dpca): analytic is a formula, permutation assigns rows to the datasets at random. "
     "auto: the formula where it is exact, else permutation.",
-    "alpha": "How much of the background is subtracted (cpca, kcpca). Of several values, one is chosen.",
+    "alpha": "How much of the background is subtracted (cpca, kcpca). Of several values, one is chosen. held-out: the "
+    "value with the largest ratio on rows that were not fitted.",
     "random-state": "Seed of everything random; none is a fixed seed, too.",
     "kernel": f"One of {', '.join(KERNELS)}.",
     "gamma": "Parameter of rbf, poly, laplacian, sigmoid and chi2; none is scikit-learn's default.",

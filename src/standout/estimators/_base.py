@@ -28,7 +28,7 @@ from standout._messages import InvalidTypeError, InvalidValueError, MixedArraysE
 from standout._xp import is_foreign, largest_entries, like, looks_foreign, namespace, place, take, to_host
 from standout.moments import Moments
 from standout.pencil import Solution
-from standout.selection import HeldOut
+from standout.selection import HeldOut, HeldOutPath
 from standout.sources import Backgrounds, Dataset, Source, Table, open_dataset
 
 # How many units in the last place of the largest score rounding may be: sums of terms that partly cancel lose a few.
@@ -323,6 +323,12 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             self.held_out_ = found
             self.held_out_ratio_ = like(found.ratios, found.components)
             self.held_out_ratio_error_ = like(found.standard_errors, found.components)
+
+    def _keep_path(self, path: HeldOutPath | None) -> None:
+        """Keep how the values of a parameter fare on rows that were not fitted, if one was chosen by that."""
+        self.__dict__.pop("held_out_path_", None)
+        if path is not None:
+            self.held_out_path_ = path
 
     def _keep(self, solution: Solution, target: Moments, backgrounds: list[Moments], weights: Float) -> None:
         """Keep what every fit has found."""

@@ -99,23 +99,33 @@ class DiscriminativePCA(LinearTransformer):
         Weight of each background's covariance (ω in the paper), scaled to sum 1. None means equal weights, independent
         of the number of rows. "worst-case" takes the mixture with the smallest leading ratio. "best" takes the
         background with the largest one: the paper's joint maximisation, which always ends at a single background.
-        p-values do not account for that choice. "spectral" takes the view that depends least on the weights (the
+        "spectral" takes the view that depends least on the weights (the
         paper's option (i)). See `standout.selection`.
-    shrinkage : "auto", "clusters", float in [0, 1] or None, default="auto"
+    shrinkage : "auto", "held-out", "clusters", float in [0, 1] or None, default="auto"
         How far each background covariance C is pulled towards a multiple of the identity,
         ``(1 - s) C + s (tr C / D) I``. "auto" is the Ledoit-Wolf estimate for each background, which vanishes as rows
-        are added. "clusters" chooses, without any label, the view that shows groups most clearly: of 27 values from 0
-        to 1 the one at which a split into two groups explains the largest share of the first score's variance. If no
-        view does so better than one Gaussian group would, a warning says so and "auto" is used. An even spread, as of a
-        gradient, counts as groups, too: see `standout.selection.GroupSearch`, and look at the picture. None or 0 is the
-        paper's formula. With about as many features as rows, or more, it finds directions in which the background
+        are added. "held-out" looks at 14 values from 0 to 1, and takes the largest one whose first component has, on
+        rows that were not fitted, a ratio within one standard error of the largest. "clusters" chooses, without any
+        label, a view that shows groups of the target which the backgrounds do not have: of the values at least as large
+        as the best by "held-out" that keep half of its logarithmic ratio, the one at which a split into two explains
+        most of the target's first score, beyond what it explains of the backgrounds'. If no groups are sure, it is
+        "held-out". An even spread, as of a gradient, counts as groups, too: see `standout.selection.GroupSearch`, and
+        look at the picture. A warning says so if a rule chooses more than 0.9, which is nearly PCA; where there are too
+        few rows, or more than 8,192 columns and rows, for folds, both rules are "auto". None or 0 is the paper's
+        formula. With about as many features as rows, or more, it finds directions in which the background
         varies little by chance alone. At 1, the directions are those of PCA.
-    test : {"analytic", "permutation"} or None, default=None
-        Test which components are real, for `p_values_`: see `standout.selection.component_test`. With
-        ``n_components="auto"``, None means "permutation" if the data are small and there is some shrinkage, or if the
-        backgrounds have no more rows than features (it can then take minutes, and `verbose` shows the progress).
-        Otherwise it means "analytic", which assumes Gaussian rows. With shrinkage, the analytic test judges the fitted
-        components by their unshrunken ratios, which is conservative.
+    test : {"auto", "analytic", "permutation"} or None, default=None
+        Test which components are real, for `p_values_`: see `standout.selection.component_test`. "auto", and None with
+        ``n_components="auto"``, is "analytic" where that is exact, without shrinkage for Gaussian rows, and
+        "permutation" elsewhere, which can take minutes (`verbose` shows the progress). Data that are read in parts, or
+        very large, are tested by "analytic", which judges shrunken components by their unshrunken ratios and is
+        conservative. A shrinkage that was chosen by rows or groups, and weights chosen by a rule, are allowed for in
+        each permutation.
+    held_out : int or None, default=10
+        Number of folds for `held_out_ratio_`: each is left out in turn, and the components that are found without it
+        are judged on its rows. Fewer are used where a dataset has few rows, where there are many rows per column
+        (20 or more: 5 folds) or more than 2,000 columns, and none beyond 8,192. A fit with folds takes about 1.5 times
+        as long as one without where there are many rows, up to 4 times for wide data. None leaves them out.
     target_label : object, default=None
         With a label here, ``fit(X, y)`` takes the rows with this label as target and the rows of each other label as
         one background, in sorted order.
@@ -144,6 +154,14 @@ class DiscriminativePCA(LinearTransformer):
         Variance of the target's scores.
     background_variance_ : ndarray of shape (n_backgrounds, n_components)
         Variance of each background's scores.
+    held_out_ratio_ : ndarray of shape (n_components,)
+        The target's variance by the backgrounds' weighted variance along each component, on rows that were not fitted:
+        what new rows can be expected to show. Absent without a background, with ``held_out=None``, after
+        ``partial_fit`` and ``merge``, and if there are too few rows.
+    held_out_ratio_error_ : ndarray of shape (n_components,)
+        Standard error of `held_out_ratio_`, by a jackknife over the folds.
+    held_out_ : HeldOut
+        The components and means without each fold, and the variances; there if `held_out_ratio_` is.
     mean_ : ndarray of shape (n_features,)
         Mean of the target.
     weights_ : ndarray of shape (n_backgrounds,)
@@ -156,6 +174,8 @@ class DiscriminativePCA(LinearTransformer):
         All that the test found; only with `test` or ``n_components="auto"``.
     group_search_ : GroupSearch
         How clearly each shrinkage showed groups; only with ``shrinkage="clusters"``.
+    held_out_path_ : HeldOutPath
+        How each shrinkage fares on rows that were not fitted; only with ``shrinkage="held-out"`` or "clusters".
     background_labels_ : list
         Labels of the backgrounds; only with `target_label`.
     solver_ : str

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import Array, Float, Rows, double, in_type_of, is_sparse, row_slice, weighted_sum
+from standout._arrays import Array, Float, Rows, double, in_type_of, is_sparse, row_slice, stacked, weighted_sum
 from standout._checks import as_rows, check_one_place, check_same_columns, column_names, reject_on_device
 from standout._messages import InvalidTypeError, InvalidValueError
 from standout._params import (
@@ -43,6 +43,7 @@ from standout.features import (
     fourier_features,
     give_same_coordinates,
     given_landmarks,
+    median_distance,
     residual_share,
     resolve_kernel,
 )
@@ -53,6 +54,8 @@ from standout.sources import Backgrounds, Dataset, InMemory, Source
 DEFAULT_RANK = 500
 # How many of the first rows are looked at for the number of columns and for a point near the data.
 FIRST_ROWS = 1000
+# How many rows are looked at for the bandwidth of a Gaussian kernel.
+BANDWIDTH_ROWS = 500
 FIXED_COORDINATES = "Use {p.approximation:fourier}, or an array of landmarks."
 
 
@@ -304,15 +307,30 @@ class KernelTransformer(IncrementalTransformer):
         # Given landmarks fix everything: the same ones give the same coordinates, whatever the rows.
         near = some if isinstance(self.approximation, str) else self._landmarks(some)
         options["origin"] = None if is_sparse(near) else namespace(near).mean(double(row_slice(near, 0, 1000)), axis=0)
+        self.__dict__.pop("bandwidth_", None)
+
+        def completed(name: Any, params: dict[str, Any] | None) -> dict[str, Any] | None:
+            """Give the paper's Gaussian kernel a bandwidth of the size of the distances between rows."""
+            if not isinstance(name, str) or name != "gaussian" or "bandwidth" in (params or {}):
+                return params
+            readable = isinstance(self.approximation, str) and datasets and all(data.again for data in datasets)
+            each = BANDWIDTH_ROWS // max(len(datasets), 1)
+            rows = [data.sample(each, np.random.default_rng(0)) for data in datasets] if readable else [near]
+            self.bandwidth_ = median_distance(stacked([row_slice(part, 0, BANDWIDTH_ROWS) for part in rows]))
+            return {**(params or {}), "bandwidth": self.bandwidth_}
+
         if not isinstance(self.kernel, list):
             check_single_kernel(self.kernel_weights, self.kernel_params)
             name, params = self.kernel if isinstance(self.kernel, tuple) else (self.kernel, self.kernel_params)
+            params = completed(name, params)
             resolved = resolve_kernel(name, kernel_params=params, **options)
             _check_on_device([resolved], some)
             return resolved, np.ones(1)
         check_kernel_list(self.kernel)
         pairs = [kernel if isinstance(kernel, tuple) else (kernel, {}) for kernel in self.kernel]
-        kernels = tuple(resolve_kernel(name, kernel_params=params, **options) for name, params in pairs)
+        kernels = tuple(
+            resolve_kernel(name, kernel_params=completed(name, params), **options) for name, params in pairs
+        )
         _check_on_device(kernels, some)
         given = check_kernel_weights(self.kernel_weights, len(kernels))
         if given is None:

@@ -10,7 +10,8 @@ from standout import contrast
 from standout._arrays import Float
 from standout._xp import columns_as_rows, like, namespace
 from standout.estimators._base import unchanged_if_refused
-from standout.estimators._contrastive import alphas_to_try
+from standout.estimators._contrastive import alphas_to_try, chooses_by_folds, held_out_alphas
+from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._kernel_base import Gathered, KernelTransformer
 from standout.moments import Moments
 from standout.pencil import solve
@@ -32,9 +33,9 @@ class KernelContrastivePCA(KernelTransformer):
     ----------
     n_components : int, default=2
         Number of components.
-    alpha : float, array-like or "auto", default="auto"
+    alpha : float, array-like, "auto" or "held-out", default="auto"
         How much the backgrounds count: a number, or a list to find representatives of, as in `ContrastivePCA`. "auto"
-        is 0 and 40 values from 1e-3 to 1e3.
+        is 0 and 40 values from 1e-3 to 1e3. "held-out" chooses by rows that were not fitted.
     n_representatives : int, default=4
         How many α are to represent the list; fewer are given if fewer subspaces differ.
     kernel : str, callable, or list of such, default="rbf"
@@ -61,6 +62,10 @@ class KernelContrastivePCA(KernelTransformer):
         How rows become coordinates, as in `KernelDiscriminativePCA`.
     kernel_weights : array-like of shape (n_kernels,), "learn" or None, default=None
         Weights of a list of kernels, as in `KernelDiscriminativePCA` ("learn" judges by its ratio of variances).
+    held_out : int or None, default=10
+        Number of folds for `held_out_ratio_`: each is left out in turn, and the components that are found without it
+        are judged on its rows. Fewer are used where a dataset has few rows, where there are many rows per column
+        (20 or more: 5 folds) or more than 2,000 coordinates, and none beyond 8,192. None leaves them out.
     random_state : int, RandomState instance or None, default=None
         Seed of random landmarks, features and splits. None is a fixed seed too: equal input gives equal output.
 
@@ -92,6 +97,18 @@ class KernelContrastivePCA(KernelTransformer):
         Weights of the kernels.
     weights_ : ndarray of shape (n_backgrounds,)
         Weights of the backgrounds, with sum 1.
+    held_out_ratio_ : ndarray of shape (n_components,)
+        The target's variance by the backgrounds' weighted variance along each component, on rows that were not fitted:
+        what new rows can be expected to show. Absent without a background, with ``held_out=None``, after
+        ``partial_fit`` and ``merge``, and if there are too few rows.
+    held_out_ratio_error_ : ndarray of shape (n_components,)
+        Standard error of `held_out_ratio_`, by a jackknife over the folds.
+    held_out_ : HeldOut
+        The components and means without each fold, and the variances; there if `held_out_ratio_` is.
+    held_out_path_ : HeldOutPath
+        How each α fares on rows that were not fitted; only with ``alpha="held-out"``.
+    bandwidth_ : float
+        The bandwidth of the kernel "gaussian", if none was given: the median distance between two of 500 random rows.
     approximation_ : str
         The kind of coordinates used: "exact", "pivoted", "landmarks" or "fourier".
     background_labels_ : list
@@ -192,6 +209,10 @@ class KernelContrastivePCA(KernelTransformer):
     def _answer(self, gathered: Gathered, seed: int) -> None:
         alphas = alphas_to_try(self.alpha, self.n_representatives)
         (target, *backgrounds), weights = gathered.moments, gathered.weights
+        path = None
+        if self._chooses_by_folds and gathered.folds is not None and backgrounds:
+            path = held_out_alphas(gathered.folds, weights, seed)
+            alphas = alphas if path is None else path.parameters[[path.chosen]]
         iterative = target.n_features > DENSE_COORDINATES and 10 * self.n_components <= target.n_features
         choice = choose_alpha(
             lambda alpha: contrast.contrastive(target, backgrounds, weights, alpha),
@@ -217,6 +238,7 @@ class KernelContrastivePCA(KernelTransformer):
         if gathered.folds is not None and self.held_out is not None:
             found = judge(solve_others, gathered.folds, weights, candidates[choice.chosen])
         self._keep_held_out(found)
+        self._keep_path(path)
         self.components_ = columns_as_rows(candidates[choice.chosen])
         self.alphas_ = like(choice.alphas, self.components_)
         self.alpha_ = choice.alpha
@@ -225,3 +247,9 @@ class KernelContrastivePCA(KernelTransformer):
     def _check_incremental(self) -> None:
         super()._check_incremental()
         alphas_to_try(self.alpha, self.n_representatives)
+        if self._chooses_by_folds:
+            reject_rows_needed("alpha", self.alpha, "Use {p.alpha:auto} or a number")
+
+    @property
+    def _chooses_by_folds(self) -> bool:
+        return chooses_by_folds(self.alpha)

@@ -56,15 +56,15 @@ class KernelDiscriminativePCA(KernelTransformer):
     coef0 : float, default=1
         Constant of the polynomial and sigmoid kernels.
     kernel_params : dict, default=None
-        Other parameters of the kernel, such as ``{"bandwidth": 5.0}`` for "gaussian" or those of a callable.
-    epsilon : float, "scaled" or "clusters", default=1e-3
-        The ridge ε of the paper, which is added to ``K Σ ωₖ Kₖ``. Its effect depends on the size of that matrix: for
-        kernel values of size 1 (Gaussian kernels) the default is mild, for values of size 1e4 (a polynomial of unscaled
-        data) it has no effect. "scaled" takes 1e-3 of the mean diagonal entry of that matrix: use it unless you
-        reproduce a given ε. "clusters" chooses, without any label, the view that shows groups most clearly: of 21
-        values from 1e-8 to 1e2 of that mean the one at which a split into two groups explains the largest share of the
-        first score's variance. If no view does so better than one Gaussian group would, a warning says so and "scaled"
-        is used. A nonlinear score can have any shape, so such a view is no evidence of groups.
+        Other parameters of the kernel, such as ``{"bandwidth": 5.0}`` for "gaussian" or those of a callable. Without a
+        bandwidth, "gaussian" takes the median distance between rows (`bandwidth_`).
+    epsilon : float, "scaled", "held-out" or "clusters", default="scaled"
+        The ridge ε of the paper, which is added to ``K Σ ωₖ Kₖ``. Its effect depends on the size of that matrix.
+        "scaled" takes 1e-3 of its mean diagonal entry. "held-out" looks at 11 values from 1e-8 to 1e2 of that mean, and
+        takes the largest one whose first component has, on rows that were not fitted, a ratio within one standard error
+        of the largest. "clusters" chooses, without any label, a view that shows groups of the target which the
+        backgrounds do not have, as in `DiscriminativePCA`. A nonlinear score can have any shape, so such a view is no
+        evidence of groups. Where there are too few rows, or too many coordinates, for folds, both rules are "scaled".
     background_weights : array-like of shape (n_backgrounds,), str or None, default=None
         Weight of each background (ω in the paper), scaled to sum 1. None means equal weights; "worst-case", "best" and
         "spectral" are rules that choose them, as in `DiscriminativePCA`.
@@ -88,6 +88,10 @@ class KernelDiscriminativePCA(KernelTransformer):
     kernel_weights : array-like of shape (n_kernels,), "learn" or None, default=None
         Weights of a list of kernels: numbers, used as they are; None for equal ones with sum 1; or "learn" for weights
         with sum 1, learned together with the components and judged on rows held out.
+    held_out : int or None, default=10
+        Number of folds for `held_out_ratio_`: each is left out in turn, and the components that are found without it
+        are judged on its rows. Fewer are used where a dataset has few rows, where there are many rows per column
+        (20 or more: 5 folds) or more than 2,000 coordinates, and none beyond 8,192. None leaves them out.
     random_state : int, RandomState instance or None, default=None
         Seed of random landmarks, features and splits. None is a fixed seed too: equal input gives equal output.
 
@@ -111,8 +115,20 @@ class KernelDiscriminativePCA(KernelTransformer):
         for random Fourier features, which leave nothing out but are noisy.
     epsilon_ : float
         The ridge.
+    held_out_ratio_ : ndarray of shape (n_components,)
+        The target's variance by the backgrounds' weighted variance along each component, on rows that were not fitted:
+        what new rows can be expected to show. Absent without a background, with ``held_out=None``, after
+        ``partial_fit`` and ``merge``, and if there are too few rows.
+    held_out_ratio_error_ : ndarray of shape (n_components,)
+        Standard error of `held_out_ratio_`, by a jackknife over the folds.
+    held_out_ : HeldOut
+        The components and means without each fold, and the variances; there if `held_out_ratio_` is.
     group_search_ : GroupSearch
         How clearly each ε showed groups; only with ``epsilon="clusters"``.
+    held_out_path_ : HeldOutPath
+        How each ε fares on rows that were not fitted; only with ``epsilon="held-out"`` or "clusters".
+    bandwidth_ : float
+        The bandwidth of the kernel "gaussian", if none was given: the median distance between two of 500 random rows.
     kernel_weights_ : ndarray of shape (n_kernels,)
         Weights of the kernels.
     weights_ : ndarray of shape (n_backgrounds,)

@@ -32,6 +32,7 @@ __all__ = [
 from standout.features._coordinates import BOUNDED_TOL as BOUNDED_TOL
 from standout.features._kernels import check_kernel_matrix as check_kernel_matrix
 from standout.features._kernels import check_kernel_numbers as check_kernel_numbers
+from standout.features._kernels import median_distance as median_distance
 from standout.features._kernels import reject_indefinite as reject_indefinite
 from standout.features._maps import centre_columns as centre_columns
 from standout.features._maps import give_same_coordinates as give_same_coordinates

@@ -317,6 +317,18 @@ def resolve_kernel(
     return NamedKernel(kernel, params, origin if kernel in SHIFT_INVARIANT else None)
 
 
+def median_distance(rows: Rows) -> float:
+    """Give the median distance between two different rows of some; 1 if most of them are equal."""
+    xp, rows = namespace(rows), double(dense(rows))
+    centred = rows - xp.mean(rows, axis=0)
+    lengths = squared_lengths(centred)
+    squares = xp.reshape(lengths[:, None] + lengths - 2.0 * product(centred, centred.T), (-1,))
+    # The distances of rows to themselves come first.
+    n_rows = rows.shape[0]
+    median = float(xp.sort(squares)[n_rows + n_rows * (n_rows - 1) // 2]) if n_rows > 1 else 0.0
+    return float(np.sqrt(median)) if median > 0.0 else 1.0
+
+
 def _unit(rows: Float) -> Float:
     """Scale the rows to unit length; rows of zeros stay zeros."""
     xp = namespace(rows)

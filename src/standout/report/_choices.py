@@ -124,6 +124,8 @@ def _found(start: str, rule: str, model: Any, asked: str, **facts: Any) -> Messa
 def _alpha(model: Any) -> Message:
     if not isinstance(model.alpha, str) and np.ndim(model.alpha) == 0:
         return _choice("α: {alpha}, as given", alpha=float(model.alpha_))
+    if isinstance(model.alpha, str) and model.alpha == "held-out":
+        return _found("α: {alpha}", "as found", model, model.alpha, alpha=float(model.alpha_))
     alphas = [float(alpha) for alpha in model.alphas_]
     return _choice(
         "α: {alpha}. Representative values of α are {alphas}. The chosen one shows the largest share of the target's "

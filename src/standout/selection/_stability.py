@@ -17,6 +17,7 @@ from standout._arrays import (
     column_slices,
     dense,
     double,
+    is_sparse,
     is_thin,
     product,
     row_blocks,
@@ -27,7 +28,17 @@ from standout._arrays import (
 from standout._checks import as_seed, check_whole
 from standout._params import check_level, check_n_components, check_shrinkage, check_weights
 from standout._writing import tracked
-from standout.moments import Kind, Moments, RootMoments, RowMoments, ScatterMoments, gather, in_span, ledoit_wolf
+from standout.moments import (
+    Kind,
+    Moments,
+    RootMoments,
+    RowMoments,
+    ScatterMoments,
+    gather,
+    in_span,
+    ledoit_wolf,
+    project,
+)
 from standout.pencil import Pencil, Solution, solve
 from standout.selection._inputs import (
     Given,
@@ -63,12 +74,15 @@ class Stability:
         Patterns of the fit on all rows: `patterns_`.
     ratios : ndarray of shape (n_components,)
         Ratios of the fit on all rows: `eigenvalues_`.
+    held_out_ratios : ndarray of shape (n_components,)
+        Ratios of rows that were not drawn along the filters of each draw: the median of all draws. NaN if every draw
+        has all rows of a dataset.
     components_interval : ndarray of shape (2, n_components, n_features)
         Lower and upper end of the interval of each loading.
     patterns_interval : ndarray of shape (2, n_components, n_features)
         The same for the patterns.
     ratios_interval : ndarray of shape (2, n_components)
-        The same for the ratios.
+        The same for the held-out ratios. In-sample ratios, and with them `ratios`, can lie far above it.
     level : float
         Share of the draws inside each interval.
 
@@ -88,6 +102,7 @@ class Stability:
     components: Float
     patterns: Float
     ratios: Float
+    held_out_ratios: Float
     components_interval: Float
     patterns_interval: Float
     ratios_interval: Float
@@ -146,8 +161,12 @@ def stability(
     -----
     **Intervals** are percentile intervals: between the (1 - level)/2 and the (1 + level)/2 quantile of the draws. The
     filters and patterns of a draw are given the sign that brings the filter closer to that of all rows. Draws scatter
-    about the fit on all rows as this does about the truth, and repeat its bias: without shrinkage, and with few rows
-    for the number of columns, the ratios of all rows are too large, and those of the draws are larger still.
+    about the fit on all rows as this does about the truth.
+
+    **Ratios.** In-sample ratios are too large, and those of draws are larger still. So the interval of a ratio is that
+    of the rows that were not drawn, about a third of all, along the filter of the draw. It is an interval for the ratio
+    of new rows along the component. In simulations intervals of 90 % hold it in 81 to 97 % (40 rows of 10 columns to
+    1,000 rows, 40 rows of 100 columns), and hold 1 where nothing stands out.
 
     **Ties.** Components are compared number by number. Two with nearly the same ratio change places or mix from draw
     to draw: their angles are large although the plane of both may be stable.
@@ -213,6 +232,7 @@ def stability(
         components=components * signs,
         patterns=looks * signs,
         ratios=full.values,
+        held_out_ratios=_medians(ratios),
         components_interval=_intervals(filters, basis, level),
         patterns_interval=_intervals(patterns, basis, level),
         ratios_interval=_interval_of_ratios(ratios, level),
@@ -242,6 +262,20 @@ class _Refit:
             if solution is None or (solution.accurate and solution.solver != "root"):
                 break
         return solution
+
+    def left_out_ratios(self, counts: Sequence[Counts], filters: Float) -> Float:
+        """Give the ratios along filters of the rows that were not drawn."""
+        variances = []
+        for rows, times in zip(self.datasets, counts, strict=True):
+            left = np.flatnonzero(times == 0)
+            if len(left) < 2:
+                return np.full(filters.shape[1], np.nan)
+            # A large common offset would cost digits; sparse rows have none.
+            origin = np.zeros(rows.shape[1]) if is_sparse(rows) else double(rows[:1])[0]
+            variances.append(project(rows[left], origin, filters).var(axis=0, ddof=1))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios: Float = variances[0] / (self.weights @ np.array(variances[1:]))
+        return ratios
 
     def _pose(self, counts: Sequence[Counts], kind: Kind) -> Pencil:
         target, *backgrounds = (
@@ -277,18 +311,19 @@ def _fit_draws(
     """Fit one draw after the other: angles, ratios, and filters and patterns with the signs of the full fit."""
     size, n_components = full.vectors.shape
     angles = np.full((n_bootstrap, n_components), np.pi / 2)
-    ratios = np.zeros((n_bootstrap, n_components))
+    ratios = np.full((n_bootstrap, n_components), np.nan)
     filters = np.zeros((n_bootstrap, n_components, size))
     patterns = np.zeros((n_bootstrap, n_components, size))
     rng = np.random.default_rng(refit.seed)
     for number in draws:
-        found = refit.solve([_draw(rng, rows.shape[0]) for rows in refit.datasets])
+        counts = [_draw(rng, rows.shape[0]) for rows in refit.datasets]
+        found = refit.solve(counts)
         if found is None:
             continue
         n_found = len(found.values)
         turned, signs = _compare(found.vectors, full.vectors[:, :n_found])
         angles[number, :n_found] = turned
-        ratios[number, :n_found] = found.values
+        ratios[number, :n_found] = refit.left_out_ratios(counts, found.vectors)
         filters[number, :n_found] = (found.vectors * signs).T
         patterns[number, :n_found] = (found.patterns * signs).T
     return angles, ratios, filters, patterns
@@ -401,14 +436,25 @@ def _intervals(draws: Float, basis: Float | None, level: float) -> Float:
 
 
 def _interval_of_ratios(ratios: Float, level: float) -> Float:
-    """Give the interval of each ratio; next to an infinite one there is nothing to interpolate, and draws are taken."""
-    lower, upper = _tails(level)
-    outer = np.array(
-        [np.quantile(ratios, lower, axis=0, method="lower"), np.quantile(ratios, upper, axis=0, method="higher")]
+    """Give the interval of each ratio from those of rows that were not drawn."""
+    ends = np.empty((2, ratios.shape[1]))
+    for number, column in enumerate(ratios.T):
+        with np.errstate(divide="ignore"):
+            logs = np.log(column[~np.isnan(column)])
+        if not len(logs):
+            ends[:, number] = np.nan
+            continue
+        lower, upper = _tails(level)
+        # Next to an infinite ratio there is nothing to interpolate, and draws are taken.
+        ends[:, number] = np.exp([np.quantile(logs, lower, method="lower"), np.quantile(logs, upper, method="higher")])
+    return ends
+
+
+def _medians(ratios: Float) -> Float:
+    """Give the median of each column, without NaN."""
+    return np.array(
+        [np.median(column[~np.isnan(column)]) if not np.isnan(column).all() else np.nan for column in ratios.T]
     )
-    finite = np.isfinite(ratios).all(axis=0)
-    outer[:, finite] = np.quantile(ratios[:, finite], (lower, upper), axis=0)
-    return outer
 
 
 def _tails(level: float) -> tuple[float, float]:

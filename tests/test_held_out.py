@@ -1,0 +1,237 @@
+"""Held-out numbers: those of explicit fits without each fold, the same from every form of the data."""
+
+import numpy as np
+import pytest
+import sklearn
+from scipy import linalg, optimize, sparse
+
+from array_libraries import library
+from standout import (
+    ContrastivePCA,
+    DiscriminativePCA,
+    KernelContrastivePCA,
+    KernelDiscriminativePCA,
+    scan,
+)
+from standout.moments import Folds, fold_of_rows, gather, gather_folds, ledoit_wolf
+
+__all__ = ["library"]
+
+
+def pair(rng, n_rows=90, n_features=12):
+    """Two datasets with shared variance, and a direction of the target's own."""
+    turn = rng.normal(size=(n_features, n_features))
+    target, background = rng.normal(size=(n_rows, n_features)) @ turn, rng.normal(size=(n_rows + 30, n_features)) @ turn
+    target[:, 0] += 6.0 * rng.normal(size=n_rows)
+    return target + 2.0, background
+
+
+def covariance(rows):
+    centred = rows - rows.mean(axis=0)
+    return centred.T @ centred / len(rows)
+
+
+def by_refits(model, datasets, solve, n_folds):
+    """Transcribe the definition: fits to the rows of all other folds, and variances of the rows of each."""
+    d, weights = model.n_components_, model.weights_
+    sums, counts = np.zeros((len(datasets), n_folds, d)), np.zeros((len(datasets), n_folds))
+    full = covariance(datasets[0])
+    for fold in range(n_folds):
+        kept = [X[fold_of_rows(0, len(X), model.held_out) % n_folds != fold] for X in datasets]
+        out = [X[fold_of_rows(0, len(X), model.held_out) % n_folds == fold] for X in datasets]
+        filters = solve(kept, weights, d)
+        # Components of each fold are those of the fit that they go with, at its scale.
+        scale = np.sqrt(np.einsum("ij,jk,ik->i", model.components_, full, model.components_))
+        own = np.sqrt(np.einsum("ji,jk,ki->i", filters, covariance(kept[0]), filters))
+        cosines = np.abs(model.components_ @ full @ filters) / np.outer(scale, own)
+        order = optimize.linear_sum_assignment(-cosines)[1]
+        filters = filters[:, order] * (scale / own[order])
+        for number, (rest, rows) in enumerate(zip(kept, out, strict=True)):
+            squares = ((rows - rest.mean(axis=0)) @ filters) ** 2
+            sums[number, fold] = squares.sum(axis=0) / (1 + 1 / len(rest))
+            counts[number, fold] = len(rows)
+
+    def ratio(chosen):
+        variances = sums[:, chosen].sum(axis=1) / counts[:, chosen].sum(axis=1)[:, None]
+        return variances[0] / (weights @ variances[1:])
+
+    every = np.arange(n_folds)
+    logs = np.log([ratio(every != fold) for fold in every])
+    error = np.sqrt((n_folds - 1) / n_folds * np.sum((logs - logs.mean(axis=0)) ** 2, axis=0))
+    return ratio(every), ratio(every) * error
+
+
+def discriminative(shrinkage):
+    def solve(kept, weights, d):
+        b = 0.0
+        for weight, X in zip(weights, kept[1:], strict=True):
+            share = ledoit_wolf(gather(X, norms=True)) if shrinkage == "auto" else shrinkage
+            c = covariance(X)
+            b = b + weight * ((1 - share) * c + share * np.trace(c) / len(c) * np.eye(len(c)))
+        return linalg.eigh(covariance(kept[0]), b)[1][:, ::-1][:, :d]
+
+    return solve
+
+
+@pytest.mark.parametrize("shrinkage", ["auto", 0.3])
+@pytest.mark.parametrize(("n_features", "n_folds"), [(12, 10), (4, 5), (200, 10)])
+def test_held_out_ratios_are_those_of_fits_without_each_fold(shrinkage, n_features, n_folds, rng):
+    target, background = pair(rng, n_features=n_features)
+    backgrounds = [background, rng.normal(size=(80, n_features))]
+    model = DiscriminativePCA(2, shrinkage=shrinkage).fit(target, background=backgrounds)
+    assert model.held_out_.n_folds == n_folds
+    ratios, errors = by_refits(model, [target, *backgrounds], discriminative(shrinkage), n_folds)
+    # Wide data go through inner products of their rows, which square the condition.
+    tolerance = 1e-6 if n_features == 200 else 1e-10
+    np.testing.assert_allclose(model.held_out_ratio_, ratios, rtol=tolerance)
+    np.testing.assert_allclose(model.held_out_ratio_error_, errors, rtol=100 * tolerance)
+
+
+def test_held_out_ratios_of_contrastive_pca_are_those_of_fits_without_each_fold(rng):
+    target, background = pair(rng)
+
+    def solve(kept, weights, d):
+        return linalg.eigh(covariance(kept[0]) - 0.7 * covariance(kept[1]))[1][:, ::-1][:, :d]
+
+    model = ContrastivePCA(2, alpha=0.7, held_out=4).fit(target, background=background)
+    ratios, errors = by_refits(model, [target, background], solve, 4)
+    np.testing.assert_allclose(model.held_out_ratio_, ratios, rtol=1e-10)
+    np.testing.assert_allclose(model.held_out_ratio_error_, errors, rtol=1e-8)
+
+
+@pytest.mark.parametrize("model", [KernelDiscriminativePCA(2, epsilon=1.0), KernelContrastivePCA(2, alpha=0.7)])
+def test_a_linear_kernel_has_the_held_out_ratios_of_the_linear_method(model, rng):
+    target, background = pair(rng)
+    found = sklearn.clone(model).set_params(kernel="linear").fit(target, background=background)
+    if isinstance(model, KernelContrastivePCA):
+        linear = ContrastivePCA(2, alpha=0.7).fit(target, background=background)
+        np.testing.assert_allclose(found.held_out_ratio_, linear.held_out_ratio_, rtol=1e-7)
+    total = sum(len(X) * covariance(X) for X in (target, background))
+
+    def solve(kept, weights, d):
+        total = sum(len(X) * covariance(X) for X in kept)
+        return linalg.eigh(covariance(kept[0]), covariance(kept[1]) + linalg.inv(total))[1][:, ::-1][:, :d]
+
+    if isinstance(model, KernelDiscriminativePCA):
+        vectors = linalg.eigh(covariance(target), covariance(background) + linalg.inv(total))[1][:, ::-1][:, :2]
+        found.components_ = vectors.T
+        ratios, _ = by_refits(found, [target, background], solve, 10)
+        np.testing.assert_allclose(found.held_out_ratio_, ratios, rtol=1e-6)
+
+
+MODELS = {
+    "linear": DiscriminativePCA(2),
+    "held-out": DiscriminativePCA(2, shrinkage="held-out"),
+    "clusters": DiscriminativePCA(2, shrinkage="clusters"),
+    "contrastive": ContrastivePCA(2, alpha="held-out"),
+    "fourier": KernelDiscriminativePCA(2, approximation="fourier", rank=30, gamma=0.01, epsilon="held-out"),
+}
+
+
+def assert_same(found, expected, rtol=1e-10):
+    np.testing.assert_allclose(np.asarray(found.held_out_ratio_), expected.held_out_ratio_, rtol=rtol)
+    np.testing.assert_allclose(np.asarray(found.held_out_ratio_error_), expected.held_out_ratio_error_, rtol=100 * rtol)
+    for name in ("shrinkage_", "epsilon_", "alpha_"):
+        if hasattr(expected, name):
+            np.testing.assert_allclose(np.asarray(getattr(found, name)), getattr(expected, name), rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:the shrinkage that was chosen")
+@pytest.mark.parametrize("n_features", [12, 3])
+@pytest.mark.parametrize("case", MODELS)
+def test_every_form_of_the_data_gives_the_same_held_out_numbers(case, n_features, rng, tmp_path):
+    target, background = pair(rng, n_features=n_features)
+    model = MODELS[case]
+    expected = sklearn.clone(model).fit(target, background=background)
+    forms = {"sparse": [sparse.csr_array(X) for X in (target, background)]}
+    if case != "clusters":
+        forms["batches"] = [iter(np.array_split(X, 7)) for X in (target, background)]
+    for name, X in (("target", target), ("background", background)):
+        np.save(tmp_path / f"{name}.npy", X)
+    forms["scan"] = [scan(tmp_path / f"{name}.npy", batch_rows=17) for name in ("target", "background")]
+    dask = pytest.importorskip("dask.array", reason="Dask is not installed")
+    forms["dask"] = [dask.from_array(X, chunks=(13, -1)) for X in (target, background)]
+    for form, (one, other) in forms.items():
+        if form == "sparse" and case == "fourier":
+            continue
+        # Ratios of 1e5, as random features of three columns have, cost digits.
+        rtol = 1e-8 if case == "fourier" else 1e-10
+        assert_same(sklearn.clone(model).fit(one, background=other), expected, rtol)
+
+
+def test_another_library_gives_the_same_held_out_numbers(library, rng, monkeypatch):
+    # SciPy itself is given no array of these, so it does not matter that it has been imported already.
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    target, background = pair(rng)
+    for model in (MODELS["linear"], MODELS["held-out"], MODELS["contrastive"]):
+        expected = sklearn.clone(model).fit(target, background=background)
+        with sklearn.config_context(array_api_dispatch=True):
+            found = sklearn.clone(model).fit(library.there(target), background=library.there(background)).to_numpy()
+        assert_same(found, expected)
+
+
+def test_folds_are_of_equal_size_and_do_not_depend_on_batches(rng):
+    X = rng.normal(size=(103, 3))
+    folds = gather_folds(X, 5, n_dealt=10)
+    assert isinstance(folds, Folds)
+    assert sorted(part.count for part in folds.sums) in ([20, 20, 21, 21, 21], [20, 20, 20, 21, 22])
+    numbers = np.concatenate([fold_of_rows(start, min(7, 103 - start), 10) for start in range(0, 103, 7)])
+    np.testing.assert_array_equal(numbers, fold_of_rows(0, 103, 10))
+    for fold, part in enumerate(folds.sums):
+        np.testing.assert_allclose(part.mean, X[numbers % 5 == fold].mean(axis=0), rtol=1e-12)
+    for fold, others in enumerate(folds.others()):
+        np.testing.assert_allclose(others.covariance(), covariance(X[numbers % 5 != fold]), rtol=1e-10)
+
+
+def test_without_folds_or_a_background_there_are_no_held_out_numbers(rng):
+    target, background = pair(rng)
+    plain = DiscriminativePCA(2, held_out=None).fit(target, background=background)
+    with_folds = DiscriminativePCA(2).fit(target, background=background)
+    np.testing.assert_allclose(plain.components_, with_folds.components_, rtol=1e-8, atol=1e-10)
+    few = DiscriminativePCA(1).fit(target[:3], background=background[:3])
+    after = with_folds.partial_fit(target, background=background)
+    for model in (plain, few, after, DiscriminativePCA(2).fit(target)):
+        assert not hasattr(model, "held_out_ratio_")
+        assert not hasattr(model, "held_out_")
+    for wrong in (1, 0, -3, 2.5, "all"):
+        with pytest.raises((ValueError, TypeError)) as caught:
+            DiscriminativePCA(held_out=wrong).fit(target, background=background)
+        assert caught.value.parameter == "held_out"
+
+
+def test_the_held_out_ratio_is_that_of_new_rows_where_the_in_sample_ratio_is_far_too_large():
+    shares, in_sample = [], []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        target, background = rng.normal(size=(2, 150, 100))
+        target[:, 0] *= 3.0
+        new, other = rng.normal(size=(2, 5000, 100))
+        new[:, 0] *= 3.0
+        model = DiscriminativePCA(1, shrinkage=0.1).fit(target, background=background)
+        truth = np.var(model.transform(new)) / np.var(model.transform(other))
+        shares.append(model.held_out_ratio_[0] / truth)
+        in_sample.append(np.var(model.transform(target)) / np.var(model.transform(background)) / truth)
+    assert np.median(shares) == pytest.approx(1.0, abs=0.2)
+    assert np.median(in_sample) > 2.0
+
+
+def test_rows_are_scored_by_the_fold_without_them(rng):
+    target, background = pair(rng)
+    held_out = DiscriminativePCA(1).fit(target, background=background).held_out_
+    folds = held_out.fold_of(np.arange(len(target)))
+    scores = np.einsum("ij,ij->i", target - held_out.means[folds], held_out.components[folds, 0])
+    # Rows of a fold have the mean of the other folds taken off, which adds about a part in the number of rows.
+    assert np.mean(scores**2) == pytest.approx(held_out.target_variance[0], rel=0.03)
+
+
+def test_a_gaussian_kernel_finds_a_bandwidth_of_the_size_of_the_distances(rng):
+    target, background = pair(rng)
+    for scale in (1.0, 1e3):
+        found = KernelDiscriminativePCA(1, kernel="gaussian").fit(scale * target, background=scale * background)
+        rows = np.vstack([target, background])
+        distances = np.sqrt(((rows[:, None] - rows) ** 2).sum(axis=2))
+        assert found.bandwidth_ == pytest.approx(scale * np.median(distances[np.triu_indices(len(rows), 1)]), rel=0.02)
+    given = KernelDiscriminativePCA(1, kernel="gaussian", kernel_params={"bandwidth": found.bandwidth_})
+    given.fit(1e3 * target, background=1e3 * background)
+    np.testing.assert_allclose(given.eigenvalues_, found.eigenvalues_, rtol=1e-9)
+    assert not hasattr(given, "bandwidth_")
