@@ -285,6 +285,8 @@ def show_result(findings: Findings, final: Path, display: Display) -> None:
     head = ["component", ratio_heading(found), "p-value", "columns that follow it"]
     display.table(head, [_row(component) for component in found["components"]])
     display.say()
+    if found["grouping"] is not None:
+        display.say(f"- {found['grouping']}")
     for sentence in found["choices"]:
         display.say(f"- {sentence}")
     show_warnings(found["warnings"], display)

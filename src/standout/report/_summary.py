@@ -11,7 +11,7 @@ from standout._messages import PYTHON, Names
 from standout.report._charts import leading_features
 from standout.report._findings import Findings
 from standout.report._format import phrased, plain
-from standout.report._sentences import headline, question, title
+from standout.report._sentences import grouping, headline, question, title
 
 # Columns that are named for each component.
 MOST_FEATURES = 10
@@ -83,6 +83,7 @@ def summary(findings: Findings, names: Names = PYTHON) -> dict[str, Any]:
         "pca_ratio": _number(findings.pca_ratio),
         "clustering_error": _number(findings.clustering_error),
         "pca_clustering_error": _number(findings.pca_clustering_error),
+        "grouping": grouping(findings),
         "choices": [plain(phrased(message, names)) for message in findings.choices],
         "warnings": [plain(phrased(message, names)) for message in findings.cautions],
         "code": findings.code,
