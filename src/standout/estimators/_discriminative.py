@@ -27,6 +27,7 @@ from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._linear import LinearFit, LinearTransformer, fit_linear, warn_of_trouble
 from standout.moments import Moments, ledoit_wolf
 from standout.pencil import Pencil, solve
+from standout.private import PrivateMoments
 from standout.selection import (
     ComponentTest,
     GroupSearch,
@@ -311,7 +312,7 @@ class DiscriminativePCA(LinearTransformer):
             return DiscriminativeFit(target, [], np.zeros(0), solution, np.zeros(0), None, None, solver)
         shrinkage = check_shrinkage(self.shrinkage, rules=SHRINKAGE_RULES)
         shares = (
-            np.array([ledoit_wolf(background) for background in backgrounds])
+            np.array([_found_shrinkage(background) for background in backgrounds])
             if shrinkage is None
             else np.full(len(backgrounds), shrinkage)
         )
@@ -358,6 +359,11 @@ class DiscriminativePCA(LinearTransformer):
             return contrast.discriminative(target, backgrounds, weights, shares)
 
         return choose_weights(self.background_weights, pose, len(backgrounds), n_components, solver=solver, seed=seed)
+
+
+def _found_shrinkage(background: Moments) -> float:
+    """Give the shrinkage by the rule of Ledoit and Wolf, or that which the known noise of private sums asks for."""
+    return background.shrinkage if isinstance(background, PrivateMoments) else ledoit_wolf(background)
 
 
 def _warn_of_choices(fit: DiscriminativeFit, *, chosen: bool) -> None:
