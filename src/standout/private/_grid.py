@@ -1,12 +1,12 @@
 """The grid of whole numbers that rows are put on, the sums over it, and the noise that OpenDP adds to them.
 
 A row x becomes ``z = (x - centre) / scale``. A row longer than the radius is shortened to it. The result is rounded to
-whole numbers, and gets a last entry that is the same for every row: ``a = (z, LAST)``. All that is released of a dataset
-is one noisy copy of ``Σ a aᵀ``. It holds the sums of products, the sums and the count.
+whole numbers, and gets a last entry that is the same for every row: ``a = (z, LAST)``. All that is released of a
+dataset is one noisy copy of ``Σ a aᵀ``. It holds the sums of products, the sums and the count.
 
-Of this symmetric matrix each entry is released once, the diagonal times 5 and the rest times 7. Because ``7² < 2 · 5²``,
-one row changes this vector by at most ``5 |a|²`` in Euclidean length, and all are whole numbers: no rounding can give a
-row away, and sums do not depend on their order.
+Each entry of this symmetric matrix is released once, those on the diagonal times 5 and the others times 7. One row
+changes this vector by at most ``5 |a|²`` in Euclidean length, because ``7² < 2 · 5²``. All numbers are whole. Rounding
+of floating-point numbers can therefore give nothing away, and sums do not depend on their order.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import numpy as np
 from standout._arrays import Array, Float
 from standout._messages import FileError, InvalidValueError, MissingFileError, shown
 from standout._writing import write_whole
-from standout.moments import Moments, NormSums, ScatterMoments
+from standout.moments import Moments, ScatterMoments
 from standout.private._grid import BESIDE, LAST, LONGEST, Grid, Whole, unpacked
 
 FORMAT = "standout private sums 1"
@@ -107,8 +107,8 @@ class PrivateMoments(Moments):
     columns: tuple[str, ...] | None = None
     # What all moments have.
     exact: ClassVar[bool] = False
-    precision: ClassVar[float] = float(np.finfo(np.float64).eps)
-    norms: ClassVar[NormSums | None] = None  # type: ignore[misc]
+    precision = float(np.finfo(np.float64).eps)
+    norms = None
 
     @property
     def grid(self) -> Grid:
