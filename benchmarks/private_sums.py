@@ -115,6 +115,23 @@ def few() -> None:
         print(f"| {n_rows} | {', '.join(f'{one:.3f}' for one in found)} | {warned}/3 |", flush=True)
 
 
+def white() -> None:
+    print("\nThe target in bounds of a released background of 30,000 rows; D = 50, ε = 1\n")
+    print("| rows of the target | R² in its own bounds | R² whitened |\n|---|---|---|")
+    for n_rows in (300, 1000, 3000):
+        plain, whitened = [], []
+        for seed in SEEDS:
+            data = Factors(50, seed)
+            target, background = data.target(n_rows), data.background(30000)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                against = release(background, **bounds_of(data), epsilon=1.0, delta=DELTA)
+                for found, limits in ((plain, bounds_of(data)), (whitened, against.whitening())):
+                    sums = release(target, **limits, epsilon=1.0, delta=DELTA)
+                    found.append(data.r2(DiscriminativePCA.from_moments(sums, against)))
+        print(f"| {n_rows} | {np.mean(plain):.3f} | {np.mean(whitened):.3f} |", flush=True)
+
+
 def places() -> None:
     print("\nTen places with noise of their own, 30,000 rows in all, D = 50, ε = 1\n")
     print("| places | R² (3 seeds) | noise, one place = 1 |\n|---|---|---|")
@@ -157,7 +174,9 @@ def digits() -> None:
     folder = Path(os.environ.get("STANDOUT_DATA", "../shared/data"))
     mnist, frogs = load("mnist.npz", folder), load("cifar10_frogs.npz", folder)
     print("\nDigits over frogs, 14 x 14 pixels, intensity 0.5: clustering error of two components\n")
-    print("| ε | rows (target, background) | exact | private | seed |\n|---|---|---|---|---|")
+    print(
+        "| ε | rows (target, background) | exact | exact, same shrinkage | private | seed |\n|---|---|---|---|---|---|"
+    )
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
         chosen = np.flatnonzero(np.isin(mnist.labels, (6, 9)))
@@ -170,11 +189,19 @@ def digits() -> None:
         limits = from_ranges(np.tile([0.0, 1.5], (196, 1)))
         exact = clustering_error(DiscriminativePCA().fit(target, background=background).transform(target), labels)
         for epsilon in (1.0, 2.0, 5.0):
-            model, _ = private_fit(target, background, limits, epsilon)
-            error = clustering_error(model.transform(target), labels)
-            print(
-                f"| {epsilon:g} | {len(target)}, {len(background)} | {exact:.4f} | {error:.4f} | {seed} |", flush=True
-            )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                against = release(background, **limits, epsilon=epsilon, delta=DELTA)
+                errors = []
+                for own in (limits, against.whitening()):
+                    model = DiscriminativePCA.from_moments(
+                        release(target, **own, epsilon=epsilon, delta=DELTA), against
+                    )
+                    errors.append(clustering_error(model.transform(target), labels))
+            alike = DiscriminativePCA(shrinkage=float(model.shrinkage_[0])).fit(target, background=background)
+            errors = [exact, clustering_error(alike.transform(target), labels), *errors]
+            shown = " | ".join(f"{error:.3f}" for error in errors)
+            print(f"| {epsilon:g} | {len(target)}, {len(background)} | {shown} | {seed} |", flush=True)
 
 
 def _crops(images, rng):
@@ -190,14 +217,13 @@ def _pooled(images):
     return images.reshape(len(images), 14, 2, 14, 2).mean(axis=(2, 4)).reshape(len(images), 196)
 
 
-CASES = {"table": table, "few": few, "places": places, "bounds": bounds, "digits": digits}
+CASES = {"table": table, "few": few, "white": white, "places": places, "bounds": bounds, "digits": digits}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--cases", default=",".join(CASES), help="some of: %(default)s")
     names = parser.parse_args().cases.split(",")
-    print(
-        f"{platform.machine()}, {os.cpu_count()} cores; NumPy {np.__version__}, OpenDP {version('opendp')}; δ = {DELTA:g}"
-    )
+    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "opendp"))
+    print(f"{platform.machine()}, {os.cpu_count()} cores; {packages}; δ = {DELTA:g}")
     for name in names:
         CASES[name]()

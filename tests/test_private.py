@@ -20,6 +20,7 @@ pytest.importorskip("opendp", reason="OpenDP is not installed")
 
 from standout.private import _release
 from standout.private._grid import (
+    BESIDE,
     LAST,
     LONGEST,
     ON_DIAGONAL,
@@ -93,6 +94,21 @@ def test_rows_at_the_limit_of_the_grid_stay_within_it(n_features, rng):
     assert lengths.max() <= LONGEST**2
     # The grid is used to the full, but for half a cell in every dimension.
     assert np.sqrt(lengths.min()) > LONGEST - 2 - np.sqrt(n_features)
+
+
+@settings(max_examples=100)
+@given(
+    rows=arrays(np.float64, (7, 5), elements=ANY_NUMBER | st.floats(-3.0, 3.0)),
+    others=st.lists(st.integers(0, 6), min_size=1, max_size=20),
+    whitened=st.booleans(),
+)
+def test_what_becomes_of_a_row_does_not_depend_on_the_rows_beside_it(rows, others, whitened):
+    scale = np.random.default_rng(3).normal(size=(5, 5)) if whitened else np.arange(1.0, 6.0)
+    grid = Grid(np.full(5, 0.1), scale, 2.0)
+    alone = np.concatenate([grid.place(row[np.newaxis]) for row in rows])
+    np.testing.assert_array_equal(grid.place(rows), alone)
+    np.testing.assert_array_equal(grid.place(np.asfortranarray(rows[others])), alone[others])
+    assert (alone**2).sum(axis=1).max() <= LONGEST**2
 
 
 def test_the_sensitivity_is_not_larger_than_it_must_be():
@@ -487,6 +503,6 @@ def test_a_release_of_few_rows_warns_with_the_number_that_would_do(rng):
 
 def test_the_constants_of_the_grid_fit_together():
     # The bound of the sensitivity, and room for a million rows in the 53 bits of float64.
-    assert 7**2 < 2 * ON_DIAGONAL**2
+    assert 2 * ON_DIAGONAL**2 > BESIDE**2
     assert 2**20 * LONGEST**2 <= 2**53
     assert ROW_SENSITIVITY == ON_DIAGONAL * (LONGEST**2 + LAST**2)

@@ -12,7 +12,7 @@ of floating-point numbers can therefore give nothing away, and sums do not depen
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -46,13 +46,20 @@ class Grid:
 
     Attributes
     ----------
-    centre, scale : ndarray of shape (n_features,)
+    centre : ndarray of shape (n_features,)
+    scale : ndarray of shape (n_features,) or (n_features, n_features)
+        The unit of each column; or a matrix S, for ``z = S⁻¹ (x - centre)``.
     radius : float
     """
 
     centre: Float
     scale: Float
     radius: float
+
+    @property
+    def units(self) -> Float:
+        """The matrix S with ``x = centre + S z``."""
+        return np.diag(self.scale) if self.scale.ndim == 1 else self.scale
 
     @property
     def n_features(self) -> int:
@@ -70,11 +77,34 @@ class Grid:
         return self.radius / self.reach
 
     def place(self, rows: Float) -> Float:
-        """Put rows on the grid: whole numbers, of which no row is longer than `LONGEST`."""
-        with np.errstate(over="ignore"):
-            moved = np.clip((rows - self.centre) / self.scale / self.radius, -FAR, FAR)
-        lengths = np.sqrt(np.einsum("ij,ij->i", moved, moved))
-        return np.rint(moved * (self.reach / np.maximum(lengths, 1.0))[:, np.newaxis])
+        """Put rows on the grid: whole numbers, of which no row is longer than `LONGEST`.
+
+        What becomes of a row must not depend on the rows beside it, not even by rounding: otherwise one row could
+        change others. Therefore only operations on single elements are used. A product or a sum of NumPy may add up in
+        another order for another number of rows.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            moved = self._in_units(rows - self.centre) / self.radius
+        # Differences of infinities come from rows that are too far away to have a direction.
+        moved = np.clip(np.nan_to_num(moved, nan=0.0, posinf=FAR, neginf=-FAR), -FAR, FAR)
+        squares = np.zeros(len(rows))
+        for column in range(self.n_features):
+            squares += moved[:, column] * moved[:, column]
+        return np.rint(moved * (self.reach / np.maximum(np.sqrt(squares), 1.0))[:, np.newaxis])
+
+    def _in_units(self, rows: Float) -> Float:
+        """Divide rows by the scale."""
+        if self.scale.ndim == 1:
+            return rows / self.scale
+        total = np.zeros_like(rows)
+        for column, factors in enumerate(self._inverse):
+            total += rows[:, column, np.newaxis] * factors
+        return total
+
+    @cached_property
+    def _inverse(self) -> Float:
+        """The transposed inverse of the matrix of units."""
+        return np.ascontiguousarray(np.linalg.inv(self.units).T)
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,6 +23,8 @@ from standout.private._grid import BESIDE, LAST, LONGEST, Grid, Whole, unpacked
 FORMAT = "standout private sums 1"
 # Multiple of the noise that a background is smoothed with. From 0.35 to 1, simulations find the same.
 RIDGE = 0.5
+# Radius for rows that have unit variance along every direction, per square root of the number of columns.
+WHITE_RADIUS = 0.7
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,7 @@ class PrivateMoments(Moments):
     ----------
     released : ndarray of int
         The sums with noise, on the grid: all that was made from the rows.
-    centre, scale : ndarray of shape (n_features,)
-    radius : float
+    centre, scale, radius : ndarray, ndarray, float
         The public bounds of the release.
     noise_variance : float
         Variance of the noise in an entry of `released`.
@@ -133,10 +134,8 @@ class PrivateMoments(Moments):
     @cached_property
     def _plain(self) -> ScatterMoments:
         """The moments in the units of the rows."""
-        scaled = self._scaled
-        return ScatterMoments(
-            scaled.count, self.centre + self.scale * scaled.mean, scaled.scatter * np.outer(self.scale, self.scale)
-        )
+        scaled, units = self._scaled, self.grid.units
+        return ScatterMoments(scaled.count, self.centre + units @ scaled.mean, units @ scaled.scatter @ units.T)
 
     @property
     def count(self) -> int:  # type: ignore[override]
@@ -201,7 +200,7 @@ class PrivateMoments(Moments):
         -------
         ndarray of shape (d,)
         """
-        return self.noise * np.sum((self.scale[:, np.newaxis] * U) ** 2, axis=0)
+        return self.noise * np.sum((self.grid.units.T @ U) ** 2, axis=0)
 
     @property
     def shrinkage(self) -> float:
@@ -215,8 +214,25 @@ class PrivateMoments(Moments):
 
         Noise is the same along every direction in these units, and not in those of the rows.
         """
-        variance = self._scaled.total_variance / self.n_features
-        return ScatterMoments(self.count, self.mean, np.diag(self.count * variance * self.scale**2))
+        variance, units = self._scaled.total_variance / self.n_features, self.grid.units
+        return ScatterMoments(self.count, self.mean, self.count * variance * units @ units.T)
+
+    def whitening(self) -> dict[str, Any]:
+        """Give bounds for the release of a target, from this release of a background.
+
+        In these bounds the background varies alike along every direction. The noise of the target is then small where
+        the background varies little, and a tenth of the rows can be enough. This costs no budget, because the release
+        is public already. Rows of the target and of the background can be at different places.
+
+        Returns
+        -------
+        dict
+            ``centre``, ``scale`` (a matrix) and ``radius``, for `release`.
+        """
+        values, vectors = np.linalg.eigh(self._scaled.covariance())
+        root = (vectors * np.sqrt(np.maximum(values, 0.0) + RIDGE * self.noise)) @ vectors.T
+        radius = WHITE_RADIUS * float(np.sqrt(self.n_features))
+        return {"centre": self.mean, "scale": self.grid.units @ root, "radius": radius}
 
     # --- places and files -----------------------------------------------------------------------------------------
 
@@ -310,9 +326,10 @@ class PrivateMoments(Moments):
             and released.dtype == np.int64
             and released.shape == (size * (size + 1) // 2,)
             and centre.dtype == scale.dtype == np.float64
-            and centre.shape == scale.shape == (size - 1,)
+            and centre.shape == (size - 1,)
             and size > 1
-            and bool(np.isfinite(centre).all() and np.isfinite(scale).all() and (scale > 0).all())
+            and bool(np.isfinite(centre).all() and np.isfinite(scale).all())
+            and (scale.shape == (size - 1, size - 1) or (scale.shape == (size - 1,) and bool((scale > 0).all())))
             and 0.0 < radius < np.inf
             and 0.0 < variance < np.inf
             and (columns is None or (len(columns) == size - 1 and all(isinstance(one, str) for one in columns)))

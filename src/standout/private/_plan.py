@@ -19,6 +19,8 @@ from standout.private._moments import PrivateMoments
 RADIUS_OF_RANGES = 0.25
 # Noise is said to drown a direction whose variance in the target is less than this many times the noise.
 ENOUGH = 2.0
+# Part of all variance that a direction has that is looked for, unless something else is said.
+SHARE = 0.015
 # ε from which on noise is below any use, and up to which there is some privacy to speak of.
 EPSILONS = (1e-3, 50.0)
 MOST_ROWS_OF_ONE = 10**6
@@ -85,7 +87,7 @@ def from_ranges(ranges: Any, *, columns: Sequence[str] | None = None) -> dict[st
     return {"centre": limits[:, 0] + half, "scale": half, "radius": radius}
 
 
-def required_rows(n_features: int, epsilon: float, delta: float, *, share: float = 0.015, max_rows: int = 1) -> int:
+def required_rows(n_features: int, epsilon: float, delta: float, *, share: float = SHARE, max_rows: int = 1) -> int:
     """How many rows does each dataset need, so that noise does not drown what is looked for?
 
     With so many rows, noise along any direction is at most half of the variance that is looked for. In simulations the
@@ -156,17 +158,17 @@ def warn_if_drowned(target: Moments, backgrounds: Sequence[Moments], filters: Fl
     if not len(drowned):
         return
     worst = int(drowned[0])
-    known = variance[worst] > 0.0
-    least = min(part.count for part in private)
+    # What is seen along a component that noise has made tells nothing of what is looked for.
+    rows = max(part.count * ENOUGH * part.noise / (SHARE * part.radius**2) for part in private)
     warn_user(
         "the noise of the private sums drowns what is looked for: along component {component} it reaches {share:.0%} "
         "of the variance of the target",
         component=worst + 1,
-        share=min(float(noise[worst] / variance[worst]), 9.99) if known else 9.99,
-        rows=_rounded_up(least * ENOUGH * noise[worst] / variance[worst]) if known else None,
-        advice="About {rows} rows in every dataset would do, or a larger {p.epsilon}, or fewer columns."
-        if known
-        else "Take more rows, a larger {p.epsilon}, or fewer columns.",
+        share=min(float(noise[worst] / max(variance[worst], 1e-300)), 9.99),
+        rows=_rounded_up(rows),
+        part=SHARE,
+        advice="About {rows} rows in every dataset would do for what has {part:.1%} of the variance; so would a larger "
+        "{p.epsilon}, or fewer columns.",
         limit=1.0 / ENOUGH,
     )
 

@@ -26,6 +26,9 @@ from standout.private._moments import PrivateMoments, Spent
 from standout.private._plan import check_budget, check_max_rows, warn_if_few
 from standout.sources import Batch, Dataset, Source, added, open_dataset, regrouped
 
+# Of a matrix of units. Beyond it, rows would be placed by rounding errors.
+MOST_CONDITION = 1e10
+
 PUBLIC = (
     "The bounds are public: give what is known of the columns without looking at the rows, for example by "
     "standout.private.from_ranges(...), because bounds that are taken from the rows give something of them away."
@@ -55,7 +58,8 @@ def release(
     rows : dataset
         In any form that ``DiscriminativePCA.fit`` takes. It is read once.
     centre, scale : array-like of shape (n_features,)
-        Public numbers: where rows are expected to lie, and the unit of each column. See `from_ranges`.
+        Public numbers: where rows are expected to lie, and the unit of each column. See `from_ranges`. The scale may be
+        a matrix: see `PrivateMoments.whitening`, with which a target needs far fewer rows.
     radius : float
         Length of the longest row, in units of `scale`. Noise grows with its square. A radius below the typical length
         is best: rows keep their directions.
@@ -140,35 +144,35 @@ def _checked_grid(centre: Any, scale: Any, radius: Any, width: int | None) -> Gr
             missing=" and ".join(missing),
             advice=PUBLIC,
         )
-    where, unit = _numbers("centre", centre), _numbers("scale", scale)
-    sizes = {len(part) for part in (where, unit) if part.ndim} or ({width} if width is not None else set())
+    where, unit = _numbers("centre", centre, 1), _numbers("scale", scale, 2)
+    sizes = {*where.shape, *unit.shape} or ({width} if width is not None else set())
     if len(sizes) != 1:
         raise InvalidValueError(
-            "has {given} numbers, but {p.centre} has {limit}",
+            "has shape {given}, but {p.centre} has shape {limit}",
             parameter="scale",
-            given=unit.size,
-            limit=where.size,
+            given=unit.shape,
+            limit=where.shape,
             advice="Give one number for each column.",
         )
     (size,) = sizes
-    if not np.all(unit > 0.0):
+    if not (np.all(unit > 0.0) if unit.ndim < 2 else np.linalg.cond(unit) < MOST_CONDITION):
         raise InvalidValueError(
-            "has a number that is not above zero", parameter="scale", advice="Give the unit of each column.", limit=0.0
+            "has a number that is not above zero, or is a singular matrix",
+            parameter="scale",
+            advice="Give the unit of each column.",
+            limit=0.0,
         )
     check_number(radius, "radius", (0.0, np.inf), "Give a length in units of {p.scale}, above zero.", strict=True)
-    return Grid(
-        np.broadcast_to(where, (size,)).astype(np.float64),
-        np.broadcast_to(unit, (size,)).astype(np.float64),
-        float(radius),
-    )
+    units = unit if unit.ndim == 2 else np.broadcast_to(unit, (size,))
+    return Grid(np.broadcast_to(where, (size,)).astype(np.float64), units.astype(np.float64), float(radius))
 
 
-def _numbers(name: str, value: Any) -> Float:
+def _numbers(name: str, value: Any, most_axes: int) -> Float:
     try:
         numbers = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidTypeError("is not a list of numbers", parameter=name, advice=PUBLIC) from None
-    if numbers.ndim > 1 or not np.all(np.isfinite(numbers)):
+    if numbers.ndim > most_axes or not np.all(np.isfinite(numbers)):
         raise InvalidValueError(
             "is not a list of finite numbers", parameter=name, advice="Give one number for each column."
         )
