@@ -174,9 +174,8 @@ def digits() -> None:
     folder = Path(os.environ.get("STANDOUT_DATA", "../shared/data"))
     mnist, frogs = load("mnist.npz", folder), load("cifar10_frogs.npz", folder)
     print("\nDigits over frogs, 14 x 14 pixels, intensity 0.5: clustering error of two components\n")
-    print(
-        "| ε | rows (target, background) | exact | exact, same shrinkage | private | seed |\n|---|---|---|---|---|---|"
-    )
+    print("| ε | rows (target, background) | exact | exact, same shrinkage | private | private, whitened | seed |")
+    print("|---|---|---|---|---|---|---|")
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
         chosen = np.flatnonzero(np.isin(mnist.labels, (6, 9)))

@@ -161,7 +161,7 @@ def fit_sums(context: click.Context, options: dict[str, Any]) -> None:
     display.table(
         ["component", found["summary"]["value"], "noise", "columns that follow it"],
         [
-            [str(k), f"{value:.3g}", f"{noise:.0%}", ", ".join(shortened(name) for name in names)]
+            [str(k), f"{value:.3g}", _percent(noise), ", ".join(shortened(name) for name in names)]
             for k, (value, noise, names) in enumerate(
                 zip(found["values"], found["noise"], found["leading"], strict=True), start=1
             )
@@ -335,4 +335,4 @@ def _page(found: dict[str, Any], cautions: list[str]) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{share:.0%}" if share < 10 else "over 1000 %"
+    return f"{share:.{1 if share < 0.1 else 0}%}" if share < 10 else "over 1000 %"
