@@ -243,6 +243,7 @@ def test_every_form_of_a_dataset_gives_the_same_sums(without_noise, rng, tmp_pat
     forms = {
         "frame": lambda: frame,
         "sparse": lambda: sparse.csr_array(rows),
+        "Fortran order": lambda: np.asfortranarray(rows),
         "table": lambda: Table(rows, ["a", "b", "c"]),
         "batches": lambda: iter(np.array_split(rows, 7)),
         "scan": lambda: standout.scan(tmp_path / "rows.parquet", columns=["a", "b", "c"]),
@@ -253,6 +254,20 @@ def test_every_form_of_a_dataset_gives_the_same_sums(without_noise, rng, tmp_pat
     own = standout.scan(tmp_path / "rows.parquet", columns=["a", "b", "c"], group_column="person")
     np.testing.assert_array_equal(exact_of(own, groups=True, max_rows=2), by_person)
     assert release(frame, **bounds(3), **BUDGET).columns == ("a", "b", "c")
+
+
+def test_numbers_of_every_type_are_summed_alike(without_noise, rng):
+    whole = rng.integers(-3, 4, size=(200, 3))
+    for dtype in (np.int8, np.int64, np.float32):
+        np.testing.assert_array_equal(exact_of(whole.astype(dtype)), exact_of(whole.astype(float)))
+
+
+def test_exact_sums_are_not_written_to_a_checkpoint(without_noise, rng, tmp_path):
+    np.save(tmp_path / "rows.npy", rng.normal(size=(300, 3)))
+    (tmp_path / "kept").mkdir()
+    with pytest.warns(UserWarning, match="checkpoint"):
+        exact_of(standout.scan(tmp_path / "rows.npy", checkpoint=tmp_path / "kept"))
+    assert list((tmp_path / "kept").iterdir()) == []
 
 
 def test_dask_gives_the_same_sums(without_noise, rng):
@@ -329,6 +344,8 @@ def test_a_file_brings_back_the_sums_and_holds_no_rows(rng, tmp_path, quiet):
     again = PrivateMoments.load(tmp_path / "a.sums")
     np.testing.assert_array_equal(again.released, sums.released)
     np.testing.assert_array_equal(again.covariance(), sums.covariance())
+    assert repr(again) == repr(sums)
+    assert "epsilon 1, delta 1e-06 for each row" in repr(sums)
     assert (again.spent, again.noise, again.columns) == (sums.spent, sums.noise, ("weight", "länge"))
     with np.load(tmp_path / "a.sums") as stored:
         assert {name: stored[name].size for name in stored} == {"about": 1, "released": 6, "centre": 2, "scale": 2}
@@ -367,6 +384,10 @@ def test_forged_parts_of_a_file_are_refused(rng, tmp_path, quiet):
             np.savez(file, **{**parts, name: wrong})
         with pytest.raises(ValueError, match="damaged"):
             PrivateMoments.load(tmp_path / "b.sums")
+    with open(tmp_path / "b.sums", "wb") as file:
+        np.savez_compressed(file, **parts)
+    with pytest.raises(ValueError, match="damaged"):
+        PrivateMoments.load(tmp_path / "b.sums")
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------

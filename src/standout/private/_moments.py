@@ -61,7 +61,7 @@ class Spent:
         return f"epsilon {self.epsilon:g}, delta {self.delta:g} for each {whom}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PrivateMoments(Moments):
     """Count, mean and scatter of a dataset with noise: what may leave the place where the rows are.
 
@@ -260,6 +260,10 @@ class PrivateMoments(Moments):
             self.columns,
         )
 
+    def __repr__(self) -> str:
+        spent = "; ".join(map(str, self.spent[:3])) + ("; ..." if len(self.spent) > 3 else "")
+        return f"PrivateMoments(about {self.count} rows x {self.n_features} columns, with noise; {spent})"
+
     def __getstate__(self) -> dict[str, Any]:
         """Keep what was released, and not what follows from it."""
         return {name: part for name, part in vars(self).items() if not name.startswith("_")}
@@ -305,6 +309,10 @@ class PrivateMoments(Moments):
         except OSError as error:
             raise FileError("{path} cannot be read: {reason}", path=shown(place), reason=error.strerror) from error
         try:
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                # What `save` writes is not packed: a small file cannot ask for much memory.
+                if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
+                    raise ValueError("the file is packed")
             with np.load(io.BytesIO(content), allow_pickle=False) as stored:
                 return cls._made(json.loads(str(stored["about"])), {name: stored[name] for name in stored.files})
         except (KeyError, TypeError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
