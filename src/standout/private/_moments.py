@@ -264,10 +264,6 @@ class PrivateMoments(Moments):
         spent = "; ".join(map(str, self.spent[:3])) + ("; ..." if len(self.spent) > 3 else "")
         return f"PrivateMoments(about {self.count} rows x {self.n_features} columns, with noise; {spent})"
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Keep what was released, and not what follows from it."""
-        return {name: part for name, part in vars(self).items() if not name.startswith("_")}
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the sums to a file: the noisy sums, the bounds, the budget; no rows and no exact sums.
 
