@@ -11,6 +11,7 @@ of floating-point numbers can therefore give nothing away, and sums do not depen
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -166,16 +167,31 @@ def with_noise(exact: Whole, scale: float) -> Whole:
 @lru_cache(maxsize=64)
 def noise_for(sensitivity: int, epsilon: float, delta: float) -> tuple[float, float]:
     """Give the least standard deviation of noise for this budget, and ρ of zero-concentrated privacy."""
-    from opendp.combinators import make_fix_delta, make_zCDP_to_approxDP
+    require_extra("opendp", "private", "a private release")
     from opendp.mod import binary_search_param
-
-    def private(scale: float) -> Any:
-        return make_fix_delta(make_zCDP_to_approxDP(_gaussian(scale)), delta)
 
     # The limits of ε and δ, which have been checked, lead to noise between these bounds.
     bounds = (0.05 * sensitivity, 1e6 * sensitivity)
-    scale = float(binary_search_param(private, d_in=sensitivity, d_out=(epsilon, delta), bounds=bounds))
+    scale = float(
+        binary_search_param(
+            lambda scale: _with_delta(scale, delta), d_in=sensitivity, d_out=(epsilon, delta), bounds=bounds
+        )
+    )
     return scale, float(_gaussian(scale).map(sensitivity))
+
+
+def epsilon_of(rho: float, delta: float) -> float:
+    """Give ε at this δ for ρ of zero-concentrated privacy."""
+    epsilon, _ = _with_delta(ROW_SENSITIVITY / math.sqrt(2.0 * rho), delta).map(ROW_SENSITIVITY)
+    return float(epsilon)
+
+
+def _with_delta(scale: float, delta: float) -> Any:
+    """Make the mechanism with its privacy as ε at a fixed δ."""
+    gaussian = _gaussian(scale)
+    from opendp.combinators import make_fix_delta, make_zCDP_to_approxDP
+
+    return make_fix_delta(make_zCDP_to_approxDP(gaussian), delta)
 
 
 def _gaussian(scale: float) -> Any:

@@ -11,8 +11,8 @@ from standout._arrays import Float
 from standout._checks import check_number, check_whole
 from standout._messages import InvalidTypeError, InvalidValueError, listed, warn_user
 from standout.moments import Moments
-from standout.private._grid import BESIDE, LONGEST, ROW_SENSITIVITY, noise_for
-from standout.private._moments import PrivateMoments
+from standout.private._grid import BESIDE, LONGEST, ROW_SENSITIVITY, epsilon_of, noise_for
+from standout.private._moments import PrivateMoments, Spent
 
 # Radius of the documented ranges, whose half length is the unit, per square root of the number of columns. Rows with a
 # standard deviation of a third of that unit are then longer than the radius, most of them.
@@ -23,6 +23,7 @@ ENOUGH = 2.0
 SHARE = 0.015
 # ε from which on noise is below any use, and up to which there is some privacy to speak of.
 EPSILONS = (1e-3, 50.0)
+DELTAS = (1e-15, 0.01)
 MOST_ROWS_OF_ONE = 10**6
 
 
@@ -126,12 +127,43 @@ def required_rows(n_features: int, epsilon: float, delta: float, *, share: float
     return _rounded_up(ENOUGH * 2.0 * entry * np.sqrt(n_features) / share)
 
 
+def total_epsilon(spent: Sequence[Spent], delta: float) -> float:
+    """What have several releases spent together, of a row or a person that is in all of them?
+
+    Less than the sum of their ε, because ρ adds up, and ε grows with its square root.
+
+    Parameters
+    ----------
+    spent : sequence of Spent
+        Of all releases that the row or person is in: ``first.spent + second.spent``.
+    delta : float
+        The δ of the total.
+
+    Returns
+    -------
+    float
+        ε: all releases together are (ε, δ)-differentially private.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.private import release, total_epsilon
+    >>> X = np.random.default_rng(0).normal(size=(10_000, 2))
+    >>> sums = release(X, centre=[0, 0], scale=[1, 1], radius=1.0, epsilon=1.0, delta=1e-6)
+    >>> round(total_epsilon(sums.spent + sums.spent, delta=1e-6), 2)
+    1.45
+    """
+    check_number(delta, "delta", DELTAS, "Give a number far below one over the number of rows, such as 1e-6.")
+    if not spent or not all(isinstance(one, Spent) for one in spent):
+        raise InvalidTypeError("is no list of what was spent", parameter="spent", advice="Give the spent of releases.")
+    return epsilon_of(sum(one.rho for one in spent), float(delta))
+
+
 def check_budget(epsilon: Any, delta: Any) -> None:
     """Refuse a budget that means nothing."""
     advice = "Give a number such as 1: smaller protects more, and needs more rows."
     check_number(epsilon, "epsilon", EPSILONS, advice)
-    check_number(delta, "delta", (0.0, 1.0), "Give a number far below one over the number of rows.", strict=True)
-    check_number(delta, "delta", (1e-15, 0.01), "Give a number far below one over the number of rows, such as 1e-6.")
+    check_number(delta, "delta", DELTAS, "Give a number far below one over the number of rows, such as 1e-6.")
 
 
 def check_max_rows(max_rows: Any) -> None:
