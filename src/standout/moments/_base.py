@@ -217,7 +217,7 @@ def ledoit_wolf(moments: Moments) -> float:
     if quartic is None:
         raise InvalidTypeError(
             "Ledoit-Wolf shrinkage needs the sums of norms, but these moments have none",
-            advice="Gather the moments with {p.norms:True}.",
+            advice="Gather the moments with {p.norms:True}, or give {p.shrinkage} as a number.",
         )
     n_rows, n_features = moments.count, moments.n_features
     squared_norm, variance = moments.squared_norm, moments.total_variance
