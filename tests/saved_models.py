@@ -21,6 +21,8 @@ from standout import (
     make_pipeline,
 )
 from standout.io import Preparation
+from standout.private import PrivateMoments, Spent
+from standout.private._grid import Grid, packed, sum_up
 
 RNG = np.random.default_rng(0)
 TARGET = RNG.normal(size=(60, 4)) * [3, 1, 1, 1] + 1
@@ -41,6 +43,14 @@ def fit(model, target=TARGET, background=BACKGROUND, y=None):
 
 
 # Every class in every state that a fit can leave it in: with each attribute, each kind of coordinates, each kernel.
+def private_sums(rows):
+    """Give sums as a release gives them, but without noise, which has no seed."""
+    grid = Grid(np.zeros(rows.shape[1]), np.ones(rows.shape[1]), 5.0)
+    spent = (Spent(1.0, 1e-6, 0.02, "row", 1),)
+    released = packed(sum_up(rows, grid).products)
+    return PrivateMoments(released, grid.centre, grid.scale, grid.radius, 1.0, spent)
+
+
 CASES = {
     "linear": lambda: fit(DiscriminativePCA(3)),
     "linear, without background": lambda: fit(DiscriminativePCA(), background=None),
@@ -69,6 +79,7 @@ CASES = {
     "linear, wide": lambda: fit(DiscriminativePCA(), TARGET.T, BACKGROUND.T[:, :60].repeat(2, axis=1)[:, :60]),
     "linear, roots": lambda: fit(DiscriminativePCA(solver="root")),
     "linear, batches": lambda: fit(DiscriminativePCA(), iter([NAMED[:30], NAMED[30:]]), iter([NAMED + 1])),
+    "linear, private sums": lambda: DiscriminativePCA.from_moments(private_sums(TARGET), private_sums(BACKGROUND)),
     "linear, random state": lambda: fit(DiscriminativePCA(random_state=np.random.RandomState(5), solver="lobpcg")),
     "linear, held-out": lambda: fit(DiscriminativePCA(shrinkage="held-out"), GROUPS.target, list(GROUPS.backgrounds)),
     "contrastive": lambda: fit(ContrastivePCA()),

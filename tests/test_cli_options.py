@@ -15,7 +15,7 @@ from standout._messages import Message
 from standout.cli._app import DIFFERENT, FORMATS, METHODS, MISSING, OPTIONS, PARAMETERS, STANDARDS, fit, option_name
 from standout.cli._fit import ESTIMATORS, make_estimator
 
-COMMANDS = ("fit", "transform", "report", "info", "compare", "demo")
+COMMANDS = ("fit", "transform", "report", "info", "compare", "release", "demo")
 
 
 def options_of(*arguments):

@@ -34,6 +34,7 @@ ORDER = [
     "moments",
     "features",
     "pencil",
+    "private",
     "contrast",
     "selection",
     "estimators",

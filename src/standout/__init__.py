@@ -63,6 +63,7 @@ _PACKAGES = (
     "pencil",
     "persistence",
     "plots",
+    "private",
     "report",
     "selection",
     "sources",

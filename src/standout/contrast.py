@@ -8,6 +8,7 @@ from standout._arrays import Float
 from standout._xp import cholesky, eigh, namespace
 from standout.moments import Moments, ScatterMoments
 from standout.pencil import Form, Pencil
+from standout.private import PrivateMoments
 
 
 def principal(target: Moments) -> Pencil:
@@ -73,13 +74,17 @@ def discriminative(
     np.int64(2)
     """
     d = target.n_features
-    terms = []
+    terms: list[tuple[float, Moments]] = []
     ridge = 0.0
     for background, weight, share in zip(backgrounds, weights, shrinkage, strict=True):
         if weight == 0.0:
             continue
         if share < 1.0:
             terms.append((float(weight * (1.0 - share)), background))
+        if isinstance(background, PrivateMoments):
+            # The identity of private sums is that of their units, in which noise is the same along every direction.
+            terms.append((float(weight * share), background.spherical))
+            continue
         ridge += float(weight * share) * background.total_variance / (n_columns or d)
     return Pencil(Form(d, ((1.0, target),)), Form(d, tuple(terms), ridge=ridge))
 

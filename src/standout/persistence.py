@@ -67,6 +67,7 @@ _TRUSTED = {
     ],
     "standout.io": ["Preparation"],
     "standout.moments": ["NormSums", "RootMoments", "ScatterMoments"],
+    "standout.private": ["PrivateMoments", "Spent"],
     "standout.selection": ["ComponentTest", "GroupSearch", "HeldOut", "HeldOutPath"],
     # Imputers and discretisers keep the type of their data. Landmarks can be sparse.
     "numpy": ["dtype"],

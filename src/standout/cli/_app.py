@@ -55,6 +55,7 @@ SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_
 # The sections of the help.
 FILES, KINDS, COLUMNS = "Target and backgrounds", "Kinds of files", "Columns and rows"
 CELLS, LARGE = "Values", "Large files"
+BUDGET = "Bounds and budget"
 METHOD, KERNEL, REPORT, OUTPUT, OTHER = "Method", "Kernels (kdpca, kcpca, kpca)", "Report", "Output", "Other"
 
 
@@ -270,6 +271,16 @@ HELP = {
     "target-name": "What the target is called, if not as its file or group.",
     "background-name": "What a background is called, one for each. Repeatable.",
     "image-shape": "Height and width of images whose pixels are the columns: patterns are drawn as images.",
+    "from-sums": "TARGET and backgrounds are private sums, by standout release.",
+    "ranges": "CSV file with the columns column, low, high: what each column can hold by its documentation. Never look "
+    "it up in ROWS.",
+    "whiten-by": "Private sums of a background, whose bounds are used: ROWS, the target, can then be far fewer. A "
+    "pattern in quotes adds up places.",
+    "delta": "Privacy: far below one over the number of rows, such as 1e-6.",
+    "person-column": "Column that tells whose row it is: protects persons, and not rows alone.",
+    "max-rows": "Rows of one person that are used, the first ones.",
+    "radius": "Length that rows are shortened to, in half ranges. If not given, a quarter of the root of the number of "
+    "columns.",
     "overwrite": "Replace an earlier result.",
     "quiet": "Print nothing unless something goes wrong.",
 }
@@ -346,6 +357,7 @@ def app() -> None:
 @app.command("fit", cls=SectionedCommand, short_help="Find what stands out in TARGET, and write a folder.")
 @with_options(
     *data_options,
+    option(FILES, "--from-sums", is_flag=True),
     method_option,
     *parameter_options,
     *report_options,
@@ -363,11 +375,18 @@ def fit(context: click.Context, /, **options: Any) -> None:
 
     The folder has report.html (look at it first), figure.png, scores.csv, loadings.csv, summary.json and the model. It
     appears once it is complete. If something else has appeared there meanwhile, the result is put beside it.
+
+    With --from-sums, TARGET and the backgrounds are files that standout release wrote. A pattern in quotes adds up the
+    sums of several places.
     """
+    if options["from_sums"]:
+        from standout.cli._private import fit_sums
+
+        return fit_sums(context, options)
     check_options(context, options, [options["method"]])
     from standout.cli._fit import fit_files
 
-    fit_files(options, command_line(context.obj or []))
+    return fit_files(options, command_line(context.obj or []))
 
 
 @app.command("transform", cls=SectionedCommand, short_help="Write the scores of new rows.")
@@ -432,6 +451,32 @@ def compare(context: click.Context, /, **options: Any) -> None:
     from standout.cli._compare import compare_methods
 
     compare_methods(options, methods)
+
+
+@app.command("release", cls=SectionedCommand, short_help="Write sums with noise that may leave this place.")
+@with_options(
+    click.argument("data", metavar="ROWS"),
+    option(BUDGET, "--ranges", "FILE"),
+    option(BUDGET, "--whiten-by", "FILES"),
+    option(BUDGET, "--epsilon", "NUMBER", type=float, required=True, help="Privacy: smaller protects more."),
+    option(BUDGET, "--delta", "NUMBER", type=float, required=True),
+    option(BUDGET, "--person-column", "NAME"),
+    option(BUDGET, "--max-rows", "N", type=int, default=1),
+    option(BUDGET, "--radius", "NUMBER", type=float),
+    *file_options,
+    option(OUTPUT, "-o --output", "OUT", help="File to write, such as place1.sums.", required=True),
+    overwrite_option,
+    quiet_option,
+)
+def release(**options: Any) -> None:
+    """Write count, means and sums of products of ROWS with noise: a differentially private release.
+
+    No row is in the file. It can be sent to others, who compare it with those of other places by standout fit
+    --from-sums. Every release of the same rows spends its own budget. ROWS is a file, a folder, or a pattern in quotes.
+    """
+    from standout.cli._private import release_file
+
+    release_file(options)
 
 
 @app.command("demo", cls=SectionedCommand, short_help="Show the main job on data that need no file.")
@@ -542,7 +587,7 @@ OPTIONS = Options()
 
 
 def _known() -> set[str]:
-    return {str(param.name) for param in fit.params}
+    return {str(param.name) for command in (fit, release) for param in command.params}
 
 
 def _written(value: Any) -> str:

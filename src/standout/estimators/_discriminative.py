@@ -28,6 +28,7 @@ from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._linear import LinearFit, LinearSums, LinearTransformer, fit_linear, warn_of_trouble
 from standout.moments import Moments, ledoit_wolf
 from standout.pencil import Pencil, solve, solve_path
+from standout.private import PrivateMoments
 from standout.selection import (
     PATH_FOLDS,
     SHRINKAGES,
@@ -367,7 +368,7 @@ class DiscriminativePCA(LinearTransformer):
             return DiscriminativeFit(target, [], np.zeros(0), solution, np.zeros(0), solver)
         shrinkage = check_shrinkage(self.shrinkage, rules=SHRINKAGE_RULES)
         shares = (
-            np.array([ledoit_wolf(background) for background in backgrounds])
+            np.array([_found_shrinkage(background) for background in backgrounds])
             if shrinkage is None
             else np.full(len(backgrounds), shrinkage)
         )
@@ -471,6 +472,11 @@ class DiscriminativePCA(LinearTransformer):
             return contrast.discriminative(target, backgrounds, weights, shares)
 
         return choose_weights(self.background_weights, pose, len(backgrounds), n_components, solver=solver, seed=seed)
+
+
+def _found_shrinkage(background: Moments) -> float:
+    """Give the shrinkage by the rule of Ledoit and Wolf, or that which the known noise of private sums asks for."""
+    return background.shrinkage if isinstance(background, PrivateMoments) else ledoit_wolf(background)
 
 
 def _warn_of_choices(fit: DiscriminativeFit, *, chosen: bool) -> None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from standout._arrays import Array, Float, Rows, double, in_type_of, is_single
-from standout._checks import as_rows, check_one_place, check_same_columns, reject_on_device
-from standout._messages import InvalidValueError, warn_user
-from standout._xp import columns_as_rows, is_foreign, largest
+from standout._checks import as_rows, check_one_place, check_same_columns, check_whole, reject_on_device
+from standout._messages import InvalidTypeError, InvalidValueError, dataset_names, warn_user
+from standout._params import is_auto
+from standout._xp import columns_as_rows, is_foreign, largest, namespace
 from standout.estimators._base import check_same_place
 from standout.estimators._incremental import IncrementalTransformer
 from standout.moments import (
@@ -22,12 +23,14 @@ from standout.moments import (
     Kind,
     Moments,
     RowMoments,
+    ScatterMoments,
     fold_of_rows,
     gather,
     gather_folds,
     project,
 )
 from standout.pencil import Solution, choose_solver
+from standout.private import PrivateMoments, warn_if_drowned
 from standout.selection import HeldOut, SpanFolds, judge, n_folds_for
 from standout.sources import Source
 
@@ -109,6 +112,58 @@ class LinearTransformer(IncrementalTransformer):
     n_components_: int
     solver: str
 
+    @classmethod
+    def from_moments(cls, target: Any, backgrounds: Any = None, **parameters: Any) -> Self:
+        """Fit from sums, without rows: saved sums, those of a colleague or a database, or private ones.
+
+        Parameters
+        ----------
+        target : Moments or tuple
+            Moments of `standout.moments`, a private release (`standout.private`), or a tuple ``(covariance, count)`` or
+            ``(covariance, count, mean)``. The covariance has ``1/n``, as that of ``np.cov(X.T, bias=True)``. Without a
+            mean, scores are not centred.
+        backgrounds : Moments or tuple, or list of these, default=None
+            None means PCA of the target.
+        **parameters
+            Parameters of the estimator. What would need rows is refused. With private sums, ``shrinkage="auto"`` is
+            the one that their known noise asks for.
+
+        Returns
+        -------
+        estimator
+            Fitted, as by ``fit`` on the rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from standout import DiscriminativePCA
+        >>> covariance = np.diag([100.0, 1.0, 1.0]), np.diag([100.0, 1.0, 9.0])
+        >>> dpca = DiscriminativePCA.from_moments(
+        ...     (covariance[1], 500), (covariance[0], 500), n_components=1, shrinkage=0.0
+        ... )
+        >>> dpca.eigenvalues_
+        array([9.])
+        """
+        estimator = cls(**parameters)
+        moments = given_moments(target, backgrounds)
+        private = [part for part in moments if isinstance(part, PrivateMoments)]
+        if private:
+            _check_private(estimator, n_exact=len(moments) - len(private))
+        estimator._check_incremental()
+        if estimator.target_label is not None:
+            raise InvalidValueError(
+                "tells rows apart, but moments are those of one dataset each",
+                parameter="target_label",
+                value=estimator.target_label,
+                advice="Leave {p.target_label} out.",
+            )
+        check_one_place([part.mean for part in moments], dataset_names(len(moments)))
+        names = [list(part.columns) for part in private if part.columns is not None]
+        estimator._set_columns(moments[0].n_features, names[0] if names else None)
+        estimator._solve(moments)
+        warn_if_drowned(moments[0], moments[1:], estimator.components_.T)
+        return estimator
+
     def inverse_transform(self, X: Any) -> Array:
         """Map scores back to rows, through the patterns: ``X @ patterns_ + mean_``.
 
@@ -157,6 +212,78 @@ class LinearTransformer(IncrementalTransformer):
     @property
     def _projection(self) -> Callable[[Rows], Array]:
         return LinearProjection(self.mean_, self.components_.T)
+
+
+def given_moments(target: Any, backgrounds: Any) -> list[Moments]:
+    """Check moments that a user gives, or covariances with counts, the target's first."""
+    parts = [target, *([] if backgrounds is None else backgrounds if isinstance(backgrounds, list) else [backgrounds])]
+    names = dataset_names(len(parts))
+    moments = [_as_moments(part, name) for part, name in zip(parts, names, strict=True)]
+    known = [list(part.columns) if isinstance(part, PrivateMoments) and part.columns else None for part in moments]
+    for part, columns, name in zip(moments[1:], known[1:], names[1:], strict=True):
+        check_same_columns(part.n_features, columns, name, moments[0].n_features, known[0], "the target")
+    return moments
+
+
+def _as_moments(part: Any, name: str) -> Moments:
+    if isinstance(part, Moments):
+        return part
+    advice = "Give moments, (covariance, count) or (covariance, count, mean)."
+    if not isinstance(part, tuple) or len(part) not in (2, 3):
+        raise InvalidTypeError("{name} is given as {type}", name=name, type=type(part).__name__, advice=advice)
+    covariance = double(as_rows(part[0], f"the covariance of {name}", min_rows=1, finite=True))
+    count = check_whole(part[1], "count", least=2)
+    size = covariance.shape[0]
+    xp = namespace(covariance)
+    spread = float(xp.max(abs(covariance)))
+    if covariance.shape != (size, size) or not float(xp.max(abs(covariance - covariance.T))) <= 1e-8 * spread:
+        raise InvalidValueError(
+            "the covariance of {name} is no symmetric matrix: its shape is {shape}",
+            name=name,
+            shape=tuple(covariance.shape),
+            advice=advice,
+        )
+    mean = double(as_rows([part[2]], f"the mean of {name}", min_rows=1, finite=True))[0] if len(part) == 3 else None
+    if mean is not None and mean.shape != (size,):
+        problem = "the mean of {name} has {given} numbers, but there are {limit} columns"
+        raise InvalidValueError(problem, name=name, given=mean.shape[0], limit=size, advice=advice)
+    return ScatterMoments(count, 0.0 * covariance[0, :] if mean is None else mean, count * covariance)
+
+
+def _check_private(estimator: Any, *, n_exact: int) -> None:
+    """Refuse what would read rows again, or does not know of noise; each such look would have to be paid for."""
+    if n_exact:
+        warn_user(
+            "{n_exact} dataset(s) are given as exact sums beside private ones, and exact sums are not protected",
+            n_exact=n_exact,
+            advice="Release them as well, unless their rows are public.",
+        )
+    shrinkage, test = getattr(estimator, "shrinkage", None), getattr(estimator, "test", None)
+    if isinstance(shrinkage, str) and shrinkage != "auto":
+        raise InvalidValueError(
+            "would look at rows again, and private sums have none: every further look would have to be paid for from "
+            "the budget",
+            parameter="shrinkage",
+            value=shrinkage,
+            advice="Use {p.shrinkage:auto}, which follows from the known noise, or a number.",
+        )
+    advice = "Give a number of components, and compare their variance with the noise."
+    if test is not None:
+        reasons = {"permutation": "it would reshuffle rows, and there are none"}
+        raise InvalidValueError(
+            "is refused on private sums: {reason}",
+            parameter="test",
+            value=test,
+            reason=reasons.get(test, "its p-values do not know of the noise"),
+            advice=advice,
+        )
+    if is_auto(estimator.n_components):
+        raise InvalidValueError(
+            "is refused on private sums: it needs a test, whose p-values do not know of the noise",
+            parameter="n_components",
+            value=estimator.n_components,
+            advice=advice,
+        )
 
 
 @dataclass(frozen=True, eq=False)

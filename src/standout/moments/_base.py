@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -104,6 +105,8 @@ class Moments(ABC):
     mean: Float
     precision: float
     norms: NormSums | None
+    # Whether there is no noise in the sums (see `standout.private`).
+    exact: ClassVar[bool] = True
 
     @property
     def n_features(self) -> int:
@@ -156,8 +159,17 @@ class Moments(ABC):
         variances = self.variances
         return float(namespace(variances).sum(variances))
 
+    def _check_addable(self, other: Moments) -> None:
+        """Refuse to add exact sums and sums with noise."""
+        if self.exact is not other.exact:
+            raise InvalidTypeError(
+                "exact sums and private sums cannot be added: the noise of the result would not be known",
+                advice="Release every dataset, or none.",
+            )
+
     def _merged_mean(self, other: Moments) -> tuple[int, Float, Float, float]:
         """Give count and mean of both datasets, the difference of the means, and its weight in the merged scatter."""
+        self._check_addable(other)
         count = self.count + other.count
         step = other.mean - self.mean
         return count, self.mean + step * (other.count / count), step, self.count * other.count / count
@@ -207,7 +219,7 @@ def ledoit_wolf(moments: Moments, n_columns: int | None = None) -> float:
     if quartic is None:
         raise InvalidTypeError(
             "Ledoit-Wolf shrinkage needs the sums of norms, but these moments have none",
-            advice="Gather the moments with {p.norms:True}.",
+            advice="Gather the moments with {p.norms:True}, or give {p.shrinkage} as a number.",
         )
     n_rows, n_features = moments.count, n_columns or moments.n_features
     squared_norm, variance = moments.squared_norm, moments.total_variance

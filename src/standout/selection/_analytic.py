@@ -12,7 +12,7 @@ from scipy import linalg, optimize, special
 
 from standout import contrast
 from standout._arrays import Float, product
-from standout._messages import InvalidValueError
+from standout._messages import InvalidTypeError, InvalidValueError
 from standout._params import check_n_components
 from standout._xp import column_products, namespace, to_host
 from standout.moments import Moments
@@ -152,6 +152,11 @@ def analytic_test(
     >>> analytic_test(target, [background], np.ones(1)).n_significant
     1
     """
+    if not all(part.exact for part in (target, *backgrounds)):
+        raise InvalidTypeError(
+            "private sums are not tested: the formula knows of chance among rows, and not of the noise in the sums",
+            advice="Compare the variance along a component with the noise.",
+        )
     n_features, n_target = target.n_features, target.count - 1
     used = weights > 0.0
     counts = np.array([background.count for background in backgrounds], dtype=np.float64)[used]
