@@ -196,6 +196,8 @@ def _check_options(context: click.Context, options: dict[str, Any]) -> None:
             )
     if "shrinkage" not in given:
         options["shrinkage"] = "auto"
+    if "test" not in given:
+        options["test"] = None
     if options["method"] in COMPARING and not options["background"]:
         raise click.UsageError("there is nothing to compare with. Give --background FILE, or --method pca.")
 
