@@ -1,5 +1,7 @@
 """Held-out numbers: those of explicit fits without each fold, the same from every form of the data."""
 
+import warnings
+
 import numpy as np
 import pytest
 import sklearn
@@ -13,7 +15,9 @@ from standout import (
     KernelDiscriminativePCA,
     scan,
 )
+from standout.estimators import fitted_test
 from standout.moments import Folds, fold_of_rows, gather, gather_folds, ledoit_wolf
+from standout.selection import component_test
 
 __all__ = ["library"]
 
@@ -235,3 +239,67 @@ def test_a_gaussian_kernel_finds_a_bandwidth_of_the_size_of_the_distances(rng):
     given.fit(1e3 * target, background=1e3 * background)
     np.testing.assert_allclose(given.eigenvalues_, found.eigenvalues_, rtol=1e-9)
     assert not hasattr(given, "bandwidth_")
+
+
+TESTED = {
+    "dpca": DiscriminativePCA(1),
+    "dpca, held-out": DiscriminativePCA(1, shrinkage="held-out"),
+    "cpca": ContrastivePCA(1),
+    "cpca, one α": ContrastivePCA(1, alpha=1.0),
+    "kdpca": KernelDiscriminativePCA(1, kernel="linear", epsilon="held-out"),
+    "kcpca": KernelContrastivePCA(1, kernel="linear"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:the shrinkage that was chosen")
+@pytest.mark.parametrize("case", TESTED)
+def test_every_method_can_be_tested_as_it_was_fitted(case):
+    rng = np.random.default_rng(2)
+    target, background = rng.normal(size=(40, 8)), rng.normal(size=(50, 8))
+    larger = target * np.array([5, 1, 1, 1, 1, 1, 1, 1])
+    for rows, n_real in ((target, 0), (larger, 1)):
+        model = sklearn.clone(TESTED[case]).fit(rows, background=background)
+        found = fitted_test(model, rows, background, n_components=1)
+        np.testing.assert_allclose(found.ratios, model.eigenvalues_, rtol=1e-6)
+        assert found.n_significant == n_real
+        assert found.method == "permutation"
+        # A clear null ends after some tens of permutations, 20 of which look at the path.
+        assert found.n_permutations < 150 if n_real == 0 else found.n_permutations >= 199
+
+
+@pytest.mark.parametrize("case", ["dpca, held-out", "kdpca", "cpca"])
+def test_a_parameter_that_was_chosen_by_the_data_makes_no_false_alarms(case):
+    alarms = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        target, background = rng.normal(size=(25, 15)), rng.normal(size=(25, 15))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = sklearn.clone(TESTED[case]).fit(target, background=background)
+        found = fitted_test(model, target, background, n_components=1, n_permutations=39, random_state=seed)
+        alarms.append(found.n_significant)
+    # Of 60 at 5 %, more than 9 would be a chance of 1 in 1,000.
+    assert sum(alarms) <= 9
+
+
+def test_processes_change_nothing(rng):
+    target, background = rng.normal(size=(30, 6)), rng.normal(size=(30, 6))
+    one, two = (
+        component_test(target, background, method="permutation", n_permutations=39, n_jobs=n_jobs)
+        for n_jobs in (None, 2)
+    )
+    np.testing.assert_array_equal(one.p_values, two.p_values)
+    assert one.n_permutations == two.n_permutations
+
+
+def test_a_listener_is_told_of_every_permutation_and_the_time_left(rng):
+    told = []
+    found = component_test(
+        rng.normal(size=(30, 4)),
+        rng.normal(size=(30, 4)),
+        method="permutation",
+        progress=lambda *news: told.append(news),
+    )
+    assert len(told) == found.n_permutations
+    assert [made for _, made, _, _ in told] == list(range(1, len(told) + 1))
+    assert all(most == 199 and left >= 0.0 for _, _, most, left in told)

@@ -226,7 +226,6 @@ BAD = [
     ({"kernel": 3}, ValueError, "kernel"),
     ({"kernel": ["rbf", "precomputed"]}, ValueError, "kernel"),
     ({"kernel": [("rbf", 0.1)]}, TypeError, "kernel"),
-    ({"kernel": "gaussian"}, TypeError, "bandwidth"),
     ({"kernel": "gaussian", "kernel_params": {"bandwidth": 0}}, ValueError, "bandwidth"),
     ({"kernel": "gaussian", "kernel_params": {"bandwidth": 1e-200}}, ValueError, "bandwidth"),
     ({"gamma": -1.0}, ValueError, "gamma"),

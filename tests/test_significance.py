@@ -426,7 +426,7 @@ def test_estimators_get_the_permutation_test_where_it_goes_and_the_analytic_test
         datasets = [rng.normal(size=(n, n_features)) for n in (120, 130)]
         moments = [gather(X) for X in datasets]
         opened = [open_dataset(X, "the data") for X in datasets]
-        options = {"n_components": 1, "seed": 0, "progress": False}
+        options = {"n_components": 1, "seed": 0, "progress": False, "level": 0.05, "n_permutations": 99, "n_jobs": None}
         problem = Problem.of_shrinkage(np.ones(1), np.full(1, share))
         answer = significance.test_components(opened, moments, problem, method=None, **options)
         assert answer.method == method

@@ -353,6 +353,8 @@ def _read(file: BinaryIO, place: Path) -> tuple[Any, list[str]]:
         _check_trusted(found, _untrusted(file), place)
         differing = _differing_versions(found.versions, place)
         model = _skops_io().load(file, trusted=list(TRUSTED_TYPES))
+        if isinstance(model, MODELS):
+            _complete(model)
     except InvalidValueError:
         raise
     # A damaged or forged file can lead to any error, whose text it can make as long as it likes.
@@ -364,7 +366,6 @@ def _read(file: BinaryIO, place: Path) -> tuple[Any, list[str]]:
         problem = "it holds an object of type {kind}, not of {known}"
         _refuse(place, problem, kind=type(model).__name__, known=_MODEL_NAMES)
     _check_no_memory(model, f"{shown(place)} cannot be loaded")
-    _complete(model)
     return model, differing
 
 

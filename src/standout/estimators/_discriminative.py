@@ -436,11 +436,14 @@ class DiscriminativePCA(LinearTransformer):
         test = test_components(
             datasets,
             [fit.target, *fit.backgrounds],
-            self._tested_problem(fit, seed),
+            self.tested_problem(fit.weights, fit.shrinkage, fit.path is not None),
             method=self.test,
             n_components=None if auto else fit.solution.values.shape[0],
             seed=seed,
             progress=bool(self.verbose),
+            level=0.05,
+            n_permutations=199,
+            n_jobs=None,
         )
         solution = fit.solution
         if auto and test.n_significant > 1:
@@ -448,19 +451,17 @@ class DiscriminativePCA(LinearTransformer):
             solution = solve(problem, test.n_significant, solver=fit.solver, seed=seed)
         return replace(fit, test=test, solution=solution)
 
-    def _tested_problem(self, fit: DiscriminativeFit, seed: int) -> Problem:
-        """Say what is reshuffled: with the path along which the shrinkage was chosen, and the rule of the weights."""
-        path = None
-        if fit.path is not None:
-            degrees = sum(part.count - 1 for part, w in zip(fit.backgrounds, fit.weights, strict=True) if w > 0.0)
-            path = CHOICES[::2]
-            path = path[(path > 0.0) | (degrees > fit.target.n_features)]
+    def tested_problem(self, weights: Float, shares: Float, chosen: bool) -> Problem:
+        """Say what a test reshuffles: the fit, the path of shrinkages it was chosen from, the rule of its weights."""
+        # The plain ratio of a background with fewer rows than columns, at the start of the path, is infinite.
+        path = CHOICES[1::2] if chosen else None
+        seed = self._seed()
 
         def choose(target: Moments, backgrounds: list[Moments], shares: Float) -> Float:
             return self._weights(target, backgrounds, shares, "dense", 1, seed)
 
-        chosen = isinstance(self.background_weights, str) and len(fit.backgrounds) > 1
-        return Problem.of_shrinkage(fit.weights, fit.shrinkage, path, choose if chosen else None)
+        by_rule = isinstance(self.background_weights, str) and len(weights) > 1
+        return Problem.of_shrinkage(weights, shares, path, choose if by_rule else None)
 
     def _weights(
         self, target: Moments, backgrounds: list[Moments], shares: Float, solver: str, n_components: int, seed: int

@@ -248,7 +248,7 @@ class KernelDiscriminativePCA(KernelTransformer):
     def _answer(self, gathered: Gathered, seed: int) -> None:
         epsilon = check_epsilon(self.epsilon)
         plain, weights = gathered.found.mapping.plain_ridge, gathered.weights
-        root, target, backgrounds = _rooted(gathered.moments, plain)
+        root, target, backgrounds = rooted(gathered.moments, plain)
         # The target's kernel rows have a problem of their own number; coordinates one of theirs.
         size = target.count if plain else gathered.found.mapping.n_coordinates
         iterative = size > (2000 if plain else 500) and 10 * self.n_components <= size
@@ -275,7 +275,7 @@ class KernelDiscriminativePCA(KernelTransformer):
         vectors = vectors * gathered.signs(vectors)
 
         def solve_others(target: Moments, backgrounds: list[Moments]) -> Float:
-            root, target, backgrounds = _rooted([target, *backgrounds], plain)
+            root, target, backgrounds = rooted([target, *backgrounds], plain)
             problem = contrast.kernel_discriminative(target, backgrounds, weights, epsilon)
             found = solve(problem, self.n_components, solver=solver, seed=seed).vectors
             return found if root is None else product(root.T, found)
@@ -300,7 +300,7 @@ class KernelDiscriminativePCA(KernelTransformer):
         plain, weights = gathered.found.mapping.plain_ridge, gathered.weights
 
         def solve_path_of(target: Moments, backgrounds: list[Moments], values: Float) -> Float:
-            root, target, backgrounds = _rooted([target, *backgrounds], plain)
+            root, target, backgrounds = rooted([target, *backgrounds], plain)
             pencils = [contrast.kernel_discriminative(target, backgrounds, weights, value) for value in values.tolist()]
             leading = [found.vectors[:, :1] for found in solve_path(pencils, 1, solver="dense", seed=seed)]
             filters = concat(leading, axis=1)
@@ -331,7 +331,7 @@ class KernelDiscriminativePCA(KernelTransformer):
         return isinstance(self.epsilon, str) and self.epsilon in ("held-out", "clusters")
 
 
-def _rooted(moments: list[Moments], plain_ridge: bool) -> tuple[Float | None, Moments, list[Moments]]:
+def rooted(moments: list[Moments], plain_ridge: bool) -> tuple[Float | None, Moments, list[Moments]]:
     """Give the moments in coordinates in which the ridge is a multiple of the identity, and the root that maps them."""
     if plain_ridge:
         return None, moments[0], moments[1:]

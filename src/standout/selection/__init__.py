@@ -41,11 +41,15 @@ from standout.selection._held_out import SpanFolds as SpanFolds
 from standout.selection._held_out import judge as judge
 from standout.selection._held_out import judge_path as judge_path
 from standout.selection._held_out import n_folds_for as n_folds_for
+from standout.selection._inputs import gather_all as gather_all
+from standout.selection._inputs import open_datasets as open_datasets
 from standout.selection._inputs import require_rows as require_rows
+from standout.selection._inputs import rows_of as rows_of
 from standout.selection._kernel_weights import learn_kernel_weights as learn_kernel_weights
 from standout.selection._paths import ALPHAS as ALPHAS
 from standout.selection._paths import SHRINKAGES as SHRINKAGES
 from standout.selection._permutation import Problem as Problem
+from standout.selection._permutation import permutation_test as permutation_test
 from standout.selection._representatives import AlphaChoice as AlphaChoice
 from standout.selection._representatives import choose_alpha as choose_alpha
 from standout.selection._significance import test_components as test_components

@@ -70,8 +70,8 @@ class Problem:
         ε.
     alphas : ndarray of shape (g,) or None
         α of differences; None for ratios.
-    position : float
-        The place of the fit among the g values. A fit between two of them is judged by what is interpolated.
+    position : int
+        The place of the fit among the g values.
     fitted : Problem or None
         The problem of the fit itself; None if there is one value only.
     choose_weights : callable or None
@@ -82,7 +82,7 @@ class Problem:
     shares: Float
     ridges: Float
     alphas: Float | None = None
-    position: float = 0.0
+    position: int = 0
     fitted: Problem | None = None
     choose_weights: Callable[[Moments, list[Moments], Float], Float] | None = None
 
@@ -94,8 +94,8 @@ class Problem:
         one = cls(weights, shares[None, :], np.zeros(1), choose_weights=choose_weights)
         if path is None:
             return one
+        path, position = _with_value(path, float(shares[0]))
         many = np.repeat(path[:, None], len(weights), axis=1)
-        position = float(np.interp(shares[0], path, np.arange(len(path))))
         return replace(one, shares=many, ridges=np.zeros(len(path)), position=position, fitted=one)
 
     @classmethod
@@ -104,7 +104,7 @@ class Problem:
         one = cls(weights, np.zeros((1, len(weights))), np.array([epsilon]), choose_weights=choose_weights)
         if path is None:
             return one
-        position = float(np.interp(np.log(epsilon), np.log(path), np.arange(len(path))))
+        path, position = _with_value(path, epsilon)
         return replace(one, shares=np.zeros((len(path), len(weights))), ridges=path, position=position, fitted=one)
 
     @classmethod
@@ -113,7 +113,7 @@ class Problem:
         one = cls(weights, np.zeros((1, len(weights))), np.zeros(1), np.array([alpha]))
         if path is None:
             return one
-        position = float(np.interp(alpha, path, np.arange(len(path))))
+        path, position = _with_value(path, alpha)
         shares = np.zeros((len(path), len(weights)))
         return replace(one, shares=shares, ridges=np.zeros(len(path)), alphas=path, position=position, fitted=one)
 
@@ -131,6 +131,12 @@ class Problem:
         """Give the same without the backgrounds that have no weight."""
         fitted = None if self.fitted is None else self.fitted.used(used)
         return replace(self, weights=self.weights[used], shares=self.shares[:, used], fitted=fitted)
+
+
+def _with_value(path: Float, value: float) -> tuple[Float, int]:
+    """Give an increasing path that holds a value, and the place of that value."""
+    full = np.union1d(path, [value])
+    return full, int(np.searchsorted(full, value))
 
 
 @dataclass(frozen=True, eq=False)
@@ -410,8 +416,7 @@ class _Sequence:
             made = len(pilot)
             with np.errstate(invalid="ignore"):
                 centre, spread = pilot.mean(axis=0), np.maximum(pilot.std(axis=0), 1e-12 * abs(pilot.mean(axis=0)))
-            places = np.arange(self.problem.n_values)
-            own = [np.interp(self.problem.position, places, numbers) for numbers in (centre, spread)]
+            own = centre[self.problem.position], spread[self.problem.position]
             observed = float((self._scaled(observed) - own[0]) / own[1])
         significant = int(np.sum(np.arange(1, n_permutations + 2) / (n_permutations + 1) <= level))
         enough = max(ENOUGH, significant)

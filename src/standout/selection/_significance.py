@@ -220,6 +220,9 @@ def test_components(
     n_components: int | None,
     seed: int,
     progress: bool | Listener,
+    level: float,
+    n_permutations: int,
+    n_jobs: int | None,
 ) -> ComponentTest:
     """Test the components of datasets, the target first, whose moments a fit has gathered already.
 
@@ -243,11 +246,26 @@ def test_components(
     if method == "analytic":
         unshrunken = not np.any(shares > 0.0)
         return analytic_test(
-            target, backgrounds, weights, None if unshrunken else shares, n_components=n_components, scale=scale
+            target,
+            backgrounds,
+            weights,
+            None if unshrunken else shares,
+            n_components=n_components,
+            level=level,
+            scale=scale,
         )
     kept, *kept_backgrounds = _with_rows(datasets, read_again=permuted)
     return permutation_test(
-        kept, kept_backgrounds, problem, n_components=n_components, seed=seed, scale=scale, progress=progress
+        kept,
+        kept_backgrounds,
+        problem,
+        n_components=n_components,
+        level=level,
+        n_permutations=n_permutations,
+        seed=seed,
+        scale=scale,
+        n_jobs=n_jobs,
+        progress=progress,
     )
 
 

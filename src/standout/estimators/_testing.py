@@ -1,0 +1,119 @@
+"""Which components of a fitted model are more than chance, with all that was chosen by the data allowed for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from standout._arrays import Float, Rows, double, product
+from standout._checks import as_seed, check_whole
+from standout._messages import InvalidTypeError
+from standout._params import check_level
+from standout._xp import to_host
+from standout.estimators._contrastive import ContrastivePCA
+from standout.estimators._discriminative import DiscriminativePCA
+from standout.estimators._kernel_base import KernelTransformer
+from standout.estimators._kernel_contrastive import KernelContrastivePCA
+from standout.estimators._kernel_discriminative import KernelDiscriminativePCA, rooted
+from standout.moments import CentredRows, Moments, RowMoments, gather
+from standout.selection import (
+    ALPHAS,
+    ComponentTest,
+    Problem,
+    gather_all,
+    open_datasets,
+    permutation_test,
+    require_rows,
+    rows_of,
+    test_components,
+)
+
+
+def fitted_test(
+    model: Any,
+    X: Any,
+    background: Any,
+    *,
+    n_components: int | None = None,
+    method: str = "auto",
+    level: float = 0.05,
+    n_permutations: int = 199,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    progress: Any = False,
+) -> ComponentTest:
+    """Which components of this fitted model are more than chance?
+
+    The p-values belong to the fit: to its weights and its shrinkage, ε or α. Where one of these was chosen by the data,
+    the choice is allowed for in each permutation. Contrastive and kernel methods are tested by permutation, in the
+    kernel coordinates of the model.
+
+    Parameters
+    ----------
+    model : DiscriminativePCA, ContrastivePCA, KernelDiscriminativePCA or KernelContrastivePCA
+        Fitted to these data.
+    X, background : datasets
+        The data of the fit.
+    n_components : int or None, default=None
+        How many components to test. None means until the first that is not significant.
+    method, level, n_permutations, random_state, n_jobs, progress
+        As in `standout.selection.component_test`.
+
+    Returns
+    -------
+    ComponentTest
+        For contrastive methods the ratios and edges are differences of variances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout import ContrastivePCA
+    >>> from standout.estimators import fitted_test
+    >>> rng = np.random.default_rng(0)
+    >>> target, background = rng.normal(size=(60, 5)) * [3, 1, 1, 1, 1], rng.normal(size=(60, 5))
+    >>> cpca = ContrastivePCA(1).fit(target, background=background)
+    >>> fitted_test(cpca, target, background).n_significant
+    1
+    """
+    check_is_fitted(model)
+    level = check_level(level, "the chance of a false alarm", 0.05)
+    n_permutations = check_whole(n_permutations, "n_permutations", least=1, advice="Give a number such as 199.")
+    datasets = open_datasets(X, background)
+    weights, seed = to_host(model.weights_), as_seed(random_state)
+    options: dict[str, Any] = {"n_components": n_components, "level": level, "n_permutations": n_permutations}
+    options |= {"seed": seed, "n_jobs": n_jobs, "progress": progress}
+    if isinstance(model, DiscriminativePCA):
+        problem = model.tested_problem(weights, to_host(model.shrinkage_), hasattr(model, "held_out_path_"))
+        return test_components(datasets, gather_all(datasets), problem, method=method, **options)
+    require_rows(datasets, "the permutation test")
+    if isinstance(model, ContrastivePCA):
+        return _permuted([rows_of(part) for part in datasets], _difference(model, weights), **options)
+    if not isinstance(model, KernelTransformer):
+        raise InvalidTypeError(
+            "{kind} has no test of its components", kind=type(model).__name__, advice="Give one of the four estimators."
+        )
+    coordinates = [model.feature_map_.transform(rows_of(part)) for part in datasets]
+    if isinstance(model, KernelContrastivePCA):
+        return _permuted(coordinates, _difference(model, weights), **options)
+    assert isinstance(model, KernelDiscriminativePCA)
+    moments: list[Moments] = [gather(double(part), kind="scatter", single=False) for part in coordinates]
+    root, _, _ = rooted(moments, model.feature_map_.plain_ridge)
+    if root is not None:
+        coordinates = [product(part, root.T) for part in coordinates]
+    path = model.held_out_path_.parameters[::2] if hasattr(model, "held_out_path_") else None
+    return _permuted(coordinates, Problem.of_ridge(weights, model.epsilon_, path), **options)
+
+
+def _permuted(datasets: Sequence[Rows], problem: Problem, **options: Any) -> ComponentTest:
+    kept = [gather(part, kind="rows", single=False) for part in datasets]
+    with_rows = [part for part in kept if isinstance(part, RowMoments | CentredRows)]
+    return permutation_test(with_rows[0], with_rows[1:], problem, **options)
+
+
+def _difference(model: ContrastivePCA | KernelContrastivePCA, weights: Float) -> Problem:
+    """Pose the difference of variances, with a path if α was chosen by the data."""
+    given = not isinstance(model.alpha, str) and np.ndim(model.alpha) == 0
+    return Problem.of_difference(weights, float(model.alpha_), None if given else ALPHAS[::5])
