@@ -209,7 +209,7 @@ PARAMETERS = (
         ("dpca",),
     ),
     Parameter("background_weights", None, WEIGHTS, "W1,W2,...|RULE", COMPARING),
-    Parameter("test", None, TESTS, "none|auto|analytic|permutation", ("dpca",)),
+    Parameter("test", None, TESTS, "none|auto|analytic|permutation", COMPARING),
     Parameter(
         "alpha",
         "auto",
@@ -256,8 +256,8 @@ HELP = {
     "such values, the one that shows groups most clearly.",
     "background-weights": "Weight of each background: numbers, none (equal weights), or one of the rules worst-case, "
     "best, spectral (dpca, kdpca).",
-    "test": "How p-values are found (dpca): analytic is a formula, permutation assigns rows to the datasets at random. "
-    "auto: the formula where it is exact, else permutation.",
+    "test": "How p-values are found: analytic is a formula (dpca), permutation assigns rows to the datasets at random. "
+    "auto: the formula where it is exact, else permutation; other methods are permuted if the data are small.",
     "alpha": "How much of the background is subtracted (cpca, kcpca). Of several values, one is chosen. held-out: the "
     "value with the largest ratio on rows that were not fitted.",
     "random-state": "Seed of everything random; none is a fixed seed, too.",

@@ -20,6 +20,7 @@ from standout.cli._app import COMPARING, METHODS, OPTIONS, PARAMETERS
 from standout.cli._data import Datasets, open_datasets
 from standout.cli._display import Display, capitalised, printable, shortened
 from standout.cli._folder import MARK, check_output_folder, folder_as_a_whole
+from standout.estimators import fitted_test
 from standout.io import csv_writer, write_csv
 from standout.report import Findings, draw, examine, number, page, store, summary
 from standout.sources import Batch
@@ -32,6 +33,8 @@ ESTIMATORS = {
     "kpca": "KernelDiscriminativePCA",
     "kcpca": "KernelContrastivePCA",
 }
+# Columns, or coordinates of a kernel, up to which permutations take no more than some seconds.
+QUICKLY_PERMUTED = 300
 # Columns that are named for a component in the terminal.
 MOST_FEATURES = 4
 
@@ -96,6 +99,9 @@ def make_estimator(options: dict[str, Any]) -> Any:
     """Make the estimator that the options ask for."""
     method = options["method"]
     parameters = {one.name: options[one.name] for one in PARAMETERS if method in one.methods}
+    if method != "dpca":
+        # Other methods are tested after the fit.
+        parameters.pop("test", None)
     if "kernel" in parameters and options["bandwidth"] is not None:
         parameters |= {"kernel": "gaussian", "kernel_params": {"bandwidth": options["bandwidth"]}}
     if isinstance(parameters.get("alpha"), tuple | list):
@@ -128,6 +134,16 @@ def examine_model(
     n_fitted = _n_fitted(datasets, options)
     target, *backgrounds = datasets.parts[:n_fitted]
     display.stage("scores, PCA for comparison, p-values, other choices")
+    test = None
+    if _is_permuted(model, datasets, options):
+        # A kernel or contrastive method: discriminative PCA tests itself.
+        test = fitted_test(
+            model,
+            target.values,
+            [part.values for part in backgrounds],
+            n_components=model.n_components_,
+            random_state=options["random_state"],
+        )
     with display.making_room() if datasets.streamed and display.moves else nullcontext():
         findings = examine(
             model,
@@ -141,12 +157,21 @@ def examine_model(
             background_names=datasets.names[1:n_fitted],
             asked=datasets.asked,
             notes=[*datasets.notes, *_remarks(options), *notes],
+            test=test,
             with_path=with_path,
             on_scores=on_scores,
         )
     code = f"{datasets.code}\n{findings.code}" if datasets.code else findings.code
     # How many rows were left out is known for certain only now that all have been read.
     return replace(findings, code=code, cautions=(*datasets.dropped(), *findings.cautions))
+
+
+def _is_permuted(model: Any, datasets: Datasets, options: dict[str, Any]) -> bool:
+    """Tell whether a method without a test of its own is tested: where asked to, or where that is quick."""
+    if options["method"] not in ("cpca", "kdpca", "kcpca") or options["test"] is None or datasets.streamed:
+        return False
+    size = model.feature_map_.n_coordinates if options["method"] != "cpca" else model.n_features_in_
+    return options["test"] == "permutation" or size <= QUICKLY_PERMUTED
 
 
 def _n_fitted(datasets: Datasets, options: dict[str, Any]) -> int:

@@ -5,6 +5,7 @@ from standout.estimators._discriminative import DiscriminativePCA
 from standout.estimators._kernel_contrastive import KernelContrastivePCA
 from standout.estimators._kernel_discriminative import KernelDiscriminativePCA
 from standout.estimators._pipeline import BackgroundPipeline, make_pipeline
+from standout.estimators._testing import fitted_test
 
 __all__ = [
     "BackgroundPipeline",
@@ -12,6 +13,7 @@ __all__ = [
     "DiscriminativePCA",
     "KernelContrastivePCA",
     "KernelDiscriminativePCA",
+    "fitted_test",
     "make_pipeline",
 ]
 
@@ -20,7 +22,6 @@ from standout.estimators._base import foreign_attributes as foreign_attributes
 from standout.estimators._incremental import reject_without_sums as reject_without_sums
 from standout.estimators._kernel_discriminative import EPSILONS as EPSILONS
 from standout.estimators._kernel_discriminative import ridge_scale as ridge_scale
-from standout.estimators._testing import fitted_test as fitted_test
 
 # Saved models name these classes by the public package. Its modules can then be reorganised.
 for _class in (BackgroundPipeline, ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA):

@@ -75,6 +75,7 @@ def examine(
     background_names: Sequence[str] | None = None,
     asked: Mapping[str, str] | None = None,
     notes: Iterable[Message | str] = (),
+    test: ComponentTest | None = None,
     with_path: bool = True,
     code: str | None = None,
     on_scores: OnScores | None = None,
@@ -117,6 +118,8 @@ def examine(
     notes : iterable of str or Message, default=()
         What happened to the data before the fit, and what the fit warned of: sentences, or messages as facts, which are
         phrased when they are shown.
+    test : ComponentTest, default=None
+        A test of the components, such as `standout.estimators.fitted_test` gives. None takes that of the model.
     with_path : bool, default=True
         Find the views along shrinkage, α or ε. This takes as long as some twenty fits of moments.
     code : str, default=None
@@ -158,7 +161,7 @@ def examine(
         # The model was fitted to other rows than these.
         fit = replace(fit.gathered() if fit.are_kept else fit, are_own=False)
         rows = _read_rows(fit, names, ids, labels, None, with_path, n_images=_n_images(fit, image_shape))
-    test, untested = _tested(fit)
+    test, untested = _tested(fit) if test is None else (test, None)
     linear = not fit.is_kernel
     return Findings(
         method=fit.method,
