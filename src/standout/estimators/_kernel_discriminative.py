@@ -14,6 +14,7 @@ from standout._xp import columns_as_rows
 from standout.estimators._base import unchanged_if_refused
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._kernel_base import Gathered, KernelTransformer
+from standout.estimators._linear import warn_of_rounding
 from standout.moments import Moments, ScatterMoments
 from standout.pencil import solve
 from standout.selection import choose_weights, require_rows, rows_to_look_at, search_path
@@ -268,6 +269,7 @@ class KernelDiscriminativePCA(KernelTransformer):
             )
         problem = contrast.kernel_discriminative(target, backgrounds, weights, epsilon)
         solution = solve(problem, self.n_components, solver=solver, seed=seed)
+        warn_of_rounding(solution, "Use a larger {p.epsilon}, for example {p.epsilon:scaled}.")
         vectors = solution.vectors if root is None else product(root.T, solution.vectors)
 
         self._keep(solution, target, backgrounds, weights)

@@ -367,7 +367,7 @@ def _column_moments(rows: Rows) -> tuple[int, Float, Float]:
         return count, mean, squares - count * mean**2
     if is_sparse(rows):
         return reduce(_merged, (_column_moments(dense(block)) for block in row_blocks(rows)))
-    centred, mean = centred_block(rows)
+    centred, mean, _ = centred_block(rows)
     return count, mean, np.einsum("ij,ij->j", centred, centred)
 
 
