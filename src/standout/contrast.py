@@ -74,8 +74,8 @@ def discriminative(
     for background, weight, share in zip(backgrounds, weights, shrinkage, strict=True):
         if weight == 0.0:
             continue
-        if share < 1.0:
-            terms.append((float(weight * (1.0 - share)), background))
+        # At a share of 1 as well: the rows of the background still span directions.
+        terms.append((float(weight * (1.0 - share)), background))
         ridge += float(weight * share) * background.total_variance / d
     return Pencil(Form(d, ((1.0, target),)), Form(d, tuple(terms), ridge=ridge))
 

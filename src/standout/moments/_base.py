@@ -160,7 +160,7 @@ class Moments(ABC):
         return float(namespace(variances).sum(variances))
 
     def _merged_mean(self, other: Moments) -> tuple[int, Float, Float, Float, float]:
-        """Give count, mean and its rest of both datasets, the difference of the means, and its weight in the scatter."""
+        """Give count, mean and rest of both datasets, the step between the means, and its weight in the scatter."""
         count = self.count + other.count
         step = _with_rest(other.mean - self.mean, other.rest, self.rest)
         mean, rest = two_sum(self.mean, step * (other.count / count))

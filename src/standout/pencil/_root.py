@@ -43,6 +43,13 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
 
     # part_aᵀ part_a + part_bᵀ part_b = I, so that both have the same singular vectors: cosines for B, sines for A.
     cosines, turn = _right_singular(part_b)
+    # Cosines near one do not tell directions apart whose sines differ. Those are turned by the sines.
+    n_turned = int(xp.count_nonzero(cosines > 0.7))
+    if n_turned:
+        first, second = turn[:, : rank - n_turned], turn[:, rank - n_turned :]
+        second = second @ xp.flip(_right_singular(part_a @ second)[1], axis=-1)
+        turn = concat([first, second], axis=1)
+        cosines = stacked([cosines[: rank - n_turned], column_norms(part_b @ second)])
     sines = column_norms(part_a @ turn)
     blur = level * column_norms(turn / (spread / spread[0])[:, None])
     # With a ridge, B is positive in every direction, however small it is there.
