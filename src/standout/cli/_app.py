@@ -228,6 +228,7 @@ HELP = {
     "bandwidth": "Width of the Gaussian kernel (makes --kernel gaussian).",
     "overwrite": "Replace an earlier result.",
     "quiet": "Print nothing unless something goes wrong.",
+    "spreadsheet": "Put ' before ids and names that a spreadsheet would take for formulas (those with =, +, - or @).",
 }
 
 file_options = (
@@ -259,6 +260,7 @@ parameter_options = (
 )
 overwrite_option = option(OUTPUT, "--overwrite", is_flag=True)
 quiet_option = option(OUTPUT, "-q --quiet", is_flag=True)
+spreadsheet_option = option(OUTPUT, "--spreadsheet", is_flag=True)
 
 
 def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -300,6 +302,7 @@ def app() -> None:
     *parameter_options,
     option(OUTPUT, "-o --output", "OUT", help="Folder to write.", required=True),
     overwrite_option,
+    spreadsheet_option,
     quiet_option,
 )
 @click.pass_context
@@ -326,6 +329,7 @@ def fit(context: click.Context, /, **options: Any) -> None:
     *file_options,
     option(OUTPUT, "-o --output", "OUT", help="CSV file to write.", required=True),
     overwrite_option,
+    spreadsheet_option,
     quiet_option,
 )
 def transform(**options: Any) -> None:

@@ -167,6 +167,13 @@ def _solutions(
 
 def _balance(pencils: Sequence[Pencil]) -> tuple[float, float]:
     """Give factors that bring A and B near one if their products could leave the range of numbers; otherwise one."""
+    if not all(
+        np.isfinite(largest(part.diagonal)) for pencil in pencils for part in [pencil.a.subtracted] if part.terms
+    ):
+        raise InvalidValueError(
+            "the variance that is subtracted is out of the range of double precision",
+            advice="Use a smaller {p.alpha}, or rescale the data.",
+        )
     sizes = [
         max(largest(form.diagonal) if form.terms else form.ridge for form in forms)
         for forms in ([pencil.a.added for pencil in pencils], [pencil.b for pencil in pencils])

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from standout._arrays import Array, Float, Rows, row_blocks
 from standout.report._findings import Numbers
+from standout.report._placeholders import Placeholders
 from standout.sources import Batch, Source
 
 # Points that a browser draws and hovers over without delay, and that a file of 3 MB has room for.
@@ -90,6 +91,8 @@ class Seen:
         The leading scores of all rows, and the number of each row's label.
     shown, clustered : RowsSeen
         The rows that are drawn, and those that K-means looks at.
+    placeholders : Placeholders
+        Values that may stand for missing ones.
     mean : ndarray of shape (n_features,)
         Mean of the rows, if it was wanted.
     products : ndarray of shape (d, n_features)
@@ -102,6 +105,7 @@ class Seen:
         self.kept = kept
         self.shown, self.clustered = RowsSeen(), RowsSeen()
         self.products: Float = np.zeros((1, 1))
+        self.placeholders = Placeholders()
         self._column_sums: Float = np.zeros(1)
 
     @property
@@ -112,6 +116,7 @@ class Seen:
     def add(self, batch: Batch) -> Array:
         """Take in a batch, and give its scores along all components."""
         look = self._look
+        self.placeholders.add(batch.rows)
         scores = look.project(batch.rows)
         leading = np.asarray(scores[:, : look.n_shown], dtype=np.float64)
         labels = None if look.labels is None else look.labels.of(batch)
