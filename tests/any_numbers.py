@@ -20,6 +20,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+# Read when SciPy is imported first: torch tensors are fitted where they are.
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
 import numpy as np
 
 PLACEHOLDERS = (-999.0, -9999.0, -99999.0, -999999999.0, 1e10, 1e15, 1e20, -1e34, 9.96921e36)
@@ -64,13 +67,16 @@ def draw(seed: int, path: str | None = None) -> Case:
     mixing = rng.normal(size=(n_features, n_features))
     sizes = _sizes(chosen("sizes", "one", "mild", "wild", "common", p=[0.4, 0.25, 0.15, 0.2]), n_features, rng)
     offset = chosen("offset", 0.0, 3.0, 1e4, 1e8, 1e12, p=[0.4, 0.2, 0.2, 0.1, 0.1])
+    if estimator == "kdpca":
+        # The entries of a linear kernel are squares, and its ridge has no units: only data of usual size are tried.
+        sizes, offset = np.ones(n_features), min(offset, 3.0)
     apart = chosen("apart", 1.0, 1e3, 1e-20, 1e60, p=[0.8, 0.1, 0.05, 0.05])
     for number in range(2):
         rows = rng.normal(size=(n_rows + number, n_features)) * rng.uniform(0.5, 4.0, size=n_features)
         if number == 0:
             rows[:, -1] *= 3.0
         parts.append((rows @ mixing + offset) * sizes * (apart if number else 1.0))
-    _spoil(parts, chosen, rng)
+    _spoil(parts, chosen, rng, PLACEHOLDERS if estimator != "kdpca" else PLACEHOLDERS[:2])
     dtype = chosen("dtype", np.float64, np.float32, np.int64, np.int32, p=[0.75, 0.15, 0.05, 0.05])
     with np.errstate(over="ignore", invalid="ignore"):
         if np.issubdtype(dtype, np.integer):
@@ -103,10 +109,10 @@ def _sizes(kind: str, n_features: int, rng: np.random.Generator) -> Any:
     return np.full(n_features, 10.0 ** rng.uniform(-150, 150) if kind == "common" else 1.0)
 
 
-def _spoil(parts: list[Any], chosen: Any, rng: np.random.Generator) -> None:
+def _spoil(parts: list[Any], chosen: Any, rng: np.random.Generator, placeholders: Any) -> None:
     """Put placeholders, repeated and constant columns into the datasets."""
     if chosen("placeholder", False, True, p=[0.6, 0.4]):
-        value = chosen("value", *PLACEHOLDERS)
+        value = chosen("value", *placeholders)
         for part in parts if chosen("everywhere", False, True) else parts[:1]:
             where = rng.random(size=part.shape) < chosen("share", 0.02, 0.3)
             if chosen("by rows", False, True):

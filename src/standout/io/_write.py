@@ -15,7 +15,6 @@ from standout._messages import InvalidValueError, require_extra, short
 from standout._writing import whole_file
 from standout.io._reader import word
 
-
 # Words that begin so are formulas to spreadsheets.
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -51,9 +50,7 @@ class CsvWriter:
 
 
 @contextmanager
-def csv_writer(
-    path: str | os.PathLike[str], *, replace: bool = True, spreadsheet: bool = False
-) -> Iterator[CsvWriter]:
+def csv_writer(path: str | os.PathLike[str], *, replace: bool = True, spreadsheet: bool = False) -> Iterator[CsvWriter]:
     """Open a CSV file to be written some rows at a time: with tabs if it is called .tsv, compressed if .gz.
 
     If `replace` is False, a file that appears meanwhile is not replaced: see `standout._writing.whole_file`.

@@ -172,7 +172,9 @@ class Moments(ABC):
             return None
         shift = _with_rest(self.mean - mean, self.rest, rest)
         moved = self.count * self.apply(shift[:, None])[:, 0]
-        return self.norms.shifted(shift, self.count, self.count * self.total_variance, moved)
+        # Fourth powers may be out of range. `ledoit_wolf` says so where they are needed.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.norms.shifted(shift, self.count, self.count * self.total_variance, moved)
 
     def _merged_norms(self, other: Moments, mean: Float, rest: Float) -> NormSums | None:
         first, second = self._norms_about(mean, rest), other._norms_about(mean, rest)

@@ -146,7 +146,11 @@ class RowMoments(Moments):
 
     def centred_rows(self) -> Float:
         """Give a dense copy of the centred rows."""
-        return np.vstack([double(dense(part)) - offset for part, offset in self._parts()])
+        rows: Float = np.vstack([double(dense(part)) - offset for part, offset in self._parts()])
+        if not self._correctable:
+            # Far from zero the mean itself is rounded.
+            rows -= rows.mean(axis=0)
+        return rows
 
     def __add__(self, other: Moments) -> Moments:
         """Give the moments of both datasets together."""

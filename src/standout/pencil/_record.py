@@ -352,8 +352,9 @@ def _rounding(pencil: Pencil, values: Float, vectors: Float, a_vectors: Float) -
         target = xp.clip(pencil.a.added.value(vectors), tiny, None)
         if not largest(pencil.a.added.diagonal):
             return 0.0 * target, None
+        unit = float(np.finfo(np.float64).eps)
         with np.errstate(over="ignore"):
-            return pencil.a.precision * weighted_sum(sizes, squares) / target, None
+            return (pencil.a.precision * weighted_sum(sizes, squares) + unit * largest(sizes)) / target, None
     target = xp.clip(column_products(vectors, a_vectors), tiny, None)
     unit = float(np.finfo(np.float64).eps)
     infinite = xp.isinf(values)

@@ -97,7 +97,7 @@ def _factor(pencil: Pencil) -> float:
     if min(sizes) <= 0.0 or not np.all(np.isfinite(sizes)):
         return 1.0
     # A power of four: it and its root change no digit.
-    power = 2 * round(np.log2(sizes[1] / sizes[0]) / 2)
+    power = min(max(2 * round((np.log2(sizes[1]) - np.log2(sizes[0])) / 2), -1000), 1000)
     return 2.0**power if abs(power) > LOST_POWER else 1.0
 
 

@@ -24,6 +24,10 @@ DENSE_FEATURES = 1000
 FORMED_SIZE = 16384
 # Variances up to this power of two, and ratios of them, can be multiplied a few times without leaving the range.
 SAFE_POWER = 200
+# Smaller variances have fewer digits than others.
+SMALLEST = 1e-306
+# A power of two that has an inverse, with room for a product.
+MOST_POWER = 1000
 
 
 def choose_solver(n_rows: int, n_features: int, n_components: int, *, on_device: bool = False) -> str:
@@ -167,21 +171,31 @@ def _solutions(
 
 def _balance(pencils: Sequence[Pencil]) -> tuple[float, float]:
     """Give factors that bring A and B near one if their products could leave the range of numbers; otherwise one."""
-    if not all(
-        np.isfinite(largest(part.diagonal)) for pencil in pencils for part in [pencil.a.subtracted] if part.terms
-    ):
+    subtracted = [pencil.a.subtracted for pencil in pencils]
+    if not all(np.isfinite(largest(form.diagonal)) for form in subtracted if form.terms):
         raise InvalidValueError(
             "the variance that is subtracted is out of the range of double precision",
             advice="Use a smaller {p.alpha}, or rescale the data.",
         )
     sizes = [
         max(largest(form.diagonal) if form.terms else form.ridge for form in forms)
-        for forms in ([pencil.a.added for pencil in pencils], [pencil.b for pencil in pencils])
+        for forms in ([*(pencil.a.added for pencil in pencils), *subtracted], [pencil.b for pencil in pencils])
     ]
-    if min(sizes) <= 0.0 or not np.all(np.isfinite(sizes)):
+    if not np.all(np.isfinite(sizes)):
+        raise InvalidValueError(
+            "the variances of the data, or of what a kernel makes of them, are out of the range of double precision",
+            advice="Rescale the data.",
+        )
+    if min(sizes) <= 0.0:
         return 1.0, 1.0
+    if min(sizes) < SMALLEST:
+        raise InvalidValueError(
+            "a dataset has a standard deviation of about {spread:.1e}, whose square is too small for double precision",
+            spread=float(np.sqrt(min(sizes))),
+            advice="Rescale the data.",
+        )
     # Powers of four: they and their roots change no digit.
-    powers = [2 * round(np.log2(size) / 2) for size in sizes]
+    powers = [min(max(2 * round(np.log2(size) / 2), -MOST_POWER), MOST_POWER) for size in sizes]
     if max(abs(power) for power in (*powers, powers[0] - powers[1])) <= SAFE_POWER:
         return 1.0, 1.0
     keeps_b = all(pencil.b.is_identity for pencil in pencils)
