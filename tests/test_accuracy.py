@@ -168,14 +168,14 @@ def test_a_form_is_as_precise_as_its_least_precise_dataset(rng):
 
 
 def test_the_estimate_for_roots_is_the_same_with_target_and_background_exchanged(rng):
-    # Each ratio becomes its inverse, and each vector is longer by the root of the ratio, as is the error of its scale.
+    # Each ratio becomes its inverse, which has the same relative error.
     first, second = (gather(rng.normal(size=(50, 4)) * rng.uniform(0.1, 9, size=4), kind="root") for _ in range(2))
     one, other = (
         solve(contrast.discriminative(target, [background], [1.0], [0.0]), 4, solver="root")
         for target, background in ((first, second), (second, first))
     )
     np.testing.assert_allclose(other.values[::-1], 1 / one.values, rtol=1e-9)
-    np.testing.assert_allclose(other.rounding[::-1] * np.sqrt(one.values), one.rounding, rtol=1e-6)
+    np.testing.assert_allclose(other.rounding[::-1], one.rounding, rtol=1e-6)
 
 
 def test_wide_data_are_as_precise_as_the_less_precise_dataset(rng):
@@ -209,7 +209,22 @@ def test_a_ratio_of_zero_has_no_relative_error():
     solution = solve(problem, 2, solver="dense")
     np.testing.assert_allclose(solution.values, [2.0, 0.0], atol=1e-15)
     # Of the first, the variance along the vector is twice that of each column, which halves the error of the target.
-    np.testing.assert_allclose(solution.rounding, [1.5 * DOUBLE, DOUBLE])
+    # The solver adds one unit of its own.
+    np.testing.assert_allclose(solution.rounding, [2.5 * DOUBLE, 0.0])
+    # Two rows vary in one direction only, so that the zero is none that was lost.
+    assert solution.n_lost == 0
+
+
+def test_a_value_that_is_drowned_by_the_largest_is_counted(rng):
+    target = rng.normal(size=(50, 3))
+    target[:2] = 1e12
+    solution = solve(contrast.principal(gather(target)), 2, solver="dense")
+    assert solution.n_lost == 1
+    assert not solution.accurate
+    by_roots = solve(contrast.principal(gather(target, kind="root")), 2, solver="root")
+    assert by_roots.n_lost == 0
+    # Of the sixteen digits, twelve are spent on the difference in size.
+    assert 1e-5 < by_roots.rounding[1] < 1e-2
 
 
 # --- paths ----------------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from standout._messages import (
     listed,
     reject_too_few,
     short,
+    warn_user,
 )
 from standout._xp import (
     detached,
@@ -37,6 +38,8 @@ from standout._xp import (
     place,
 )
 
+# Every whole number up to this one has a double of its own.
+LARGEST_INTEGER = 2**53
 SAME_COLUMNS = "Give every dataset the same columns in the same order."
 
 
@@ -64,6 +67,7 @@ def as_rows(data: Any, name: str, *, min_rows: int = 2, finite: bool = False, ho
 def _as_host_rows(data: Any, name: str) -> Rows:
     if sparse.issparse(data) and data.ndim == 2 and data.format != "csr":
         data = data.tocsr()
+    _check_kind(data, name)
     try:
         rows = check_array(
             data,
@@ -79,17 +83,62 @@ def _as_host_rows(data: Any, name: str) -> Rows:
         if rows.dtype.kind not in "biuf":
             rows = rows.astype(np.float64)
     except (ValueError, TypeError) as error:
-        text = _text_columns(data)
-        if text:
-            problem, advice = "there is text in {columns} of {name}", "Drop these columns or turn them into numbers."
-            raise InvalidValueError(problem, columns=listed("column", text), name=name, advice=advice) from None
+        _reject_columns(_not_numbers(data), name)
         # scikit-learn's message over several lines as one, without the array that it may show.
         reason = re.sub(r"(array=)?\[.*\]\.?", "", " ".join(str(error).split())).rstrip(". ")
         kind = InvalidTypeError if isinstance(error, TypeError) else InvalidValueError
         raise kind("{name} cannot be used: {reason}", name=name, reason=reason) from None
     if rows.dtype.kind == "f" and rows.dtype.itemsize not in (4, 8):
         rows = rows.astype(np.float64)
+    if rows.dtype.kind in "iu" and rows.dtype.itemsize == 8:
+        _warn_of_large_integers(rows.data if is_sparse(rows) else rows, name)
     return rows
+
+
+def _check_kind(data: Any, name: str) -> None:
+    """Refuse what would be taken for numbers: masked entries, dates in frames, complex numbers of sparse matrices."""
+    if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
+        first = tuple(int(place) for place in np.argwhere(np.ma.getmaskarray(data))[0])
+        raise InvalidValueError(
+            "there are masked entries in {name}: the first is at {first}",
+            name=name,
+            first=first,
+            advice="Drop such rows or fill the entries in, in the target and in every background alike.",
+        )
+    if sparse.issparse(data) and data.dtype.kind == "c":
+        advice = "Give a table of real numbers, one row per sample."
+        raise InvalidValueError("{name} cannot be used: Complex data not supported", name=name, advice=advice)
+    dtypes = getattr(data, "dtypes", None)
+    if hasattr(data, "columns") and dtypes is not None:
+        kinds = zip(data.columns, dtypes, strict=False)
+        _reject_columns({column: "dates or times" for column, kind in kinds if _is_temporal(kind)}, name)
+
+
+def _is_temporal(kind: Any) -> bool:
+    """Tell whether a column of a frame has dates, times or durations; polars would give them as numbers."""
+    return getattr(kind, "kind", "") in ("m", "M") or bool(getattr(kind, "is_temporal", bool)())
+
+
+def _reject_columns(columns: dict[Any, str], name: str) -> None:
+    """Refuse columns that do not hold numbers, and say what they hold."""
+    if columns:
+        raise InvalidValueError(
+            "found {kinds} in {columns} of {name}, where numbers are needed",
+            kinds=" or ".join(dict.fromkeys(columns.values())),
+            columns=listed("column", columns),
+            name=name,
+            advice="Drop these columns or turn them into numbers.",
+        )
+
+
+def _warn_of_large_integers(numbers: Any, name: str) -> None:
+    """Warn of whole numbers that differ from each other but not in double precision."""
+    if numbers.size and (int(numbers.max()) > LARGEST_INTEGER or int(numbers.min()) < -LARGEST_INTEGER):
+        warn_user(
+            "there are whole numbers beyond 2**53 in {name}, which double precision rounds",
+            name=name,
+            advice="Subtract what they have in common, or drop such columns: they may be identifiers.",
+        )
 
 
 def _as_foreign_rows(data: Any, name: str) -> Rows:
@@ -210,20 +259,38 @@ def check_same_columns(
     )
 
 
-def _text_columns(data: Any) -> list[str]:
-    """Name the columns of a frame that do not hold numbers."""
+def column_keys(data: Any) -> list[Any] | None:
+    """Give the column names of a frame if not all are strings: numbers, or tuples of a hierarchy."""
     columns = getattr(data, "columns", None)
-    if columns is None or not hasattr(data, "shape"):
-        return []
-    return [str(name) for name in columns if not _is_numeric(data[name])]
+    if columns is None or not hasattr(data, "shape") or column_names(data) is not None:
+        return None
+    return list(columns) or None
 
 
-def _is_numeric(column: Any) -> bool:
-    try:
-        np.asarray(column).astype(np.float64)
-    except (TypeError, ValueError):
-        return False
-    return True
+def check_same_keys(keys: list[Any] | None, name: str, expected: list[Any] | None, reference: str) -> None:
+    """Check column names that are no strings. A frame that numbers its columns 0, 1, ... may have no names at all."""
+    if keys is None or expected is None or keys == expected or len(keys) != len(expected):
+        return
+    unnamed = list(range(len(keys)))
+    if unnamed in (keys, expected) and set(keys) != set(expected):
+        return
+    check_same_columns(len(keys), keys, name, len(expected), expected, reference)
+
+
+def _not_numbers(data: Any) -> dict[Any, str]:
+    """Name the columns of a frame that do not hold numbers, and what they hold."""
+    columns = getattr(data, "columns", None)
+    if columns is None or not hasattr(data, "shape") or not hasattr(data, "dtypes"):
+        return {}
+    found = {}
+    for name in columns:
+        values = np.asarray(data[name])
+        try:
+            values.astype(np.float64)
+        except (TypeError, ValueError):
+            held = {type(value).__name__ for value in values.ravel()[:100] if value is not None}
+            found[name] = "text" if held <= {"str", "str_", "bytes"} else f"values of {listed('type', sorted(held))}"
+    return found
 
 
 # --- backgrounds and labels ------------------------------------------------------------------------------------------

@@ -79,8 +79,8 @@ def discriminative(
     for background, weight, share in zip(backgrounds, weights, shrinkage, strict=True):
         if weight == 0.0:
             continue
-        if share < 1.0:
-            terms.append((float(weight * (1.0 - share)), background))
+        # At a share of 1 as well: the rows of the background still span directions.
+        terms.append((float(weight * (1.0 - share)), background))
         if isinstance(background, PrivateMoments):
             # The identity of private sums is that of their units, in which noise is the same along every direction.
             terms.append((float(weight * share), background.spherical))

@@ -93,6 +93,8 @@ _VERSIONS = "standout.json"
 # data are packed by 10 at best.
 _MOST_UNPACKED = 2**30
 _MOST_PACKING = 100
+# Visits of objects that a file may ask for, or 20 for each of its objects.
+_MOST_VISITS = 100_000
 
 _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})[\w.+!-]{0,40}")
 _PLAIN = (
@@ -467,8 +469,10 @@ def _examined(file: BinaryIO, place: Path) -> _Findings:
     ways: set[str] = set()
     reads: set[tuple[str, Any]] = set()
     modules: set[str] = set()
+    visits = _Visits()
 
     def note(node: dict[str, Any]) -> dict[str, Any]:
+        visits.add(node)
         if "__loader__" in node:
             ways.add(str(node["__loader__"]))
             modules.add(str(node.get("__module__")))
@@ -486,12 +490,49 @@ def _examined(file: BinaryIO, place: Path) -> _Findings:
         json.loads(archive.read(_SCHEMA), object_hook=note)
         versions = json.loads(archive.read(_VERSIONS)) if _VERSIONS in archive.namelist() else None
         sizes = {name: _unpacked_size(archive, name) for name in {name for name, _ in reads}}
+    if visits.most > max(_MOST_VISITS, 20 * visits.n_nodes):
+        _refuse(place, "objects in it stand for each other so often that reading it would take very long")
     unpacked, packed = sum(sizes[name] for name, _ in reads), file.seek(0, os.SEEK_END)
     limit = max(_MOST_UNPACKED, _MOST_PACKING * packed)
     if unpacked > limit:
         problem = "its {packed} bytes hold arrays of {unpacked} bytes, and {limit} are the limit for a file of its size"
         _refuse(place, problem, packed=packed, unpacked=unpacked, limit=limit)
     return _Findings(versions, ways, modules)
+
+
+class _Visits:
+    """Counts how often skops will visit objects: one that stands for another by its id is visited as that one.
+
+    Attributes
+    ----------
+    n_nodes : int
+        Objects in the file.
+    most : int
+        Visits that the largest of them takes.
+    """
+
+    def __init__(self) -> None:
+        self.n_nodes, self.most = 0, 0
+        self._of_object: dict[int, int] = {}
+        self._of_id: dict[Any, int] = {}
+        # Objects are known by their place in memory, and must stay there.
+        self._seen: list[Any] = []
+
+    def add(self, node: dict[str, Any]) -> None:
+        """Take in an object after all those in it."""
+        count = 1 + sum(map(self._of, node.values()))
+        name = node.get("__id__")
+        if isinstance(name, int | str):
+            count = self._of_id[name] = max(count, self._of_id.get(name, 0))
+        self._seen.append(node)
+        self._of_object[id(node)] = count
+        self.n_nodes += 1
+        self.most = max(self.most, count)
+
+    def _of(self, value: Any) -> int:
+        if isinstance(value, list):
+            return sum(map(self._of, value))
+        return self._of_object.get(id(value), 0) if isinstance(value, dict) else 0
 
 
 def _with_new_names(file: BinaryIO, found: _Findings) -> BinaryIO:

@@ -113,7 +113,8 @@ def dpca(
             reject_too_few(name, int(cells.sum()), 2)
     result = adata.copy() if copy else adata
     of_target, *of_backgrounds = (_rows(matrix, cells, genes) for cells in chosen.values())
-    model = DiscriminativePCA(**params).fit(of_target, background=of_backgrounds)
+    # Arrays in every case: a frame would have an index of its own.
+    model = DiscriminativePCA(**params).set_output(transform="default").fit(of_target, background=of_backgrounds)
     about = {"groupby": groupby, "target": targets, "background": backgrounds, "layer": layer, "mask_var": mask}
     _store(result, model, model.transform(_rows(matrix, None, genes)), genes, {**about, **params}, key_added)
     return result if copy else None

@@ -283,6 +283,7 @@ HELP = {
     "columns.",
     "overwrite": "Replace an earlier result.",
     "quiet": "Print nothing unless something goes wrong.",
+    "spreadsheet": "Put ' before ids and names that a spreadsheet would take for formulas (those with =, +, - or @).",
 }
 
 file_options = (
@@ -320,6 +321,7 @@ report_options = (
 )
 overwrite_option = option(OUTPUT, "--overwrite", is_flag=True)
 quiet_option = option(OUTPUT, "-q --quiet", is_flag=True)
+spreadsheet_option = option(OUTPUT, "--spreadsheet", is_flag=True)
 
 
 def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -363,6 +365,7 @@ def app() -> None:
     *report_options,
     option(OUTPUT, "-o --output", "OUT", help="Folder to write.", required=True),
     overwrite_option,
+    spreadsheet_option,
     quiet_option,
 )
 @click.pass_context
@@ -396,6 +399,7 @@ def fit(context: click.Context, /, **options: Any) -> None:
     *file_options,
     option(OUTPUT, "-o --output", "OUT", help="CSV file to write.", required=True),
     overwrite_option,
+    spreadsheet_option,
     quiet_option,
 )
 def transform(**options: Any) -> None:

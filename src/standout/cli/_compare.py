@@ -30,8 +30,12 @@ def compare_methods(options: dict[str, Any], methods: list[str]) -> None:
             notes = fit_model(model, datasets, each, display)
             views.append(examine_model(model, datasets, each, display, notes=notes, with_path=False))
         display.stage("writing the page")
+        # Phrased before the page is put in place: nothing that can fail comes after that.
+        rows, said = _told(views)
         write_whole(final, compare(views, OPTIONS).encode(), replace=options["overwrite"])
-    _show(views, display)
+    display.table(["method", "first eigenvalue", "grouped wrongly", "columns that follow it"], rows)
+    display.say()
+    show_warnings(said, display)
     display.say(f"Page: {final}")
 
 
@@ -44,7 +48,8 @@ def _check_page(final: Path) -> None:
         )
 
 
-def _show(views: list[Findings], display: Display) -> None:
+def _told(views: list[Findings]) -> tuple[list[list[str]], list[str]]:
+    """Give a line of words for each method, and what to be careful about."""
     found = [summary(findings, OPTIONS) for findings in views]
     of_pca = next((findings.pca_ratio for findings in views if findings.pca_ratio is not None), None)
     rows = []
@@ -55,6 +60,4 @@ def _show(views: list[Findings], display: Display) -> None:
         if findings.method == "PCA" and of_pca is not None:
             ratio = number(of_pca)
         rows.append([findings.method, ratio, "-" if error is None else f"{error:.1%}", leading_columns(first)])
-    display.table(["method", "ratio", "grouped wrongly", "columns that follow it"], rows)
-    display.say()
-    show_warnings(dict.fromkeys(sentence for each in found for sentence in each["warnings"]), display)
+    return rows, list(dict.fromkeys(sentence for each in found for sentence in each["warnings"]))

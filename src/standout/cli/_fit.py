@@ -64,13 +64,13 @@ def fit_and_write(
     """Fit a model, and write the folder with all that was found and what else a function writes there."""
     said = fit_model(model, datasets, options, display)
     with folder_as_a_whole(final, overwrite=options["overwrite"]) as draft:
-        with csv_writer(draft / "scores.csv") as writer:
+        with csv_writer(draft / "scores.csv", spreadsheet=options["spreadsheet"]) as writer:
             scores = ScoreFile(writer, datasets)
             findings = examine_model(model, datasets, options, display, notes=said, on_scores=scores)
         # What is left to do needs packages that are large, but not the data.
         datasets.parts.clear()
         display.stage("writing the report")
-        _write_loadings(draft / "loadings.csv", findings)
+        _write_loadings(draft / "loadings.csv", findings, spreadsheet=options["spreadsheet"])
         # One file for new rows: what was done to the data goes with the model.
         save(model if datasets.step is None else make_pipeline(datasets.step, model), draft / "model.skops")
         store(findings, draft)
@@ -78,6 +78,8 @@ def fit_and_write(
         further(draft)
         display.done()
         found = {**summary(findings, OPTIONS), "options": _plain(options), "seconds": _rounded(display.seconds)}
+        # Phrased before the folder is put in place: nothing that can fail comes after that.
+        result_table(found)
         (draft / MARK).write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return findings
 
@@ -266,7 +268,7 @@ def score_columns(batch: Batch, scores: Any, *, as_words: bool = False, labelled
     return columns | {f"component_{k + 1}": np.asarray(column, np.float64) for k, column in enumerate(scores.T)}
 
 
-def _write_loadings(path: Path, findings: Findings) -> None:
+def _write_loadings(path: Path, findings: Findings, *, spreadsheet: bool) -> None:
     """Write the filter, the pattern and the correlation with its standard error of each column, for each component."""
     columns: dict[str, Any] = {"feature": np.array(findings.features, dtype=object)}
     parts = {"filter": findings.components, "pattern": findings.patterns, "correlation": findings.correlations}
@@ -275,7 +277,7 @@ def _write_loadings(path: Path, findings: Findings) -> None:
         for name, rows in parts.items():
             if rows is not None and k < len(rows):
                 columns[f"{name}_{k + 1}"] = rows[k]
-    write_csv(path, columns)
+    write_csv(path, columns, spreadsheet=spreadsheet)
 
 
 def write_page(findings: Findings, folder: Path) -> None:
@@ -308,7 +310,7 @@ def show_result(findings: Findings, final: Path, display: Display) -> None:
     display.say(found["headline"])
     display.say()
     head = ["component", ratio_heading(found), "p-value", "columns that follow it"]
-    display.table(head, [_row(component) for component in found["components"]])
+    display.table(head, result_table(found))
     display.say()
     if found["grouping"] is not None:
         display.say(f"- {found['grouping']}")
@@ -339,10 +341,17 @@ def ratio_heading(found: dict[str, Any]) -> str:
 def strength(component: dict[str, Any]) -> str:
     """Show the ratio of a component with its standard error, or its variance; either may be infinite."""
     value = component["eigenvalue"] if component["ratio"] is None else component["ratio"]
+    if value is None:
+        return "-"
     if isinstance(value, str):
         return value
     error = component["ratio_error"]
     return number(value) if error is None else f"{number(value)} ± {number(error, 2)}"
+
+
+def result_table(found: dict[str, Any]) -> list[list[str]]:
+    """Give a line of words for each component."""
+    return [_row(component) for component in found["components"]]
 
 
 def _row(component: dict[str, Any]) -> list[str]:

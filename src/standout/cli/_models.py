@@ -40,7 +40,7 @@ def transform_files(options: dict[str, Any]) -> None:
         for step in steps:
             source = transformed(source, step)
         n_rows = 0
-        with csv_writer(final, replace=options["overwrite"]) as writer:
+        with csv_writer(final, replace=options["overwrite"], spreadsheet=options["spreadsheet"]) as writer:
             for batch in source.batches():
                 writer.append(score_columns(batch, np.asarray(last.transform(batch.rows))))
                 n_rows += batch.n_rows

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import fields, is_dataclass, replace
+from functools import wraps
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from standout._checks import (
     as_seed,
     check_one_place,
     check_same_columns,
+    check_same_keys,
     is_dispatched,
 )
 from standout._messages import InvalidTypeError, InvalidValueError, MixedArraysError, dataset_names, listed
@@ -29,7 +31,7 @@ from standout._xp import is_foreign, largest_entries, like, looks_foreign, names
 from standout.moments import Moments
 from standout.pencil import Solution
 from standout.selection import HeldOut, HeldOutPath
-from standout.sources import Backgrounds, Dataset, Source, Table, open_dataset
+from standout.sources import Backgrounds, Dataset, Source, Table, is_dask, open_dataset
 
 # How many units in the last place of the largest score rounding may be: sums of terms that partly cancel lose a few.
 SCORE_ROUNDING = 16.0
@@ -229,6 +231,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
                 check_same_columns(
                     dataset.width, dataset.columns, dataset.name, target.width, target.columns, "the target"
                 )
+            check_same_keys(dataset.keys, dataset.name, target.keys, "the target")
             opened.append(dataset)
         return opened
 
@@ -247,6 +250,12 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     def _see_columns(self, X: Any, dataset: Source, *, reset: bool, reference: str = "the fitted target") -> None:
         """Keep the columns of a dataset (`reset`), or compare them with those that were kept, as far as known."""
+        if reset:
+            self.__dict__.pop("_column_keys", None)
+            if dataset.keys is not None:
+                self._column_keys = dataset.keys
+        else:
+            check_same_keys(dataset.keys, dataset.name, getattr(self, "_column_keys", None), reference)
         if dataset.in_memory and not isinstance(X, Source | Table):
             validate_data(self, X, reset=reset, skip_check_array=True)
         elif dataset.width is not None and reset:
@@ -340,6 +349,23 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.weights_ = like(weights, solution.values)
         self.solver_ = solution.solver
         self.n_components_ = int(solution.values.shape[0])
+
+
+def _lazy_as_it_is(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Leave the scores of Dask collections as they are: scikit-learn's containers would compute them."""
+    plain: Callable[..., Any] = method.__wrapped__  # type: ignore[attr-defined]
+
+    @wraps(plain)
+    def chosen(self: Any, X: Any, *args: Any, **given: Any) -> Any:
+        is_lazy = X.lazy if isinstance(X, Source) else is_dask(X)
+        return (plain if is_lazy else method)(self, X, *args, **given)
+
+    return chosen
+
+
+# scikit-learn has wrapped these, so that they give what `set_output` asks for.
+BackgroundTransformer.transform = _lazy_as_it_is(BackgroundTransformer.transform)  # type: ignore[method-assign]
+BackgroundTransformer.fit_transform = _lazy_as_it_is(BackgroundTransformer.fit_transform)  # type: ignore[method-assign]
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from standout.selection import ALPHAS, PATH_FOLDS, AlphaChoice, HeldOut, HeldOut
 from standout.sources import Backgrounds, Dataset
 
 # Share of the target's variance from which on an error of rounding is worth a warning.
-VISIBLE = 1e-3
+VISIBLE = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,12 +299,13 @@ def _warn_of_rounding(fit: ContrastiveFit) -> None:
             n_missing=varying - solution.rank,
             advice="Drop columns that depend on others, and scale columns of different size.",
         )
-    elif largest(solution.rounding) > VISIBLE:
+    elif largest(solution.rounding) > max(VISIBLE, float(np.sqrt(solution.rounding_unit))):
         warn_user(
-            "rounding may have changed a value by {share} of the target's variance: the backgrounds vary so much more "
-            "in other directions",
+            "rounding may have changed a value by {share} of the target's variance along it: a dataset varies so much "
+            "more in other directions",
             share=f"{largest(solution.rounding):.0e}",
-            advice="Scale the columns alike, or use a smaller {p.alpha}.",
+            advice="Look for entries that stand for missing values, such as -999999999. Scale the columns alike, or "
+            "use a smaller {p.alpha}.",
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, Protocol, Self
 
 from sklearn.utils.validation import check_is_fitted
 
-from standout._checks import as_backgrounds, check_one_place, check_same_columns
+from standout._checks import as_backgrounds, check_one_place, check_same_columns, check_same_keys
 from standout._messages import InvalidTypeError, InvalidValueError, dataset_names
 from standout._xp import take
 from standout.estimators._base import (
@@ -266,6 +266,7 @@ class IncrementalTransformer(BackgroundTransformer):
                 fresh = fresh and dataset.width is None
             else:
                 self._check_columns(dataset.width, dataset.columns, name)
+                check_same_keys(dataset.keys, name, getattr(self, "_column_keys", None), BEFORE)
         return datasets
 
     def _labelled_batch(self, X: Any, y: Any, background: Any) -> tuple[list[Source | None], list[Any]]:

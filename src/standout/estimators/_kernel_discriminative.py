@@ -13,6 +13,7 @@ from standout._xp import columns_as_rows, concat
 from standout.estimators._base import unchanged_if_refused
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._kernel_base import Gathered, KernelTransformer
+from standout.estimators._linear import warn_of_rounding
 from standout.moments import Moments, ScatterMoments
 from standout.pencil import solve, solve_path
 from standout.selection import (
@@ -271,6 +272,7 @@ class KernelDiscriminativePCA(KernelTransformer):
             )
         problem = contrast.kernel_discriminative(target, backgrounds, weights, epsilon)
         solution = solve(problem, self.n_components, solver=solver, seed=seed)
+        warn_of_rounding(solution, "Use a larger {p.epsilon}, for example {p.epsilon:scaled}.")
         vectors = solution.vectors if root is None else product(root.T, solution.vectors)
         vectors = vectors * gathered.signs(vectors)
 

@@ -34,6 +34,8 @@ from standout.private import PrivateMoments, warn_if_drowned
 from standout.selection import HeldOut, SpanFolds, judge, n_folds_for
 from standout.sources import Source
 
+# Share of a value from which on an error of rounding is worth a warning.
+VISIBLE = 1e-6
 KIND_FOR_SOLVER: dict[str, Kind] = {
     "auto": "auto",
     "dense": "scatter",
@@ -344,7 +346,8 @@ def fit_linear(
         return fit
     if in_memory and any(is_single(dataset.specimen) for dataset in datasets) and _lost(fit, chosen):
         fit = attempt(chosen, single=False)
-    by_matrix = chosen in ("dense", "lanczos")
+    # If the number of rows is not known before they are read, the solver is chosen by what was gathered.
+    by_matrix = any(isinstance(part, ScatterMoments) for part in (fit.target, *fit.backgrounds))
     if roots and by_matrix and (fit.solution.solver == "root" or (solver == "auto" and not fit.solution.accurate)):
         fit = attempt("root", single=False)
     return fit
@@ -415,7 +418,7 @@ def _lost(fit: LinearFit, chosen: str) -> bool:
 
 
 def warn_of_trouble(solution: Solution) -> None:
-    """Warn if the background is singular or badly conditioned, and say what that means for the answer."""
+    """Warn if the background is singular or the data are badly conditioned, and say what that means for the answer."""
     if solution.singular and solution.n_absent:
         warn_user(
             "the background covariance is singular: {n_absent} direction(s) in which the target varies do not occur in "
@@ -426,13 +429,30 @@ def warn_of_trouble(solution: Solution) -> None:
         )
     elif solution.singular:
         warn_user(
-            "the background covariance is singular: some directions occur in no dataset at all (constant or dependent "
-            "columns). They are left out",
+            "the background covariance is singular: some directions occur in no dataset at all, as far as double "
+            "precision can tell (constant or dependent columns, or columns beside a few huge entries). They are left "
+            "out",
             advice="Shrinkage, for example {p.shrinkage:0.1}, takes them in.",
         )
-    elif not solution.accurate:
-        warn_user(
-            "the background covariance is badly conditioned: rounding may have changed a ratio by a share of {share}",
-            share=f"{largest(solution.rounding):.0e}",
-            advice="Use shrinkage, or {p.solver:root}, which loses fewer digits.",
+    else:
+        warn_of_rounding(
+            solution,
+            "Use shrinkage, or {p.solver:root}, which loses fewer digits. Look for entries that stand for missing "
+            "values, such as -999999999.",
         )
+
+
+def warn_of_rounding(solution: Solution, advice: str) -> None:
+    """Warn if rounding may have changed a value visibly, or drowned it."""
+    share = largest(solution.rounding)
+    if solution.n_lost:
+        warn_user(
+            "{n_lost} of the values are zero, as far as double precision can tell: the target varies in fewer "
+            "directions, or a few huge entries drown the rest",
+            n_lost=solution.n_lost,
+            advice="Choose a smaller {p.n_components}. Look for entries that stand for missing values, such as "
+            "-999999999 or 1e20.",
+        )
+    elif not solution.accurate and not share <= VISIBLE:
+        problem = "the data are badly conditioned: rounding may have changed a ratio by a share of {share}"
+        warn_user(problem, share=f"{share:.0e}", advice=advice)

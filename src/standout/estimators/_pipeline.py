@@ -12,7 +12,14 @@ from sklearn.pipeline import make_pipeline as make_plain_pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from standout._checks import as_backgrounds, check_one_place, check_same_columns, is_dispatched
+from standout._checks import (
+    as_backgrounds,
+    check_one_place,
+    check_same_columns,
+    check_same_keys,
+    column_keys,
+    is_dispatched,
+)
 from standout._messages import InvalidTypeError, dataset_names, listed
 from standout._xp import looks_foreign
 from standout.estimators._base import check_fitted_place, reject_iterator, rows_with_labels, unchanged_if_refused
@@ -61,6 +68,7 @@ class BackgroundPipeline(Pipeline):
     def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None, **params: Any) -> BackgroundPipeline:
         """Fit the steps on the target X, and the last one against the backgrounds that the steps have transformed."""
         backgrounds = as_backgrounds(background, X)
+        _check_keys([X, *backgrounds])
         with unchanged_if_refused(self, *self._estimators()):
             self.__dict__.pop("_names", None)
             if any(map(is_read_in_parts, (X, *backgrounds))):
@@ -76,6 +84,7 @@ class BackgroundPipeline(Pipeline):
         if any(map(is_read_in_parts, (X, *backgrounds))):
             reject_iterator(X, "fit_transform")
             return self.fit(X, y, background=backgrounds or None, **params).transform(X)
+        _check_keys([X, *backgrounds])
         with unchanged_if_refused(self, *self._estimators()), config_context(enable_metadata_routing=True):
             self.__dict__.pop("_names", None)
             return super().fit_transform(self._at_hand(X), y, **self._given(backgrounds), **params)
@@ -260,6 +269,13 @@ def _check_columns(datasets: list[Any]) -> None:
         if both and target.width is not None and data.width is not None:
             name = f"background {number}"
             check_same_columns(data.width, data.columns, name, target.width, target.columns, "the target")
+
+
+def _check_keys(datasets: list[Any]) -> None:
+    """Compare column names that are no strings; steps compare those that are."""
+    target, *others = (part.keys if isinstance(part, Source) else column_keys(part) for part in datasets)
+    for number, keys in enumerate(others, start=1):
+        check_same_keys(keys, f"background {number}", target, "the target")
 
 
 def _check_places(datasets: list[Any]) -> None:

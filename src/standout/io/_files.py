@@ -179,8 +179,9 @@ def _checked(file: Path) -> Path:
 
 
 def stamp(path: Path) -> tuple[int, ...]:
-    """Give what changes when a file does: size, time, and a checksum of its start and end.
+    """Give what changes when a file does: size, times, and a checksum of its start and end.
 
+    Programs can set the time of the last change back, but not the time at which the system has last touched the entry.
     For a folder: the size, the newest time, and a checksum of the names, sizes and times of all files in it.
     """
     if not path.is_dir():
@@ -189,14 +190,19 @@ def stamp(path: Path) -> tuple[int, ...]:
             checksum = zlib.crc32(opened.read(STAMPED_BYTES))
             opened.seek(max(found.st_size - STAMPED_BYTES, 0))
             checksum = zlib.crc32(opened.read(STAMPED_BYTES), checksum)
-        return found.st_size, found.st_mtime_ns, checksum
+        return found.st_size, found.st_mtime_ns, found.st_ctime_ns, checksum
     inside = sorted(
-        (os.path.join(folder, name), (found := os.stat(os.path.join(folder, name))).st_size, found.st_mtime_ns)
+        (
+            os.path.join(folder, name),
+            (found := os.stat(os.path.join(folder, name))).st_size,
+            found.st_mtime_ns,
+            found.st_ctime_ns,
+        )
         for folder, _, names in os.walk(path)
         for name in names
     )
-    checksum = zlib.crc32(repr([(os.path.relpath(name, path), size, time) for name, size, time in inside]).encode())
-    return sum(size for _, size, _ in inside), max((time for *_, time in inside), default=0), checksum
+    checksum = zlib.crc32(repr([(os.path.relpath(name, path), *about) for name, *about in inside]).encode())
+    return sum(size for _, size, *_ in inside), max((time for *_, time in inside), default=0), checksum
 
 
 @contextmanager

@@ -140,6 +140,11 @@ class CsvReader(Reader):
         with self.path.open("rb") as binary:
             is_gzipped = binary.read(2) == b"\x1f\x8b"
         line = self.attempt(lambda: _first_line(self.path, is_gzipped))
+        if "\0" in line:
+            self.refuse(
+                "there are zero bytes in its first line: it looks like UTF-16 text without a byte-order mark",
+                "Save it as UTF-8.",
+            )
         # The candidate that the header has most of, outside of quotes.
         delimiter = max(DELIMITERS[self.kind], key=re.sub('"[^"]*"', "", line).count)
         header, n_lines, row = self.attempt(lambda: _first_rows(self.path, is_gzipped, delimiter))
@@ -290,7 +295,8 @@ def _rows_of_text(path: Path, layout: Layout) -> Iterator[tuple[int, list[str]]]
 
 
 def _is_number(cell: str) -> bool:
-    return _NUMBER.fullmatch(cell) is not None
+    # Arrow reads no number with a line break.
+    return _NUMBER.fullmatch(cell) is not None and "\n" not in cell and "\r" not in cell
 
 
 def _aside(value: str, names: Sequence[str]) -> str:

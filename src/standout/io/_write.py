@@ -15,12 +15,15 @@ from standout._messages import InvalidValueError, require_extra, short
 from standout._writing import whole_file
 from standout.io._reader import word
 
+# Words that begin so are formulas to spreadsheets.
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+
 
 class CsvWriter:
     """A CSV file to which columns are appended, some rows at a time."""
 
-    def __init__(self, file: Any, delimiter: str) -> None:
-        self._file, self._delimiter = file, delimiter
+    def __init__(self, file: Any, delimiter: str, spreadsheet: bool = False) -> None:
+        self._file, self._delimiter, self._spreadsheet = file, delimiter, spreadsheet
         self._writer: Any = None
         self._schema: Any = None
 
@@ -31,6 +34,8 @@ class CsvWriter:
 
         arrays = {str(name): np.asarray(column) for name, column in columns.items()}
         _check_lengths(arrays)
+        if self._spreadsheet:
+            arrays = {_as_text(name): _without_formulas(array) for name, array in arrays.items()}
         table = pa.table([_as_arrow(array) for array in arrays.values()], names=list(arrays))
         if self._writer is None:
             self._schema = table.schema
@@ -45,10 +50,11 @@ class CsvWriter:
 
 
 @contextmanager
-def csv_writer(path: str | os.PathLike[str], *, replace: bool = True) -> Iterator[CsvWriter]:
+def csv_writer(path: str | os.PathLike[str], *, replace: bool = True, spreadsheet: bool = False) -> Iterator[CsvWriter]:
     """Open a CSV file to be written some rows at a time: with tabs if it is called .tsv, compressed if .gz.
 
     If `replace` is False, a file that appears meanwhile is not replaced: see `standout._writing.whole_file`.
+    `spreadsheet` is explained at `write_csv`.
     """
     require_extra("pyarrow", "files", "writing CSV files")
     import pyarrow as pa
@@ -60,12 +66,12 @@ def csv_writer(path: str | os.PathLike[str], *, replace: bool = True) -> Iterato
     with whole_file(final, replace=replace) as place, place.open("wb") as file:
         gzipped = ".gz" in suffixes[-1:]
         with pa.CompressedOutputStream(file, "gzip") if gzipped else pa.PythonFile(file, "w") as stream:
-            writer = CsvWriter(stream, delimiter)
+            writer = CsvWriter(stream, delimiter, spreadsheet)
             yield writer
             writer.close()
 
 
-def write_csv(path: str | os.PathLike[str], columns: Mapping[str, Any]) -> None:
+def write_csv(path: str | os.PathLike[str], columns: Mapping[str, Any], *, spreadsheet: bool = False) -> None:
     """How are these columns written to a file that spreadsheets and other programs read?
 
     Parameters
@@ -74,6 +80,10 @@ def write_csv(path: str | os.PathLike[str], columns: Mapping[str, Any]) -> None:
         The file; it is compressed if its name ends in ``.gz``, and has tabs if it is called ``.tsv`` or ``.tab``.
     columns : mapping of str to array-like
         Columns of one length, under their names.
+    spreadsheet : bool, default=False
+        Put an apostrophe before words that begin with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return.
+        Spreadsheets would take them for formulas, which can read files and call programs. Numbers are never changed;
+        other programs will see the apostrophe.
 
     Examples
     --------
@@ -90,8 +100,20 @@ def write_csv(path: str | os.PathLike[str], columns: Mapping[str, Any]) -> None:
     """
     if not columns:
         raise InvalidValueError("there are no columns to write", advice="Give at least one.")
-    with csv_writer(path) as writer:
+    with csv_writer(path, spreadsheet=spreadsheet) as writer:
         writer.append(columns)
+
+
+def _without_formulas(array: Array) -> Array:
+    """Give a column in which no word is a formula; a column of numbers is left as it is."""
+    if array.dtype.kind in "biuf":
+        return array
+    words = [_as_text(value) if isinstance(value, str) else value for value in array.tolist()]
+    return np.array(words, dtype=object)
+
+
+def _as_text(word: str) -> str:
+    return f"'{word}" if word.startswith(_FORMULAS) else word
 
 
 def _check_lengths(arrays: Mapping[str, Array]) -> None:

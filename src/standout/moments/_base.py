@@ -90,6 +90,8 @@ class Moments(ABC):
         Relative rounding error of the numbers the scatter was computed with.
     norms : NormSums or None
         What Ledoit-Wolf shrinkage needs in addition to the scatter, if it was gathered.
+    rest : ndarray of shape (n_features,) or None
+        What rounding has left out of the mean. Far from zero, merging would lose digits without it.
 
     Examples
     --------
@@ -107,6 +109,7 @@ class Moments(ABC):
     norms: NormSums | None
     # Whether there is no noise in the sums (see `standout.private`).
     exact: ClassVar[bool] = True
+    rest: Float | None = None
 
     @property
     def n_features(self) -> int:
@@ -167,26 +170,43 @@ class Moments(ABC):
                 advice="Release every dataset, or none.",
             )
 
-    def _merged_mean(self, other: Moments) -> tuple[int, Float, Float, float]:
-        """Give count and mean of both datasets, the difference of the means, and its weight in the merged scatter."""
+    def _merged_mean(self, other: Moments) -> tuple[int, Float, Float, Float, float]:
+        """Give count, mean and rest of both datasets, the step between the means, and its weight in the scatter."""
         self._check_addable(other)
         count = self.count + other.count
-        step = other.mean - self.mean
-        return count, self.mean + step * (other.count / count), step, self.count * other.count / count
+        step = _with_rest(other.mean - self.mean, other.rest, self.rest)
+        mean, rest = two_sum(self.mean, step * (other.count / count))
+        return count, mean, _with_rest(rest, self.rest, None), step, self.count * other.count / count
 
-    def _norms_about(self, mean: Float) -> NormSums | None:
+    def _norms_about(self, mean: Float, rest: Float) -> NormSums | None:
         """Give the sums of norms about another mean than the dataset's own."""
         if self.norms is None:
             return None
-        shift = self.mean - mean
+        shift = _with_rest(self.mean - mean, self.rest, rest)
         moved = self.count * self.apply(shift[:, None])[:, 0]
-        return self.norms.shifted(shift, self.count, self.count * self.total_variance, moved)
+        # Fourth powers may be out of range. `ledoit_wolf` says so where they are needed.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.norms.shifted(shift, self.count, self.count * self.total_variance, moved)
 
-    def _merged_norms(self, other: Moments, mean: Float) -> NormSums | None:
-        first, second = self._norms_about(mean), other._norms_about(mean)
+    def _merged_norms(self, other: Moments, mean: Float, rest: Float) -> NormSums | None:
+        first, second = self._norms_about(mean, rest), other._norms_about(mean, rest)
         if first is None or second is None:
             return None
         return NormSums(first.cubic + second.cubic, first.quartic + second.quartic)
+
+
+def two_sum(first: Float, second: Float) -> tuple[Float, Float]:
+    """Give the rounded sum of two arrays, and what rounding has left out: both together are exact."""
+    total = first + second
+    part = total - first
+    return total, (first - (total - part)) + (second - part)
+
+
+def _with_rest(difference: Float, added: Float | None, subtracted: Float | None) -> Float:
+    """Correct a difference of means by what rounding has left out of them."""
+    if added is not None:
+        difference = difference + added
+    return difference if subtracted is None else difference - subtracted
 
 
 def ledoit_wolf(moments: Moments, n_columns: int | None = None) -> float:

@@ -241,7 +241,9 @@ def in_span(datasets: Sequence[RowMoments | CentredRows]) -> tuple[Float, list[F
     spreads = [float(np.sqrt(dataset.total_variance)) or 1.0 for dataset in datasets]
     counts = [dataset.count for dataset in datasets]
     rows = stacked([part.centred_rows() / spread for part, spread in zip(datasets, spreads, strict=True)])
-    basis, coordinates = (_span_on_device if is_foreign(rows) else _span_on_host)(rows)
+    # Each dataset loses a direction by centring. Far from zero, rounding may leave something of it.
+    most = sum(count - 1 for count in counts)
+    basis, coordinates = (_span_on_device if is_foreign(rows) else _span_on_host)(rows, most)
     ends = np.cumsum(counts).tolist()
     return basis, [
         row_slice(coordinates, end - count, end) * spread
@@ -249,22 +251,24 @@ def in_span(datasets: Sequence[RowMoments | CentredRows]) -> tuple[Float, list[F
     ]
 
 
-def _span_on_host(rows: Float) -> tuple[Float, Float]:
+def _span_on_host(rows: Float, most: int) -> tuple[Float, Float]:
     """Find basis and coordinates of rows, which are overwritten, by QR decompositions."""
     wide, triangle = linalg.qr(rows.T, mode="economic", overwrite_a=True, check_finite=False)
     # The centred rows of a dataset are linearly dependent. What rounding leaves of this is not a direction.
     turn, triangle, order = linalg.qr(triangle, mode="economic", pivoting=True, overwrite_a=True, check_finite=False)
     pivots = np.abs(np.diagonal(triangle))
     rank = int(np.sum(pivots > max(rows.shape) * np.finfo(np.float64).eps * pivots.max(initial=0.0)))
+    rank = min(rank, most)
     coordinates = np.empty((len(rows), rank))
     coordinates[order] = triangle[:rank].T
     return product(wide, turn[:, :rank]), coordinates
 
 
-def _span_on_device(rows: Float) -> tuple[Float, Float]:
+def _span_on_device(rows: Float, most: int) -> tuple[Float, Float]:
     """Find basis and coordinates by a singular value decomposition: the array API has no pivoted QR."""
     xp = namespace(rows)
     wide, triangle = xp.linalg.qr(rows.T)
     turn, sizes, right = xp.linalg.svd(triangle, full_matrices=False)
     rank = int(xp.count_nonzero(sizes > max(rows.shape) * float(np.finfo(np.float64).eps) * largest(sizes)))
+    rank = min(rank, most)
     return product(wide, turn[:, :rank]), right[:rank, :].T * sizes[:rank]

@@ -40,6 +40,8 @@ class RootMoments(Moments):
         Relative rounding error of the numbers.
     norms : NormSums or None
         What Ledoit-Wolf shrinkage needs in addition to the scatter.
+    rest : ndarray of shape (n_features,) or None
+        What rounding has left out of the mean.
 
     Examples
     --------
@@ -56,6 +58,7 @@ class RootMoments(Moments):
     scatter_root: Float
     precision: float = float(np.finfo(np.float64).eps)
     norms: NormSums | None = None
+    rest: Float | None = None
 
     @property
     def variances(self) -> Float:
@@ -95,19 +98,20 @@ class RootMoments(Moments):
             return NotImplemented
         if isinstance(other, ScatterMoments):
             return other + self
-        count, mean, step, weight = self._merged_mean(other)
+        count, mean, rest, step, weight = self._merged_mean(other)
         theirs = other.scatter_root if isinstance(other, RootMoments) else float(np.sqrt(other.count)) * other.root()
         root = _compressed([self.scatter_root, theirs, float(np.sqrt(weight)) * step[np.newaxis, :]])
-        return RootMoments(count, mean, root, max(self.precision, other.precision), self._merged_norms(other, mean))
+        norms = self._merged_norms(other, mean, rest)
+        return RootMoments(count, mean, root, max(self.precision, other.precision), norms, rest)
 
 
 def gather_root(rows: Rows, *, norms: bool = False) -> RootMoments:
     """Compute the QR root of a dataset's scatter block by block, in float64."""
     total: Moments | None = None
     for block in row_blocks(rows, at_least=2 * rows.shape[1]):
-        centred, mean = centred_block(double(dense(block)))
+        centred, mean, rest = centred_block(double(dense(block)))
         sums = NormSums.of(centred) if norms else None
-        part = RootMoments(centred.shape[0], mean, _compressed([centred]), norms=sums)
+        part = RootMoments(centred.shape[0], mean, _compressed([centred]), norms=sums, rest=rest)
         total = part if total is None else total + part
     assert isinstance(total, RootMoments)
     return total

@@ -146,7 +146,11 @@ class RowMoments(Moments):
 
     def centred_rows(self) -> Float:
         """Give a dense copy of the centred rows."""
-        return np.vstack([double(dense(part)) - offset for part, offset in self._parts()])
+        rows: Float = np.vstack([double(dense(part)) - offset for part, offset in self._parts()])
+        if not self._correctable:
+            # Far from zero the mean itself is rounded.
+            rows -= rows.mean(axis=0)
+        return rows
 
     def __add__(self, other: Moments) -> Moments:
         """Give the moments of both datasets together."""
@@ -367,7 +371,7 @@ def _column_moments(rows: Rows) -> tuple[int, Float, Float]:
         return count, mean, squares - count * mean**2
     if is_sparse(rows):
         return reduce(_merged, (_column_moments(dense(block)) for block in row_blocks(rows)))
-    centred, mean = centred_block(rows)
+    centred, mean, _ = centred_block(rows)
     return count, mean, np.einsum("ij,ij->j", centred, centred)
 
 

@@ -28,7 +28,7 @@ from standout._arrays import (
     weighted_sum,
 )
 from standout._xp import column_products, diagonal, eigh, is_foreign, namespace
-from standout.moments._base import Moments, NormSums
+from standout.moments._base import Moments, NormSums, two_sum
 
 # Rows are multiplied without centring them if each column's squared mean is below this many times its variance. The
 # correction for the mean then costs at most two of the sixteen digits of float64, and no centred copy is needed.
@@ -50,6 +50,8 @@ class ScatterMoments(Moments):
         Relative rounding error of the products it was summed from.
     norms : NormSums or None
         What Ledoit-Wolf shrinkage needs in addition to the scatter.
+    rest : ndarray of shape (n_features,) or None
+        What rounding has left out of the mean.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class ScatterMoments(Moments):
     scatter: Float
     precision: float = float(np.finfo(np.float64).eps)
     norms: NormSums | None = None
+    rest: Float | None = None
 
     @property
     def variances(self) -> Float:
@@ -116,13 +119,12 @@ class ScatterMoments(Moments):
         """Give the moments of both datasets together."""
         if not isinstance(other, Moments):
             return NotImplemented
-        count, mean, step, weight = self._merged_mean(other)
+        count, mean, rest, step, weight = self._merged_mean(other)
         theirs = other.scatter if isinstance(other, ScatterMoments) else other.count * other.covariance()
         scatter = self.scatter + theirs
         _add_outer(scatter, weight, step)
-        return ScatterMoments(
-            count, mean, scatter, max(self.precision, other.precision), self._merged_norms(other, mean)
-        )
+        norms = self._merged_norms(other, mean, rest)
+        return ScatterMoments(count, mean, scatter, max(self.precision, other.precision), norms, rest)
 
 
 def gather_scatter(rows: Rows, *, norms: bool = False, single: bool = True) -> ScatterMoments:
@@ -164,8 +166,8 @@ def _parts(rows: Rows, norms: bool, single: bool) -> Iterator[ScatterMoments]:
             yield _scatter_centred(copied, norms, workspace)
 
 
-def centred_block(block: Array, workspace: Array | None = None) -> tuple[Array, Float]:
-    """Give a centred copy of the block, in the block's own precision, and the mean that was subtracted.
+def centred_block(block: Array, workspace: Array | None = None) -> tuple[Array, Float, Float]:
+    """Give a centred copy of the block, in the block's own precision, and the mean that was subtracted with its rest.
 
     The copy is made in the workspace if one is given: allocating memory for every block takes as long as the copy.
 
@@ -175,19 +177,19 @@ def centred_block(block: Array, workspace: Array | None = None) -> tuple[Array, 
     if is_foreign(block):
         moved = block - block[:1, :]
         middle = namespace(block).mean(moved, axis=0)
-        return moved - middle, block[0, :] + middle
+        return moved - middle, *two_sum(block[0, :], middle)
     origin = block[0].copy()
     centred: Array = np.subtract(block, origin, out=None if workspace is None else workspace[: len(block)])
     offset = np.add.reduce(centred, axis=0, dtype=np.float64) / len(block)
     centred -= offset.astype(centred.dtype)
-    return centred, origin.astype(np.float64) + offset
+    return centred, *two_sum(origin.astype(np.float64), offset)
 
 
 def _scatter_centred(block: Array, norms: bool, workspace: Array) -> ScatterMoments:
-    centred, mean = centred_block(block, workspace)
+    centred, mean, rest = centred_block(block, workspace)
     scatter = double(self_product(centred))
     sums = NormSums.of(centred) if norms else None
-    return ScatterMoments(len(block), mean, scatter, float(np.finfo(block.dtype).eps), sums)
+    return ScatterMoments(len(block), mean, scatter, float(np.finfo(block.dtype).eps), sums, rest)
 
 
 def _scatter_uncentred(block: Rows, norms: bool) -> ScatterMoments | None:
@@ -228,7 +230,8 @@ def _gather_on_device(rows: Rows, norms: bool) -> ScatterMoments:
         return (double(block) - origin - offset for block in row_blocks(rows))
 
     scatter = reduce(add, map(self_product, centred()))
-    return ScatterMoments(count, origin[0, :] + offset, scatter, norms=_norms_of(centred()) if norms else None)
+    mean, rest = two_sum(origin[0, :], offset)
+    return ScatterMoments(count, mean, scatter, norms=_norms_of(centred()) if norms else None, rest=rest)
 
 
 def _double_blocks(rows: Rows) -> Iterator[Rows]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from standout._arrays import Float, stacked, weighted_sum
+from standout._arrays import Array, Float, stacked, weighted_sum
 from standout._messages import CautionWarning
 from standout._xp import (
     add_to_diagonal,
@@ -107,6 +107,11 @@ class Form:
     def root_level(self) -> float:
         """Relative rounding error of `root`."""
         return max((moments.root_level for _, moments in self.terms), default=float(np.finfo(np.float64).eps))
+
+    def scaled(self, factor: float) -> Form:
+        """Give the form multiplied by a number."""
+        terms = tuple((factor * coefficient, moments) for coefficient, moments in self.terms)
+        return Form(self.n_features, terms, factor * self.ridge)
 
     def matrix(self) -> Float:
         """Give the form as a symmetric matrix, which the caller may overwrite."""
@@ -223,6 +228,9 @@ class Solution:
         Number of directions in which the data vary, if it is less than the number of columns; otherwise None.
     rounding_unit : float
         Relative rounding error of the numbers in A and B.
+    n_lost : int
+        Number of values that are no larger than the rounding error of the largest one, although the target has enough
+        rows and varying columns for more. Either they are zero, or they are drowned by a few huge entries.
 
     Examples
     --------
@@ -245,11 +253,13 @@ class Solution:
     singular: bool = False
     rank: int | None = None
     rounding_unit: float = float(np.finfo(np.float64).eps)
+    n_lost: int = 0
 
     @property
     def accurate(self) -> bool:
         """Whether rounding has left at least half of the digits."""
-        return bool(namespace(self.rounding).all(self.rounding <= float(np.sqrt(self.rounding_unit))))
+        within = bool(namespace(self.rounding).all(self.rounding <= float(np.sqrt(self.rounding_unit))))
+        return within and not self.n_lost
 
 
 def finish(
@@ -261,14 +271,17 @@ def finish(
     images: tuple[Float, Float] | None = None,
     infinite_patterns: Float | None = None,
     rounding: Float | None = None,
+    lost: Array | None = None,
     n_absent: int = 0,
+    n_lost: int = 0,
     singular: bool = False,
     rank: int | None = None,
 ) -> Solution:
     """Scale, sign and certify what a solver found, given in descending order. No other function does this.
 
     A solver that already has ``A U`` and ``B U`` passes them as `images`. A solver with a better estimate of the error
-    of its values than the rounding of the matrices passes it as `rounding`.
+    of its values than the rounding of the matrices passes it as `rounding`, and tells by `lost` which values are no
+    more than rounding errors. A solution that was certified before has them counted as `n_lost`.
     """
     xp = namespace(vectors)
     infinite = xp.isinf(values)
@@ -293,25 +306,43 @@ def finish(
     if infinite_patterns is not None:
         n_infinite = infinite_patterns.shape[1]
         patterns[:, :n_infinite] = infinite_patterns * signs[:n_infinite]
+    if rounding is None:
+        rounding, lost = _rounding(pencil, values, vectors, a_vectors)
+    if lost is not None:
+        n_lost = int(xp.count_nonzero(lost[: min(_most_directions(pencil.a), lost.shape[0])]))
+        # A value of zero has no relative error.
+        rounding = xp.where(lost, 0.0, rounding)
     return Solution(
         values=values,
         vectors=vectors,
         patterns=patterns,
         residuals=residuals,
-        rounding=_rounding(pencil, values, vectors, a_vectors) if rounding is None else rounding,
+        rounding=rounding,
         solver=solver,
         n_absent=n_absent,
         singular=singular,
         rank=rank,
         rounding_unit=max(pencil.a.precision, pencil.b.precision),
+        n_lost=n_lost,
     )
 
 
-def _rounding(pencil: Pencil, values: Float, vectors: Float, a_vectors: Float) -> Float:
+def _most_directions(form: Form) -> int:
+    """Bound the number of directions in which a form is not zero, by its rows and by the columns that vary."""
+    if form.ridge:
+        return form.n_features
+    diagonal = form.diagonal
+    varying = int(namespace(diagonal).count_nonzero(diagonal > 0.0))
+    return min(varying, sum(max(moments.count - 1, 0) for _, moments in form.terms))
+
+
+def _rounding(pencil: Pencil, values: Float, vectors: Float, a_vectors: Float) -> tuple[Float, Array | None]:
     """Estimate, to first order, the effect on each value of relative errors in the entries of A and B.
 
     The error of an entry (i, j) is about ``precision * sqrt(Aii Ajj)``, so that of ``uᵀAu`` is about
-    ``precision * Σ uᵢ² Aii``. The estimate does not change when columns are rescaled.
+    ``precision * Σ uᵢ² Aii``. The estimate does not change when columns are rescaled. Solvers add an error of their
+    own, relative to the largest value. A value that is no larger than the error from A is zero or lost: which are, is
+    given as well.
     """
     xp, squares = namespace(vectors), vectors**2
     tiny = float(np.finfo(np.float64).tiny)
@@ -320,12 +351,18 @@ def _rounding(pencil: Pencil, values: Float, vectors: Float, a_vectors: Float) -
         sizes = pencil.a.added.diagonal + pencil.a.subtracted.diagonal
         target = xp.clip(pencil.a.added.value(vectors), tiny, None)
         if not largest(pencil.a.added.diagonal):
-            return 0.0 * target
+            return 0.0 * target, None
+        unit = float(np.finfo(np.float64).eps)
         with np.errstate(over="ignore"):
-            return pencil.a.precision * weighted_sum(sizes, squares) / target
+            return (pencil.a.precision * weighted_sum(sizes, squares) + unit * largest(sizes)) / target, None
     target = xp.clip(column_products(vectors, a_vectors), tiny, None)
-    share_a = pencil.a.precision * weighted_sum(pencil.a.diagonal, squares) / target
+    unit = float(np.finfo(np.float64).eps)
+    infinite = xp.isinf(values)
+    finite = xp.where(infinite, 0.0, values)
+    with np.errstate(over="ignore"):
+        share_a = pencil.a.precision * weighted_sum(pencil.a.diagonal, squares) / target
+        of_solver = unit * largest(finite) / xp.clip(finite, tiny, None)
     share_b = pencil.b.precision * weighted_sum(pencil.b.diagonal, squares)
-    # A value of zero has no relative error, and an infinite one has no error from B.
-    share_a = xp.where(values > float(np.finfo(np.float64).eps) * largest(values), share_a, 0.0)
-    return xp.where(xp.isinf(values), 0.0, share_a + share_b)
+    # An infinite value has no error from B.
+    lost = ~infinite & (share_a + of_solver >= 1.0)
+    return xp.where(infinite, 0.0, share_a + share_b + of_solver), lost

@@ -239,6 +239,7 @@ class SpanProblem:
             infinite_patterns=product(self.basis, solution.patterns[:, :n_infinite]) if n_infinite else None,
             rounding=solution.rounding,
             n_absent=solution.n_absent,
+            n_lost=solution.n_lost,
             singular=solution.singular,
             rank=solution.rank or inner.n_features,
         )

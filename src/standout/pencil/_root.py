@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from standout._arrays import Float, row_slice, stacked, weighted_sum
 from standout._params import check_n_components
-from standout._xp import argsort_descending, column_norms, concat, like, namespace, take
+from standout._xp import argsort_descending, column_norms, concat, largest, like, namespace, take
 from standout.pencil._record import Pencil, Solution, finish
 
 # A direction counts as present if its spread is this many times the rounding error of the roots.
 MARGIN = 10.0
+# Variances that differ by more than this power of two are brought to one size before their roots are stacked.
+LOST_POWER = 80
 
 
 def solve_root(pencil: Pencil, n_components: int) -> Solution:
@@ -20,6 +24,10 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
     and λ = ``inf``. Such directions come first, ordered by the variance of A along them at unit length, which is the
     order in the limit of a vanishing ridge on B. Directions in which both A and B are zero are left out.
     """
+    factor = _factor(pencil)
+    if factor != 1.0:
+        scaled = solve_root(Pencil(pencil.a.scaled(factor), pencil.b), n_components)
+        return replace(scaled, values=scaled.values / factor)
     root_a = pencil.a.root()
     root_b = like(pencil.b.root(), root_a)
     xp = namespace(root_a)
@@ -35,6 +43,13 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
 
     # part_aᵀ part_a + part_bᵀ part_b = I, so that both have the same singular vectors: cosines for B, sines for A.
     cosines, turn = _right_singular(part_b)
+    # Cosines near one do not tell directions apart whose sines differ. Those are turned by the sines.
+    n_turned = int(xp.count_nonzero(cosines > 0.7))
+    if n_turned:
+        first, second = turn[:, : rank - n_turned], turn[:, rank - n_turned :]
+        second = second @ xp.flip(_right_singular(part_a @ second)[1], axis=-1)
+        turn = concat([first, second], axis=1)
+        cosines = stacked([cosines[: rank - n_turned], column_norms(part_b @ second)])
     sines = column_norms(part_a @ turn)
     blur = level * column_norms(turn / (spread / spread[0])[:, None])
     # With a ridge, B is positive in every direction, however small it is there.
@@ -56,19 +71,34 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
 
     values = stacked([like(np.full(n_absent, np.inf), root_a), take(finite_values, order)])[:n_components]
     vectors = concat([infinite, finite], axis=1)[:, :n_components]
-    # The error of a root is relative to the root itself, not to its square.
+    # The error of a root is relative to the root itself, not to its square. It enters through the background, whose
+    # spread along a vector is one, and through the target, whose spread is the root of the value.
     noise = level * xp.sqrt(weighted_sum(pencil.a.diagonal + like(pencil.b.diagonal, vectors), vectors**2))
+    infinite_values = xp.isinf(values)
+    tiny = float(np.finfo(np.float64).tiny)
+    of_target = noise / xp.sqrt(xp.clip(xp.where(infinite_values, 1.0, values), tiny, None))
     return finish(
         pencil,
         values,
         vectors,
         "root",
         infinite_patterns=infinite_patterns[:, : min(n_absent, n_components)],
-        rounding=xp.where(xp.isinf(values), 0.0, noise),
+        rounding=xp.where(infinite_values, 0.0, noise + of_target),
+        lost=~infinite_values & (of_target >= 1.0),
         n_absent=n_absent,
         singular=n_absent > 0 or rank < pencil.n_features,
         rank=rank if rank < pencil.n_features else None,
     )
+
+
+def _factor(pencil: Pencil) -> float:
+    """Give a factor that brings A to the size of B if one would be lost in the rounding of the other; otherwise one."""
+    sizes = [largest(form.diagonal) for form in (pencil.a, pencil.b)]
+    if min(sizes) <= 0.0 or not np.all(np.isfinite(sizes)):
+        return 1.0
+    # A power of four: it and its root change no digit.
+    power = min(max(2 * round((np.log2(sizes[1]) - np.log2(sizes[0])) / 2), -1000), 1000)
+    return 2.0**power if abs(power) > LOST_POWER else 1.0
 
 
 def _right_singular(matrix: Float) -> tuple[Float, Float]:

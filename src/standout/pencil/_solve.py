@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from standout._arrays import Float
 from standout._messages import InvalidValueError
+from standout._xp import largest, namespace
 from standout.pencil._dense import solve_dense
 from standout.pencil._lanczos import RidgeFamily, solve_lanczos, solve_shifted
 from standout.pencil._lobpcg import solve_lobpcg
@@ -20,6 +24,12 @@ DENSE_FEATURES = 1000
 FORMED_SIZE = 16384
 # So many pencils that differ in nothing but their ridge are worth a diagonalisation of what they share.
 FAMILY = 4
+# Variances up to this power of two, and ratios of them, can be multiplied a few times without leaving the range.
+SAFE_POWER = 200
+# Smaller variances have fewer digits than others.
+SMALLEST = 1e-306
+# A power of two that has an inverse, with room for a product.
+MOST_POWER = 1000
 
 
 def choose_solver(n_rows: int, n_features: int, n_components: int, *, on_device: bool = False) -> str:
@@ -151,6 +161,73 @@ def _solutions(
     pencils: Sequence[Pencil], n_components: int, solver: str, seed: int, start: Float | None = None
 ) -> Iterator[Solution]:
     """Solve pencils over the same datasets one after the other, in the span of the data if that is needed."""
+    factors = _balance(pencils)
+    if factors != (1.0, 1.0):
+        scaled = [Pencil(pencil.a.scaled(factors[0]), pencil.b.scaled(factors[1])) for pencil in pencils]
+        near = None if start is None else start / np.sqrt(factors[1])
+        for solution in _solutions_in_range(scaled, n_components, solver, seed, near):
+            yield _unscaled(solution, *factors)
+        return
+    yield from _solutions_in_range(pencils, n_components, solver, seed, start)
+
+
+def _balance(pencils: Sequence[Pencil]) -> tuple[float, float]:
+    """Give factors that bring A and B near one if their products could leave the range of numbers; otherwise one."""
+    subtracted = [pencil.a.subtracted for pencil in pencils]
+    if not all(np.isfinite(largest(form.diagonal)) for form in subtracted if form.terms):
+        raise InvalidValueError(
+            "the variance that is subtracted is out of the range of double precision",
+            advice="Use a smaller {p.alpha}, or rescale the data.",
+        )
+    sizes = [
+        max(largest(form.diagonal) if form.terms else form.ridge for form in forms)
+        for forms in ([*(pencil.a.added for pencil in pencils), *subtracted], [pencil.b for pencil in pencils])
+    ]
+    if not np.all(np.isfinite(sizes)):
+        raise InvalidValueError(
+            "the variances of the data, or of what a kernel makes of them, are out of the range of double precision",
+            advice="Rescale the data.",
+        )
+    if min(sizes) <= 0.0:
+        return 1.0, 1.0
+    if min(sizes) < SMALLEST:
+        raise InvalidValueError(
+            "a dataset has a standard deviation of about {spread:.1e}, whose square is too small for double precision",
+            spread=float(np.sqrt(min(sizes))),
+            advice="Rescale the data.",
+        )
+    # Powers of four: they and their roots change no digit.
+    powers = [min(max(2 * round(np.log2(size) / 2), -MOST_POWER), MOST_POWER) for size in sizes]
+    if max(abs(power) for power in (*powers, powers[0] - powers[1])) <= SAFE_POWER:
+        return 1.0, 1.0
+    keeps_b = all(pencil.b.is_identity for pencil in pencils)
+    return 2.0 ** -powers[0], 1.0 if keeps_b else 2.0 ** -powers[1]
+
+
+def _unscaled(solution: Solution, factor_a: float, factor_b: float) -> Solution:
+    """Give the solution of a pencil from that of ``(factor_a A, factor_b B)``."""
+    xp = namespace(solution.values)
+    infinite, root = xp.isinf(solution.values), float(np.sqrt(factor_b))
+    # In two steps: the quotient of the factors may be out of range.
+    with np.errstate(over="ignore"):
+        values = xp.where(infinite, solution.values, solution.values / factor_a * factor_b)
+    ones = xp.ones_like(solution.values)
+    finite = xp.where(infinite, ones, values)
+    leading = largest(xp.where(infinite, 0.0 * ones, solution.values))
+    if not np.isfinite(largest(finite)) or (leading > 0.0 and largest(xp.where(infinite, 0.0 * ones, values)) == 0.0):
+        raise InvalidValueError(
+            "the spread of the target and that of the backgrounds are of such different size that the ratio of their "
+            "variances is out of the range of double precision",
+            advice="Give all datasets in the same units.",
+        )
+    scale = xp.where(infinite, ones, root * ones)
+    return replace(solution, values=values, vectors=solution.vectors * scale, patterns=solution.patterns / scale)
+
+
+def _solutions_in_range(
+    pencils: Sequence[Pencil], n_components: int, solver: str, seed: int, start: Float | None
+) -> Iterator[Solution]:
+    """Solve pencils whose numbers can be squared."""
     alone, on_device = len(pencils) == 1, pencils[0].on_device
     keeps_rows = all(pencil.keeps_rows for pencil in pencils)
     if solver == "auto":

@@ -323,7 +323,7 @@ def _of_columns(problem: str, chosen: np.ndarray, features: Sequence[str], **fie
 
 def _is_constant(moments: Moments) -> np.ndarray:
     """Tell which columns have no spread beyond rounding."""
-    rounding = 1e-12 * np.abs(moments.mean)
+    rounding = 1e-15 * np.abs(moments.mean)
     return np.asarray(moments.variances <= rounding**2)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,6 +23,7 @@ from standout.report._findings import Findings, Grey, Numbers, Points, Small, Vi
 from standout.report._fit import Fit, open_fit
 from standout.report._format import counted, joined, whole
 from standout.report._path import Path, aligned_signs, find_path
+from standout.report._placeholders import Placeholders
 from standout.report._scores import (
     MOST_BACKGROUND_POINTS,
     MOST_CLUSTERED,
@@ -56,6 +57,8 @@ HARDLY_SHRUNKEN = 0.01
 # Columns whose values are kept for the rows that are drawn, and pixels of all images that are kept.
 MOST_CELLS = 40
 MOST_PIXELS = 1_500_000
+# Pictures are made in single precision, whose largest number is 3e38.
+MOST_DRAWN = 1e30
 # The group of rows without labels.
 ONE_GROUP = np.zeros(1, dtype=np.int64)
 
@@ -191,7 +194,12 @@ def examine(
         clustering_error=rows.errors[0],
         pca_clustering_error=rows.errors[1],
         choices=tuple(choices(fit, names, test, untested)),
-        cautions=(*map(_as_message, notes), *cautions(fit, columns, test, rows.tails, rows.first)),
+        cautions=(
+            *map(_as_message, notes),
+            *_of_placeholders(rows, columns),
+            *_of_unit(rows.unit),
+            *cautions(fit, columns, test, rows.tails, rows.first),
+        ),
         code=recipe(fit) if code is None else code,
         version=_version(),
         title=title,
@@ -223,6 +231,10 @@ class FromRows:
         The mean fourth power of the standardised scores of each dataset.
     first : array of shape (n, n_features)
         The first rows of the target.
+    unit : float
+        What scores were divided by to be drawn.
+    placeholders : list of Placeholders
+        Values in each dataset that may stand for missing ones.
     """
 
     agree: bool
@@ -237,6 +249,8 @@ class FromRows:
     errors: tuple[float | None, float | None]
     tails: list[Float]
     first: Rows | None
+    unit: float
+    placeholders: list[Placeholders]
 
 
 def _read_rows(
@@ -267,6 +281,10 @@ def _read_rows(
     own, fitted, pca = (
         [np.concatenate(getattr(part.shown, view)) for part in seen] for view in ("scores", "fitted", "pca")
     )
+    along = [block for part in seen for block in part.shown.path] if path is not None else []
+    unit = _drawing_unit([*own, *fitted, *pca, *along])
+    if unit != 1.0:
+        own, fitted, pca = ([scores / unit for scores in view] for view in (own, fitted, pca))
     signs = aligned_signs(pca[0], own[0][:, :2])
     datasets = tuple(
         Points(
@@ -287,8 +305,7 @@ def _read_rows(
     )
     drawn = None
     if path is not None:
-        scores = np.concatenate([block for part in seen for block in part.shown.path])
-        drawn = path.drawn(scores, np.concatenate(fitted)[:, :2], len(own[0]))
+        drawn = path.drawn(np.concatenate(along) / unit, np.concatenate(fitted)[:, :2], len(own[0]))
     return FromRows(
         agree=fit.agrees_with([part.n_rows for part in seen], [part.mean for part in seen]),
         datasets=datasets,
@@ -305,7 +322,31 @@ def _read_rows(
         ),
         tails=tails,
         first=target.first,
+        unit=unit,
+        placeholders=[part.placeholders for part in seen],
     )
+
+
+def _drawing_unit(scores: Sequence[Float]) -> float:
+    """Give the unit in which scores are drawn: pictures are made in single precision."""
+    most = max((float(np.abs(part).max(initial=0.0)) for part in scores), default=0.0)
+    return 10.0 ** np.floor(np.log10(most)) if most > MOST_DRAWN else 1.0
+
+
+def _of_placeholders(rows: FromRows, columns: Sequence[str]) -> Iterator[Message]:
+    for part, found in zip(rows.datasets, rows.placeholders, strict=True):
+        yield from found.messages(part.name, part.n_rows, columns)
+
+
+def _of_unit(unit: float) -> Iterator[Message]:
+    if unit != 1.0:
+        yield Message(
+            "scores are drawn in units of {unit}: pictures cannot show numbers beyond {limit}",
+            unit=f"{unit:.0e}",
+            limit=f"{MOST_DRAWN:.0e}",
+            advice="Rescale the columns, or look for values that stand for missing ones.",
+            kind="unit",
+        )
 
 
 def _looks(

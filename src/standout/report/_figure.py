@@ -8,7 +8,7 @@ from typing import Any
 
 from standout._messages import require_extra
 from standout._writing import whole_file
-from standout.report._findings import Findings, Points, plane
+from standout.report._findings import Findings, Points, plane, require_findings
 from standout.report._format import percent, shortened
 from standout.report._scatter import Style, background_style, bounds_of, group_styles, scale_limits, target_style
 
@@ -40,6 +40,7 @@ def draw(findings: Findings, path: str | os.PathLike[str]) -> None:
     ...     picture.stat().st_size > 10_000
     True
     """
+    require_findings(findings)
     require_extra("matplotlib", "plots", "the picture")
     from matplotlib.figure import Figure
 

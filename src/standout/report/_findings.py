@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Float
-from standout._messages import Message
+from standout._messages import InvalidTypeError, Message
 from standout._records import array
 from standout.selection import ComponentTest
 
@@ -278,3 +278,13 @@ def plane(columns: npt.NDArray[Any], seed: int = 0) -> Single:
     jitter: Float = np.random.default_rng(seed).uniform(-1.0, 1.0, size=(columns.shape[-2], 1))
     spread = np.broadcast_to(jitter, columns.shape)
     return np.concatenate([columns, spread], axis=-1).astype(np.float32)
+
+
+def require_findings(thing: Any) -> None:
+    """Refuse what no fit has found, such as the model itself."""
+    if not isinstance(thing, Findings):
+        raise InvalidTypeError(
+            "findings are needed, not an object of type {kind}",
+            kind=type(thing).__name__,
+            advice="Give what standout.report.examine returns.",
+        )

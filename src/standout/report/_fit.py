@@ -173,6 +173,12 @@ def open_fit(whole: Any, target: Any, backgrounds: Any) -> Fit:
     """Open the datasets of a fit, check them against the model, and find their moments."""
     check_is_fitted(whole)
     model = whole[-1] if isinstance(whole, Pipeline) else whole
+    if not hasattr(model, "weights_"):
+        raise InvalidTypeError(
+            "a {kind} has no backgrounds to report on",
+            kind=type(model).__name__,
+            advice="Give an estimator of this package, or a pipeline that ends with one.",
+        )
     given = [target, *as_backgrounds(backgrounds, target)]
     check_one_each(len(given) - 1, len(model.weights_), "backgrounds", "background of the fit")
     datasets = [_opened(whole, data, name) for data, name in zip(given, dataset_names(len(given)), strict=True)]

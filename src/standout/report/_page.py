@@ -27,7 +27,7 @@ from standout.report._charts import (
     slider_views,
     strengths,
 )
-from standout.report._findings import Findings, Single, plane
+from standout.report._findings import Findings, Single, plane, require_findings
 from standout.report._format import ISOLATE, RELEASE, counted, harmless, percent, phrased, plain, shortened, whole
 from standout.report._scatter import (
     SHAPES,
@@ -87,6 +87,7 @@ def page(findings: Findings, names: Names = PYTHON) -> str:
     >>> len(html.encode()) < 3_000_000
     True
     """
+    require_findings(findings)
     require_extra("bokeh", "report", "the report")
     scripts = [_bokeh_script(), _static("page.js")]
     return _filled_in(
@@ -151,6 +152,8 @@ def compare(views: Sequence[Findings], names: Names = PYTHON) -> str:
     >>> html.count("<figure>")
     2
     """
+    for view in views if isinstance(views, Sequence) else [views]:
+        require_findings(view)
     require_extra("jinja2", "report", "the page")
     # PCA has the target only.
     fullest = max(views, key=lambda findings: len(findings.datasets))

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from standout._arrays import Array, Float, Rows, dense, row_blocks
 from standout.report._findings import Numbers
+from standout.report._placeholders import Placeholders
 from standout.sources import Batch, Source
 
 # Points that a browser draws and hovers over without delay, and that a file of 3 MB has room for.
@@ -113,6 +114,8 @@ class Seen:
         The rows that are drawn, and those that K-means looks at.
     first : array of shape (n, n_features)
         The first rows.
+    placeholders : Placeholders
+        Values that may stand for missing ones.
     mean : ndarray of shape (n_features,)
         Mean of the rows, if it was wanted.
     products : ndarray of shape (d, n_features)
@@ -131,6 +134,7 @@ class Seen:
         self.first: Rows | None = None
         self.fold_products: Float = np.zeros((1, 1, 1))
         self.fold_sums: Float = np.zeros((1, 1, 1))
+        self.placeholders = Placeholders()
         self._column_sums: Float = np.zeros(1)
 
     @property
@@ -141,6 +145,7 @@ class Seen:
     def add(self, batch: Batch, *, with_held_out: bool) -> tuple[Array, Array | None]:
         """Take in a batch, and give its scores along all components: those of the fit, and the held-out ones."""
         look = self._look
+        self.placeholders.add(batch.rows)
         if self.first is None:
             self.first = batch.rows[:FIRST_ROWS].copy()
         scores, held_out = look.project(batch.rows), None

@@ -16,7 +16,7 @@ from standout._arrays import Array
 from standout._messages import InvalidValueError, Message, MissingFileError
 from standout._records import Kind, RecordError, check_record, fields_of, flattened, restored
 from standout._writing import whole_file
-from standout.report._findings import Findings, Points, ViewPath
+from standout.report._findings import Findings, Points, ViewPath, require_findings
 from standout.selection import ComponentTest
 
 WORDS, NUMBERS = "report.json", "report.npz"
@@ -49,6 +49,7 @@ def store(findings: Findings, folder: str | os.PathLike[str]) -> None:
     ...     restore(folder).method
     'discriminative PCA'
     """
+    require_findings(findings)
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, Array] = {}

@@ -9,7 +9,7 @@ import numpy as np
 
 from standout._messages import PYTHON, Names
 from standout.report._charts import leading_features
-from standout.report._findings import Findings
+from standout.report._findings import Findings, require_findings
 from standout.report._format import phrased, plain
 from standout.report._sentences import grouping, headline, question, title
 
@@ -48,6 +48,7 @@ def summary(findings: Findings, names: Names = PYTHON) -> dict[str, Any]:
     >>> found["components"][0]["features"][0]["name"]
     'zinc'
     """
+    require_findings(findings)
     test, path = findings.test, findings.path
     return {
         "standout": findings.version,

@@ -10,6 +10,7 @@ from standout._checks import (
     as_backgrounds,
     check_one_place,
     check_same_columns,
+    check_same_keys,
     reject_on_device,
     require_background,
 )
@@ -39,6 +40,8 @@ def open_datasets(X: Given, background: GivenBackgrounds) -> list[Opened]:
         width, expected = _width(dataset), _width(target)
         if width is not None and expected is not None:
             check_same_columns(width, _columns(dataset), name, expected, _columns(target), "the target")
+            if isinstance(dataset, Source) and isinstance(target, Source):
+                check_same_keys(dataset.keys, name, target.keys, "the target")
     return datasets
 
 

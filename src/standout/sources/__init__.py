@@ -7,6 +7,7 @@ from standout.sources._base import added as added
 from standout.sources._base import drawn as drawn
 from standout.sources._base import regrouped as regrouped
 from standout.sources._dask import DaskBlocks, open_dataset
+from standout.sources._dask import is_dask as is_dask
 from standout.sources._dask import is_read_in_parts as is_read_in_parts
 from standout.sources._device import OnDevice
 from standout.sources._device import on_device as on_device

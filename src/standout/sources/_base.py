@@ -17,6 +17,8 @@ from standout._checks import (
     as_rows,
     check_one_place,
     check_same_columns,
+    check_same_keys,
+    column_keys,
     column_names,
     require_finite_rows,
 )
@@ -94,6 +96,8 @@ class Source:
         What messages call the dataset.
     columns : list of str or None
         Column names, if there are any; for an iterator, once its first batch has been read.
+    keys : list or None
+        Column names that are no strings, if there are any.
     width : int or None
         Number of columns; for an iterator, once its first batch has been read.
     n_rows : int or None
@@ -104,6 +108,8 @@ class Source:
         Whether all rows are in memory.
     min_rows : int
         Fewer rows than this in all are refused.
+    lazy : bool
+        Whether what is made of its rows is computed when it is asked for.
     specimen : array or None
         An array of the library and on the device of the rows, if these are known before anything is read.
 
@@ -121,10 +127,12 @@ class Source:
 
     name: str = "the data"
     columns: list[str] | None = None
+    keys: list[Any] | None = None
     width: int | None = None
     n_rows: int | None = None
     again: bool = True
     in_memory: bool = False
+    lazy: bool = False
     min_rows: int = 1
     specimen: Any = None
 
@@ -359,7 +367,7 @@ class Batches(Source):
             seen.append(batch)
             rows = as_rows(batch, f"batch {len(seen)} of {self.name}", min_rows=0, finite=True)
             if len(seen) == 1:
-                self.columns = column_names(batch)
+                self.columns, self.keys = column_names(batch), column_keys(batch)
             if rows.shape[0]:
                 break
         self._given = chain(seen, self._given)
@@ -376,7 +384,8 @@ class Batches(Source):
             rows = as_rows(batch, name, min_rows=0, finite=True)
             columns = column_names(batch)
             if number == 1:
-                self.columns = columns
+                self.columns, self.keys = columns, column_keys(batch)
+            check_same_keys(column_keys(batch), name, self.keys, self._reference)
             if self.width is None:
                 self.width = rows.shape[1]
             check_same_columns(rows.shape[1], columns, name, self.width, self.columns, self._reference)
@@ -405,7 +414,9 @@ def as_source(data: Any, name: str, *, min_rows: int = 2) -> Source:
         words = Batch(data.values, 0, data.ids, data.labels, data.groups)
         rows = as_rows(data.values, name, min_rows=min_rows)
         return InMemory(rows, name, data.columns if data.has_names else None, words)
-    return InMemory(as_rows(data, name, min_rows=min_rows), name, column_names(data))
+    dataset = InMemory(as_rows(data, name, min_rows=min_rows), name, column_names(data))
+    dataset.keys = column_keys(data)
+    return dataset
 
 
 def added(first: Any, second: Any) -> Any:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from standout._arrays import Array, Rows, stacked
-from standout._checks import as_rows, check_same_columns, column_names
-from standout._messages import InvalidValueError, reject_too_few
+from standout._checks import as_rows, check_same_columns, column_keys, column_names
+from standout._messages import InvalidTypeError, InvalidValueError, reject_too_few
 from standout.sources._base import Batch, Source, added, as_source, drawn
 
 
@@ -70,6 +70,8 @@ class DaskBlocks(Source):
     (6, [(3, 2), (3, 2)])
     """
 
+    lazy = True
+
     def __init__(self, data: Any, name: str, min_rows: int) -> None:
         self.name, self.min_rows = name, min_rows
         if hasattr(data, "rechunk"):
@@ -78,10 +80,17 @@ class DaskBlocks(Source):
             self.data = data.rechunk({1: -1}) if len(data.chunks[1]) > 1 else data
             self.n_rows = None if np.isnan(data.shape[0]) else int(data.shape[0])
             self.width = int(data.shape[1])
-        else:
+        elif hasattr(data, "columns"):
             self.data = data
-            self.columns = column_names(data)
+            self.columns, self.keys = column_names(data), column_keys(data)
             self.width = len(data.columns)
+        else:
+            raise InvalidTypeError(
+                "{name} is a Dask {kind}, not a table",
+                name=name,
+                kind=type(data).__name__,
+                advice="Give a Dask array or frame, for example by its to_dataframe().",
+            )
 
     @cached_property
     def _blocks(self) -> list[Any]:

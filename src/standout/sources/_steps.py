@@ -52,7 +52,7 @@ class Transformed(Source):
         self.steps = steps
         self._transform = _Transform(steps, host.columns, host.name)
         self.name, self.min_rows, self.n_rows = host.name, host.min_rows, host.n_rows
-        self.again, self.specimen = host.again, host.specimen
+        self.again, self.specimen, self.lazy = host.again, host.specimen, host.lazy
         self._row: Rows | None = None
 
     def then(self, step: Any) -> Transformed:

@@ -1,0 +1,33 @@
+"""Parts of two long searches: fits on any numbers (tests/any_numbers.py), and killed commands (tests/kills.py)."""
+
+import pytest
+
+from any_numbers import PATHS, draw, verdict
+from array_libraries import dispatch  # noqa: F401
+from kills import COMMANDS, check, kill_at, kill_in_renames, prepare
+
+# Each path has some seeds of its own.
+N_SEEDS = 6
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_fit_is_right_or_says_that_it_may_not_be(path):
+    pytest.importorskip("mpmath")
+    for seed in range(N_SEEDS):
+        case = draw(1000 * PATHS.index(path) + seed, path)
+        found, words = verdict(case)
+        assert found != "wrong", f"{words}: {case.story} {case.options}"
+
+
+@pytest.mark.parametrize("what", list(COMMANDS))
+def test_a_killed_command_leaves_nothing_that_the_next_one_does_not_mend(what, tmp_path):
+    seconds = prepare(tmp_path)
+    command = COMMANDS[what]
+    check(tmp_path, command)
+    kill_at(tmp_path, command, 0.8 * seconds)
+    check(tmp_path, command)
+    # The last changes of names put the result in place.
+    numbers = range(1, 3) if what == "transform" else range(7, 11)
+    for number in numbers:
+        if kill_in_renames(tmp_path, command, number, "after"):
+            check(tmp_path, command)
