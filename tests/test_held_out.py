@@ -223,7 +223,8 @@ def test_rows_are_scored_by_the_fold_without_them(rng):
     target, background = pair(rng)
     held_out = DiscriminativePCA(1).fit(target, background=background).held_out_
     folds = held_out.fold_of(np.arange(len(target)))
-    scores = np.einsum("ij,ij->i", target - held_out.means[folds], held_out.components[folds, 0])
+    scores = np.einsum("ij,ij->i", target - held_out.means[0, folds], held_out.components[folds, 0])
+    np.testing.assert_allclose(held_out.scores(target, np.arange(len(target)))[:, 0], scores, rtol=1e-9)
     # Rows of a fold have the mean of the other folds taken off, which adds about a part in the number of rows.
     assert np.mean(scores**2) == pytest.approx(held_out.target_variance[0], rel=0.03)
 

@@ -64,7 +64,8 @@ class RidgeFamily:
     @classmethod
     def of(cls, pencils: Sequence[Pencil]) -> RidgeFamily | None:
         """Diagonalise the common matrix; None if the pencils are no such family."""
-        with_terms = [pencil for pencil in pencils if pencil.b.terms]
+        # At full shrinkage the backgrounds have no weight, and any matrix does.
+        with_terms = [pencil for pencil in pencils if any(weight != 0.0 for weight, _ in pencil.b.terms)]
         if not with_terms or not all(pencil.a.is_nonnegative and pencil.b.is_nonnegative for pencil in pencils):
             return None
         first = with_terms[0]
