@@ -27,7 +27,8 @@ def test_options_have_the_names_and_the_defaults_of_the_parameters(method):
     signature = inspect.signature(getattr(standout, ESTIMATORS[method]).__init__).parameters
     model = make_estimator(options_of("--method", method))
     for parameter in PARAMETERS:
-        if method in parameter.methods:
+        # Other methods than discriminative PCA are tested after the fit.
+        if method in parameter.methods and (parameter.name != "test" or method == "dpca"):
             default = signature[parameter.name].default
             assert parameter.default == default, parameter.name
             expected = DIFFERENT[parameter.name][0] if parameter.name in DIFFERENT else default

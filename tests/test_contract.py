@@ -32,7 +32,7 @@ SOLVERS = ["auto", "dense", "root", "reduced", "lanczos", "lobpcg"]
     ]
 )
 def test_scikit_learn_contract(estimator, check):
-    if check.func.__name__.startswith("check_array_api") and "SCIPY_ARRAY_API" not in os.environ:
+    if check.func.__name__.startswith("check_array_api") and "STANDOUT_ARRAY_API_CONTRACT" not in os.environ:
         pytest.skip("run with SCIPY_ARRAY_API=1 by the next test")
     check(estimator)
 
@@ -52,7 +52,7 @@ def test_scikit_learn_contract_with_array_api_dispatch():
         "assert all(any(reason in text for reason in absent) for text in skipped), skipped\n"
         "print(len(results) - len(skipped), sum('array_api' in r['check_name'] for r in results) - len(skipped))"
     )
-    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1", "STANDOUT_ARRAY_API_CONTRACT": "1"}
     result = subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
     )

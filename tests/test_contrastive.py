@@ -249,6 +249,7 @@ def test_wide_data_are_never_squared(rng):
     np.testing.assert_allclose(narrow.eigenvalues_, expected.eigenvalues_, rtol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore:rounding may have changed")
 def test_single_precision_gives_way_to_double_where_much_is_subtracted(rng):
     target, background = rng.normal(size=(500, 8)), rng.normal(size=(500, 8))
     # Both vary a lot in one oblique direction: at α = 1000 its rounding would swamp what the target has of its own.

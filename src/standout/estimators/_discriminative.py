@@ -436,7 +436,7 @@ class DiscriminativePCA(LinearTransformer):
         test = test_components(
             datasets,
             [fit.target, *fit.backgrounds],
-            self.tested_problem(fit.weights, fit.shrinkage, fit.path is not None),
+            self.tested_problem(fit.weights, fit.shrinkage, fit.path is not None, seed),
             method=self.test,
             n_components=None if auto else fit.solution.values.shape[0],
             seed=seed,
@@ -451,11 +451,10 @@ class DiscriminativePCA(LinearTransformer):
             solution = solve(problem, test.n_significant, solver=fit.solver, seed=seed)
         return replace(fit, test=test, solution=solution)
 
-    def tested_problem(self, weights: Float, shares: Float, chosen: bool) -> Problem:
+    def tested_problem(self, weights: Float, shares: Float, chosen: bool, seed: int) -> Problem:
         """Say what a test reshuffles: the fit, the path of shrinkages it was chosen from, the rule of its weights."""
         # The plain ratio of a background with fewer rows than columns, at the start of the path, is infinite.
         path = CHOICES[1::2] if chosen else None
-        seed = self._seed()
 
         def choose(target: Moments, backgrounds: list[Moments], shares: Float) -> Float:
             return self._weights(target, backgrounds, shares, "dense", 1, seed)

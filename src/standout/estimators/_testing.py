@@ -86,7 +86,7 @@ def fitted_test(
     options: dict[str, Any] = {"n_components": n_components, "level": level, "n_permutations": n_permutations}
     options |= {"seed": seed, "n_jobs": n_jobs, "progress": progress}
     if isinstance(model, DiscriminativePCA):
-        problem = model.tested_problem(weights, to_host(model.shrinkage_), hasattr(model, "held_out_path_"))
+        problem = model.tested_problem(weights, to_host(model.shrinkage_), hasattr(model, "held_out_path_"), seed)
         return test_components(datasets, gather_all(datasets), problem, method=method, **options)
     require_rows(datasets, "the permutation test")
     if isinstance(model, ContrastivePCA):

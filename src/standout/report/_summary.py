@@ -43,8 +43,8 @@ def summary(findings: Findings, names: Names = PYTHON) -> dict[str, Any]:
     >>> model = DiscriminativePCA(1).fit(target, background=background)
     >>> found = summary(examine(model, target, background, features=["size", "age", "iron", "zinc"]))
     >>> print(found["headline"])
-    Along component 1 the target varies 8.95 times (± 0.55) as much as the background, on rows that were not fitted. This
-    is more than chance explains (p < 0.001). Of all columns, zinc follows it most closely (correlation 1.00).
+    Along component 1 the target varies 8.95 times (± 0.55) as much as the background, on rows that were not fitted.
+    This is more than chance explains (p < 0.001). Of all columns, zinc follows it most closely (correlation 1.00).
     >>> found["components"][0]["features"][0]["name"]
     'zinc'
     """
