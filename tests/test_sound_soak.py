@@ -27,7 +27,7 @@ def test_a_killed_command_leaves_nothing_that_the_next_one_does_not_mend(what, t
     kill_at(tmp_path, command, 0.8 * seconds)
     check(tmp_path, command)
     # The last changes of names put the result in place.
-    numbers = range(1, 3) if what == "transform" else range(7, 11)
+    numbers = range(1, 3) if what == "transform" else range(9, 11)
     for number in numbers:
         if kill_in_renames(tmp_path, command, number, "after"):
             check(tmp_path, command)
