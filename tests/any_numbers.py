@@ -20,9 +20,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-# Read when SciPy is imported first: torch tensors are fitted where they are.
-os.environ.setdefault("SCIPY_ARRAY_API", "1")
-
 import numpy as np
 
 PLACEHOLDERS = (-999.0, -9999.0, -99999.0, -999999999.0, 1e10, 1e15, 1e20, -1e34, 9.96921e36)
@@ -371,6 +368,8 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--path", choices=PATHS)
     given = parser.parse_args()
+    # scikit-learn asks for it before it takes torch tensors.
+    os.environ["SCIPY_ARRAY_API"] = "1"
     start, table = time.monotonic(), Counter()
     for seed in range(given.first, given.first + given.cases):
         case = draw(seed, given.path)
