@@ -19,7 +19,7 @@ from standout.selection import ALPHAS, AlphaChoice, choose_alpha
 from standout.sources import Backgrounds, Dataset
 
 # Share of the target's variance from which on an error of rounding is worth a warning.
-VISIBLE = 1e-5
+VISIBLE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
