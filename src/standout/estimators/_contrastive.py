@@ -247,7 +247,7 @@ def _warn_of_rounding(fit: ContrastiveFit) -> None:
             n_missing=varying - solution.rank,
             advice="Drop columns that depend on others, and scale columns of different size.",
         )
-    elif largest(solution.rounding) > max(VISIBLE, float(np.sqrt(solution.rounding_unit))):
+    elif not largest(solution.rounding) <= max(VISIBLE, float(np.sqrt(solution.rounding_unit))):
         warn_user(
             "rounding may have changed a value by {share} of the target's variance along it: a dataset varies so much "
             "more in other directions",
