@@ -117,7 +117,7 @@ def test_products_of_fourier_features_are_the_kernel_on_average(kernel, gamma, r
     np.testing.assert_allclose(features @ features.T, resolved(rows, rows), atol=5 / np.sqrt(20_000))
 
 
-@pytest.mark.filterwarnings("ignore:1 of the values are zero")
+@pytest.mark.filterwarnings("ignore:1 of the values are zero")  # the second value is lost beside the first
 def test_the_bounded_part_of_a_sum_does_not_set_the_tolerance_for_all_of_it(rng):
     # Beside values of 1e10, a tolerance made for values of 1 would leave out all that is nonlinear.
     units = np.array([1e5, 1.0, 1.0])

@@ -189,6 +189,7 @@ def test_there_is_no_path_without_background_or_if_it_is_not_wanted(pair):
     assert examine(model, target, background, with_path=False).path is None
 
 
+@pytest.mark.filterwarnings("ignore:1 of the values are zero")
 def test_dependent_columns_leave_fewer_directions_and_no_error(rng):
     target, background = (np.repeat(rng.normal(size=(100, 1)), 3, axis=1) * scale for scale in ([3, 3, 3], [1, 1, 1]))
     with pytest.warns(UserWarning, match="values are zero"):

@@ -29,7 +29,7 @@ from standout.selection import ALPHAS, PATH_FOLDS, AlphaChoice, HeldOut, HeldOut
 from standout.sources import Backgrounds, Dataset
 
 # Share of the target's variance from which on an error of rounding is worth a warning.
-VISIBLE = 1e-5
+VISIBLE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,7 +299,7 @@ def _warn_of_rounding(fit: ContrastiveFit) -> None:
             n_missing=varying - solution.rank,
             advice="Drop columns that depend on others, and scale columns of different size.",
         )
-    elif largest(solution.rounding) > max(VISIBLE, float(np.sqrt(solution.rounding_unit))):
+    elif not largest(solution.rounding) <= max(VISIBLE, float(np.sqrt(solution.rounding_unit))):
         warn_user(
             "rounding may have changed a value by {share} of the target's variance along it: a dataset varies so much "
             "more in other directions",

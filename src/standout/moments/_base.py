@@ -192,7 +192,8 @@ class Moments(ABC):
         first, second = self._norms_about(mean, rest), other._norms_about(mean, rest)
         if first is None or second is None:
             return None
-        return NormSums(first.cubic + second.cubic, first.quartic + second.quartic)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return NormSums(first.cubic + second.cubic, first.quartic + second.quartic)
 
 
 def two_sum(first: Float, second: Float) -> tuple[Float, Float]:

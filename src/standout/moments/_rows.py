@@ -30,7 +30,7 @@ from standout._arrays import (
     weighted_sum,
 )
 from standout._xp import column_products, namespace
-from standout.moments._base import Moments, NormSums
+from standout.moments._base import Moments, NormSums, two_sum
 from standout.moments._root import RootMoments, gather_root
 from standout.moments._scatter import UNCENTRED_LIMIT, ScatterMoments, centred_block, gather_scatter
 
@@ -66,7 +66,7 @@ class RowMoments(Moments):
         # Thin sparse data are later multiplied as a whole. Integers would overflow, single precision would lose digits.
         self.blocks = tuple(double(block) if is_thin(block) else block for block in blocks)
         self.precision = float(np.finfo(np.float32 if self.single else np.float64).eps)
-        self.count, self.mean, squares = reduce(_merged, map(_column_moments, _pieces(self.blocks)))
+        self.count, self.mean, squares, _ = reduce(_merged, map(_column_moments, _pieces(self.blocks)))
         self._variances = squares / self.count
 
     @property
@@ -357,8 +357,8 @@ def _pieces(blocks: tuple[Rows, ...]) -> Iterator[Rows]:
             yield from row_blocks(block)
 
 
-def _column_moments(rows: Rows) -> tuple[int, Float, Float]:
-    """Give count, mean and centred sum of squares of each column."""
+def _column_moments(rows: Rows) -> tuple[int, Float, Float, Float]:
+    """Give count, mean and centred sum of squares of each column, and what rounding has left out of the mean."""
     if not is_thin(rows):
         rows = double(dense(rows))
     count = rows.shape[0]
@@ -368,15 +368,17 @@ def _column_moments(rows: Rows) -> tuple[int, Float, Float]:
     )
     # Losing four digits does no harm here: the variances are summed, and used to estimate accuracy.
     if np.all(count * mean**2 <= (1.0 - 1e-4) * squares):
-        return count, mean, squares - count * mean**2
+        return count, mean, squares - count * mean**2, np.zeros_like(mean)
     if is_sparse(rows):
         return reduce(_merged, (_column_moments(dense(block)) for block in row_blocks(rows)))
-    centred, mean, _ = centred_block(rows)
-    return count, mean, np.einsum("ij,ij->j", centred, centred)
+    centred, mean, rest = centred_block(rows)
+    return count, mean, np.einsum("ij,ij->j", centred, centred), rest
 
 
-def _merged(first: tuple[int, Float, Float], second: tuple[int, Float, Float]) -> tuple[int, Float, Float]:
+def _merged(
+    first: tuple[int, Float, Float, Float], second: tuple[int, Float, Float, Float]
+) -> tuple[int, Float, Float, Float]:
     count = first[0] + second[0]
-    step = second[1] - first[1]
-    mean = first[1] + step * (second[0] / count)
-    return count, mean, first[2] + second[2] + first[0] * second[0] / count * step**2
+    step = (second[1] - first[1]) + (second[3] - first[3])
+    mean, rest = two_sum(first[1], step * (second[0] / count))
+    return count, mean, first[2] + second[2] + first[0] * second[0] / count * step**2, rest + first[3]

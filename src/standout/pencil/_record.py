@@ -262,6 +262,8 @@ class Solution:
         return within and not self.n_lost
 
 
+# What overflows becomes a rounding error that is no number, and is told of.
+@np.errstate(over="ignore", invalid="ignore")
 def finish(
     pencil: Pencil,
     values: Float,
