@@ -7,19 +7,21 @@ from array_libraries import dispatch  # noqa: F401
 from kills import COMMANDS, check, kill_at, kill_in_renames, prepare
 
 # Each path has some seeds of its own.
-N_SEEDS = 6
+N_SEEDS = 4
 
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_fit_is_right_or_says_that_it_may_not_be(path):
     pytest.importorskip("mpmath")
+    if path == "torch":
+        pytest.importorskip("torch")
     for seed in range(N_SEEDS):
         case = draw(1000 * PATHS.index(path) + seed, path)
         found, words = verdict(case)
         assert found != "wrong", f"{words}: {case.story} {case.options}"
 
 
-@pytest.mark.parametrize("what", list(COMMANDS))
+@pytest.mark.parametrize("what", ["fit", "transform"])
 def test_a_killed_command_leaves_nothing_that_the_next_one_does_not_mend(what, tmp_path):
     seconds = prepare(tmp_path)
     command = COMMANDS[what]
