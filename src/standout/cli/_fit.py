@@ -34,7 +34,7 @@ ESTIMATORS = {
     "kcpca": "KernelContrastivePCA",
 }
 # Columns, or coordinates of a kernel, up to which permutations take no more than some seconds.
-QUICKLY_PERMUTED = 300
+MOST_PERMUTED = 300
 # Columns that are named for a component in the terminal.
 MOST_FEATURES = 4
 
@@ -173,7 +173,7 @@ def _is_permuted(model: Any, datasets: Datasets, options: dict[str, Any]) -> boo
     if options["method"] not in ("cpca", "kdpca", "kcpca") or options["test"] is None or datasets.streamed:
         return False
     size = model.feature_map_.n_coordinates if options["method"] != "cpca" else model.n_features_in_
-    return options["test"] == "permutation" or size <= QUICKLY_PERMUTED
+    return options["test"] == "permutation" or size <= MOST_PERMUTED
 
 
 def _n_fitted(datasets: Datasets, options: dict[str, Any]) -> int:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import base64
-import struct
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import BytesIO
 from math import log
 from typing import Any
 
@@ -289,18 +288,15 @@ def pattern_images(findings: Findings) -> list[str]:
 
 def _image(values: Float) -> str:
     """Draw numbers as a picture of pixels: blue below 0, orange above, white at 0."""
+    from matplotlib.image import imsave
+
     shares = values / max(float(np.max(np.abs(values))), np.finfo(np.float64).tiny)
     ends = np.where(shares[..., np.newaxis] < 0.0, [31.0, 119.0, 180.0], [214.0, 96.0, 20.0])
     colours = (255.0 - np.abs(shares)[..., np.newaxis] * (255.0 - ends)).round().astype(np.uint8)
-    height, width, _ = colours.shape
-    lines = np.concatenate([np.zeros((height, 1), np.uint8), colours.reshape(height, -1)], axis=1)
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes(), 9)), (b"IEND", b"")]
-    parts = [
-        struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
-        for kind, content in chunks
-    ]
-    return "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(parts)).decode()
+    file = BytesIO()
+    # matplotlib would name its version: equal findings give equal pages.
+    imsave(file, colours, format="png", metadata={"Software": "standout"})
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
 
 
 # --- how scores are spread -------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ from standout.report._scores import (
     mean_and_variance,
     sampled_rows,
 )
-from standout.selection import ComponentTest, analytic_test
+from standout.selection import HARDLY_SHRUNKEN, ComponentTest, analytic_test
 from standout.sources import Backgrounds, Dataset
 
 # Components whose scores are kept, and eigenvalues that are looked at beyond them.
@@ -52,8 +52,6 @@ MOST_COMPONENTS = 6
 SCREE = 10
 # Size of a problem up to which looking beyond takes no more than a second.
 MOST_SCREE = 2000
-# Shrinkage up to this share is as good as none.
-HARDLY_SHRUNKEN = 0.01
 # Columns whose values are kept for the rows that are drawn, and pixels of all images that are kept.
 MOST_CELLS = 40
 MOST_PIXELS = 1_500_000
@@ -451,9 +449,7 @@ def _labels_of(rows: RowsSeen, groups: LabelGroups) -> dict[str, Any]:
 def _principal_view(fit: Fit) -> Projection:
     """Give the function from rows to their scores in PCA's view of the target."""
     if fit.moments:
-        target = fit.moments[0]
-        k = min(2, target.n_features, target.count - 1)
-        return partial(project, mean=target.mean, filters=solve(contrast.principal(target), k).vectors)
+        return partial(project, mean=fit.moments[0].mean, filters=fit.principal)
     # The first columns of a precomputed kernel are the target's: kernel PCA takes the place of PCA.
     n_target = fit.counts[0]
     kernel = fit.datasets[0].rows()[:, :n_target]
@@ -466,7 +462,7 @@ def _principal_ratio(fit: Fit) -> float | None:
     if not (fit.moments and fit.has_background):
         return None
     target, *backgrounds = fit.moments
-    filters = solve(contrast.principal(target), 1).vectors
+    filters = fit.principal[:, :1]
     variance = float(fit.model.weights_ @ np.array([part.variance(filters)[0] for part in backgrounds]))
     return float(target.variance(filters)[0]) / variance if variance > 0.0 else float("inf")
 

@@ -11,12 +11,13 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from standout import contrast
 from standout._arrays import Array, Float, Rows
 from standout._checks import as_backgrounds, check_one_each, check_same_columns, column_names, reject_on_device
 from standout._messages import InvalidTypeError, dataset_names
 from standout.estimators import ContrastivePCA, KernelContrastivePCA, KernelDiscriminativePCA
 from standout.moments import Moments, ScatterMoments, gather, project
-from standout.pencil import choose_solver
+from standout.pencil import choose_solver, solve
 from standout.report._findings import Numbers
 from standout.selection import HeldOut
 from standout.sources import InMemory, Source, Table, at_hand, is_read_in_parts, is_step, open_dataset, transformed
@@ -140,6 +141,13 @@ class Fit:
         assert self.held_out is not None
         mapping = self.model.feature_map_ if self.is_kernel else None
         return self.held_out.scores(rows, numbers, dataset, project if mapping is None else mapping.project)
+
+    @cached_property
+    def principal(self) -> Float:
+        """The first one or two components of PCA of the target, as columns."""
+        target = self.moments[0]
+        filters: Float = solve(contrast.principal(target), min(2, target.n_features, target.count - 1)).vectors
+        return filters
 
     @property
     def spreads(self) -> Float:

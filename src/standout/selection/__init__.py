@@ -52,6 +52,7 @@ from standout.selection._permutation import Problem as Problem
 from standout.selection._permutation import permutation_test as permutation_test
 from standout.selection._representatives import AlphaChoice as AlphaChoice
 from standout.selection._representatives import choose_alpha as choose_alpha
+from standout.selection._significance import HARDLY_SHRUNKEN as HARDLY_SHRUNKEN
 from standout.selection._significance import test_components as test_components
 from standout.selection._weights import choose_weights as choose_weights
 

@@ -107,14 +107,9 @@ class HeldOut:
         project : callable
             From rows, a mean and filters to scores.
         """
-        folds = self.fold_of(numbers)
-        parts, places = [], []
-        for fold in np.unique(folds).tolist():
-            here = np.flatnonzero(folds == fold)
-            parts.append(project(take(rows, here), self.means[dataset, fold], self.components[fold].T))
-            places.append(here)
-        shift = like(self.shifts[dataset], parts[0])
-        return take(concat(parts), np.argsort(np.concatenate(places), kind="stable")) + shift
+        filters = [part.T for part in self.components]
+        found = _by_fold(rows, self.fold_of(numbers), list(self.means[dataset]), filters, project)
+        return found + like(self.shifts[dataset], found)
 
     def fold_of(self, numbers: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
         """Give the fold of each row by its number in its dataset."""
@@ -199,13 +194,7 @@ class PathViews:
     ) -> Array:
         """Give the first scores of rows, by their numbers in a dataset, at each value: by the fold without each row."""
         folds = _fold_of(numbers, self.n_dealt, len(self.filters))
-        order = np.argsort(folds, kind="stable")
-        parts = [
-            project(take(rows, np.flatnonzero(folds == fold)), self.means[dataset][fold], filters)
-            for fold, filters in enumerate(self.filters)
-            if (folds == fold).any()
-        ]
-        return take(concat(parts), np.argsort(order, kind="stable"))
+        return _by_fold(rows, folds, self.means[dataset], self.filters, project)
 
     def lifted(self, span: SpanFolds) -> PathViews:
         """Give the same in the columns of the data, if the filters are in coordinates of the span of wide data."""
@@ -215,6 +204,22 @@ class PathViews:
             for part, own in zip(span.datasets, self.means, strict=True)
         ]
         return replace(self, filters=filters, means=means)
+
+
+def _by_fold(
+    rows: Rows,
+    folds: npt.NDArray[np.intp],
+    means: Sequence[Array],
+    filters: Sequence[Array],
+    project: Callable[[Rows, Float, Float], Float],
+) -> Array:
+    """Give the scores of rows, each by the mean and the filters of its fold, in the order of the rows."""
+    order = np.argsort(folds, kind="stable")
+    parts = [
+        project(take(rows, np.flatnonzero(folds == fold)), means[fold], filters[fold])
+        for fold in np.unique(folds).tolist()
+    ]
+    return take(concat(parts), np.argsort(order, kind="stable"))
 
 
 def n_folds_for(wanted: int, size: int, n_rows: int | None) -> int | None:
