@@ -26,12 +26,12 @@ from standout._checks import (
     check_same_keys,
     is_dispatched,
 )
-from standout._messages import InvalidTypeError, InvalidValueError, MixedArraysError, dataset_names, listed
+from standout._messages import InvalidTypeError, InvalidValueError, MixedArraysError, dataset_names, listed, warn_user
 from standout._xp import is_foreign, largest_entries, like, looks_foreign, namespace, place, take, to_host
-from standout.moments import Moments
+from standout.moments import Moments, dealt_folds
 from standout.pencil import Solution
-from standout.selection import HeldOut, HeldOutPath
-from standout.sources import Backgrounds, Dataset, Source, Table, is_dask, open_dataset
+from standout.selection import HeldOut, HeldOutPath, alike_message, likeness_of
+from standout.sources import Backgrounds, Dataset, Source, Table, as_words, is_dask, open_dataset, with_subjects
 
 # How many units in the last place of the largest score rounding may be: sums of terms that partly cancel lose a few.
 SCORE_ROUNDING = 16.0
@@ -46,7 +46,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     `background_variance_` when fitted.
     """
 
-    __metadata_request__fit = {"background": True}  # noqa: RUF012
+    __metadata_request__fit = {"background": True, "groups": True, "background_groups": True}  # noqa: RUF012
     __metadata_request__partial_fit = {"background": True}  # noqa: RUF012
     __metadata_request__score = {"background": True}  # noqa: RUF012
 
@@ -62,7 +62,15 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     random_state: Any
 
     @abstractmethod
-    def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> Any:
+    def fit(
+        self,
+        X: Dataset,
+        y: Any = None,
+        *,
+        background: Backgrounds = None,
+        groups: Any = None,
+        background_groups: Any = None,
+    ) -> Any:
         """Find the components of the target X against the backgrounds."""
 
     @property
@@ -70,7 +78,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def _projection(self) -> Callable[[Rows], Array]:
         """The function that gives the scores of checked rows."""
 
-    def fit_transform(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> Any:
+    def fit_transform(self, X: Dataset, y: Any = None, *, background: Backgrounds = None, **facts: Any) -> Any:
         """Fit, and give the scores of X: the same as ``fit(X, y, background=background).transform(X)``.
 
         Parameters
@@ -82,13 +90,15 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             Label of each row, with `target_label`.
         background : dataset, or list or tuple of datasets, default=None
             The backgrounds.
+        **facts
+            What else ``fit`` takes: `groups`, `background_groups`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
         """
         reject_iterator(X, "fit_transform")
-        return self.fit(X, y, background=background).transform(X)
+        return self.fit(X, y, background=background, **facts).transform(X)
 
     def transform(self, X: Dataset) -> Any:
         """Project rows on the components.
@@ -202,8 +212,20 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     # --- datasets -------------------------------------------------------------------------------------------------
 
-    def _datasets(self, X: Dataset, y: Any, background: Backgrounds) -> list[Source]:
-        """Open and check the datasets of a fit, the target first."""
+    def _datasets(
+        self, X: Dataset, y: Any, background: Backgrounds, groups: Any = None, background_groups: Any = None
+    ) -> list[Source]:
+        """Open and check the datasets of a fit, the target first, and keep how many subjects each has."""
+        datasets = self._opened_datasets(X, y, background)
+        if self.target_label is not None and (groups is not None or background_groups is not None):
+            groups, *background_groups = self._split_by_label(groups, y, background_groups)
+        datasets = with_subjects(datasets, groups, background_groups)
+        self.__dict__.pop("n_subjects_", None)
+        if any(part.subjects is not None for part in datasets):
+            self.n_subjects_ = [part.subjects.n_here for part in datasets if part.subjects is not None]
+        return datasets
+
+    def _opened_datasets(self, X: Dataset, y: Any, background: Backgrounds) -> list[Source]:
         if self.target_label is not None:
             reject_iterator(X, "fit with target_label")
             whole = open_dataset(X, "the data")
@@ -221,6 +243,17 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         datasets = [target, *self._opened_backgrounds(background, target, X)]
         check_one_place([part.specimen for part in datasets], dataset_names(len(datasets)))
         return datasets
+
+    def _split_by_label(self, groups: Any, y: Any, background_groups: Any) -> list[Any]:
+        """Give the subjects of the rows with each label, the target's first."""
+        if groups is None or background_groups is not None:
+            raise InvalidValueError(
+                "{p.background_groups} is given, but {p.target_label} makes the backgrounds of rows of X",
+                advice="Give the subjects of all rows of X as {p.groups}.",
+            )
+        labels = np.asarray(to_host(y) if looks_foreign(y) else y).ravel()
+        words = as_words(groups, len(labels), "the data", "groups")
+        return [words[labels == label] for label in (self.target_label, *self.background_labels_)]
 
     def _opened_backgrounds(self, background: Backgrounds, target: Source, X: Any = None) -> list[Source]:
         """Open the backgrounds, and check each against the columns of the target if these are known already."""
@@ -324,14 +357,25 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """Give a number to start random generators with: a fixed one unless `random_state` is set."""
         return as_seed(self.random_state)
 
-    def _keep_held_out(self, found: HeldOut | None) -> None:
-        """Keep what the components are worth on rows that were not fitted."""
+    def _keep_held_out(self, found: HeldOut | None, datasets: Sequence[Any]) -> None:
+        """Keep what the components are worth on rows that were not fitted, and which rows are in which fold."""
         for name in ("held_out_", "held_out_ratio_", "held_out_ratio_error_"):
             self.__dict__.pop(name, None)
         if found is not None:
+            dealt = [dealt_folds(getattr(part, "subjects", None), found.n_dealt) for part in datasets]
+            if all(own is not None for own in dealt) and dealt:
+                found = replace(found, dealt=tuple(own.astype(np.int16) for own in dealt if own is not None))
             self.held_out_ = found
             self.held_out_ratio_ = like(found.ratios, found.components)
             self.held_out_ratio_error_ = like(found.standard_errors, found.components)
+
+    def _warn_if_alike(self, datasets: Sequence[Source]) -> None:
+        """Warn if neighbouring rows have like scores, and nobody said which rows belong together."""
+        if len(datasets) == 1 or any(part.subjects is not None for part in datasets):
+            return
+        found = likeness_of(datasets, self._projection)
+        if found > 0.0:
+            warn_user(alike_message(found), finding=True)
 
     def _keep_path(self, path: HeldOutPath | None) -> None:
         """Keep how the values of a parameter fare on rows that were not fitted, if one was chosen by that."""

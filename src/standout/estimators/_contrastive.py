@@ -194,7 +194,15 @@ class ContrastivePCA(LinearTransformer):
         self.solver = solver
         self.random_state = random_state
 
-    def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> ContrastivePCA:
+    def fit(
+        self,
+        X: Dataset,
+        y: Any = None,
+        *,
+        background: Backgrounds = None,
+        groups: Any = None,
+        background_groups: Any = None,
+    ) -> ContrastivePCA:
         """Find the components of the target X against the backgrounds.
 
         Parameters
@@ -207,6 +215,10 @@ class ContrastivePCA(LinearTransformer):
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
             One background, or several, each in any form that X may have. None means PCA of the target.
+        groups, background_groups : array-like of shape (n_samples,), default=None
+            The subject (mouse, donor, recording) of each row of X and of the background; for several backgrounds a list
+            with one for each. Rows of a subject belong together: folds and permutations take whole subjects. A subject
+            may be in several datasets. With `target_label`, `groups` is for the rows of all datasets.
 
         Returns
         -------
@@ -216,7 +228,7 @@ class ContrastivePCA(LinearTransformer):
         alphas = alphas_to_try(self.alpha, self.n_representatives)
         solver = check_solver(self.solver, without=("root",))
         with unchanged_if_refused(self):
-            datasets = self._datasets(X, y, background)
+            datasets = self._datasets(X, y, background, groups, background_groups)
             check_weights(self.background_weights, len(datasets) - 1)
             seed = self._seed()
             fit = fit_linear(
@@ -228,7 +240,8 @@ class ContrastivePCA(LinearTransformer):
                 roots=False,
             )
             self._keep_columns(datasets, fit.target.n_features)
-            self._keep_fit(fit)
+            self._keep_fit(fit, datasets)
+            self._warn_if_alike(datasets)
         return self
 
     def _answer(self, sums: LinearSums, solver: str, alphas: Float, seed: int) -> ContrastiveFit:
@@ -262,11 +275,11 @@ class ContrastivePCA(LinearTransformer):
             held_out = sums.held_out(solve_others, weights, choice.solution.vectors)
         return ContrastiveFit(target, backgrounds, weights, choice.solution, choice, held_out, path)
 
-    def _keep_fit(self, fit: ContrastiveFit) -> None:
+    def _keep_fit(self, fit: ContrastiveFit, datasets: Sequence[Any]) -> None:
         """Warn of rounding, and keep the results."""
         _warn_of_rounding(fit)
         self._keep_linear(fit)
-        self._keep_held_out(fit.held_out)
+        self._keep_held_out(fit.held_out, datasets)
         self._keep_path(fit.path)
         self.alphas_ = like(fit.choice.alphas, self.mean_)
         self.alpha_ = fit.choice.alpha
@@ -280,7 +293,7 @@ class ContrastivePCA(LinearTransformer):
 
     def _solve(self, sums: list[Any]) -> None:
         alphas = alphas_to_try(self.alpha, self.n_representatives)
-        self._keep_fit(self._answer(LinearSums(sums), self.solver, alphas, self._seed()))
+        self._keep_fit(self._answer(LinearSums(sums), self.solver, alphas, self._seed()), [])
 
     def _n_wanted(self) -> int:
         return self.n_components

@@ -254,7 +254,15 @@ class DiscriminativePCA(LinearTransformer):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> DiscriminativePCA:
+    def fit(
+        self,
+        X: Dataset,
+        y: Any = None,
+        *,
+        background: Backgrounds = None,
+        groups: Any = None,
+        background_groups: Any = None,
+    ) -> DiscriminativePCA:
         """Find the components of the target X against the backgrounds.
 
         Parameters
@@ -267,6 +275,10 @@ class DiscriminativePCA(LinearTransformer):
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
             One background, or several, each in any form that X may have. None means PCA of the target.
+        groups, background_groups : array-like of shape (n_samples,), default=None
+            The subject (mouse, donor, recording) of each row of X and of the background; for several backgrounds a list
+            with one for each. Rows of a subject belong together: folds and permutations take whole subjects. A subject
+            may be in several datasets. With `target_label`, `groups` is for the rows of all datasets.
 
         Returns
         -------
@@ -276,7 +288,7 @@ class DiscriminativePCA(LinearTransformer):
         check_shrinkage(self.shrinkage, rules=SHRINKAGE_RULES)
         solver = check_solver(self.solver)
         with unchanged_if_refused(self):
-            datasets = self._datasets(X, y, background)
+            datasets = self._datasets(X, y, background, groups, background_groups)
             self._check_choices(datasets)
             seed = self._seed()
             fit = fit_linear(
@@ -289,6 +301,7 @@ class DiscriminativePCA(LinearTransformer):
             )
             self._keep_columns(datasets, fit.target.n_features)
             self._keep_fit(datasets, fit, seed)
+            self._warn_if_alike(datasets)
         return self
 
     def _keep_fit(self, datasets: Sequence[Source | Moments], fit: DiscriminativeFit, seed: int) -> None:
@@ -307,7 +320,7 @@ class DiscriminativePCA(LinearTransformer):
         _warn_of_choices(fit, chosen=is_auto(self.n_components))
         self._keep_linear(fit)
         self.shrinkage_ = like(fit.shrinkage, self.mean_)
-        self._keep_held_out(fit.held_out)
+        self._keep_held_out(fit.held_out, datasets)
         for name in ("p_values_", "component_test_", "group_search_", "held_out_path_"):
             self.__dict__.pop(name, None)
         if fit.path is not None:

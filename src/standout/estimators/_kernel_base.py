@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ from standout.features import (
     residual_share,
     resolve_kernel,
 )
-from standout.moments import Folds, Kind, Moments, gather, gather_folds, project
+from standout.moments import Folds, Kind, Moments, gather, gather_folds, most_folds, project
 from standout.selection import PATH_FOLDS, learn_kernel_weights, n_folds_for
 from standout.sources import Backgrounds, Dataset, InMemory, Source
 
@@ -116,6 +116,8 @@ class Gathered:
         What the moments were taken from; None for exact coordinates.
     folds : list of Folds or None
         The moments of each fold; None if none were asked for.
+    datasets : sequence of Source
+        The datasets themselves.
     """
 
     found: Coordinates
@@ -125,6 +127,7 @@ class Gathered:
     residual: float
     sums: list[CoordinateSums] | None = None
     folds: list[Folds[Moments]] | None = None
+    datasets: Sequence[Source] = ()
 
     def signs(self, vectors: Float) -> Float:
         """Give the signs for which the target's mean has the larger score, the backgrounds' the smaller one.
@@ -169,6 +172,7 @@ class KernelTransformer(IncrementalTransformer):
         X: Dataset,
         y: Any,
         background: Backgrounds,
+        subjects: tuple[Any, Any],
         weights: Any,
         rng: np.random.Generator,
         *,
@@ -180,7 +184,7 @@ class KernelTransformer(IncrementalTransformer):
         of the kernel.
         """
         self._check_numbers()
-        datasets = self._datasets(X, y, background)
+        datasets = self._datasets(X, y, background, *subjects)
         self._check_choices(datasets)
         for dataset in datasets:
             dataset.require_finite()
@@ -193,11 +197,12 @@ class KernelTransformer(IncrementalTransformer):
         check_n_components(self.n_components, self.n_components, found.n_directions)
         gathered = self._summed(found, weights, kernel_weights)
         self._keep_columns(datasets, some.shape[1])
-        return gathered
+        return replace(gathered, datasets=datasets)
 
     def _summed(self, found: Coordinates, weights: Float, kernel_weights: Float) -> Gathered:
         """Gather the moments of coordinates, and those of folds if they are wanted and not too large."""
         wanted = check_held_out(self.held_out) or (PATH_FOLDS if self._chooses_by_folds else None)
+        wanted = None if wanted is None else most_folds(wanted, found.parts)
         n_folds, size = None, found.mapping.n_coordinates
         if wanted is not None and len(found.parts) > 1:
             known = [part.n_rows for part in found.parts if part.n_rows is not None and part.in_memory]
@@ -354,7 +359,10 @@ class KernelTransformer(IncrementalTransformer):
         if precomputed:
             self._reject_iterators(datasets)
             # All rows are needed together, and are read once.
+            subjects = [dataset.subjects for dataset in datasets]
             datasets = [InMemory(dataset.rows(), dataset.name) for dataset in datasets]
+            for dataset, own in zip(datasets, subjects, strict=True):
+                dataset.subjects = own
             _check_precomputed(datasets, approximation)
         if not isinstance(approximation, str):
             return Coordinates(given_landmarks(kernel, self._landmarks(some)), datasets, "landmarks")
@@ -377,6 +385,8 @@ class KernelTransformer(IncrementalTransformer):
                 kernel_rows=kernel_rows,
             )
             named = [InMemory(part, dataset.name) for part, dataset in zip(parts, datasets, strict=True)]
+            for part, dataset in zip(named, datasets, strict=True):
+                part.subjects = dataset.subjects
             return Coordinates(mapping, named, "exact", residual)
         rank = min(self.rank or DEFAULT_RANK, n_rows)
         landmarks = chosen_landmarks(kernel, datasets, rank, self.tol or BOUNDED_TOL, rng)

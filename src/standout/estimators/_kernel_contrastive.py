@@ -178,7 +178,15 @@ class KernelContrastivePCA(KernelTransformer):
         self.held_out = held_out
         self.random_state = random_state
 
-    def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> KernelContrastivePCA:
+    def fit(
+        self,
+        X: Dataset,
+        y: Any = None,
+        *,
+        background: Backgrounds = None,
+        groups: Any = None,
+        background_groups: Any = None,
+    ) -> KernelContrastivePCA:
         """Find the components of the target X against the backgrounds.
 
         Parameters
@@ -191,6 +199,10 @@ class KernelContrastivePCA(KernelTransformer):
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
             One background, or several, each in any form that X may have. None means kernel PCA of the target.
+        groups, background_groups : array-like of shape (n_samples,), default=None
+            The subject (mouse, donor, recording) of each row of X and of the background; for several backgrounds a list
+            with one for each. Rows of a subject belong together: folds and permutations take whole subjects. A subject
+            may be in several datasets. With `target_label`, `groups` is for the rows of all datasets.
 
         Returns
         -------
@@ -200,10 +212,10 @@ class KernelContrastivePCA(KernelTransformer):
         alphas_to_try(self.alpha, self.n_representatives)
         with unchanged_if_refused(self):
             seed = self._seed()
-            gathered = self._gather(
-                X, y, background, self.background_weights, np.random.default_rng(seed), kernel_rows=False
-            )
+            rng, subjects = np.random.default_rng(seed), (groups, background_groups)
+            gathered = self._gather(X, y, background, subjects, self.background_weights, rng, kernel_rows=False)
             self._answer(gathered, seed)
+            self._warn_if_alike(gathered.datasets)
         return self
 
     def _answer(self, gathered: Gathered, seed: int) -> None:
@@ -237,7 +249,7 @@ class KernelContrastivePCA(KernelTransformer):
         found = None
         if gathered.folds is not None and self.held_out is not None:
             found = judge(solve_others, gathered.folds, weights, candidates[choice.chosen])
-        self._keep_held_out(found)
+        self._keep_held_out(found, gathered.found.parts)
         self._keep_path(path)
         self.components_ = columns_as_rows(candidates[choice.chosen])
         self.alphas_ = like(choice.alphas, self.components_)

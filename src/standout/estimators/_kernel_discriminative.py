@@ -213,7 +213,15 @@ class KernelDiscriminativePCA(KernelTransformer):
         self.held_out = held_out
         self.random_state = random_state
 
-    def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> KernelDiscriminativePCA:
+    def fit(
+        self,
+        X: Dataset,
+        y: Any = None,
+        *,
+        background: Backgrounds = None,
+        groups: Any = None,
+        background_groups: Any = None,
+    ) -> KernelDiscriminativePCA:
         """Find the components of the target X against the backgrounds.
 
         Parameters
@@ -226,6 +234,10 @@ class KernelDiscriminativePCA(KernelTransformer):
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
             One background, or several, each in any form that X may have. None means kernel PCA of the target.
+        groups, background_groups : array-like of shape (n_samples,), default=None
+            The subject (mouse, donor, recording) of each row of X and of the background; for several backgrounds a list
+            with one for each. Rows of a subject belong together: folds and permutations take whole subjects. A subject
+            may be in several datasets. With `target_label`, `groups` is for the rows of all datasets.
 
         Returns
         -------
@@ -239,7 +251,10 @@ class KernelDiscriminativePCA(KernelTransformer):
             seed = self._seed()
             # Equal weights until a rule has chosen.
             given = None if isinstance(self.background_weights, str) else self.background_weights
-            self._answer(self._gather(X, y, background, given, np.random.default_rng(seed), kernel_rows=True), seed)
+            rng, subjects = np.random.default_rng(seed), (groups, background_groups)
+            gathered = self._gather(X, y, background, subjects, given, rng, kernel_rows=True)
+            self._answer(gathered, seed)
+            self._warn_if_alike(gathered.datasets)
         return self
 
     def _check_choices(self, datasets: list[Source]) -> None:
@@ -287,7 +302,7 @@ class KernelDiscriminativePCA(KernelTransformer):
             held_out = judge(solve_others, gathered.folds, weights, vectors)
         self._keep(solution, target, backgrounds, weights)
         self._keep_coordinates(gathered)
-        self._keep_held_out(held_out)
+        self._keep_held_out(held_out, gathered.found.parts)
         self.components_ = columns_as_rows(vectors)
         self.epsilon_ = epsilon
         for name, found in (("group_search_", groups), ("held_out_path_", path)):

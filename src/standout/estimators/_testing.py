@@ -28,6 +28,7 @@ from standout.selection import (
     permutation_test,
     require_rows,
     rows_of,
+    subjects_of,
     test_components,
 )
 
@@ -44,6 +45,8 @@ def fitted_test(
     random_state: Any = None,
     n_jobs: int | None = None,
     progress: Any = False,
+    groups: Any = None,
+    background_groups: Any = None,
 ) -> ComponentTest:
     """Which components of this fitted model are more than chance?
 
@@ -59,7 +62,7 @@ def fitted_test(
         The data of the fit.
     n_components : int or None, default=None
         How many components to test. None means until the first that is not significant.
-    method, level, n_permutations, random_state, n_jobs, progress
+    method, level, n_permutations, random_state, n_jobs, progress, groups, background_groups
         As in `standout.selection.component_test`.
 
     Returns
@@ -81,7 +84,7 @@ def fitted_test(
     check_is_fitted(model)
     level = check_level(level, "the chance of a false alarm", 0.05)
     n_permutations = check_whole(n_permutations, "n_permutations", least=1, advice="Give a number such as 199.")
-    datasets = open_datasets(X, background)
+    datasets = open_datasets(X, background, groups, background_groups)
     weights, seed = to_host(model.weights_), as_seed(random_state)
     options: dict[str, Any] = {"n_components": n_components, "level": level, "n_permutations": n_permutations}
     options |= {"seed": seed, "n_jobs": n_jobs, "progress": progress}
@@ -89,6 +92,7 @@ def fitted_test(
         problem = model.tested_problem(weights, to_host(model.shrinkage_), hasattr(model, "held_out_path_"), seed)
         return test_components(datasets, gather_all(datasets), problem, method=method, **options)
     require_rows(datasets, "the permutation test")
+    options["subjects"] = subjects_of(datasets)
     if isinstance(model, ContrastivePCA):
         return _permuted([rows_of(part) for part in datasets], _difference(model, weights), **options)
     if not isinstance(model, KernelTransformer):

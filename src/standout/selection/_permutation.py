@@ -40,6 +40,8 @@ from standout._xp import (
 from standout.moments import CentredRows, Moments, RowMoments, ScatterMoments, in_span
 from standout.pencil import Form, Pencil, solve
 from standout.selection._analytic import ComponentTest, concluded, reject_singular_background
+from standout.selection._dealing import Dealing, Order, Sizes
+from standout.sources import Subjects
 
 # Steps towards the spatial median: a rough one is good enough.
 N_STEPS = 30
@@ -48,7 +50,6 @@ ENOUGH = 10
 # Reshufflings that find out how the values along a path vary by chance.
 N_PILOT = 20
 
-Order = npt.NDArray[np.intp]
 # Told of the component, the reshufflings made, the most that there can be, and the seconds that these would take.
 Listener = Callable[[int, int, int, float], None]
 
@@ -173,8 +174,10 @@ class _Pool:
             return cls(rows, sizes, held, n_features, None, total_row, product(rows, rows.T))
         return cls(rows, sizes, held, n_features, self_product(rows), total_row, None)
 
-    def values(self, problem: Problem, order: Order) -> Float:
-        """Give the leading value of each parameter, for the rows dealt in this order."""
+    def values(self, problem: Problem, order: Order, sizes: Sizes | None = None) -> Float:
+        """Give the leading value of each parameter, for the rows dealt in this order into groups of these sizes."""
+        if sizes is not None and sizes != self.sizes:
+            return replace(self, sizes=sizes).values(problem, order)
         if self.gram is not None:
             return self._values_by_gram(problem, order)
         scatters = self._dealt(order)
@@ -281,8 +284,9 @@ def permutation_test(
     scale: float | None = None,
     n_jobs: int | None = None,
     progress: bool | Listener = False,
+    subjects: Sequence[Subjects] | None = None,
 ) -> ComponentTest:
-    """How many components are larger than those of reshuffled rows?
+    """How many components are larger than those of reshuffled rows, or of reshuffled subjects?
 
     Reshuffling ends as soon as it is clear that a component is not significant: after `ENOUGH` reshufflings that reach
     it (Besag and Clifford, 1991). Where a parameter was chosen by the data, each reshuffling counts with the value of
@@ -309,6 +313,9 @@ def permutation_test(
     progress : bool or callable, default=False
         Show a progress bar on standard error, or call a function after each reshuffling, with the number of the
         component, the reshufflings made, the most that there can be, and the seconds that these would take.
+    subjects : sequence of Subjects, optional
+        Which rows of each dataset belong together. Whole subjects are then dealt, and each dataset is centred at the
+        spatial median of the means of its subjects.
 
     Returns
     -------
@@ -331,6 +338,10 @@ def permutation_test(
     if problem.choose_weights is not None:
         used[:] = True
     problem = problem.used(used)
+    dealing = None
+    if subjects is not None:
+        dealing = Dealing.of([own for own, is_used in zip(subjects, [True, *used], strict=True) if is_used])
+        dealing.check(level)
     datasets = [target, *(background for background, is_used in zip(backgrounds, used, strict=True) if is_used)]
     sizes = tuple(dataset.count for dataset in datasets)
     n_features = target.n_features
@@ -340,13 +351,19 @@ def permutation_test(
 
     wide = n_features > sum(sizes)
     parts = in_span(datasets)[1] if wide else [dataset.centred_rows() for dataset in datasets]
-    parts = [part - spatial_median(part) for part in parts]
+    if dealing is None:
+        parts = [part - spatial_median(part) for part in parts]
+    else:
+        means = dealing.means(stacked(parts))
+        middles = [spatial_median(take(means, np.flatnonzero(dealing.homes == home))) for home in range(len(parts))]
+        parts = [part - middle for part, middle in zip(parts, middles, strict=True)]
     if scale is not None:
         parts[0] = parts[0] / sqrt(scale)
     rows = stacked(parts)
     most = min(rows.shape[1], target.count - 1)
     asked = check_n_components(1 if n_components is None else n_components, n_features, most)
     totals = np.array([dataset.total_variance for dataset in datasets[1:]])
+    most_made = n_permutations if dealing is None else int(min(n_permutations, round(dealing.n_relabelings) - 1))
     answers: list[_Answer] = []
     while len(answers) < (most if n_components is None else asked):
         by_gram = ridged and problem.alphas is None and problem.choose_weights is None
@@ -361,11 +378,12 @@ def permutation_test(
         solution = solve(_pencil(pool, scatters, fitted), 1)
         if solution.singular and problem.alphas is None:
             reject_singular_background()
-        if by_gram:
-            pool = _Pool.of(rows, sizes, held, n_features, by_gram=True)
-        with _listening(progress, len(answers), n_permutations) as told:
-            test = _Sequence(pool, problem, float(solution.values[0]), seed, len(answers), n_jobs)
-            answers.append(test.answer(n_permutations, level, told))
+        if by_gram or dealing is not None:
+            dealt = rows if dealing is None else dealing.stretched(rows)
+            pool = _Pool.of(dealt, sizes, held, n_features, by_gram=by_gram)
+        with _listening(progress, len(answers), most_made) as told:
+            test = _Sequence(pool, problem, float(solution.values[0]), seed, len(answers), n_jobs, dealing)
+            answers.append(test.answer(most_made, level, told))
         if n_components is None and answers[-1].p_value > level:
             break
         rows = _without(rows, solution.patterns[:, 0])
@@ -378,6 +396,7 @@ def permutation_test(
         level,
         n_permutations=sum(answer.n_made for answer in answers),
         scale=scale,
+        unit="rows" if dealing is None else dealing.kind,
     )
 
 
@@ -401,6 +420,7 @@ class _Sequence:
     seed: int
     number: int
     n_jobs: int | None
+    dealing: Dealing | None
 
     def answer(self, n_permutations: int, level: float, told: Callable[[int], None]) -> _Answer:
         """Reshuffle at most so many times."""
@@ -448,16 +468,18 @@ class _Sequence:
 
     def _values(self, rng: np.random.Generator, count: int) -> Iterator[Float]:
         """Give the values of one reshuffling after the other; several processes change nothing but the time."""
-        n_rows = self.pool.rows.shape[0]
+        n_rows, sizes = self.pool.rows.shape[0], self.pool.sizes
+        orders: Iterator[tuple[Order, Sizes]] = ((rng.permutation(n_rows), sizes) for _ in range(count))
+        if self.dealing is not None:
+            orders = self.dealing.draws(rng, count)
         if self.n_jobs in (None, 1):
-            for _ in range(count):
-                yield self.pool.values(self.problem, rng.permutation(n_rows))
+            for order in orders:
+                yield self.pool.values(self.problem, *order)
             return
-        orders = (rng.permutation(n_rows) for _ in range(count))
         with Parallel(n_jobs=self.n_jobs) as work:
             # A few at a time: the first ones may be enough.
             while batch := list(islice(orders, 2 * effective_n_jobs(self.n_jobs))):
-                yield from work(delayed(self.pool.values)(self.problem, order) for order in batch)
+                yield from work(delayed(self.pool.values)(self.problem, *order) for order in batch)
 
 
 def _pencil(pool: _Pool, scatters: Sequence[Float], problem: Problem) -> Pencil:

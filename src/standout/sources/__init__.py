@@ -20,6 +20,11 @@ from standout.sources._steps import step_name as step_name
 from standout.sources._steps import takes_parts as takes_parts
 from standout.sources._steps import takes_sources as takes_sources
 from standout.sources._steps import transformed as transformed
+from standout.sources._subjects import Subjects as Subjects
+from standout.sources._subjects import as_words as as_words
+from standout.sources._subjects import attached as attached
+from standout.sources._subjects import joined_subjects as joined_subjects
+from standout.sources._subjects import with_subjects as with_subjects
 
 __all__ = [
     "Backgrounds",

@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain
-from typing import Any, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,9 @@ from standout._checks import (
 )
 from standout._messages import InvalidValueError, reject_too_few
 from standout._xp import take
+
+if TYPE_CHECKING:
+    from standout.sources._subjects import Subjects
 
 Words: TypeAlias = npt.NDArray[np.object_]
 """Strings as Python objects: an array of fixed width would take the length of the longest for each."""
@@ -112,6 +115,8 @@ class Source:
         Whether what is made of its rows is computed when it is asked for.
     specimen : array or None
         An array of the library and on the device of the rows, if these are known before anything is read.
+    subjects : Subjects or None
+        Which rows belong together, if that was said.
 
     Examples
     --------
@@ -135,6 +140,7 @@ class Source:
     lazy: bool = False
     min_rows: int = 1
     specimen: Any = None
+    subjects: Subjects | None = None
 
     def batches(self) -> Iterator[Batch]:
         """Give one batch after the other, each checked: finite numbers in the same columns."""
