@@ -36,7 +36,9 @@ __all__ = [
 from standout.selection._analytic import analytic_test as analytic_test
 from standout.selection._dealing import subjects_of as subjects_of
 from standout.selection._dependence import alike_message as alike_message
+from standout.selection._dependence import likeness as likeness
 from standout.selection._dependence import likeness_of as likeness_of
+from standout.selection._dependence import windows as windows
 from standout.selection._groups import sampled_scores as sampled_scores
 from standout.selection._groups import search_groups as search_groups
 from standout.selection._held_out import PATH_FOLDS as PATH_FOLDS

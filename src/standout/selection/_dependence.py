@@ -17,7 +17,7 @@ from standout.sources import Source
 WINDOW, LEAST_WINDOW, PARTS = 50, 12, 4
 MOST_WINDOWS = 40
 # Rows are alike if the likeness is above this, and so far above its standard error that chance does not explain it.
-LIKE, SURELY = 0.2, 2.6
+LIKE, SURELY = 0.2, 3.3
 # Components whose scores are looked at, at most.
 MOST_COMPONENTS = 3
 
@@ -48,24 +48,16 @@ def likeness(scores: Float) -> float:
         The largest of the d columns; 0 if it is not surely more than chance.
     """
     n_windows, size, _ = scores.shape
+    largest = np.abs(scores).max(axis=(0, 1))
+    scores = scores / np.where(largest > 0.0, largest, 1.0)
     variances = scores.var(axis=1, ddof=1)
     steps = 0.5 * np.mean(np.diff(scores, axis=1) ** 2, axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.where(variances > 0.0, 1.0 - steps / variances, 0.0)
+    # Scores that are equal but for rounding are not alike for that.
+    varying = variances > 1e-18
+    ratios = np.where(varying, 1.0 - steps / np.where(varying, variances, 1.0), 0.0)
     found = float(np.median(ratios, axis=0).max())
     error = (1.0 if n_windows < 3 else 1.25) / sqrt(n_windows * size)
     return found if found > max(LIKE, SURELY * error) else 0.0
-
-
-def likeness_of_all(scores: Sequence[Float]) -> float:
-    """Give the largest `likeness` of the scores of datasets, which have all rows in their order."""
-    found = [0.0]
-    for part in scores:
-        places = windows(len(part))
-        if places is not None:
-            some = np.asarray(part[places.ravel()], dtype=np.float64)[:, :MOST_COMPONENTS]
-            found.append(likeness(some.reshape(*places.shape, -1)))
-    return max(found)
 
 
 def likeness_of(datasets: Sequence[Source], project: Callable[[Rows], Array]) -> float:
