@@ -109,7 +109,7 @@ def fitted_test(
         turned = [product(part, root.T) for part in rows]
         coordinates = [beside(InMemory(part), weights=some) for part, some in zip(turned, own, strict=True)]
     path = model.held_out_path_.parameters[::2] if hasattr(model, "held_out_path_") else None
-    return _permuted(coordinates, Problem.of_ridge(weights, model.epsilon_, path), **options)
+    return _permuted(coordinates, Problem.of_ridge(weights, model.epsilon_, path).of_side(model.side), **options)
 
 
 def _permuted(datasets: Sequence[Any], problem: Problem, **options: Any) -> ComponentTest:
@@ -121,4 +121,4 @@ def _permuted(datasets: Sequence[Any], problem: Problem, **options: Any) -> Comp
 def _difference(model: ContrastivePCA | KernelContrastivePCA, weights: Float) -> Problem:
     """Pose the difference of variances, with a path if α was chosen by the data."""
     given = not isinstance(model.alpha, str) and np.ndim(model.alpha) == 0
-    return Problem.of_difference(weights, float(model.alpha_), None if given else ALPHAS[::5])
+    return Problem.of_difference(weights, float(model.alpha_), None if given else ALPHAS[::5]).of_side(model.side)
