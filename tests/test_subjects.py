@@ -369,5 +369,5 @@ def test_a_formula_for_independent_rows_is_refused(mice):
 
 def test_with_labels_the_subjects_are_those_of_all_rows(mice):
     (X, groups), (Y, others) = mice
-    with pytest.raises(InvalidValueError, match="Give the subjects of all rows of X as groups"):
+    with pytest.raises(InvalidValueError, match="one entry for each row of X as groups"):
         DiscriminativePCA(target_label=1).fit(X, np.arange(120) % 2, groups=groups, background_groups=others)

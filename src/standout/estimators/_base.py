@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import wraps
 from typing import Any, Self, TypeVar
 
@@ -32,11 +32,98 @@ from standout.moments import Moments, dealt_folds
 from standout.pencil import Solution
 from standout.selection import HeldOut, HeldOutPath, alike_message, likeness_of
 from standout.sources import Backgrounds, Dataset, Source, Table, as_words, is_dask, open_dataset, with_subjects
+from standout.sources import beside as beside_rows
 
 # How many units in the last place of the largest score rounding may be: sums of terms that partly cancel lose a few.
 SCORE_ROUNDING = 16.0
 
 Model = TypeVar("Model")
+
+
+@dataclass(frozen=True)
+class RowFacts:
+    """What users give of the rows of all datasets, beside their numbers.
+
+    Attributes
+    ----------
+    sample_weight : array-like of shape (n_samples,) or None
+        Weight of each row of the target; with labels, of all rows.
+    background_sample_weight : array-like, list of array-like, or None
+        Weights of the rows of the background; of several ones a list, in which None stands for equal weights.
+    groups : array-like of shape (n_samples,) or None
+        The subject of each row of the target; with labels, of all rows.
+    background_groups : array-like, list of array-like, or None
+        The subjects of the rows of the background; of several ones a list.
+    """
+
+    sample_weight: Any = None
+    background_sample_weight: Any = None
+    groups: Any = None
+    background_groups: Any = None
+
+    def beside(self, datasets: list[Source]) -> list[Source]:
+        """Put the facts beside the rows of the datasets, the target first."""
+        weights = [self.sample_weight, *self._of_backgrounds(len(datasets) - 1)]
+        weighted = [
+            beside_rows(dataset, weights=_checked_weights(own, dataset))
+            for dataset, own in zip(datasets, weights, strict=True)
+        ]
+        return with_subjects(weighted, self.groups, self.background_groups)
+
+    def beside_labels(self, datasets: list[Source], chosen: list[npt.NDArray[np.bool_]]) -> list[Source]:
+        """Put the facts beside the rows of datasets that were told apart by labels."""
+        for name in ("sample_weight", "groups"):
+            if getattr(self, f"background_{name}") is not None:
+                raise InvalidValueError(
+                    "is given, but with {p.target_label} the rows of the backgrounds are in X",
+                    parameter=f"background_{name}",
+                    advice="Leave it out, and give one entry for each row of X as {name}.",
+                    name=name,
+                )
+        if self.sample_weight is not None:
+            weights = to_host(check_sample_weight(self.sample_weight, len(chosen[0])))
+            datasets = [
+                beside_rows(part, weights=_checked_weights(weights[some], part))
+                for part, some in zip(datasets, chosen, strict=True)
+            ]
+        if self.groups is None:
+            return datasets
+        words = as_words(self.groups, len(chosen[0]), "the data", "groups")
+        own, *others = (words[some] for some in chosen)
+        return with_subjects(datasets, own, others)
+
+    def _of_backgrounds(self, n_backgrounds: int) -> list[Any]:
+        given = self.background_sample_weight
+        if given is None:
+            return [None] * n_backgrounds
+        several = isinstance(given, list | tuple) and any(one is None or np.ndim(one) == 1 for one in given)
+        each = list(given) if several else [given]
+        if len(each) != n_backgrounds:
+            raise InvalidValueError(
+                "has weights for {given} background(s), but there are {limit}",
+                parameter="background_sample_weight",
+                given=len(each),
+                limit=n_backgrounds,
+                advice="Give a list with an array, or {v.None}, for each background.",
+            )
+        return each
+
+
+def _checked_weights(given: Any, dataset: Source) -> Float | None:
+    """Check the weights of the rows of a dataset, whose number an iterator does not tell."""
+    if given is None:
+        return None
+    n_rows = dataset.n_rows if dataset.n_rows is not None else len(given)
+    weights = to_host(check_sample_weight(given, n_rows))
+    if np.count_nonzero(weights) < 2:
+        raise InvalidValueError(
+            "{name} has {given} row(s) with a weight above zero, but the least is {limit}",
+            name=dataset.name,
+            given=int(np.count_nonzero(weights)),
+            limit=2,
+            advice="Give more rows a weight, or leave the weights out.",
+        )
+    return weights
 
 
 class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
@@ -46,7 +133,9 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     `background_variance_` when fitted.
     """
 
-    __metadata_request__fit = {"background": True, "groups": True, "background_groups": True}  # noqa: RUF012
+    __metadata_request__fit = dict.fromkeys(
+        ("background", "groups", "background_groups", "sample_weight", "background_sample_weight"), True
+    )
     __metadata_request__partial_fit = {"background": True}  # noqa: RUF012
     __metadata_request__score = {"background": True}  # noqa: RUF012
 
@@ -70,6 +159,8 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         background: Backgrounds = None,
         groups: Any = None,
         background_groups: Any = None,
+        sample_weight: Any = None,
+        background_sample_weight: Any = None,
     ) -> Any:
         """Find the components of the target X against the backgrounds."""
 
@@ -79,7 +170,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """The function that gives the scores of checked rows."""
 
     def fit_transform(self, X: Dataset, y: Any = None, *, background: Backgrounds = None, **facts: Any) -> Any:
-        """Fit, and give the scores of X: the same as ``fit(X, y, background=background).transform(X)``.
+        """Fit, and give the scores of X: the same as ``fit(X, y, background=background, **facts).transform(X)``.
 
         Parameters
         ----------
@@ -91,7 +182,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         background : dataset, or list or tuple of datasets, default=None
             The backgrounds.
         **facts
-            What else ``fit`` takes: `groups`, `background_groups`.
+            What else ``fit`` takes, such as `groups` and `sample_weight`.
 
         Returns
         -------
@@ -212,48 +303,34 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     # --- datasets -------------------------------------------------------------------------------------------------
 
-    def _datasets(
-        self, X: Dataset, y: Any, background: Backgrounds, groups: Any = None, background_groups: Any = None
-    ) -> list[Source]:
-        """Open and check the datasets of a fit, the target first, and keep how many subjects each has."""
-        datasets = self._opened_datasets(X, y, background)
-        if self.target_label is not None and (groups is not None or background_groups is not None):
-            groups, *background_groups = self._split_by_label(groups, y, background_groups)
-        datasets = with_subjects(datasets, groups, background_groups)
-        self.__dict__.pop("n_subjects_", None)
-        if any(part.subjects is not None for part in datasets):
-            self.n_subjects_ = [part.subjects.n_here for part in datasets if part.subjects is not None]
-        return datasets
-
-    def _opened_datasets(self, X: Dataset, y: Any, background: Backgrounds) -> list[Source]:
+    def _datasets(self, X: Dataset, y: Any, background: Backgrounds, facts: RowFacts | None = None) -> list[Source]:
+        """Open and check the datasets of a fit, the target first, with what is known of their rows."""
+        facts = facts or RowFacts()
         if self.target_label is not None:
             reject_iterator(X, "fit with target_label")
             whole = open_dataset(X, "the data")
             rows = rows_with_labels(whole, "fit with target_label")
             self._see_columns(X, whole, reset=True)
             labels, self.background_labels_ = check_label_form(y, rows, self.target_label, background)
-            return [
-                open_dataset(take(rows, labels == label), f"the data with label {label!r}")
-                for label in (self.target_label, *self.background_labels_)
-            ]
+            named = [f"the data with label {label!r}" for label in (self.target_label, *self.background_labels_)]
+            chosen = [labels == label for label in (self.target_label, *self.background_labels_)]
+            parts = [open_dataset(take(rows, some), name) for some, name in zip(chosen, named, strict=True)]
+            return self._with_subjects_kept(facts.beside_labels(parts, [to_host(some) for some in chosen]))
         self.__dict__.pop("background_labels_", None)
         target = open_dataset(X, "the target")
         check_no_labels(y, target)
         self._see_columns(X, target, reset=True)
         datasets = [target, *self._opened_backgrounds(background, target, X)]
         check_one_place([part.specimen for part in datasets], dataset_names(len(datasets)))
-        return datasets
+        return self._with_subjects_kept(facts.beside(datasets))
 
-    def _split_by_label(self, groups: Any, y: Any, background_groups: Any) -> list[Any]:
-        """Give the subjects of the rows with each label, the target's first."""
-        if groups is None or background_groups is not None:
-            raise InvalidValueError(
-                "{p.background_groups} is given, but {p.target_label} makes the backgrounds of rows of X",
-                advice="Give the subjects of all rows of X as {p.groups}.",
-            )
-        labels = np.asarray(to_host(y) if looks_foreign(y) else y).ravel()
-        words = as_words(groups, len(labels), "the data", "groups")
-        return [words[labels == label] for label in (self.target_label, *self.background_labels_)]
+    def _with_subjects_kept(self, datasets: list[Source]) -> list[Source]:
+        """Keep how many subjects each dataset has, if that was said."""
+        self.__dict__.pop("n_subjects_", None)
+        found = [part.subjects.n_here for part in datasets if part.subjects is not None]
+        if found:
+            self.n_subjects_ = found
+        return datasets
 
     def _opened_backgrounds(self, background: Backgrounds, target: Source, X: Any = None) -> list[Source]:
         """Open the backgrounds, and check each against the columns of the target if these are known already."""

@@ -21,7 +21,7 @@ from standout._params import (
     check_weights,
 )
 from standout._xp import concat, largest, like, namespace
-from standout.estimators._base import unchanged_if_refused
+from standout.estimators._base import RowFacts, unchanged_if_refused
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._linear import LinearFit, LinearSums, LinearTransformer, fit_linear
 from standout.moments import Folds, Moments
@@ -132,6 +132,8 @@ class ContrastivePCA(LinearTransformer):
         Weights of the backgrounds, with sum 1.
     background_labels_ : list
         Labels of the backgrounds; only with `target_label`.
+    n_subjects_ : list of int
+        Number of subjects of each dataset, the target first; only with `groups`.
     solver_ : str
         The solver that was used.
     n_components_, n_features_in_ : int
@@ -208,6 +210,8 @@ class ContrastivePCA(LinearTransformer):
         background: Backgrounds = None,
         groups: Any = None,
         background_groups: Any = None,
+        sample_weight: Any = None,
+        background_sample_weight: Any = None,
     ) -> ContrastivePCA:
         """Find the components of the target X against the backgrounds.
 
@@ -225,6 +229,10 @@ class ContrastivePCA(LinearTransformer):
             The subject (mouse, donor, recording) of each row of X and of the background; for several backgrounds a list
             with one for each. Rows of a subject belong together: folds and permutations take whole subjects. A subject
             may be in several datasets. With `target_label`, `groups` is for the rows of all datasets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row of X counts. Means, covariances and shrinkage are weighted ones.
+        background_sample_weight : array-like, or list of array-like, default=None
+            The same for the background; for several ones a list, in which None stands for equal weights.
 
         Returns
         -------
@@ -235,7 +243,8 @@ class ContrastivePCA(LinearTransformer):
         check_side(self.side)
         solver = check_solver(self.solver, without=("root",))
         with unchanged_if_refused(self):
-            datasets = self._datasets(X, y, background, groups, background_groups)
+            facts = RowFacts(sample_weight, background_sample_weight, groups, background_groups)
+            datasets = self._datasets(X, y, background, facts)
             check_weights(self.background_weights, len(datasets) - 1)
             seed = self._seed()
             fit = fit_linear(

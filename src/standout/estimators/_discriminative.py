@@ -24,7 +24,7 @@ from standout._params import (
     is_auto,
 )
 from standout._xp import concat, like
-from standout.estimators._base import unchanged_if_refused
+from standout.estimators._base import RowFacts, unchanged_if_refused
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._linear import LinearFit, LinearSums, LinearTransformer, fit_linear, warn_of_trouble
 from standout.moments import Moments, ledoit_wolf
@@ -186,6 +186,8 @@ class DiscriminativePCA(LinearTransformer):
         How each shrinkage fares on rows that were not fitted; only with ``shrinkage="held-out"`` or "clusters".
     background_labels_ : list
         Labels of the backgrounds; only with `target_label`.
+    n_subjects_ : list of int
+        Number of subjects of each dataset, the target first; only with `groups`.
     solver_ : str
         The solver that was used.
     n_components_ : int
@@ -271,6 +273,8 @@ class DiscriminativePCA(LinearTransformer):
         background: Backgrounds = None,
         groups: Any = None,
         background_groups: Any = None,
+        sample_weight: Any = None,
+        background_sample_weight: Any = None,
     ) -> DiscriminativePCA:
         """Find the components of the target X against the backgrounds.
 
@@ -288,6 +292,10 @@ class DiscriminativePCA(LinearTransformer):
             The subject (mouse, donor, recording) of each row of X and of the background; for several backgrounds a list
             with one for each. Rows of a subject belong together: folds and permutations take whole subjects. A subject
             may be in several datasets. With `target_label`, `groups` is for the rows of all datasets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row of X counts. Means, covariances and shrinkage are weighted ones.
+        background_sample_weight : array-like, or list of array-like, default=None
+            The same for the background; for several ones a list, in which None stands for equal weights.
 
         Returns
         -------
@@ -297,7 +305,8 @@ class DiscriminativePCA(LinearTransformer):
         self._check_rules()
         solver = check_solver(self.solver)
         with unchanged_if_refused(self):
-            datasets = self._datasets(X, y, background, groups, background_groups)
+            facts = RowFacts(sample_weight, background_sample_weight, groups, background_groups)
+            datasets = self._datasets(X, y, background, facts)
             self._check_choices(datasets)
             seed = self._seed()
             fit = fit_linear(

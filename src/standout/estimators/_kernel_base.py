@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,7 @@ from standout.features import (
 )
 from standout.moments import Folds, Kind, Moments, gather, gather_folds, most_folds, project
 from standout.selection import PATH_FOLDS, learn_kernel_weights, n_folds_for
-from standout.sources import Backgrounds, Dataset, InMemory, Source
+from standout.sources import InMemory, Source, attached
 
 DEFAULT_RANK = 500
 # How many of the first rows are looked at for the number of columns and for a point near the data.
@@ -116,8 +116,6 @@ class Gathered:
         What the moments were taken from; None for exact coordinates.
     folds : list of Folds or None
         The moments of each fold; None if none were asked for.
-    datasets : sequence of Source
-        The datasets themselves.
     """
 
     found: Coordinates
@@ -127,7 +125,6 @@ class Gathered:
     residual: float
     sums: list[CoordinateSums] | None = None
     folds: list[Folds[Moments]] | None = None
-    datasets: Sequence[Source] = ()
 
     def signs(self, vectors: Float) -> Float:
         """Give the signs for which the target's mean has the larger score, the backgrounds' the smaller one.
@@ -169,10 +166,8 @@ class KernelTransformer(IncrementalTransformer):
 
     def _gather(
         self,
-        X: Dataset,
+        datasets: list[Source],
         y: Any,
-        background: Backgrounds,
-        subjects: tuple[Any, Any],
         weights: Any,
         rng: np.random.Generator,
         *,
@@ -183,8 +178,6 @@ class KernelTransformer(IncrementalTransformer):
         `kernel_rows` tells whether the centred kernel rows may be the coordinates. Their inner products are not those
         of the kernel.
         """
-        self._check_numbers()
-        datasets = self._datasets(X, y, background, *subjects)
         self._check_choices(datasets)
         for dataset in datasets:
             dataset.require_finite()
@@ -197,7 +190,7 @@ class KernelTransformer(IncrementalTransformer):
         check_n_components(self.n_components, self.n_components, found.n_directions)
         gathered = self._summed(found, weights, kernel_weights)
         self._keep_columns(datasets, some.shape[1])
-        return replace(gathered, datasets=datasets)
+        return gathered
 
     def _summed(self, found: Coordinates, weights: Float, kernel_weights: Float) -> Gathered:
         """Gather the moments of coordinates, and those of folds if they are wanted and not too large."""
@@ -359,10 +352,9 @@ class KernelTransformer(IncrementalTransformer):
         if precomputed:
             self._reject_iterators(datasets)
             # All rows are needed together, and are read once.
-            subjects = [dataset.subjects for dataset in datasets]
-            datasets = [InMemory(dataset.rows(), dataset.name) for dataset in datasets]
-            for dataset, own in zip(datasets, subjects, strict=True):
-                dataset.subjects = own
+            subjects = [data.subjects for data in datasets]
+            datasets = [InMemory(data.rows(), data.name, words=data.batch()) for data in datasets]
+            datasets = attached(datasets, subjects)
             _check_precomputed(datasets, approximation)
         if not isinstance(approximation, str):
             return Coordinates(given_landmarks(kernel, self._landmarks(some)), datasets, "landmarks")
@@ -376,18 +368,21 @@ class KernelTransformer(IncrementalTransformer):
             approximation = "exact" if precomputed else choose_approximation(n_rows)
         if approximation == "exact":
             # Exact coordinates need a matrix of n_rows x n_rows. The rows need little memory compared with it.
+            batches = [dataset.batch() for dataset in datasets]
             mapping, parts, residual = exact_coordinates(
                 kernel,
-                [dataset.rows() for dataset in datasets],
+                [batch.rows for batch in batches],
                 self._column_order(y, n_rows),
                 self.tol,
                 self.rank,
-                kernel_rows=kernel_rows,
+                # The ridge of kernel rows counts every row once.
+                kernel_rows=kernel_rows and all(batch.weights is None for batch in batches),
             )
-            named = [InMemory(part, dataset.name) for part, dataset in zip(parts, datasets, strict=True)]
-            for part, dataset in zip(named, datasets, strict=True):
-                part.subjects = dataset.subjects
-            return Coordinates(mapping, named, "exact", residual)
+            named = [
+                InMemory(part, dataset.name, words=batch)
+                for part, dataset, batch in zip(parts, datasets, batches, strict=True)
+            ]
+            return Coordinates(mapping, attached(named, [data.subjects for data in datasets]), "exact", residual)
         rank = min(self.rank or DEFAULT_RANK, n_rows)
         landmarks = chosen_landmarks(kernel, datasets, rank, self.tol or BOUNDED_TOL, rng)
         return Coordinates(landmarks, datasets, "pivoted")

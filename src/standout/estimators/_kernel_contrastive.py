@@ -10,7 +10,7 @@ from standout import contrast
 from standout._arrays import Float
 from standout._params import check_side
 from standout._xp import columns_as_rows, like, namespace
-from standout.estimators._base import unchanged_if_refused
+from standout.estimators._base import RowFacts, unchanged_if_refused
 from standout.estimators._contrastive import alphas_to_try, chooses_by_folds, held_out_alphas
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._kernel_base import Gathered, KernelTransformer
@@ -117,6 +117,8 @@ class KernelContrastivePCA(KernelTransformer):
         The kind of coordinates used: "exact", "pivoted", "landmarks" or "fourier".
     background_labels_ : list
         Labels of the backgrounds; only with `target_label`.
+    n_subjects_ : list of int
+        Number of subjects of each dataset, the target first; only with `groups`.
     solver_ : str
         The solver that was used.
     n_components_, n_features_in_ : int
@@ -192,6 +194,8 @@ class KernelContrastivePCA(KernelTransformer):
         background: Backgrounds = None,
         groups: Any = None,
         background_groups: Any = None,
+        sample_weight: Any = None,
+        background_sample_weight: Any = None,
     ) -> KernelContrastivePCA:
         """Find the components of the target X against the backgrounds.
 
@@ -209,6 +213,10 @@ class KernelContrastivePCA(KernelTransformer):
             The subject (mouse, donor, recording) of each row of X and of the background; for several backgrounds a list
             with one for each. Rows of a subject belong together: folds and permutations take whole subjects. A subject
             may be in several datasets. With `target_label`, `groups` is for the rows of all datasets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row of X counts. Means, covariances and shrinkage are weighted ones.
+        background_sample_weight : array-like, or list of array-like, default=None
+            The same for the background; for several ones a list, in which None stands for equal weights.
 
         Returns
         -------
@@ -219,10 +227,13 @@ class KernelContrastivePCA(KernelTransformer):
         check_side(self.side)
         with unchanged_if_refused(self):
             seed = self._seed()
-            rng, subjects = np.random.default_rng(seed), (groups, background_groups)
-            gathered = self._gather(X, y, background, subjects, self.background_weights, rng, kernel_rows=False)
+            self._check_numbers()
+            facts = RowFacts(sample_weight, background_sample_weight, groups, background_groups)
+            datasets = self._datasets(X, y, background, facts)
+            rng = np.random.default_rng(seed)
+            gathered = self._gather(datasets, y, self.background_weights, rng, kernel_rows=False)
             self._answer(gathered, seed)
-            self._warn_if_alike(gathered.datasets)
+            self._warn_if_alike(datasets)
         return self
 
     def _answer(self, gathered: Gathered, seed: int) -> None:

@@ -10,7 +10,7 @@ from standout import contrast
 from standout._arrays import Float, product
 from standout._params import check_epsilon, check_side, check_weight_rule
 from standout._xp import columns_as_rows, concat
-from standout.estimators._base import unchanged_if_refused
+from standout.estimators._base import RowFacts, unchanged_if_refused
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._kernel_base import Gathered, KernelTransformer
 from standout.estimators._linear import warn_of_missing, warn_of_rounding
@@ -143,6 +143,8 @@ class KernelDiscriminativePCA(KernelTransformer):
         The kind of coordinates used: "exact", "pivoted", "landmarks" or "fourier".
     background_labels_ : list
         Labels of the backgrounds; only with `target_label`.
+    n_subjects_ : list of int
+        Number of subjects of each dataset, the target first; only with `groups`.
     solver_ : str
         The solver that was used.
     n_components_, n_features_in_ : int
@@ -228,6 +230,8 @@ class KernelDiscriminativePCA(KernelTransformer):
         background: Backgrounds = None,
         groups: Any = None,
         background_groups: Any = None,
+        sample_weight: Any = None,
+        background_sample_weight: Any = None,
     ) -> KernelDiscriminativePCA:
         """Find the components of the target X against the backgrounds.
 
@@ -245,6 +249,10 @@ class KernelDiscriminativePCA(KernelTransformer):
             The subject (mouse, donor, recording) of each row of X and of the background; for several backgrounds a list
             with one for each. Rows of a subject belong together: folds and permutations take whole subjects. A subject
             may be in several datasets. With `target_label`, `groups` is for the rows of all datasets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row of X counts. Means, covariances and shrinkage are weighted ones.
+        background_sample_weight : array-like, or list of array-like, default=None
+            The same for the background; for several ones a list, in which None stands for equal weights.
 
         Returns
         -------
@@ -256,10 +264,12 @@ class KernelDiscriminativePCA(KernelTransformer):
             seed = self._seed()
             # Equal weights until a rule has chosen.
             given = None if isinstance(self.background_weights, str) else self.background_weights
-            rng, subjects = np.random.default_rng(seed), (groups, background_groups)
-            gathered = self._gather(X, y, background, subjects, given, rng, kernel_rows=True)
+            self._check_numbers()
+            facts = RowFacts(sample_weight, background_sample_weight, groups, background_groups)
+            datasets = self._datasets(X, y, background, facts)
+            gathered = self._gather(datasets, y, given, np.random.default_rng(seed), kernel_rows=True)
             self._answer(gathered, seed)
-            self._warn_if_alike(gathered.datasets)
+            self._warn_if_alike(datasets)
         return self
 
     def _check_choices(self, datasets: list[Source]) -> None:
@@ -374,6 +384,6 @@ def rooted(moments: list[Moments], plain_ridge: bool) -> tuple[Float | None, Mom
 
 def ridge_scale(target: Moments, backgrounds: list[Moments], weights: Float) -> float:
     """Give the mean diagonal entry of ``K Σ ωₖ Kₖ``, or of ``K Kₓ`` where no background varies."""
-    n_rows = target.count + sum(background.count for background in backgrounds)
+    n_rows = target.total_weight + sum(background.total_weight for background in backgrounds)
     trace = float(np.dot(weights, [background.total_variance for background in backgrounds])) if backgrounds else 0.0
     return (trace or target.total_variance) / n_rows

@@ -103,11 +103,11 @@ def with_subjects(datasets: Sequence[Source], groups: Any, background_groups: An
     return attached(datasets, joined_subjects(words))
 
 
-def attached(datasets: Sequence[Source], subjects: Sequence[Subjects]) -> list[Source]:
+def attached(datasets: Sequence[Source], subjects: Sequence[Subjects | None]) -> list[Source]:
     """Give the datasets with these subjects."""
     named = []
     for dataset, own in zip(datasets, subjects, strict=True):
-        if own.n_here < 2:
+        if own is not None and own.n_here < 2:
             raise InvalidValueError(
                 "{name} has rows of one subject only, but the least is {limit} subjects",
                 name=dataset.name,
