@@ -28,6 +28,7 @@ def dpca(
     target: Any,
     background: Any = None,
     *,
+    subject: str | None = None,
     layer: str | None = None,
     mask_var: Any = _UNSET,
     key_added: str | None = None,
@@ -52,6 +53,9 @@ def dpca(
     background : str or list of str, optional
         The background groups, each a background of its own. None takes all groups except the target. Cells without a
         group belong to none.
+    subject : str, optional
+        Column of ``adata.obs`` with the donor (patient, animal, sample) of each cell. Cells of a donor are not
+        independent: folds, permutations and p-values then take whole donors. A donor may be in several groups.
     layer : str, optional
         Layer to use instead of X.
     mask_var : str, array of bool or None, optional
@@ -114,10 +118,22 @@ def dpca(
     result = adata.copy() if copy else adata
     of_target, *of_backgrounds = (_rows(matrix, cells, genes) for cells in chosen.values())
     # Arrays in every case: a frame would have an index of its own.
-    model = DiscriminativePCA(**params).set_output(transform="default").fit(of_target, background=of_backgrounds)
+    model = DiscriminativePCA(**params).set_output(transform="default")
+    model.fit(of_target, background=of_backgrounds, **_subjects(adata, subject, list(chosen.values())))
     about = {"groupby": groupby, "target": targets, "background": backgrounds, "layer": layer, "mask_var": mask}
+    about["subject"] = subject
     _store(result, model, model.transform(_rows(matrix, None, genes)), genes, {**about, **params}, key_added)
     return result if copy else None
+
+
+def _subjects(adata: Any, subject: str | None, chosen: Sequence[npt.NDArray[np.bool_]]) -> dict[str, Any]:
+    """Give the donors of the cells of the target and of each background."""
+    if subject is None:
+        return {}
+    check_known(subject, "subject", adata.obs.columns, "a column of adata.obs", "column")
+    donors = words_of_array(adata.obs[subject].astype(object))
+    own, *others = (donors[cells] for cells in chosen)
+    return {"groups": own, "background_groups": others}
 
 
 def _check_annotated(adata: Any, copy: bool) -> None:

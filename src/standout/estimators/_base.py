@@ -31,7 +31,18 @@ from standout._xp import is_foreign, largest_entries, like, looks_foreign, names
 from standout.moments import Moments, dealt_folds
 from standout.pencil import Solution
 from standout.selection import HeldOut, HeldOutPath, alike_message, likeness_of
-from standout.sources import Backgrounds, Dataset, Source, Table, as_words, is_dask, open_dataset, with_subjects
+from standout.sources import (
+    Backgrounds,
+    Dataset,
+    Source,
+    Table,
+    as_words,
+    is_dask,
+    open_dataset,
+    with_subjects,
+    with_words,
+    without_columns,
+)
 from standout.sources import beside as beside_rows
 
 # How many units in the last place of the largest score rounding may be: sums of terms that partly cancel lose a few.
@@ -61,6 +72,11 @@ class RowFacts:
     groups: Any = None
     background_groups: Any = None
 
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of frames that hold facts."""
+        return [self.groups] if isinstance(self.groups, str) else []
+
     def beside(self, datasets: list[Source]) -> list[Source]:
         """Put the facts beside the rows of the datasets, the target first."""
         weights = [self.sample_weight, *self._of_backgrounds(len(datasets) - 1)]
@@ -70,7 +86,7 @@ class RowFacts:
         ]
         return with_subjects(weighted, self.groups, self.background_groups)
 
-    def beside_labels(self, datasets: list[Source], chosen: list[npt.NDArray[np.bool_]]) -> list[Source]:
+    def beside_labels(self, whole: Source, datasets: list[Source], chosen: list[npt.NDArray[np.bool_]]) -> list[Source]:
         """Put the facts beside the rows of datasets that were told apart by labels."""
         for name in ("sample_weight", "groups"):
             if getattr(self, f"background_{name}") is not None:
@@ -88,7 +104,8 @@ class RowFacts:
             ]
         if self.groups is None:
             return datasets
-        words = as_words(self.groups, len(chosen[0]), "the data", "groups")
+        groups = whole.column(self.groups) if isinstance(self.groups, str) else self.groups
+        words = as_words(groups, len(chosen[0]), "the data", "groups")
         own, *others = (words[some] for some in chosen)
         return with_subjects(datasets, own, others)
 
@@ -189,7 +206,9 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         ndarray of shape (n_samples, n_components)
         """
         reject_iterator(X, "fit_transform")
-        return self.fit(X, y, background=background, **facts).transform(X)
+        fitted = self.fit(X, y, background=background, **facts)
+        names = RowFacts(**facts).columns
+        return fitted.transform(without_columns(X, names)[0] if names else X)
 
     def transform(self, X: Dataset) -> Any:
         """Project rows on the components.
@@ -306,21 +325,22 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def _datasets(self, X: Dataset, y: Any, background: Backgrounds, facts: RowFacts | None = None) -> list[Source]:
         """Open and check the datasets of a fit, the target first, with what is known of their rows."""
         facts = facts or RowFacts()
+        X, words = without_columns(X, facts.columns)
         if self.target_label is not None:
             reject_iterator(X, "fit with target_label")
-            whole = open_dataset(X, "the data")
+            whole = with_words(open_dataset(X, "the data"), words, facts.columns)
             rows = rows_with_labels(whole, "fit with target_label")
             self._see_columns(X, whole, reset=True)
             labels, self.background_labels_ = check_label_form(y, rows, self.target_label, background)
             named = [f"the data with label {label!r}" for label in (self.target_label, *self.background_labels_)]
             chosen = [labels == label for label in (self.target_label, *self.background_labels_)]
             parts = [open_dataset(take(rows, some), name) for some, name in zip(chosen, named, strict=True)]
-            return self._with_subjects_kept(facts.beside_labels(parts, [to_host(some) for some in chosen]))
+            return self._with_subjects_kept(facts.beside_labels(whole, parts, [to_host(some) for some in chosen]))
         self.__dict__.pop("background_labels_", None)
-        target = open_dataset(X, "the target")
+        target = with_words(open_dataset(X, "the target"), words, facts.columns)
         check_no_labels(y, target)
         self._see_columns(X, target, reset=True)
-        datasets = [target, *self._opened_backgrounds(background, target, X)]
+        datasets = [target, *self._opened_backgrounds(background, target, X, facts.columns)]
         check_one_place([part.specimen for part in datasets], dataset_names(len(datasets)))
         return self._with_subjects_kept(facts.beside(datasets))
 
@@ -332,11 +352,14 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             self.n_subjects_ = found
         return datasets
 
-    def _opened_backgrounds(self, background: Backgrounds, target: Source, X: Any = None) -> list[Source]:
+    def _opened_backgrounds(
+        self, background: Backgrounds, target: Source, X: Any = None, beside: Sequence[str] = ()
+    ) -> list[Source]:
         """Open the backgrounds, and check each against the columns of the target if these are known already."""
         opened = []
         for number, data in enumerate(as_backgrounds(background, X), start=1):
-            dataset = open_dataset(data, f"background {number}")
+            data, words = without_columns(data, beside)
+            dataset = with_words(open_dataset(data, f"background {number}"), words, beside)
             if dataset.width is not None and target.width is not None:
                 check_same_columns(
                     dataset.width, dataset.columns, dataset.name, target.width, target.columns, "the target"

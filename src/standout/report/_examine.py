@@ -18,7 +18,7 @@ from standout.estimators import KernelDiscriminativePCA
 from standout.metrics import clustering_error
 from standout.moments import project
 from standout.pencil import solve
-from standout.report._choices import cautions, choices, not_tested, recipe
+from standout.report._choices import cautions, choices, not_tested, recipe, repeated_ids
 from standout.report._findings import Findings, Grey, Numbers, Points, Small, ViewPath
 from standout.report._fit import Fit, open_fit
 from standout.report._format import counted, joined, whole
@@ -194,7 +194,7 @@ def examine(
         pca_clustering_error=rows.errors[1],
         choices=tuple(choices(fit, names, test, untested)),
         cautions=(
-            *([alike_message(rows.alike)] if rows.alike and fit.has_background and fit.n_subjects is None else []),
+            *_of_dependence(fit, rows),
             *map(_as_message, notes),
             *_of_placeholders(rows, columns),
             *_of_unit(rows.unit),
@@ -337,6 +337,15 @@ def _drawing_unit(scores: Sequence[Float]) -> float:
     """Give the unit in which scores are drawn: pictures are made in single precision."""
     most = max((float(np.abs(part).max(initial=0.0)) for part in scores), default=0.0)
     return 10.0 ** np.floor(np.log10(most)) if most > MOST_DRAWN else 1.0
+
+
+def _of_dependence(fit: Fit, rows: FromRows) -> Iterator[Message]:
+    """Tell of rows that look as if they belong together, if nobody said so."""
+    if not fit.has_background or fit.n_subjects is not None:
+        return
+    if rows.alike:
+        yield alike_message(rows.alike)
+    yield from repeated_ids(rows.datasets[0].ids or ())
 
 
 def _of_placeholders(rows: FromRows, columns: Sequence[str]) -> Iterator[Message]:

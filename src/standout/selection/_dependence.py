@@ -8,9 +8,9 @@ from math import sqrt
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import Array, Float, Rows
+from standout._arrays import Array, Float, Rows, double
 from standout._messages import Message
-from standout._xp import take, to_host
+from standout._xp import namespace, take, to_host
 from standout.sources import Source
 
 # Rows are looked at in windows of this length, or of a quarter of the rows; fewer than the least tell nothing.
@@ -48,10 +48,11 @@ def likeness(scores: Float) -> float:
         The largest of the d columns; 0 if it is not surely more than chance.
     """
     n_windows, size, _ = scores.shape
-    largest = np.abs(scores).max(axis=(0, 1))
-    scores = scores / np.where(largest > 0.0, largest, 1.0)
-    variances = scores.var(axis=1, ddof=1)
-    steps = 0.5 * np.mean(np.diff(scores, axis=1) ** 2, axis=1)
+    xp = namespace(scores)
+    largest = xp.max(abs(scores), axis=(0, 1))
+    scores = scores / xp.where(largest > 0.0, largest, 1.0)
+    variances = to_host(xp.var(scores, axis=1)) * (size / (size - 1.0))
+    steps = 0.5 * to_host(xp.mean((scores[:, 1:, :] - scores[:, :-1, :]) ** 2, axis=1))
     # Scores that are equal but for rounding are not alike for that.
     varying = variances > 1e-18
     ratios = np.where(varying, 1.0 - steps / np.where(varying, variances, 1.0), 0.0)
@@ -66,8 +67,9 @@ def likeness_of(datasets: Sequence[Source], project: Callable[[Rows], Array]) ->
     for dataset in datasets:
         places = windows(dataset.n_rows or 0) if dataset.in_memory else None
         if places is not None:
-            scores = np.asarray(to_host(project(take(dataset.rows(), places.ravel()))), dtype=np.float64)
-            found.append(likeness(scores[:, :MOST_COMPONENTS].reshape(*places.shape, -1)))
+            scores = double(project(take(dataset.rows(), places.ravel())))
+            width = min(int(scores.shape[1]), MOST_COMPONENTS)
+            found.append(likeness(namespace(scores).reshape(scores[:, :width], (*places.shape, width))))
     return max(found)
 
 

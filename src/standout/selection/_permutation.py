@@ -41,7 +41,7 @@ from standout._xp import (
 from standout.moments import CentredRows, Moments, RowMoments, ScatterMoments, in_span
 from standout.pencil import Form, Pencil, solve
 from standout.selection._analytic import ComponentTest, concluded, reject_singular_background
-from standout.selection._dealing import Dealing, Order, Sizes
+from standout.selection._dealing import Dealing, Order, Sizes, middle_of_few
 from standout.sources import Subjects
 
 # Steps towards the spatial median: a rough one is good enough.
@@ -343,8 +343,8 @@ def permutation_test(
         Show a progress bar on standard error, or call a function after each reshuffling, with the number of the
         component, the reshufflings made, the most that there can be, and the seconds that these would take.
     subjects : sequence of Subjects, optional
-        Which rows of each dataset belong together. Whole subjects are then dealt, and each dataset is centred at the
-        spatial median of the means of its subjects.
+        Which rows of each dataset belong together. Whole subjects are then dealt, and each dataset is centred at a
+        robust middle of the means of its subjects.
 
     Returns
     -------
@@ -387,7 +387,7 @@ def permutation_test(
         parts = [part - spatial_median(part) for part in parts]
     else:
         means = dealing.means(stacked(parts))
-        middles = [spatial_median(take(means, np.flatnonzero(dealing.homes == home))) for home in range(len(parts))]
+        middles = [middle_of_few(take(means, np.flatnonzero(dealing.homes == home))) for home in range(len(parts))]
         parts = [part - middle for part, middle in zip(parts, middles, strict=True)]
     if scale is not None:
         parts[0] = parts[0] / sqrt(scale)

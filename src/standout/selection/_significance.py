@@ -146,11 +146,11 @@ def component_test(
     to 5.5 % are found to have one at the level of 5 %; fewer, down to 2 %, where the backgrounds have hardly more
     rows than there are features.
 
-    With subjects, whole subjects are dealt to the datasets, each of which is centred at the spatial median of the means
-    of its subjects. The means are then stretched so that dealing them leaves, on average, the scatter that the datasets
-    have: with few subjects, centring takes a good part of it away. If there are no more relabelings than
-    `n_permutations`, each is made once. A level needs 1 / level of them: at 0.05, three subjects in each of two
-    datasets, or five that are in both.
+    With subjects, whole subjects are dealt to the datasets, each of which is centred at a middle of the means of its
+    subjects in which one that is far off hardly counts. The means are then stretched so that dealing them leaves, on
+    average, the scatter that the datasets have: with few subjects, centring takes a good part of it away. If there are
+    no more relabelings than `n_permutations`, each is made once. A level needs 1 / level of them: at 0.05, three
+    subjects in each of two datasets, or five that are in both.
 
     "permutation": a p-value is one plus the number of reshufflings with at least the observed ratio, by one plus the
     number of reshufflings. It can be no smaller than ``1 / (n_permutations + 1)``. As soon as so many reshufflings have

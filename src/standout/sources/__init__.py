@@ -26,6 +26,8 @@ from standout.sources._subjects import as_words as as_words
 from standout.sources._subjects import attached as attached
 from standout.sources._subjects import joined_subjects as joined_subjects
 from standout.sources._subjects import with_subjects as with_subjects
+from standout.sources._subjects import with_words as with_words
+from standout.sources._subjects import without_columns as without_columns
 
 __all__ = [
     "Backgrounds",

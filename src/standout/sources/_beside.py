@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from standout._arrays import Array, Rows
 from standout._messages import InvalidValueError
-from standout.sources._base import Batch, InMemory, Source
+from standout.sources._base import Batch, InMemory, Source, Words
 
 
 def beside(source: Source, **facts: npt.NDArray[Any] | None) -> Source:
@@ -71,6 +71,7 @@ class Beside(Source):
         self.host, self.facts = host, facts
         self.name, self.min_rows, self.n_rows = host.name, host.min_rows, host.n_rows
         self.again, self.specimen, self.lazy = host.again, host.specimen, host.lazy
+        self.beside_columns = host.beside_columns
         self._learn_columns()
 
     def _learn_columns(self) -> None:
@@ -115,6 +116,10 @@ class Beside(Source):
         return self.host.summed(
             _WithFacts(self.facts, self.name, part, needs_words=bool(getattr(part, "needs_words", True)))
         )
+
+    def column(self, name: str) -> Words:
+        """Give the words of a column that is kept beside the rows."""
+        return self.host.column(name)
 
     def folded(self, function: Callable[[Any, Rows], Any], state: Any) -> Any:
         """Take a state through the rows, one batch after the other."""

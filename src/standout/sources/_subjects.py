@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from standout._checks import check_known
 from standout._messages import InvalidTypeError, InvalidValueError
 from standout._xp import looks_foreign, to_host
-from standout.sources._base import Source
+from standout.sources._base import Source, Table, Words
+from standout.sources._beside import beside
 
 Codes = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int64]
@@ -80,6 +82,9 @@ def with_subjects(datasets: Sequence[Source], groups: Any, background_groups: An
     if groups is None and background_groups is None:
         return list(datasets)
     several = list(background_groups) if _is_listed(background_groups) else [background_groups]
+    if isinstance(groups, str) and background_groups is None:
+        # The name of a column is that of all datasets.
+        several = [groups] * (len(datasets) - 1)
     if len(datasets) > 1 and len(several) != len(datasets) - 1:
         raise InvalidValueError(
             "has the subjects of {given} background(s), but there are {limit}",
@@ -97,10 +102,49 @@ def with_subjects(datasets: Sequence[Source], groups: Any, background_groups: An
                 advice="Give the subject of each row of every dataset.",
             )
     words = [
-        as_words(part, data.n_rows, data.name, _parameter(number))
+        as_words(_named_column(part, data), data.n_rows, data.name, _parameter(number))
         for number, (part, data) in enumerate(zip(given, datasets, strict=True))
     ]
     return attached(datasets, joined_subjects(words))
+
+
+def without_columns(data: Any, names: Sequence[str]) -> tuple[Any, Words | None]:
+    """Take columns out of a frame: the frame without them, and their words.
+
+    Tables and scans keep such columns beside their rows already, and come back as they are.
+    """
+    if not names or isinstance(data, Source | Table) or not hasattr(data, "columns"):
+        return data, None
+    for name in names:
+        check_known(name, "groups", data.columns, "a column of the frame", "column")
+    found = [as_objects(np.asarray(data[name])) for name in names]
+    # polars has no keyword for the columns.
+    left = data.drop(columns=list(names)) if hasattr(data, "iloc") else data.drop(list(names))
+    return left, np.column_stack(found)
+
+
+def with_words(dataset: Source, words: Words | None, names: Sequence[str]) -> Source:
+    """Keep the words of columns beside the rows of a dataset."""
+    if words is None:
+        return dataset
+    kept = beside(dataset, beside=words)
+    kept.beside_columns = tuple(names)
+    return kept
+
+
+def as_objects(values: npt.NDArray[Any]) -> Words:
+    """Give values as words: missing ones as the empty string, 3.0 as 3."""
+    words = np.empty(len(values), dtype=object)
+    words[:] = ["" if _is_missing(value) else _word(value) for value in values.tolist()]
+    return words
+
+
+def _named_column(groups: Any, dataset: Source) -> Any:
+    """Give the words of a column beside the rows, if `groups` is its name."""
+    if not isinstance(groups, str):
+        return groups
+    check_known(groups, "groups", dataset.beside_columns, f"kept beside {dataset.name}", "column")
+    return dataset.column(groups)
 
 
 def attached(datasets: Sequence[Source], subjects: Sequence[Subjects | None]) -> list[Source]:
