@@ -3,6 +3,7 @@
 from standout.moments._base import Moments, NormSums, ledoit_wolf
 from standout.moments._folds import Folds
 from standout.moments._gather import gather, gather_folds, project
+from standout.moments._robust import RobustWeights, learn_weights
 from standout.moments._root import RootMoments
 from standout.moments._rows import CentredRows, RowMoments
 from standout.moments._scatter import ScatterMoments
@@ -12,11 +13,13 @@ __all__ = [
     "Folds",
     "Moments",
     "NormSums",
+    "RobustWeights",
     "RootMoments",
     "RowMoments",
     "ScatterMoments",
     "gather",
     "gather_folds",
+    "learn_weights",
     "ledoit_wolf",
     "project",
 ]
@@ -29,5 +32,5 @@ from standout.moments._gather import in_span as in_span
 from standout.moments._rows import joint_gram as joint_gram
 
 # Saved models and checkpoints name these classes by the public package. Its modules can then be reorganised.
-for _class in (CentredRows, Folds, Moments, NormSums, RootMoments, RowMoments, ScatterMoments):
+for _class in (CentredRows, Folds, Moments, NormSums, RobustWeights, RootMoments, RowMoments, ScatterMoments):
     _class.__module__ = __name__

@@ -1,0 +1,350 @@
+"""Rows and cells that do not belong: how much each row of a dataset counts, learned from the rows themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from standout._arrays import (
+    Array,
+    Float,
+    Rows,
+    dense,
+    double,
+    in_type_of,
+    is_sparse,
+    product,
+    row_blocks,
+    self_product,
+    squared_lengths,
+    stacked,
+    sum_of_squares,
+    weighted_sum,
+)
+from standout._messages import InvalidTypeError
+from standout._xp import (
+    add_to_diagonal,
+    cholesky,
+    eigh,
+    eye,
+    is_foreign,
+    namespace,
+    solve_triangular,
+    take,
+    zeros,
+)
+
+# Degrees of freedom of the Student-t distribution that the weights are those of.
+DEGREES = 3.0
+# A cell, or the distance of a row, is wild beyond this many standard deviations. The standard deviation is estimated
+# by the median of absolute deviations, times a factor that makes both equal for normal numbers.
+WILD = 5.0
+NORMAL = 1.4826
+# The weights are found by passes over a sample. After the fourth pass they change by less than a hundredth.
+PASSES = 5
+# Rounds of filling in the wild cells of a row, each from all other cells.
+ROUNDS = 2
+# The sample has at most so many rows, and no more numbers than that unless they are few rows.
+MOST_ROWS, MOST_NUMBERS, FEW_ROWS = 5000, 2**25, 500
+# Numbers this many times the typical spread away are taken as that far: squares must stay within range.
+FAR = 1e8
+# The least shrinkage, and the share of the largest value from which on a value counts.
+LEAST = 1e-10
+
+
+class Weighed(NamedTuple):
+    """What robust weights make of some rows: the rows, a weight and a squared distance for each, and wild cells.
+
+    `wild` is None without cells, and where no cell is wild.
+    """
+
+    rows: Rows
+    weights: Float
+    distances: Float
+    wild: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class RobustWeights:
+    """How much does each row of this dataset count? Learned by `learn_weights`; can be sent to other processes.
+
+    The squared distance d² of a row is measured from the centre of the dataset, in units of its robust scatter. Its
+    weight is that of a Student-t distribution, ``(3 + m)/(3 + d²)`` with the typical (median) distance m, so that a
+    typical row has the weight 1; for outlying rows it falls with the square of that.
+
+    Attributes
+    ----------
+    centre : ndarray of shape (n_features,)
+    root : ndarray of shape (n_features, r)
+    level : float
+        The inverse of the scatter is ``root rootᵀ``; for fewer rows than columns ``level I - root rootᵀ``.
+    typical, limit : float
+        The median squared distance, and that from which on a row is outlying.
+    n_sampled : int
+        Number of rows that all this was learned from.
+    low, high : ndarray of shape (n_features,) or None
+        Limits of each column beyond which a cell is wild; None if cells are taken as they are.
+    filled : ndarray of shape (n_features,) of bool or None
+        Columns whose wild cells are replaced by what the other cells of the row let expect. In other columns, which
+        have many more wild cells than most, they are brought to the limit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.moments import learn_weights
+    >>> rows = np.random.default_rng(0).normal(size=(200, 3))
+    >>> rows[:2] *= 50
+    >>> learned = learn_weights(rows)
+    >>> learned.weights(rows)[:4].round(3)
+    array([0.   , 0.   , 1.186, 1.121])
+    >>> np.flatnonzero(learned.outlying(rows))
+    array([0, 1])
+    """
+
+    centre: Float
+    root: Float
+    level: float
+    typical: float
+    limit: float
+    n_sampled: int
+    low: Float | None = None
+    high: Float | None = None
+    filled: Array | None = None
+
+    def weights(self, rows: Rows) -> Float:
+        """Give the weight of each row."""
+        return self(rows).weights
+
+    def outlying(self, rows: Rows) -> Array:
+        """Tell which rows are outlying."""
+        return self(rows).distances > self.limit
+
+    def cleaned(self, rows: Rows) -> Rows:
+        """Give the rows with wild cells replaced; without cells, as they are."""
+        return rows if self.low is None else self(rows).rows
+
+    def __call__(self, rows: Rows) -> Weighed:
+        """Weigh rows, a block at a time."""
+        reject_sparse_cells(rows, cells=self.low is not None)
+        parts = [self._block(block) for block in row_blocks(rows)]
+        if not parts:
+            return Weighed(rows, np.zeros(0), np.zeros(0), None)
+        weights, distances = (stacked([part[place][:, None] for part in parts])[:, 0] for place in (1, 2))
+        if all(part.wild is None for part in parts):
+            return Weighed(rows, weights, distances, None)
+        wild = [part.distances[:, None] < zeros(part.rows.shape, part.distances) for part in parts]
+        wild = [nothing if part.wild is None else part.wild for part, nothing in zip(parts, wild, strict=True)]
+        return Weighed(stacked([part.rows for part in parts]), weights, distances, stacked(wild))
+
+    def _block(self, block: Rows) -> Weighed:
+        # A wild number of any size has a weight, if only the weight zero.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            if is_sparse(block):
+                distances = self._sparse_distances(block)
+                return Weighed(block, self.weight(distances), distances, None)
+            centred = double(block) - self.centre
+            wild = None
+            if self.low is not None and self.high is not None and self.filled is not None:
+                centred, wild = self._tamed(centred)
+            distances = self._distances(centred)
+            rows = block if wild is None else in_type_of(centred + self.centre, block)
+            return Weighed(rows, self.weight(distances), distances, wild)
+
+    def weight(self, distances: Float) -> Float:
+        """Give the weights of rows at these squared distances."""
+        xp = namespace(distances)
+        outlying = xp.where(distances > self.limit, self.limit / distances, xp.ones_like(distances))
+        return (DEGREES + self.typical) / (DEGREES + distances) * outlying
+
+    def _distances(self, centred: Float) -> Float:
+        along = squared_lengths(product(centred, self.root))
+        distances = along if self.level == 0.0 else self.level * squared_lengths(centred) - along
+        xp = namespace(distances)
+        # Beyond the range of numbers is beyond all limits.
+        return xp.where(xp.isfinite(distances), abs(distances), xp.full_like(distances, np.inf))
+
+    def _sparse_distances(self, block: Rows) -> Float:
+        block = double(block)
+        along = squared_lengths(product(block, self.root) - self.centre @ self.root)
+        if self.level == 0.0:
+            return along
+        lengths = squared_lengths(block) - 2.0 * (block @ self.centre) + sum_of_squares(self.centre)
+        distances: Float = np.abs(self.level * lengths - along)
+        return distances
+
+    def _precision(self, centred: Float) -> Float:
+        """Multiply the inverse of the scatter with rows."""
+        found = product(product(centred, self.root), self.root.T)
+        return found if self.level == 0.0 else self.level * centred - found
+
+    def _tamed(self, centred: Float) -> tuple[Float, Array | None]:
+        """Bring wild cells to their limits, then to what the other cells of the row let expect."""
+        assert self.low is not None
+        assert self.high is not None
+        assert self.filled is not None
+        xp = namespace(centred)
+        low, high = self.low - self.centre, self.high - self.centre
+        wild = (centred < low) | (centred > high)
+        if not bool(xp.any(wild)):
+            return centred, None
+        clipped = xp.where(centred < low, low, xp.where(centred > high, high, centred))
+        missing = wild & self.filled
+        # On the host only rows with such cells are worked on: mostly they are few.
+        some = None if is_foreign(centred) else np.flatnonzero(np.any(missing, axis=1))
+        given, gaps = (clipped, missing) if some is None else (clipped[some], missing[some])
+        own = squared_lengths(self.root)
+        own = own if self.level == 0.0 else self.level - own
+        filled = given
+        for _ in range(ROUNDS):
+            filled = xp.where(gaps, filled - self._precision(filled) / own, given)
+            # What is expected stays within the limits, too.
+            filled = xp.where(filled < low, low, xp.where(filled > high, high, filled))
+        if some is None:
+            return filled, wild
+        clipped[some] = filled
+        return clipped, wild
+
+
+def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True) -> RobustWeights:
+    """How much does each row of this dataset count, and which numbers are out of place?
+
+    Weights of a Student-t distribution, by iterated reweighting: each pass estimates the centre and the scatter, shrunken
+    by the rule of Ledoit and Wolf, from the rows with the weights of the pass before. The distance of a row is measured
+    by the scatter without it, so that a few heavy rows cannot hide behind the variance that they bring. With `cells`,
+    wild cells are first replaced by what the rest of their row lets expect.
+
+    Parameters
+    ----------
+    rows : array or sparse matrix of shape (n_rows, n_features)
+        The dataset, or a sample of it.
+    cells : bool, default=False
+        Look for wild cells: those more than five (robust) standard deviations from the median of their column. Columns
+        of which more than half of the values are equal have none.
+    whole : bool, default=True
+        Whether these rows are all rows, or a sample of them.
+
+    Returns
+    -------
+    RobustWeights
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.moments import learn_weights
+    >>> rows = np.random.default_rng(0).normal(size=(100, 2)) @ [[1.0, 1.0], [0.1, -0.1]]
+    >>> rows[0, 1] = 99.0
+    >>> found = learn_weights(rows, cells=True)(rows)
+    >>> found.wild.sum(), bool(abs(found.rows[0, 1] - rows[0, 0]) < 0.2)
+    (np.int64(1), True)
+    """
+    reject_sparse_cells(rows, cells=cells)
+    numbers = double(dense(rows))
+    xp = namespace(numbers)
+    n_rows = int(numbers.shape[0])
+    middle = _median(numbers)
+    numbers = numbers - middle
+    spread = NORMAL * _median(abs(numbers))
+    unit = _unit(numbers, spread)
+    if unit == 0.0:
+        return RobustWeights(middle, zeros((middle.shape[0], 0), middle), 0.0, 0.0, float("inf"), n_rows)
+    # Distances do not depend on the unit. Squares of numbers near one are within range.
+    numbers, spread = xp.clip(numbers / unit, -FAR, FAR), spread / unit
+    tamed, limits = numbers, {}
+    if cells:
+        reach = xp.where(spread > 0.0, WILD * spread, xp.full_like(spread, np.inf))
+        limits = {"low": -reach, "high": reach, "filled": _fillable(abs(numbers) > reach, spread > 0.0)}
+        tamed = xp.where(numbers > reach, reach, xp.where(numbers < -reach, -reach, numbers))
+    lengths = squared_lengths(tamed)
+    weights = xp.clip(float(_median(lengths)) / xp.where(lengths > 0.0, lengths, 1.0), None, 1.0)
+    for _ in range(PASSES):
+        shares = weights / float(xp.sum(weights))
+        centre = weighted_sum(shares, tamed)
+        root, level, shrinkage = _inverse_scatter(tamed - centre, shares)
+        learned = RobustWeights(centre, root, level, 0.0, float("inf"), n_rows, **limits)
+        tamed, _, own, _ = learned(numbers)
+        # The distance by the scatter without the row itself (Sherman and Morrison, 1950).
+        apart = own / xp.clip(1.0 - (1.0 - shrinkage) * shares * own, 1e-6, None)
+        weights = _with_limit(learned, apart).weight(apart)
+    learned = _with_limit(learned, own if whole else apart)
+    limits = {name: limit if name == "filled" else middle + unit * limit for name, limit in limits.items()}
+    return replace(learned, centre=middle + unit * centre, root=root / unit, level=level / unit**2, **limits)
+
+
+def sample_size(n_columns: int) -> int:
+    """Give the number of rows that weights are learned from: no more than 5,000, and fewer of many columns."""
+    return min(MOST_ROWS, max(FEW_ROWS, MOST_NUMBERS // max(n_columns, 1)))
+
+
+def reject_sparse_cells(rows: Rows, *, cells: bool) -> None:
+    """Refuse to look for wild cells in sparse rows: most cells are zero, and no number is out of place among zeros."""
+    if cells and is_sparse(rows):
+        raise InvalidTypeError(
+            "looks for wild cells by the median of each column, but these are sparse rows, most of whose cells are "
+            "zero",
+            parameter="robust",
+            value="cells",
+            advice="Use {p.robust:rows}, or give the rows as a dense array.",
+        )
+
+
+def _inverse_scatter(centred: Float, shares: Float) -> tuple[Float, float, float]:
+    """Give the inverse of the shrunken scatter of rows as `root` and `level` (see `RobustWeights`), and the shrinkage."""
+    xp = namespace(centred)
+    n_rows, n_columns = centred.shape
+    lengths = squared_lengths(centred)
+    scaled = centred * xp.sqrt(shares)[:, None]
+    tall = n_rows >= n_columns
+    matrix = self_product(scaled) if tall else self_product(scaled.T)
+    variance = float(xp.sum(shares * lengths)) / n_columns
+    squares = sum_of_squares(matrix)
+    dispersion = squares - variance * variance * n_columns
+    noise = sum_of_squares(shares * lengths) - squares * sum_of_squares(shares)
+    shrinkage = min(max(noise / dispersion, LEAST), 1.0) if dispersion > LEAST * squares else 1.0
+    floor = shrinkage * variance
+    if tall:
+        factor = cholesky(add_to_diagonal((1.0 - shrinkage) * matrix, floor))
+        assert factor is not None
+        return solve_triangular(factor, eye(n_columns, centred)).T, 0.0, shrinkage
+    values, turn = eigh(matrix)
+    kept = values > LEAST * float(values[-1])
+    values, turn = take(values, kept), take(turn, kept, axis=1)
+    # The inverse is 1/floor outside of the span of the rows. Within, it is less by a part for each direction.
+    less = (1.0 - shrinkage) / (floor * ((1.0 - shrinkage) * values + floor))
+    return product(scaled.T, turn) * xp.sqrt(less), 1.0 / floor, shrinkage
+
+
+def _with_limit(learned: RobustWeights, distances: Float) -> RobustWeights:
+    """Set what is typical, and what is outlying: five standard deviations of the cube root, which is nearly normal."""
+    cubic = distances ** (1.0 / 3.0)
+    middle = float(_median(cubic))
+    # Where most rows are equal, the spread is that of normal rows (Wilson and Hilferty, 1931).
+    least = middle * float(np.sqrt(2.0 / (9.0 * learned.centre.shape[0])))
+    spread = max(NORMAL * float(_median(abs(cubic - middle))), least)
+    return replace(learned, typical=middle**3, limit=(middle + WILD * spread) ** 3)
+
+
+def _fillable(wild: Array, varied: Array) -> Array:
+    """Tell in which columns wild cells are as rare as in others, so that they are strays and no group of rows."""
+    xp = namespace(wild)
+    counts = xp.sum(xp.where(wild, 1.0, 0.0), axis=0)
+    if not bool(xp.any(varied)):
+        return varied
+    usual = float(_median(take(counts, varied)))
+    return counts <= usual + 3.0 * float(np.sqrt(usual + 1.0))
+
+
+def _unit(centred: Float, spread: Float) -> float:
+    """Give the typical spread of a column that varies; 0 if none does."""
+    varied = take(spread, spread > 0.0)
+    return float(_median(varied)) if varied.shape[0] else float(namespace(centred).mean(abs(centred)))
+
+
+def _median(numbers: Array) -> Array:
+    """Give the median over the first axis."""
+    if not is_foreign(numbers):
+        return np.asarray(np.median(numbers, axis=0))
+    found = namespace(numbers).sort(numbers, axis=0)
+    size = found.shape[0]
+    return (found[(size - 1) // 2, ...] + found[size // 2, ...]) / 2.0
