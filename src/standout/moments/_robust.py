@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from standout._xp import (
     namespace,
     solve_triangular,
     take,
+    to_host,
     zeros,
 )
 
@@ -44,6 +46,15 @@ WILD = 5.0
 NORMAL = 1.4826
 # The weights are found by passes over a sample. After the fourth pass they change by less than a hundredth.
 PASSES = 5
+# Share of the cells of a row that may be wild. With more of them, the row is.
+MOST_WILD = 0.5
+# With more outlying rows than this share, no row is.
+MOST_OUTLYING = 1.0 / 3.0
+# A group of rows apart from others has at least five rows and half a percent of all, ten times as many as chance would
+# bring together, and spreads about as much as the dataset does around its centre.
+LEAST_GROUP, LEAST_GROUP_SHARE, BEYOND_CHANCE = 5, 0.005, 10.0
+LEAST_SPREAD, MOST_SPREAD = 0.2, 2.0
+MOST_GROUPS, MOST_COMPARED = 10, 500
 # Rounds of filling in the wild cells of a row, each from all other cells.
 ROUNDS = 2
 # The sample has at most so many rows, and no more numbers than that unless they are few rows.
@@ -89,6 +100,9 @@ class RobustWeights:
     filled : ndarray of shape (n_features,) of bool or None
         Columns whose wild cells are replaced by what the other cells of the row let expect. In other columns, which
         have many more wild cells than most, they are brought to the limit.
+    groups : ndarray of shape (n_groups, n_features) or None
+        Centres of small groups of rows that lie apart but close together. They are no strays: the distance of a row is
+        that from the nearest centre.
 
     Examples
     --------
@@ -112,6 +126,7 @@ class RobustWeights:
     low: Float | None = None
     high: Float | None = None
     filled: Array | None = None
+    groups: Float | None = None
 
     def weights(self, rows: Rows) -> Float:
         """Give the weight of each row."""
@@ -142,37 +157,43 @@ class RobustWeights:
         # A wild number of any size has a weight, if only the weight zero.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if is_sparse(block):
-                distances = self._sparse_distances(block)
+                distances = self._distances(double(block))
                 return Weighed(block, self.weight(distances), distances, None)
-            centred = double(block) - self.centre
-            wild = None
-            if self.low is not None and self.high is not None and self.filled is not None:
+            centred, wild = double(block) - self.centre, None
+            if self.low is not None:
                 centred, wild = self._tamed(centred)
             distances = self._distances(centred)
-            rows = block if wild is None else in_type_of(centred + self.centre, block)
+            xp = namespace(distances)
+            rows = block if wild is None else xp.where(wild, in_type_of(centred + self.centre, block), block)
             return Weighed(rows, self.weight(distances), distances, wild)
 
     def weight(self, distances: Float) -> Float:
         """Give the weights of rows at these squared distances."""
-        xp = namespace(distances)
-        outlying = xp.where(distances > self.limit, self.limit / distances, xp.ones_like(distances))
-        return (DEGREES + self.typical) / (DEGREES + distances) * outlying
+        weights = (DEGREES + self.typical) / (DEGREES + distances)
+        if np.isinf(self.limit):
+            return weights
+        return weights * (self.limit / namespace(distances).clip(distances, self.limit, None))
 
-    def _distances(self, centred: Float) -> Float:
-        along = squared_lengths(product(centred, self.root))
-        distances = along if self.level == 0.0 else self.level * squared_lengths(centred) - along
-        xp = namespace(distances)
+    def _distances(self, rows: Rows) -> Float:
+        """Give the squared distances of rows, which are centred if they are dense, from the nearest centre."""
+        origin = self.centre if is_sparse(rows) else 0.0 * self.centre
+        centres = [origin] if self.groups is None else [origin, *(origin + group - self.centre for group in self.groups)]
+        turned = product(rows, self.root)
+        found = [self._distances_from(rows, turned, centre) for centre in centres]
+        xp = namespace(found[0])
+        least = reduce(xp.minimum, found)
         # Beyond the range of numbers is beyond all limits.
-        return xp.where(xp.isfinite(distances), abs(distances), xp.full_like(distances, np.inf))
+        return xp.where(xp.isfinite(least), abs(least), xp.full_like(least, np.inf))
 
-    def _sparse_distances(self, block: Rows) -> Float:
-        block = double(block)
-        along = squared_lengths(product(block, self.root) - self.centre @ self.root)
+    def _distances_from(self, rows: Rows, turned: Float, centre: Float) -> Float:
+        along = squared_lengths(turned - product(centre[None, :], self.root))
         if self.level == 0.0:
             return along
-        lengths = squared_lengths(block) - 2.0 * (block @ self.centre) + sum_of_squares(self.centre)
-        distances: Float = np.abs(self.level * lengths - along)
-        return distances
+        if is_sparse(rows):
+            lengths = squared_lengths(rows) - 2.0 * (rows @ centre) + sum_of_squares(centre)
+        else:
+            lengths = squared_lengths(rows - centre)
+        return self.level * lengths - along
 
     def _precision(self, centred: Float) -> Float:
         """Multiply the inverse of the scatter with rows."""
@@ -181,26 +202,26 @@ class RobustWeights:
 
     def _tamed(self, centred: Float) -> tuple[Float, Array | None]:
         """Bring wild cells to their limits, then to what the other cells of the row let expect."""
-        assert self.low is not None
-        assert self.high is not None
-        assert self.filled is not None
+        assert self.low is not None and self.high is not None and self.filled is not None
         xp = namespace(centred)
         low, high = self.low - self.centre, self.high - self.centre
         wild = (centred < low) | (centred > high)
+        # A row most of whose cells are wild is no row with wild cells: it is weighed as it is.
+        wild = wild & (xp.mean(xp.where(wild, 1.0, 0.0), axis=1) <= MOST_WILD)[:, None]
         if not bool(xp.any(wild)):
             return centred, None
-        clipped = xp.where(centred < low, low, xp.where(centred > high, high, centred))
+        clipped = xp.where(wild, xp.where(centred < low, low, high), centred)
         missing = wild & self.filled
         # On the host only rows with such cells are worked on: mostly they are few.
         some = None if is_foreign(centred) else np.flatnonzero(np.any(missing, axis=1))
         given, gaps = (clipped, missing) if some is None else (clipped[some], missing[some])
         own = squared_lengths(self.root)
         own = own if self.level == 0.0 else self.level - own
-        filled = given
+        filled = xp.where(gaps, 0.0, given)
         for _ in range(ROUNDS):
             filled = xp.where(gaps, filled - self._precision(filled) / own, given)
             # What is expected stays within the limits, too.
-            filled = xp.where(filled < low, low, xp.where(filled > high, high, filled))
+            filled = xp.where(gaps & (filled < low), low, xp.where(gaps & (filled > high), high, filled))
         if some is None:
             return filled, wild
         clipped[some] = filled
@@ -254,10 +275,12 @@ def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True) -> Rob
     tamed, limits = numbers, {}
     if cells:
         reach = xp.where(spread > 0.0, WILD * spread, xp.full_like(spread, np.inf))
-        limits = {"low": -reach, "high": reach, "filled": _fillable(abs(numbers) > reach, spread > 0.0)}
-        tamed = xp.where(numbers > reach, reach, xp.where(numbers < -reach, -reach, numbers))
+        wild = abs(numbers) > reach
+        limits = {"low": -reach, "high": reach, "filled": _fillable(wild, spread > 0.0)}
+        tamed = xp.where(wild & limits["filled"], 0.0, xp.clip(numbers, -reach, reach))
     lengths = squared_lengths(tamed)
-    weights = xp.clip(float(_median(lengths)) / xp.where(lengths > 0.0, lengths, 1.0), None, 1.0)
+    usual = float(_median(lengths)) or float(xp.mean(lengths))
+    weights = usual / xp.clip(lengths, usual, None)
     for _ in range(PASSES):
         shares = weights / float(xp.sum(weights))
         centre = weighted_sum(shares, tamed)
@@ -268,7 +291,10 @@ def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True) -> Rob
         apart = own / xp.clip(1.0 - (1.0 - shrinkage) * shares * own, 1e-6, None)
         weights = _with_limit(learned, apart).weight(apart)
     learned = _with_limit(learned, own if whole else apart)
+    learned = replace(learned, groups=_groups(learned, tamed, own))
     limits = {name: limit if name == "filled" else middle + unit * limit for name, limit in limits.items()}
+    if learned.groups is not None:
+        limits["groups"] = middle + unit * learned.groups
     return replace(learned, centre=middle + unit * centre, root=root / unit, level=level / unit**2, **limits)
 
 
@@ -322,7 +348,45 @@ def _with_limit(learned: RobustWeights, distances: Float) -> RobustWeights:
     # Where most rows are equal, the spread is that of normal rows (Wilson and Hilferty, 1931).
     least = middle * float(np.sqrt(2.0 / (9.0 * learned.centre.shape[0])))
     spread = max(NORMAL * float(_median(abs(cubic - middle))), least)
-    return replace(learned, typical=middle**3, limit=(middle + WILD * spread) ** 3)
+    limit = (middle + WILD * spread) ** 3
+    # Where so many rows lie apart, they are no strays.
+    many = float(namespace(distances).mean(namespace(distances).where(distances > limit, 1.0, 0.0))) > MOST_OUTLYING
+    return replace(learned, typical=middle**3, limit=float("inf") if many else limit)
+
+
+def _groups(learned: RobustWeights, rows: Float, distances: Float) -> Float | None:
+    """Find groups among outlying rows: at least five rows, as close together as ordinary rows are, and not more so.
+
+    Strays lie apart from each other, too. Rows that are nearly equal are copies of one stray. In few columns some
+    strays are neighbours by chance, so that a group must have many more rows than that.
+    """
+    outlying = np.flatnonzero(to_host(distances > learned.limit))
+    least = max(LEAST_GROUP, LEAST_GROUP_SHARE * rows.shape[0])
+    if len(outlying) < least:
+        return None
+    # Of very many, a part tells which groups there are.
+    outlying = outlying[:: len(outlying) // MOST_COMPARED + 1]
+    some = take(rows, outlying)
+    turned = product(some, learned.root)
+    inner = to_host(self_product(turned.T) if learned.level == 0.0 else product(learned._precision(some), some.T))
+    far, squares = to_host(take(distances, outlying)), np.diagonal(inner)
+    apart = squares[:, np.newaxis] + squares - 2.0 * inner
+    left = np.ones(len(outlying), dtype=bool)
+    groups: list[Float] = []
+    while np.count_nonzero(left) >= least and len(groups) < MOST_GROUPS:
+        near = (apart <= 2.0 * learned.limit) & left
+        densest = int(np.argmax(np.where(left, np.sum(near, axis=1), -1)))
+        members = near[densest]
+        within = squares - 2.0 * np.mean(inner[:, members], axis=1) + np.mean(inner[np.ix_(members, members)])
+        members = (within <= learned.limit) & left
+        by_chance = np.count_nonzero(left) * min(learned.limit / far[densest], 1.0) ** (min(rows.shape) / 2.0)
+        if np.count_nonzero(members) < max(least, BEYOND_CHANCE * by_chance):
+            break
+        if LEAST_SPREAD <= np.mean(within[members]) / learned.typical <= MOST_SPREAD:
+            centre = namespace(some).mean(take(some, members), axis=0)
+            groups.append(centre)
+        left &= ~members
+    return namespace(rows).stack(groups) if groups else None
 
 
 def _fillable(wild: Array, varied: Array) -> Array:
@@ -332,7 +396,7 @@ def _fillable(wild: Array, varied: Array) -> Array:
     if not bool(xp.any(varied)):
         return varied
     usual = float(_median(take(counts, varied)))
-    return counts <= usual + 3.0 * float(np.sqrt(usual + 1.0))
+    return counts <= usual + 4.0 * float(np.sqrt(usual + 1.0))
 
 
 def _unit(centred: Float, spread: Float) -> float:
