@@ -104,7 +104,7 @@ def fitted_test(
     if root is not None:
         coordinates = [product(part, root.T) for part in coordinates]
     path = model.held_out_path_.parameters[::2] if hasattr(model, "held_out_path_") else None
-    return _permuted(coordinates, Problem.of_ridge(weights, model.epsilon_, path), **options)
+    return _permuted(coordinates, Problem.of_ridge(weights, model.epsilon_, path).of_side(model.side), **options)
 
 
 def _permuted(datasets: Sequence[Rows], problem: Problem, **options: Any) -> ComponentTest:
@@ -116,4 +116,4 @@ def _permuted(datasets: Sequence[Rows], problem: Problem, **options: Any) -> Com
 def _difference(model: ContrastivePCA | KernelContrastivePCA, weights: Float) -> Problem:
     """Pose the difference of variances, with a path if α was chosen by the data."""
     given = not isinstance(model.alpha, str) and np.ndim(model.alpha) == 0
-    return Problem.of_difference(weights, float(model.alpha_), None if given else ALPHAS[::5])
+    return Problem.of_difference(weights, float(model.alpha_), None if given else ALPHAS[::5]).of_side(model.side)

@@ -28,6 +28,7 @@ __all__ = [
 from standout.moments._folds import FoldPart as FoldPart
 from standout.moments._folds import fold_of_rows as fold_of_rows
 from standout.moments._gather import Kind as Kind
+from standout.moments._gather import Part as Part
 from standout.moments._gather import in_span as in_span
 from standout.moments._rows import joint_gram as joint_gram
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import linalg
@@ -215,7 +215,7 @@ class SpanProblem:
         def mapped(form: Form) -> Form:
             return Form(size, tuple((weight, known[id(moments)]) for weight, moments in form.terms), form.ridge)
 
-        return Pencil(mapped(pencil.a), mapped(pencil.b))
+        return replace(pencil, a=mapped(pencil.a), b=mapped(pencil.b))
 
     def solve(self, pencil: Pencil, n_components: int, seed: int = 0) -> Solution:
         """Solve in the span: a difference as a matrix, a ratio by roots, which lose no digits by squaring."""
