@@ -1,6 +1,6 @@
 """Mergeable sufficient statistics of a dataset: count, mean, scatter."""
 
-from standout.moments._base import Moments, NormSums, ledoit_wolf
+from standout.moments._base import Moments, NormSums, WeightSums, ledoit_wolf
 from standout.moments._folds import Folds
 from standout.moments._gather import gather, gather_folds, project
 from standout.moments._robust import RobustWeights, learn_weights
@@ -17,6 +17,7 @@ __all__ = [
     "RootMoments",
     "RowMoments",
     "ScatterMoments",
+    "WeightSums",
     "gather",
     "gather_folds",
     "learn_weights",
@@ -33,5 +34,6 @@ from standout.moments._gather import in_span as in_span
 from standout.moments._rows import joint_gram as joint_gram
 
 # Saved models and checkpoints name these classes by the public package. Its modules can then be reorganised.
-for _class in (CentredRows, Folds, Moments, NormSums, RobustWeights, RootMoments, RowMoments, ScatterMoments):
+_CLASSES = (CentredRows, Folds, Moments, NormSums, RobustWeights, RootMoments, RowMoments, ScatterMoments, WeightSums)
+for _class in _CLASSES:
     _class.__module__ = __name__
