@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from standout._params import (
     check_kernel_weights,
     check_n_components,
     check_rank,
+    check_robust,
     check_single_kernel,
     check_tolerance,
     check_weights,
@@ -30,6 +31,7 @@ from standout.features import (
     BOUNDED_TOL,
     CoordinateSums,
     FeatureMap,
+    FeatureWeights,
     Kernel,
     NamedKernel,
     PrecomputedKernel,
@@ -47,13 +49,15 @@ from standout.features import (
     residual_share,
     resolve_kernel,
 )
-from standout.moments import Folds, Kind, Moments, gather, gather_folds, project
+from standout.moments import Folds, Kind, Moments, RobustWeights, gather, gather_folds, learn_weights, project, weighed
 from standout.selection import PATH_FOLDS, learn_kernel_weights, n_folds_for
 from standout.sources import InMemory, Source
 
 DEFAULT_RANK = 500
 # How many of the first rows are looked at for the number of columns and for a point near the data.
 FIRST_ROWS = 1000
+# How many rows robust weights are learned from.
+ROBUST_ROWS = 5000
 # How many rows are looked at for the bandwidth of a Gaussian kernel.
 BANDWIDTH_ROWS = 500
 FIXED_COORDINATES = "Use {p.approximation:fourier}, or an array of landmarks."
@@ -157,6 +161,7 @@ class KernelTransformer(IncrementalTransformer):
     held_out: int | None
     feature_map_: FeatureMap
     feature_mean_: Float
+    robust_cells_: list[RobustWeights]
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn what the estimator takes and gives."""
@@ -181,16 +186,55 @@ class KernelTransformer(IncrementalTransformer):
         self._check_choices(datasets)
         for dataset in datasets:
             dataset.require_finite()
+        datasets = self._weighed(datasets)
         weights = check_weights(weights, len(datasets) - 1)
         some = datasets[0].first(FIRST_ROWS)
         for dataset in datasets[1:]:
             dataset.expect(some.shape[1], "the target")
         kernel, kernel_weights = self._resolve(datasets, some, weights, rng)
-        found = self._coordinates(kernel, datasets, some, y, rng, kernel_rows)
+        # The ridge of kernel rows counts every row once.
+        found = self._coordinates(kernel, datasets, some, y, rng, kernel_rows and self.robust is None)
+        found = self._weighed_coordinates(found)
         check_n_components(self.n_components, self.n_components, found.n_directions)
         gathered = self._summed(found, weights, kernel_weights)
         self._keep_columns(datasets, some.shape[1])
         return gathered
+
+    def _weighed(self, datasets: list[Source]) -> list[Source]:
+        """Take wild cells out of the rows, if that is asked for. Weights of rows follow from their coordinates."""
+        self._forget_weights()
+        if check_robust(self.robust) != "cells":
+            return datasets
+        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+            raise InvalidValueError(
+                "looks for cells of rows, but a precomputed kernel has none",
+                parameter="robust",
+                value=self.robust,
+                advice="Use {p.robust:rows}.",
+            )
+        found = [self._cleaned(dataset, counts=False) for dataset in datasets]
+        self.robust_cells_ = [learned for _, learned, _ in found]
+        self._keep_cells([rows for _, _, rows in found])
+        return [dataset for dataset, _, _ in found]
+
+    def _weighed_coordinates(self, found: Coordinates) -> Coordinates:
+        """Weigh rows by their coordinates, if robust weights are asked for, and keep what was learned."""
+        if self.robust is None:
+            return found
+        learned, parts = [], []
+        for part in found.parts:
+            rows = part.look_ahead(ROBUST_ROWS, np.random.default_rng(self._seed()))
+            coordinates = rows if found.approximation == "exact" else found.mapping.transform(rows)
+            own = learn_weights(coordinates, whole=rows.shape[0] < ROBUST_ROWS)
+            learned.append(own)
+            parts.append(weighed(part, own if found.approximation == "exact" else FeatureWeights(found.mapping, own)))
+        self.robust_weights_ = learned
+        self._keep_weights([(own, rows) for own, (_, rows) in zip(learned, parts, strict=True)])
+        return replace(found, parts=[part for part, _ in parts])
+
+    def _weighing(self, number: int) -> FeatureWeights:
+        cells = self.robust_cells_[number] if hasattr(self, "robust_cells_") else None
+        return FeatureWeights(self.feature_map_, self.robust_weights_[number], cells)
 
     def _summed(self, found: Coordinates, weights: Float, kernel_weights: Float) -> Gathered:
         """Gather the moments of coordinates, and those of folds if they are wanted and not too large."""

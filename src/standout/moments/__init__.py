@@ -31,6 +31,11 @@ from standout.moments._folds import fold_of_rows as fold_of_rows
 from standout.moments._gather import Kind as Kind
 from standout.moments._gather import Part as Part
 from standout.moments._gather import in_span as in_span
+from standout.moments._robust import Weighed as Weighed
+from standout.moments._robust import Weighing as Weighing
+from standout.moments._robust import joined_columns as joined_columns
+from standout.moments._robust import learned_weights as learned_weights
+from standout.moments._robust import weighed as weighed
 from standout.moments._rows import joint_gram as joint_gram
 
 # Saved models and checkpoints name these classes by the public package. Its modules can then be reorganised.

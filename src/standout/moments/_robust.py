@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from standout._messages import InvalidTypeError
 from standout._xp import (
     add_to_diagonal,
     cholesky,
+    concat,
     eigh,
     eye,
     is_foreign,
@@ -37,6 +39,7 @@ from standout._xp import (
     to_host,
     zeros,
 )
+from standout.sources import Around, Batch, InMemory, Source
 
 # Degrees of freedom of the Student-t distribution that the weights are those of.
 DEGREES = 3.0
@@ -146,7 +149,7 @@ class RobustWeights:
         parts = [self._block(block) for block in row_blocks(rows)]
         if not parts:
             return Weighed(rows, np.zeros(0), np.zeros(0), None)
-        weights, distances = (stacked([part[place][:, None] for part in parts])[:, 0] for place in (1, 2))
+        weights, distances = joined_columns(parts)
         if all(part.wild is None for part in parts):
             return Weighed(rows, weights, distances, None)
         wild = [part.distances[:, None] < zeros(part.rows.shape, part.distances) for part in parts]
@@ -177,7 +180,9 @@ class RobustWeights:
     def _distances(self, rows: Rows) -> Float:
         """Give the squared distances of rows, which are centred if they are dense, from the nearest centre."""
         origin = self.centre if is_sparse(rows) else 0.0 * self.centre
-        centres = [origin] if self.groups is None else [origin, *(origin + group - self.centre for group in self.groups)]
+        centres = (
+            [origin] if self.groups is None else [origin, *(origin + group - self.centre for group in self.groups)]
+        )
         turned = product(rows, self.root)
         found = [self._distances_from(rows, turned, centre) for centre in centres]
         xp = namespace(found[0])
@@ -202,7 +207,9 @@ class RobustWeights:
 
     def _tamed(self, centred: Float) -> tuple[Float, Array | None]:
         """Bring wild cells to their limits, then to what the other cells of the row let expect."""
-        assert self.low is not None and self.high is not None and self.filled is not None
+        assert self.low is not None
+        assert self.high is not None
+        assert self.filled is not None
         xp = namespace(centred)
         low, high = self.low - self.centre, self.high - self.centre
         wild = (centred < low) | (centred > high)
@@ -228,13 +235,19 @@ class RobustWeights:
         return clipped, wild
 
 
+def joined_columns(parts: Sequence[Weighed]) -> tuple[Float, Float]:
+    """Join the weights, and the distances, of consecutive blocks of rows."""
+    weights = concat([part.weights for part in parts])
+    return weights, concat([part.distances for part in parts])
+
+
 def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True) -> RobustWeights:
     """How much does each row of this dataset count, and which numbers are out of place?
 
-    Weights of a Student-t distribution, by iterated reweighting: each pass estimates the centre and the scatter, shrunken
-    by the rule of Ledoit and Wolf, from the rows with the weights of the pass before. The distance of a row is measured
-    by the scatter without it, so that a few heavy rows cannot hide behind the variance that they bring. With `cells`,
-    wild cells are first replaced by what the rest of their row lets expect.
+    Weights of a Student-t distribution, by iterated reweighting: each pass estimates the centre and the scatter (by the
+    rule of Ledoit and Wolf) from the rows with the weights of the pass before. The distance of a row is measured by the
+    scatter without it, so that a few heavy rows cannot hide behind the variance that they bring. With `cells`, wild
+    cells are first replaced by what the rest of their row lets expect.
 
     Parameters
     ----------
@@ -298,7 +311,65 @@ def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True) -> Rob
     return replace(learned, centre=middle + unit * centre, root=root / unit, level=level / unit**2, **limits)
 
 
-def sample_size(n_columns: int) -> int:
+def learned_weights(dataset: Source, *, cells: bool, seed: int) -> RobustWeights:
+    """Learn how much the rows of a dataset count, from all of them or a random sample of many.
+
+    Of an iterator, which can be read only once, it is the first rows.
+    """
+    width = dataset.width or int(dataset.first(1).shape[1])
+    size = _sample_size(width)
+    sample = dataset.look_ahead(size, np.random.default_rng(seed))
+    return learn_weights(sample, cells=cells, whole=sample.shape[0] < size)
+
+
+def weighed(dataset: Source, weigh: Weighing, *, counts: bool = True) -> tuple[Source, Weighed | None]:
+    """Give a dataset whose rows have robust weights, and no wild cells where these were looked for.
+
+    If the rows are in memory, what was found comes with it. If `counts` is false, rows keep the weights that they have.
+    """
+    if not isinstance(dataset, InMemory):
+        return Around(dataset, _Weigh(weigh, counts)), None
+    batch = dataset.batch()
+    found = weigh(batch.rows)
+    return dataset.with_batch(_with(batch, found, counts)), found
+
+
+class Weighing(Protocol):
+    """What weighs rows: `RobustWeights`, or the same in other coordinates."""
+
+    def __call__(self, rows: Rows) -> Weighed:
+        """Weigh rows."""
+
+    def cleaned(self, rows: Rows) -> Rows:
+        """Give the rows without wild cells."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Weigh:
+    """The change that weighs the rows of each batch."""
+
+    weigh: Weighing
+    counts: bool
+    needs_start: ClassVar[bool] = False
+
+    def batch(self, batch: Batch) -> Batch:
+        """Give the batch with weights."""
+        return _with(batch, self.weigh(batch.rows), self.counts)
+
+    def rows(self, rows: Rows) -> Rows:
+        """Give the rows without wild cells."""
+        return self.weigh.cleaned(rows)
+
+
+def _with(batch: Batch, found: Weighed, counts: bool) -> Batch:
+    """Give the batch with weights; those that it has are multiplied."""
+    if not counts:
+        return batch.with_rows(found.rows)
+    weights = to_host(found.weights)
+    return replace(batch, rows=found.rows, weights=weights if batch.weights is None else weights * batch.weights)
+
+
+def _sample_size(n_columns: int) -> int:
     """Give the number of rows that weights are learned from: no more than 5,000, and fewer of many columns."""
     return min(MOST_ROWS, max(FEW_ROWS, MOST_NUMBERS // max(n_columns, 1)))
 
@@ -316,7 +387,7 @@ def reject_sparse_cells(rows: Rows, *, cells: bool) -> None:
 
 
 def _inverse_scatter(centred: Float, shares: Float) -> tuple[Float, float, float]:
-    """Give the inverse of the shrunken scatter of rows as `root` and `level` (see `RobustWeights`), and the shrinkage."""
+    """Give the inverse of the shrunken scatter of rows, as `root` and `level` of the record, and the shrinkage."""
     xp = namespace(centred)
     n_rows, n_columns = centred.shape
     lengths = squared_lengths(centred)

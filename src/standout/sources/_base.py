@@ -216,6 +216,10 @@ class Source:
         self._require_rows(sum(map(len, keys)), least=1)
         return _smallest(kept, keys, count)[0][0]
 
+    def look_ahead(self, count: int, rng: np.random.Generator) -> Rows:
+        """Give rows to learn from before all are read: a random sample, or the first rows of an iterator."""
+        return self.sample(count, rng)
+
     def _require_rows(self, n_rows: int, least: int | None = None) -> None:
         """Refuse a dataset that turned out to have too few rows."""
         limit = max(self.min_rows, 1) if least is None else least
@@ -394,6 +398,23 @@ class Batches(Source):
         if rows is None or not rows.shape[0]:
             self._reject_few(0)
         return row_slice(rows, 0, count)
+
+    def look_ahead(self, count: int, rng: np.random.Generator) -> Rows:
+        """Give the first `count` rows, or all if there are fewer; they stay to be read."""
+        seen: list[Any] = []
+        found: list[Rows] = []
+        while sum(rows.shape[0] for rows in found) < count:
+            batch = next(self._given, None)
+            if batch is None:
+                break
+            # A producer may fill the same buffer again for the next batch.
+            seen.append(copied(batch) if isinstance(batch, np.ndarray) else batch)
+            found.append(as_rows(seen[-1], f"batch {len(seen)} of {self.name}", min_rows=0, finite=True))
+        if seen:
+            self.columns, self.keys = column_names(seen[0]), column_keys(seen[0])
+        self._given = chain(seen, self._given)
+        self._require_rows(sum(rows.shape[0] for rows in found), least=1)
+        return row_slice(stacked([rows for rows in found if rows.shape[0]]), 0, count)
 
     def batches(self) -> Iterator[Batch]:
         """Give one batch after the other."""
