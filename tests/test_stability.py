@@ -189,7 +189,7 @@ def test_the_size_of_blocks_changes_nothing_but_rounding(rng, monkeypatch):
     X, background = tall_pair(rng, n_features=3, offset=100.0)
     expected = stability(X, background, n_bootstrap=5)
     sizes = []
-    monkeypatch.setattr(_arrays, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(module, "BLOCK_BYTES", 2)
     gather_block = module._weighted
     monkeypatch.setattr(
         module, "_weighted", lambda block, *rest: sizes.append(len(block)) or gather_block(block, *rest)
@@ -374,7 +374,7 @@ def test_equal_rows_have_exactly_no_spread(rng):
 
 
 def test_a_block_of_which_no_row_was_drawn_counts_for_nothing(monkeypatch):
-    monkeypatch.setattr(_arrays, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(module, "BLOCK_BYTES", 2)
     moments = module._drawn_moments(np.arange(6.0)[:, np.newaxis], np.array([0, 0, 3, 1, 0, 0]), "scatter")
     assert (moments.total_weight, moments.mean, moments.scatter) == (4, 2.25, 0.75)
 
