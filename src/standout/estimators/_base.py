@@ -352,6 +352,8 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self._forget_weights()
         if check_robust(self.robust) is None:
             return datasets
+        for dataset in datasets:
+            dataset.require_finite()
         found = [self._cleaned(dataset, counts=True) for dataset in datasets]
         self.robust_weights_ = [learned for _, learned, _ in found]
         self._keep_weights([(learned, rows) for _, learned, rows in found])

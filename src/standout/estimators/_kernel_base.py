@@ -49,15 +49,23 @@ from standout.features import (
     residual_share,
     resolve_kernel,
 )
-from standout.moments import Folds, Kind, Moments, RobustWeights, gather, gather_folds, learn_weights, project, weighed
+from standout.moments import (
+    Folds,
+    Kind,
+    Moments,
+    RobustWeights,
+    gather,
+    gather_folds,
+    learned_weights,
+    project,
+    weighed,
+)
 from standout.selection import PATH_FOLDS, learn_kernel_weights, n_folds_for
 from standout.sources import InMemory, Source
 
 DEFAULT_RANK = 500
 # How many of the first rows are looked at for the number of columns and for a point near the data.
 FIRST_ROWS = 1000
-# How many rows robust weights are learned from.
-ROBUST_ROWS = 5000
 # How many rows are looked at for the bandwidth of a Gaussian kernel.
 BANDWIDTH_ROWS = 500
 FIXED_COORDINATES = "Use {p.approximation:fourier}, or an array of landmarks."
@@ -120,6 +128,8 @@ class Gathered:
         What the moments were taken from; None for exact coordinates.
     folds : list of Folds or None
         The moments of each fold; None if none were asked for.
+    robust : bool
+        Whether rows have robust weights.
     """
 
     found: Coordinates
@@ -129,6 +139,7 @@ class Gathered:
     residual: float
     sums: list[CoordinateSums] | None = None
     folds: list[Folds[Moments]] | None = None
+    robust: bool = False
 
     def signs(self, vectors: Float) -> Float:
         """Give the signs for which the target's mean has the larger score, the backgrounds' the smaller one.
@@ -136,7 +147,7 @@ class Gathered:
         The sign of the linear methods, that of the largest entry, would depend on the order of the landmarks.
         """
         target, *backgrounds = self.moments
-        if not backgrounds:
+        if not backgrounds and not self.robust:
             return like(np.ones(vectors.shape[1]), vectors)
         step = target.mean - sum(float(w) * part.mean for w, part in zip(self.weights, backgrounds, strict=True))
         xp = namespace(vectors)
@@ -196,7 +207,7 @@ class KernelTransformer(IncrementalTransformer):
         found = self._coordinates(kernel, datasets, some, y, rng, kernel_rows and self.robust is None)
         found = self._weighed_coordinates(found)
         check_n_components(self.n_components, self.n_components, found.n_directions)
-        gathered = self._summed(found, weights, kernel_weights)
+        gathered = replace(self._summed(found, weights, kernel_weights), robust=self.robust is not None)
         self._keep_columns(datasets, some.shape[1])
         return gathered
 
@@ -221,13 +232,13 @@ class KernelTransformer(IncrementalTransformer):
         """Weigh rows by their coordinates, if robust weights are asked for, and keep what was learned."""
         if self.robust is None:
             return found
-        learned, parts = [], []
-        for part in found.parts:
-            rows = part.look_ahead(ROBUST_ROWS, np.random.default_rng(self._seed()))
-            coordinates = rows if found.approximation == "exact" else found.mapping.transform(rows)
-            own = learn_weights(coordinates, whole=rows.shape[0] < ROBUST_ROWS)
-            learned.append(own)
-            parts.append(weighed(part, own if found.approximation == "exact" else FeatureWeights(found.mapping, own)))
+        exact, seed = found.approximation == "exact", self._seed()
+        mapped = double if exact else found.mapping.transform
+        learned = [learned_weights(part, seed=seed, coordinates=mapped) for part in found.parts]
+        parts = [
+            weighed(part, own if exact else FeatureWeights(found.mapping, own))
+            for part, own in zip(found.parts, learned, strict=True)
+        ]
         self.robust_weights_ = learned
         self._keep_weights([(own, rows) for own, (_, rows) in zip(learned, parts, strict=True)])
         return replace(found, parts=[part for part, _ in parts])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from standout._arrays import (
     Array,
@@ -39,7 +40,7 @@ from standout._xp import (
     to_host,
     zeros,
 )
-from standout.sources import Around, Batch, InMemory, Source
+from standout.sources import Around, Batch, Beside, InMemory, Source, drawn
 
 # Degrees of freedom of the Student-t distribution that the weights are those of.
 DEGREES = 3.0
@@ -62,6 +63,8 @@ MOST_GROUPS, MOST_COMPARED = 10, 500
 ROUNDS = 2
 # The sample has at most so many rows, and no more numbers than that unless they are few rows.
 MOST_ROWS, MOST_NUMBERS, FEW_ROWS = 5000, 2**25, 500
+# Larger weights that users give are no counts of rows.
+MOST_REPEATED = 10
 # Numbers this many times the typical spread away are taken as that far: squares must stay within range.
 FAR = 1e8
 # The least shrinkage, and the share of the largest value from which on a value counts.
@@ -311,15 +314,60 @@ def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True) -> Rob
     return replace(learned, centre=middle + unit * centre, root=root / unit, level=level / unit**2, **limits)
 
 
-def learned_weights(dataset: Source, *, cells: bool, seed: int) -> RobustWeights:
+def learned_weights(
+    dataset: Source, *, cells: bool = False, seed: int = 0, coordinates: Callable[[Rows], Rows] | None = None
+) -> RobustWeights:
     """Learn how much the rows of a dataset count, from all of them or a random sample of many.
 
-    Of an iterator, which can be read only once, it is the first rows.
+    Of an iterator, which can be read only once, it is the first rows. If `coordinates` is given, it is learned from
+    what that function makes of the rows.
     """
     width = dataset.width or int(dataset.first(1).shape[1])
     size = _sample_size(width)
     sample = dataset.look_ahead(size, np.random.default_rng(seed))
-    return learn_weights(sample, cells=cells, whole=sample.shape[0] < size)
+    whole = sample.shape[0] < size
+    given = _given_weights(dataset)
+    if given is not None:
+        numbers = drawn(len(given), size, np.random.default_rng(seed)) if dataset.again else np.arange(sample.shape[0])
+        sample = take(sample, _repeated(given[numbers]))
+    if coordinates is not None:
+        return _learn_in_span(coordinates(sample), whole=whole)
+    return learn_weights(sample, cells=cells, whole=whole)
+
+
+def _learn_in_span(coordinates: Float, *, whole: bool) -> RobustWeights:
+    """Learn from kernel coordinates, in the directions in which these rows vary: how many others there are is chance.
+
+    The coordinates may be turned in any way. Those along the principal axes of the rows are always the same.
+    """
+    xp = namespace(coordinates)
+    mean = xp.mean(coordinates, axis=0)
+    centred = double(coordinates) - mean
+    tall = centred.shape[0] >= centred.shape[1]
+    values, basis = eigh(self_product(centred if tall else centred.T))
+    kept = values > LEAST * float(values[-1])
+    values, basis = take(values, kept), take(basis, kept, axis=1)
+    if not tall:
+        basis = product(centred.T, basis) / xp.sqrt(values)
+    learned = learn_weights(product(centred, basis), whole=whole)
+    groups = None if learned.groups is None else mean + product(learned.groups, basis.T)
+    centre = mean + product(learned.centre[None, :], basis.T)[0, :]
+    return replace(learned, centre=centre, root=product(basis, learned.root), groups=groups)
+
+
+def _given_weights(dataset: Source) -> Float | None:
+    """Give the weights that users have given of all rows; None if they have not."""
+    if isinstance(dataset, InMemory):
+        return dataset.batch().weights
+    if isinstance(dataset, Beside):
+        return dataset.facts.get("weights")
+    return _given_weights(dataset.host) if isinstance(dataset, Around) else None
+
+
+def _repeated(weights: Float) -> npt.NDArray[np.intp]:
+    """Give the numbers of the rows to learn from: whole numbers as weights count equal rows, others only tell zeros."""
+    counts = weights if np.all(weights == np.round(weights)) and np.max(weights) <= MOST_REPEATED else weights > 0.0
+    return np.repeat(np.arange(len(weights)), counts.astype(np.intp))
 
 
 def weighed(dataset: Source, weigh: Weighing, *, counts: bool = True) -> tuple[Source, Weighed | None]:
