@@ -66,7 +66,7 @@ _TRUSTED = {
         *("PrecomputedKernel", "SumKernel"),
     ],
     "standout.io": ["Preparation"],
-    "standout.moments": ["NormSums", "RootMoments", "ScatterMoments", "WeightSums"],
+    "standout.moments": ["NormSums", "RobustWeights", "RootMoments", "ScatterMoments", "WeightSums"],
     "standout.private": ["PrivateMoments", "Spent"],
     "standout.selection": ["ComponentTest", "GroupSearch", "HeldOut", "HeldOutPath"],
     # Imputers and discretisers keep the type of their data. Landmarks can be sparse.
@@ -293,6 +293,8 @@ def _without_moments(model: Any) -> Any:
     elif isinstance(model, MODELS):
         model = copy(model)
         model.__dict__.pop("_sums", None)
+        # They tell of single rows, and of products of columns.
+        model._forget_weights()
     return model
 
 

@@ -155,6 +155,8 @@ class FeatureWeights:
     mapping: FeatureMap
     coordinates: RobustWeights
     cells: RobustWeights | None = None
+    # The moments of coordinates have no fourth powers.
+    origin: ClassVar[None] = None
 
     def __call__(self, rows: Rows) -> Weighed:
         """Weigh rows, a block at a time."""

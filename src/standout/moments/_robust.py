@@ -134,6 +134,11 @@ class RobustWeights:
     filled: Array | None = None
     groups: Float | None = None
 
+    @property
+    def origin(self) -> Float:
+        """A point near the centre of the rows."""
+        return self.centre
+
     def weights(self, rows: Rows) -> Float:
         """Give the weight of each row."""
         return self(rows).weights
@@ -183,9 +188,9 @@ class RobustWeights:
     def _distances(self, rows: Rows) -> Float:
         """Give the squared distances of rows, which are centred if they are dense, from the nearest centre."""
         origin = self.centre if is_sparse(rows) else 0.0 * self.centre
-        centres = (
-            [origin] if self.groups is None else [origin, *(origin + group - self.centre for group in self.groups)]
-        )
+        centres = [origin]
+        if self.groups is not None:
+            centres += [origin + self.groups[k, :] - self.centre for k in range(self.groups.shape[0])]
         turned = product(rows, self.root)
         found = [self._distances_from(rows, turned, centre) for centre in centres]
         xp = namespace(found[0])
@@ -217,7 +222,7 @@ class RobustWeights:
         low, high = self.low - self.centre, self.high - self.centre
         wild = (centred < low) | (centred > high)
         # A row most of whose cells are wild is no row with wild cells: it is weighed as it is.
-        wild = wild & (xp.mean(xp.where(wild, 1.0, 0.0), axis=1) <= MOST_WILD)[:, None]
+        wild = wild & (xp.mean(double(wild), axis=1) <= MOST_WILD)[:, None]
         if not bool(xp.any(wild)):
             return centred, None
         clipped = xp.where(wild, xp.where(centred < low, low, high), centred)
@@ -379,7 +384,7 @@ def weighed(dataset: Source, weigh: Weighing, *, counts: bool = True) -> tuple[S
         return Around(dataset, _Weigh(weigh, counts)), None
     batch = dataset.batch()
     found = weigh(batch.rows)
-    return dataset.with_batch(_with(batch, found, counts)), found
+    return dataset.with_batch(_with(batch, found, weigh.origin, counts=counts)), found
 
 
 class Weighing(Protocol):
@@ -390,6 +395,10 @@ class Weighing(Protocol):
 
     def cleaned(self, rows: Rows) -> Rows:
         """Give the rows without wild cells."""
+
+    @property
+    def origin(self) -> Float | None:
+        """A point near the centre of the rows, if it is known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -402,19 +411,20 @@ class _Weigh:
 
     def batch(self, batch: Batch) -> Batch:
         """Give the batch with weights."""
-        return _with(batch, self.weigh(batch.rows), self.counts)
+        return _with(batch, self.weigh(batch.rows), self.weigh.origin, counts=self.counts)
 
     def rows(self, rows: Rows) -> Rows:
         """Give the rows without wild cells."""
         return self.weigh.cleaned(rows)
 
 
-def _with(batch: Batch, found: Weighed, counts: bool) -> Batch:
+def _with(batch: Batch, found: Weighed, origin: Float | None, *, counts: bool) -> Batch:
     """Give the batch with weights; those that it has are multiplied."""
     if not counts:
         return batch.with_rows(found.rows)
-    weights = to_host(found.weights)
-    return replace(batch, rows=found.rows, weights=weights if batch.weights is None else weights * batch.weights)
+    own = to_host(found.weights)
+    own = own if batch.weights is None else own * batch.weights
+    return replace(batch, rows=found.rows, weights=own, origin=origin)
 
 
 def _sample_size(n_columns: int) -> int:
@@ -469,7 +479,7 @@ def _with_limit(learned: RobustWeights, distances: Float) -> RobustWeights:
     spread = max(NORMAL * float(_median(abs(cubic - middle))), least)
     limit = (middle + WILD * spread) ** 3
     # Where so many rows lie apart, they are no strays.
-    many = float(namespace(distances).mean(namespace(distances).where(distances > limit, 1.0, 0.0))) > MOST_OUTLYING
+    many = float(namespace(distances).mean(double(distances > limit))) > MOST_OUTLYING
     return replace(learned, typical=middle**3, limit=float("inf") if many else limit)
 
 
@@ -511,7 +521,7 @@ def _groups(learned: RobustWeights, rows: Float, distances: Float) -> Float | No
 def _fillable(wild: Array, varied: Array) -> Array:
     """Tell in which columns wild cells are as rare as in others, so that they are strays and no group of rows."""
     xp = namespace(wild)
-    counts = xp.sum(xp.where(wild, 1.0, 0.0), axis=0)
+    counts = xp.sum(double(wild), axis=0)
     if not bool(xp.any(varied)):
         return varied
     usual = float(_median(take(counts, varied)))

@@ -42,6 +42,8 @@ class Batch:
         One word per row, if the dataset has them.
     weights : array of float or None
         How much each row counts, if rows do not count equally.
+    origin : array of shape (n_features,) or None
+        A point near the centre of all rows, the same for all batches. Sums of fourth powers are taken about it.
 
     Examples
     --------
@@ -57,6 +59,7 @@ class Batch:
     labels: Words | None = None
     groups: Words | None = None
     weights: Array | None = None
+    origin: Array | None = None
 
     @property
     def n_rows(self) -> int:
@@ -70,12 +73,12 @@ class Batch:
     def taken(self, chosen: Any, start: int) -> Batch:
         """Give some of the rows, by their numbers or by a truth value each."""
         facts = {name: None if (f := getattr(self, name)) is None else f[chosen] for name in FACTS}
-        return Batch(self.rows[chosen], start, **facts)
+        return Batch(self.rows[chosen], start, **facts, origin=self.origin)
 
     def sliced(self, first: int, last: int) -> Batch:
         """Give the rows from one number to another, without a copy."""
         facts = {name: None if (f := getattr(self, name)) is None else f[first:last] for name in FACTS}
-        return Batch(row_slice(self.rows, first, last), self.start + first, **facts)
+        return Batch(row_slice(self.rows, first, last), self.start + first, **facts, origin=self.origin)
 
 
 # What is known of each row of a batch, beside its numbers.
@@ -90,7 +93,7 @@ def joined(batches: Sequence[Batch]) -> Batch:
         name: None if getattr(batches[0], name) is None else concat([getattr(part, name) for part in batches])
         for name in FACTS
     }
-    return Batch(stacked([part.rows for part in batches]), batches[0].start, **facts)
+    return Batch(stacked([part.rows for part in batches]), batches[0].start, **facts, origin=batches[0].origin)
 
 
 class Source:
