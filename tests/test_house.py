@@ -158,6 +158,7 @@ def test_the_rule_of_names_can_fail():
 PROMISED = {
     *("standout.DiscriminativePCA", "standout.KernelDiscriminativePCA"),
     *("standout.ContrastivePCA", "standout.KernelContrastivePCA"),
+    "standout.BackgroundSearchCV",
     *("standout.make_pipeline", "standout.BackgroundPipeline", "standout.save", "standout.load", "standout.scan"),
     *("standout.io.read_table", "standout.io.prepare", "standout.io.on_device", "standout.tl.dpca"),
     *("standout.selection.component_test", "standout.selection.stability"),
