@@ -30,7 +30,7 @@ __all__ = ["cpca", "dpca", "kernel_dpca", "project"]
 
 _UNSET: Any = object()
 # The names under which each method writes: scores of cells, filters of genes, and all else.
-NAMES = {
+NAMES: dict[Any, tuple[str, str | None, str]] = {
     DiscriminativePCA: ("X_dpca", "dPCs", "dpca"),
     ContrastivePCA: ("X_cpca", "cPCs", "cpca"),
     KernelDiscriminativePCA: ("X_kernel_dpca", None, "kernel_dpca"),

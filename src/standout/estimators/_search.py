@@ -178,7 +178,7 @@ class BackgroundSearchCV(TransformerMixin, BaseEstimator):
             )
         results: dict[str, Any] = {"params": candidates}
         for name in sorted({name for params in candidates for name in params}):
-            column = np.ma.masked_all(len(candidates), dtype=object)
+            column = np.ma.MaskedArray(np.empty(len(candidates), dtype=object), mask=True)
             for place, params in enumerate(candidates):
                 if name in params:
                     column[place] = params[name]

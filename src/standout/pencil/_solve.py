@@ -85,7 +85,13 @@ def choose_solver(n_rows: int, n_features: int, n_components: int, *, on_device:
 
 
 def solve(
-    pencil: Pencil, n_components: int, *, solver: str = "auto", seed: int = 0, start: Float | None = None
+    pencil: Pencil,
+    n_components: int,
+    *,
+    solver: str = "auto",
+    seed: int = 0,
+    start: Float | None = None,
+    rank: bool = True,
 ) -> Solution:
     """What are the leading solutions of ``A u = λ B u``?
 
@@ -101,6 +107,9 @@ def solve(
         Start of the iterative solvers. The solution depends on it only by rounding.
     start : ndarray of shape (n_features, d), default=None
         Vectors near the solution, from which the LOBPCG solver starts.
+    rank : bool, default=True
+        Whether to find out in how many directions the datasets of a difference vary, even if the solution does not
+        depend on it. Without it, a difference with positive values is solved several times as fast.
 
     Returns
     -------
@@ -116,6 +125,11 @@ def solve(
     >>> solution.values.round(0), solution.solver
     (array([9., 4.]), 'dense')
     """
+    if not rank and pencil.is_difference and solver == "lanczos" and not pencil.on_device:
+        # Along a direction in which no dataset varies the difference is zero: less than the values found.
+        found = solve_lanczos(pencil, n_components, seed)
+        if float(found.values[-1]) > largest(found.rounding) * largest(found.values):
+            return found
     return next(_solutions([pencil], n_components, solver, seed, start))
 
 
