@@ -24,6 +24,8 @@ LINEAR = {
     "roots, no background": (DiscriminativePCA(3, solver="root"), 0),
     "tested": (DiscriminativePCA("auto", test="analytic"), 1),
     "tested, no shrinkage": (DiscriminativePCA(3, test="analytic", shrinkage=None), 1),
+    "both sides": (DiscriminativePCA(3, side="both"), 1),
+    "background's side": (ContrastivePCA(2, alpha=2.0, side="background"), 2),
     "one alpha": (ContrastivePCA(2, alpha=2.0), 2),
     # The path of NumPy's is found by iterations, which end at about 1e-11.
     "alphas": (ContrastivePCA(2), 2),
@@ -41,7 +43,7 @@ def test_linear_fits_equal_numpys(case, library, linear_data):
     assert found == pytest.approx(ours.score(target, background=backgrounds[:n_backgrounds] or None), rel=1e-10)
 
 
-@pytest.mark.parametrize("case", [case for case in LINEAR if not case.startswith(("tested", "roots"))])
+@pytest.mark.parametrize("case", [case for case in LINEAR if not case.startswith(("tested", "roots", "both"))])
 def test_wide_data_equal_numpys(case, library, rng):
     model, n_backgrounds = LINEAR[case]
     target = rng.normal(size=(20, 90)) * np.linspace(1, 3, 90)

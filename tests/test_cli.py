@@ -307,6 +307,7 @@ def test_a_checkpoint_keeps_the_sums_and_the_next_fit_uses_them(here, monkeypatc
 METHODS = {
     "kernel discriminative": ["kdpca", "--bandwidth", "5", "--epsilon", "0.01"],
     "kernel of a degree": ["kdpca", "--kernel", "poly", "--degree", "2", "--epsilon", "scaled"],
+    "kernel without a bandwidth": ["kdpca", "--kernel", "gaussian"],
     "contrastive": ["cpca", "--alpha", "2.5"],
     "several alphas": ["cpca", "--alpha", "0.5,1,2"],
     "kernel contrastive": ["kcpca", "--kernel", "laplacian", "--gamma", "0.1"],

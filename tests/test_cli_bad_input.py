@@ -52,7 +52,8 @@ ASKED = {
     ),
     "kernel of a linear method": ([*FIT, "--kernel", "rbf"], ["--kernel", "kdpca"]),
     "unknown kernel": ([*FIT, "--method", "kdpca", "--kernel", "corn"], "corn"),
-    "gaussian kernel without a bandwidth": ([*FIT, "--method", "kdpca", "--kernel", "gaussian"], "--bandwidth"),
+    "formula for contrastive PCA": ([*FIT, "--method", "cpca", "--test", "analytic"], "--test analytic"),
+    "permutations in parts": ([*FIT, "--method", "cpca", "--test", "permutation", "--stream"], "in parts"),
     "bandwidth of another kernel": (
         [*FIT, "--method", "kdpca", "--kernel", "poly", "--bandwidth", "1"],
         ["--bandwidth", "poly"],

@@ -29,6 +29,10 @@ SOLVERS = ["auto", "dense", "root", "reduced", "lanczos", "lobpcg"]
         ContrastivePCA(alpha=1.0),
         KernelDiscriminativePCA(),
         KernelContrastivePCA(),
+        *(DiscriminativePCA(side=side) for side in ("background", "both")),
+        *(ContrastivePCA(side=side) for side in ("background", "both")),
+        *(KernelDiscriminativePCA(side=side) for side in ("background", "both")),
+        KernelContrastivePCA(side="background"),
     ]
 )
 def test_scikit_learn_contract(estimator, check):

@@ -19,6 +19,7 @@ ESTIMATORS = {
     "dPCA, roots": DiscriminativePCA(shrinkage=None, solver="root"),
     "dPCA, number found": DiscriminativePCA(n_components="auto"),
     "dPCA, worst case": DiscriminativePCA(background_weights="worst-case"),
+    "dPCA, both sides": DiscriminativePCA(side="both"),
     "cPCA": ContrastivePCA(alpha=1.5),
     "cPCA, automatic": ContrastivePCA(),
     "KdPCA, landmarks": KernelDiscriminativePCA(gamma=0.05, approximation=LANDMARKS),

@@ -59,6 +59,7 @@ _PACKAGES = (
     "contrast",
     "datasets",
     "estimators",
+    "explorer",
     "features",
     "io",
     "metrics",

@@ -15,6 +15,7 @@ SOLVERS = ("auto", "dense", "root", "reduced", "lanczos", "lobpcg")
 WEIGHT_RULES = ("worst-case", "best", "spectral")
 EPSILON_RULES = ("scaled", "held-out", "clusters")
 TESTS = ("auto", "analytic", "permutation")
+SIDES = ("target", "background", "both")
 APPROXIMATIONS = ("auto", "exact", "pivoted", "fourier")
 
 
@@ -94,6 +95,20 @@ def check_held_out(held_out: Any) -> int | None:
     if held_out is None:
         return None
     return check_whole(held_out, "held_out", least=2, advice="Give a number of folds, at least {limit}, or {v.None}.")
+
+
+def check_side(side: Any, **chosen: str) -> str:
+    """Check which side is looked at; what was `chosen` by a rule of the target's side does not go with another."""
+    side = check_choice(side, "side", SIDES)
+    for parameter, rule in chosen.items() if side != "target" else ():
+        raise InvalidValueError(
+            "looks at what stands out in the target, and does not go with {p.side} {side}",
+            parameter=parameter,
+            value=rule,
+            side=repr(side),
+            advice="Give numbers, or use {p.side:target}.",
+        )
+    return side
 
 
 def check_solver(solver: Any, *, without: Sequence[str] = ()) -> str:

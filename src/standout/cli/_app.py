@@ -6,7 +6,7 @@ is asked, and hands over to its module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from shlex import quote
@@ -266,7 +266,7 @@ HELP = {
     "degree": "Degree of a polynomial.",
     "epsilon": "Ridge of the background (kdpca). held-out: the value with the largest ratio on rows that were not "
     "fitted. clusters: among such values, the one that shows groups most clearly.",
-    "bandwidth": "Width of the Gaussian kernel (makes --kernel gaussian).",
+    "bandwidth": "Width of the Gaussian kernel (makes --kernel gaussian). If not given, the median distance of rows.",
     "title": "Title of the report.",
     "target-name": "What the target is called, if not as its file or group.",
     "background-name": "What a background is called, one for each. Repeatable.",
@@ -510,7 +510,7 @@ def command_line(words: Sequence[str]) -> str:
 # --- what the options ask for -----------------------------------------------------------------------------------------
 
 
-def check_options(context: click.Context, options: dict[str, Any], methods: Collection[str]) -> None:
+def check_options(context: click.Context, options: dict[str, Any], methods: Sequence[str]) -> None:
     """Refuse an option that none of the methods has, and options that exclude each other; set what follows."""
     given = {
         param.name
@@ -533,14 +533,14 @@ def check_options(context: click.Context, options: dict[str, Any], methods: Coll
                 f"{option_name(name)} is for --kernel {', '.join(kernels)}, not {kernel}. Leave it out, or choose "
                 "another kernel."
             )
-    if kernel == "gaussian" and options["bandwidth"] is None:
-        raise click.UsageError("--kernel gaussian needs --bandwidth, the distance at which rows are still similar.")
     seed = options["random_state"]
     if seed is not None and not 0 <= seed <= MOST_SEED:
         raise click.UsageError(f"--random-state {seed} is not in the range from 0 to {MOST_SEED}.")
     others = [method for method in methods if method != "dpca"]
     if options["n_components"] == "auto" and others:
         raise click.UsageError(f"--n-components auto is for dpca, not for {others[0]}. Give a number.")
+    if options["test"] == "analytic" and "dpca" not in methods:
+        raise click.UsageError(f"--test analytic is for dpca, not for {methods[0]}. Use --test permutation.")
     rule, others = options["background_weights"], [method for method in methods if method in ("cpca", "kcpca")]
     if isinstance(rule, str) and others:
         raise click.UsageError(f"--background-weights {rule} is for dpca and kdpca, not for {others[0]}. Give numbers.")

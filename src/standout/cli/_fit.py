@@ -138,11 +138,11 @@ def examine_model(
     display.stage("scores, PCA for comparison, p-values, other choices")
     test = None
     if _is_permuted(model, datasets, options):
-        # A kernel or contrastive method: discriminative PCA tests itself.
+        # A kernel or contrastive method: discriminative PCA tests itself. Rows that are read in parts are refused.
         test = fitted_test(
             model,
-            target.values,
-            [part.values for part in backgrounds],
+            getattr(target, "values", target),
+            [getattr(part, "values", part) for part in backgrounds],
             n_components=model.n_components_,
             random_state=options["random_state"],
         )
@@ -170,10 +170,10 @@ def examine_model(
 
 def _is_permuted(model: Any, datasets: Datasets, options: dict[str, Any]) -> bool:
     """Tell whether a method without a test of its own is tested: where asked to, or where that is quick."""
-    if options["method"] not in ("cpca", "kdpca", "kcpca") or options["test"] is None or datasets.streamed:
+    if options["method"] not in ("cpca", "kdpca", "kcpca") or options["test"] in (None, "analytic"):
         return False
     size = model.feature_map_.n_coordinates if options["method"] != "cpca" else model.n_features_in_
-    return options["test"] == "permutation" or size <= MOST_PERMUTED
+    return options["test"] == "permutation" or (size <= MOST_PERMUTED and not datasets.streamed)
 
 
 def _n_fitted(datasets: Datasets, options: dict[str, Any]) -> int:
@@ -204,7 +204,7 @@ def _with_bar(model: Any, datasets: Datasets, display: Display) -> Iterator[None
 
 
 def _permutes(model: Any) -> bool:
-    return getattr(model, "test", None) == "permutation" or model.n_components == "auto"
+    return getattr(model, "test", None) in ("auto", "permutation") or model.n_components == "auto"
 
 
 def _searched(model: Any, *, against: bool) -> list[str]:

@@ -252,7 +252,7 @@ def _found(model: Any, sums: list[PrivateMoments], files: list[list[str]], optio
     summary = {
         "method": options["method"],
         "headline": _headline(model, shares, is_ratio),
-        "value": "ratio" if is_ratio else "eigenvalue",
+        "value": "fitted ratio" if is_ratio else "eigenvalue",
         "components": components,
         "datasets": datasets,
     }
@@ -277,7 +277,7 @@ def _headline(model: Any, shares: Float, is_ratio: bool) -> str:
     if shares[0] > 0.5:
         return "The noise of the private sums drowns what is looked for"
     if is_ratio:
-        return f"Along one direction the target varies {model.eigenvalues_[0]:.3g} times as much as the backgrounds"
+        return f"The fitted ratio of component 1, target to backgrounds, is {model.eigenvalues_[0]:.3g}"
     return f"The first component has an eigenvalue of {model.eigenvalues_[0]:.3g}"
 
 

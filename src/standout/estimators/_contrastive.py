@@ -16,11 +16,12 @@ from standout._params import (
     check_held_out,
     check_n_components,
     check_n_representatives,
+    check_side,
     check_solver,
     check_weights,
 )
 from standout._xp import concat, largest, like, namespace
-from standout.estimators._base import unchanged_if_refused
+from standout.estimators._base import RowFacts, unchanged_if_refused
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._linear import LinearFit, LinearSums, LinearTransformer, fit_linear
 from standout.moments import Folds, Moments
@@ -83,6 +84,9 @@ class ContrastivePCA(LinearTransformer):
         are judged on its rows. Fewer are used where a dataset has few rows, where there are many rows per column
         (20 or more: 5 folds) or more than 2,000 columns, and none beyond 8,192. A fit with folds takes about 1.5 times
         as long as one without where there are many rows, up to 4 times for wide data. None leaves them out.
+    side : {"target", "background", "both"}, default="target"
+        "background" finds what the backgrounds have and the target lacks: the directions with the least difference, in
+        ascending order. "both" finds the most extreme of the two ends, by the size of the difference.
     target_label : object, default=None
         With a label here, ``fit(X, y)`` takes the rows with this label as target and the rows of each other label as
         one background, in sorted order.
@@ -99,8 +103,8 @@ class ContrastivePCA(LinearTransformer):
     patterns_ : ndarray of shape (n_components, n_features)
         The same, as the components are orthonormal.
     eigenvalues_ : ndarray of shape (n_components,)
-        Difference of the target's and α times the backgrounds' variance along each component, in descending order. They
-        can be negative.
+        Difference of the target's and α times the backgrounds' variance along each component, in descending order (see
+        `side`). They can be negative.
     target_variance_ : ndarray of shape (n_components,)
         Variance of the target's scores.
     background_variance_ : ndarray of shape (n_backgrounds, n_components)
@@ -181,6 +185,7 @@ class ContrastivePCA(LinearTransformer):
         n_representatives: int = 4,
         background_weights: Any = None,
         held_out: int | None = 10,
+        side: str = "target",
         target_label: Any = None,
         solver: str = "auto",
         random_state: Any = None,
@@ -190,11 +195,20 @@ class ContrastivePCA(LinearTransformer):
         self.n_representatives = n_representatives
         self.background_weights = background_weights
         self.held_out = held_out
+        self.side = side
         self.target_label = target_label
         self.solver = solver
         self.random_state = random_state
 
-    def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> ContrastivePCA:
+    def fit(
+        self,
+        X: Dataset,
+        y: Any = None,
+        *,
+        background: Backgrounds = None,
+        sample_weight: Any = None,
+        background_sample_weight: Any = None,
+    ) -> ContrastivePCA:
         """Find the components of the target X against the backgrounds.
 
         Parameters
@@ -207,6 +221,10 @@ class ContrastivePCA(LinearTransformer):
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
             One background, or several, each in any form that X may have. None means PCA of the target.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row of X counts. Means, covariances and shrinkage are weighted ones.
+        background_sample_weight : array-like, or list of array-like, default=None
+            The same for the background; for several ones a list, in which None stands for equal weights.
 
         Returns
         -------
@@ -214,9 +232,11 @@ class ContrastivePCA(LinearTransformer):
             The fitted estimator itself.
         """
         alphas = alphas_to_try(self.alpha, self.n_representatives)
+        check_side(self.side)
         solver = check_solver(self.solver, without=("root",))
         with unchanged_if_refused(self):
-            datasets = self._datasets(X, y, background)
+            facts = RowFacts(sample_weight, background_sample_weight)
+            datasets = self._datasets(X, y, background, facts)
             check_weights(self.background_weights, len(datasets) - 1)
             seed = self._seed()
             fit = fit_linear(
@@ -239,7 +259,7 @@ class ContrastivePCA(LinearTransformer):
         n_components = check_n_components(self.n_components, target.n_features, n_directions)
         path = None
         if chooses_by_folds(self.alpha) and sums.folds is not None and backgrounds:
-            path = held_out_alphas(sums.folds, weights, seed)
+            path = held_out_alphas(sums.folds, weights, seed, self.side)
             alphas = alphas if path is None else path.parameters[[path.chosen]]
         choice = choose_alpha(
             lambda alpha: contrast.contrastive(target, backgrounds, weights, alpha),
@@ -251,15 +271,16 @@ class ContrastivePCA(LinearTransformer):
             n_representatives=self.n_representatives,
             solver=solver,
             seed=seed,
+            side=self.side,
         )
 
         def solve_others(target: Moments, backgrounds: list[Moments]) -> Float:
             problem = contrast.contrastive(target, backgrounds, weights, choice.alpha)
-            return solve(problem, n_components, solver="dense").vectors
+            return solve(problem, n_components, solver="dense", side=self.side).vectors
 
         held_out = None
         if self.held_out is not None:
-            held_out = sums.held_out(solve_others, weights, choice.solution.vectors)
+            held_out = sums.held_out(solve_others, weights, choice.solution.vectors, self.side)
         return ContrastiveFit(target, backgrounds, weights, choice.solution, choice, held_out, path)
 
     def _keep_fit(self, fit: ContrastiveFit) -> None:
@@ -273,6 +294,7 @@ class ContrastivePCA(LinearTransformer):
         self.candidates_ = namespace(self.mean_).stack([solution.vectors.T for solution in fit.choice.solutions])
 
     def _check_incremental(self) -> None:
+        check_side(self.side)
         alphas_to_try(self.alpha, self.n_representatives)
         if chooses_by_folds(self.alpha):
             reject_rows_needed("alpha", self.alpha, "Use {p.alpha:auto} or a number")
@@ -314,16 +336,18 @@ def chooses_by_folds(alpha: Any) -> bool:
     return isinstance(alpha, str) and alpha == "held-out"
 
 
-def held_out_alphas(folds: Sequence[Folds[Moments]], weights: Float, seed: int) -> HeldOutPath | None:
+def held_out_alphas(
+    folds: Sequence[Folds[Moments]], weights: Float, seed: int, side: str = "target"
+) -> HeldOutPath | None:
     """Find out how every second α of the path fares on rows that were not fitted, from the largest to 0."""
 
     def solve_path_of(target: Moments, backgrounds: list[Moments], values: Float) -> Float:
         # Solvers take one α after the other in increasing order.
         pencils = [contrast.contrastive(target, backgrounds, weights, alpha) for alpha in values[::-1].tolist()]
-        leading = [found.vectors[:, :1] for found in solve_path(pencils, 1, solver="dense", seed=seed)]
+        leading = [found.vectors[:, :1] for found in solve_path(pencils, 1, solver="dense", seed=seed, side=side)]
         return concat(leading[::-1], axis=1)
 
-    judged = judge_path(solve_path_of, ALPHAS[::-2], folds, weights)
+    judged = judge_path(solve_path_of, ALPHAS[::-2], folds, weights, side=side)
     return None if judged is None else judged[0]
 
 

@@ -16,6 +16,7 @@ from standout._params import (
     check_held_out,
     check_n_components,
     check_shrinkage,
+    check_side,
     check_solver,
     check_test,
     check_weight_rule,
@@ -23,7 +24,7 @@ from standout._params import (
     is_auto,
 )
 from standout._xp import concat, like
-from standout.estimators._base import unchanged_if_refused
+from standout.estimators._base import RowFacts, unchanged_if_refused
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._linear import LinearFit, LinearSums, LinearTransformer, fit_linear, warn_of_trouble
 from standout.moments import Moments, ledoit_wolf
@@ -127,6 +128,12 @@ class DiscriminativePCA(LinearTransformer):
         are judged on its rows. Fewer are used where a dataset has few rows, where there are many rows per column
         (20 or more: 5 folds) or more than 2,000 columns, and none beyond 8,192. A fit with folds takes about 1.5 times
         as long as one without where there are many rows, up to 4 times for wide data. None leaves them out.
+    side : {"target", "background", "both"}, default="target"
+        "background" finds what the backgrounds have and the target lacks: the directions with the least ratio, in
+        ascending order. "both" finds the most extreme of the two ends, by the size of the logarithm of the ratio. The
+        target itself is not shrunken: where it has fewer rows than there are columns, directions that it lacks
+        altogether have a ratio of 0 and come first, in the order of the backgrounds' variance. Exchange the datasets
+        for a regularised answer.
     target_label : object, default=None
         With a label here, ``fit(X, y)`` takes the rows with this label as target and the rows of each other label as
         one background, in sorted order.
@@ -149,8 +156,8 @@ class DiscriminativePCA(LinearTransformer):
         What each component looks like in the data, ``B u``. Look at these to interpret a component: a filter also has
         large entries for features that only cancel shared variation.
     eigenvalues_ : ndarray of shape (n_components,)
-        Ratio of the target's to the (shrunken) background variance along each component, in descending order; ``inf``
-        along a direction that the background does not have at all.
+        Ratio of the target's to the (shrunken) background variance along each component, in descending order (see
+        `side`); ``inf`` along a direction that the background does not have at all.
     target_variance_ : ndarray of shape (n_components,)
         Variance of the target's scores.
     background_variance_ : ndarray of shape (n_backgrounds, n_components)
@@ -239,6 +246,7 @@ class DiscriminativePCA(LinearTransformer):
         shrinkage: Any = "auto",
         test: str | None = None,
         held_out: int | None = 10,
+        side: str = "target",
         target_label: Any = None,
         solver: str = "auto",
         random_state: Any = None,
@@ -249,12 +257,21 @@ class DiscriminativePCA(LinearTransformer):
         self.shrinkage = shrinkage
         self.test = test
         self.held_out = held_out
+        self.side = side
         self.target_label = target_label
         self.solver = solver
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> DiscriminativePCA:
+    def fit(
+        self,
+        X: Dataset,
+        y: Any = None,
+        *,
+        background: Backgrounds = None,
+        sample_weight: Any = None,
+        background_sample_weight: Any = None,
+    ) -> DiscriminativePCA:
         """Find the components of the target X against the backgrounds.
 
         Parameters
@@ -267,16 +284,21 @@ class DiscriminativePCA(LinearTransformer):
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
             One background, or several, each in any form that X may have. None means PCA of the target.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row of X counts. Means, covariances and shrinkage are weighted ones.
+        background_sample_weight : array-like, or list of array-like, default=None
+            The same for the background; for several ones a list, in which None stands for equal weights.
 
         Returns
         -------
         DiscriminativePCA
             The fitted estimator itself.
         """
-        check_shrinkage(self.shrinkage, rules=SHRINKAGE_RULES)
+        self._check_rules()
         solver = check_solver(self.solver)
         with unchanged_if_refused(self):
-            datasets = self._datasets(X, y, background)
+            facts = RowFacts(sample_weight, background_sample_weight)
+            datasets = self._datasets(X, y, background, facts)
             self._check_choices(datasets)
             seed = self._seed()
             fit = fit_linear(
@@ -318,8 +340,18 @@ class DiscriminativePCA(LinearTransformer):
         if fit.groups is not None:
             self.group_search_ = fit.groups
 
-    def _check_incremental(self) -> None:
+    def _check_rules(self) -> None:
+        """Check the rules that need no data to be checked."""
         check_shrinkage(self.shrinkage, rules=SHRINKAGE_RULES)
+        chosen = {"shrinkage": "clusters"} if self._looks_for_groups else {}
+        if isinstance(self.background_weights, str):
+            chosen["background_weights"] = self.background_weights
+        if self.test == "analytic":
+            chosen["test"] = self.test
+        check_side(self.side, **chosen)
+
+    def _check_incremental(self) -> None:
+        self._check_rules()
         check_solver(self.solver)
         if self._chooses_by_folds:
             reject_rows_needed("shrinkage", self.shrinkage, "Use {p.shrinkage:auto} or a number")
@@ -364,7 +396,7 @@ class DiscriminativePCA(LinearTransformer):
         auto = is_auto(self.n_components)
         n_components = 1 if auto else check_n_components(self.n_components, target.n_features, n_directions)
         if not backgrounds:
-            solution = solve(contrast.principal(target), n_components, solver=solver, seed=seed)
+            solution = solve(contrast.principal(target), n_components, solver=solver, seed=seed, side=self.side)
             return DiscriminativeFit(target, [], np.zeros(0), solution, np.zeros(0), solver)
         shrinkage = check_shrinkage(self.shrinkage, rules=SHRINKAGE_RULES)
         shares = (
@@ -380,7 +412,7 @@ class DiscriminativePCA(LinearTransformer):
             # What was chosen for another shrinkage is chosen again for this one.
             weights = self._weights(target, backgrounds, shares, solver, n_components, seed)
         problem = contrast.discriminative(target, backgrounds, weights, shares)
-        solution = solve(problem, n_components, solver=solver, seed=seed)
+        solution = solve(problem, n_components, solver=solver, seed=seed, side=self.side)
 
         def solve_others(target: Moments, backgrounds: list[Moments]) -> Float:
             """Solve the same problem without a fold; shrinkage by Ledoit and Wolf is that of the other folds."""
@@ -389,12 +421,12 @@ class DiscriminativePCA(LinearTransformer):
                 own = np.array([ledoit_wolf(background, sums.n_columns) for background in backgrounds])
             problem = contrast.discriminative(target, backgrounds, weights, own, n_columns=sums.n_columns)
             # Iterations are faster than all of LAPACK's work for a few vectors.
-            size = problem.n_features
-            return solve(problem, solution.values.shape[0], solver="lanczos" if size > FEW else "dense").vectors
+            solver = "lanczos" if problem.n_features > FEW else "dense"
+            return solve(problem, solution.values.shape[0], solver=solver, side=self.side).vectors
 
         held_out = None
         if self.held_out is not None:
-            held_out = sums.held_out(solve_others, weights, solution.vectors)
+            held_out = sums.held_out(solve_others, weights, solution.vectors, self.side)
         return DiscriminativeFit(
             target, backgrounds, weights, solution, shares, solver, path=path, groups=groups, held_out=held_out
         )
@@ -413,13 +445,13 @@ class DiscriminativePCA(LinearTransformer):
                 )
                 for share in values
             ]
-            leading = [found.vectors[:, :1] for found in solve_path(pencils, 1, solver="dense", seed=seed)]
-            return concat(leading, axis=1)
+            path = solve_path(pencils, 1, solver="dense", seed=seed, side=self.side)
+            return concat([found.vectors[:, :1] for found in path], axis=1)
 
         degrees = sum(part.count - 1 for part, weight in zip(sums.moments[1:], weights, strict=True) if weight > 0.0)
         # Without any shrinkage a background with fewer rows than columns has directions without variance.
         allowed = (CHOICES > 0.0) | (degrees * (PATH_FOLDS - 1) / PATH_FOLDS > sums.n_columns)
-        judged = judge_path(solve_path_of, CHOICES, sums.folds, weights, allowed=allowed)
+        judged = judge_path(solve_path_of, CHOICES, sums.folds, weights, allowed=allowed, side=self.side)
         if judged is None:
             return None, None
         path, views = judged
@@ -448,7 +480,7 @@ class DiscriminativePCA(LinearTransformer):
         solution = fit.solution
         if auto and test.n_significant > 1:
             problem = contrast.discriminative(fit.target, fit.backgrounds, fit.weights, fit.shrinkage)
-            solution = solve(problem, test.n_significant, solver=fit.solver, seed=seed)
+            solution = solve(problem, test.n_significant, solver=fit.solver, seed=seed, side=self.side)
         return replace(fit, test=test, solution=solution)
 
     def tested_problem(self, weights: Float, shares: Float, chosen: bool, seed: int) -> Problem:
@@ -460,7 +492,7 @@ class DiscriminativePCA(LinearTransformer):
             return self._weights(target, backgrounds, shares, "dense", 1, seed)
 
         by_rule = isinstance(self.background_weights, str) and len(weights) > 1
-        return Problem.of_shrinkage(weights, shares, path, choose if by_rule else None)
+        return Problem.of_shrinkage(weights, shares, path, choose if by_rule else None).of_side(self.side)
 
     def _weights(
         self, target: Moments, backgrounds: list[Moments], shares: Float, solver: str, n_components: int, seed: int

@@ -9,8 +9,9 @@ import numpy as np
 
 from standout import contrast
 from standout._arrays import Float
+from standout._params import check_side
 from standout._xp import columns_as_rows, like, namespace
-from standout.estimators._base import unchanged_if_refused
+from standout.estimators._base import RowFacts, unchanged_if_refused
 from standout.estimators._contrastive import alphas_to_try, chooses_by_folds, held_out_alphas
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._kernel_base import Gathered, KernelTransformer
@@ -68,6 +69,9 @@ class KernelContrastivePCA(KernelTransformer):
         Number of folds for `held_out_ratio_`: each is left out in turn, and the components that are found without it
         are judged on its rows. Fewer are used where a dataset has few rows, where there are many rows per column
         (20 or more: 5 folds) or more than 2,000 coordinates, and none beyond 8,192. None leaves them out.
+    side : {"target", "background", "both"}, default="target"
+        "background" finds what the backgrounds have and the target lacks: the directions with the least difference, in
+        ascending order. "both" finds the most extreme of the two ends, by the size of the difference.
     random_state : int, RandomState instance or None, default=None
         Seed of random landmarks, features and splits. None is a fixed seed too: equal input gives equal output.
 
@@ -161,6 +165,7 @@ class KernelContrastivePCA(KernelTransformer):
         approximation: Any = "auto",
         kernel_weights: Any = None,
         held_out: int | None = 10,
+        side: str = "target",
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -178,9 +183,18 @@ class KernelContrastivePCA(KernelTransformer):
         self.approximation = approximation
         self.kernel_weights = kernel_weights
         self.held_out = held_out
+        self.side = side
         self.random_state = random_state
 
-    def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> KernelContrastivePCA:
+    def fit(
+        self,
+        X: Dataset,
+        y: Any = None,
+        *,
+        background: Backgrounds = None,
+        sample_weight: Any = None,
+        background_sample_weight: Any = None,
+    ) -> KernelContrastivePCA:
         """Find the components of the target X against the backgrounds.
 
         Parameters
@@ -193,6 +207,10 @@ class KernelContrastivePCA(KernelTransformer):
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
             One background, or several, each in any form that X may have. None means kernel PCA of the target.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row of X counts. Means, covariances and shrinkage are weighted ones.
+        background_sample_weight : array-like, or list of array-like, default=None
+            The same for the background; for several ones a list, in which None stands for equal weights.
 
         Returns
         -------
@@ -200,11 +218,14 @@ class KernelContrastivePCA(KernelTransformer):
             The fitted estimator itself.
         """
         alphas_to_try(self.alpha, self.n_representatives)
+        check_side(self.side)
         with unchanged_if_refused(self):
             seed = self._seed()
-            gathered = self._gather(
-                X, y, background, self.background_weights, np.random.default_rng(seed), kernel_rows=False
-            )
+            self._check_numbers()
+            facts = RowFacts(sample_weight, background_sample_weight)
+            datasets = self._datasets(X, y, background, facts)
+            rng = np.random.default_rng(seed)
+            gathered = self._gather(datasets, y, self.background_weights, rng, kernel_rows=False)
             self._answer(gathered, seed)
         return self
 
@@ -213,7 +234,7 @@ class KernelContrastivePCA(KernelTransformer):
         (target, *backgrounds), weights = gathered.moments, gathered.weights
         path = None
         if self._chooses_by_folds and gathered.folds is not None and backgrounds:
-            path = held_out_alphas(gathered.folds, weights, seed)
+            path = held_out_alphas(gathered.folds, weights, seed, self.side)
             alphas = alphas if path is None else path.parameters[[path.chosen]]
         iterative = target.n_features > DENSE_COORDINATES and 10 * self.n_components <= target.n_features
         choice = choose_alpha(
@@ -226,6 +247,7 @@ class KernelContrastivePCA(KernelTransformer):
             n_representatives=self.n_representatives,
             solver="reduced" if gathered.keeps_rows else "lanczos" if iterative else "dense",
             seed=seed,
+            side=self.side,
         )
         candidates = [solution.vectors * gathered.signs(solution.vectors) for solution in choice.solutions]
 
@@ -235,11 +257,11 @@ class KernelContrastivePCA(KernelTransformer):
         def solve_others(target: Moments, backgrounds: list[Moments]) -> Float:
             problem = contrast.contrastive(target, backgrounds, weights, choice.alpha)
             solver = "lanczos" if iterative else "dense"
-            return solve(problem, self.n_components, solver=solver, rank=False).vectors
+            return solve(problem, self.n_components, solver=solver, side=self.side, rank=False).vectors
 
         found = None
         if gathered.folds is not None and self.held_out is not None:
-            found = judge(solve_others, gathered.folds, weights, candidates[choice.chosen])
+            found = judge(solve_others, gathered.folds, weights, candidates[choice.chosen], self.side)
         mapping = self.feature_map_
         if isinstance(mapping, LandmarkMap) and gathered.found.nearly_full:
             # Nothing of the size of the kernel matrix is kept beyond the fit.
@@ -256,6 +278,7 @@ class KernelContrastivePCA(KernelTransformer):
 
     def _check_incremental(self) -> None:
         super()._check_incremental()
+        check_side(self.side)
         alphas_to_try(self.alpha, self.n_representatives)
         if self._chooses_by_folds:
             reject_rows_needed("alpha", self.alpha, "Use {p.alpha:auto} or a number")

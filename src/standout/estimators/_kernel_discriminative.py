@@ -8,12 +8,12 @@ import numpy as np
 
 from standout import contrast
 from standout._arrays import Float, product
-from standout._params import check_epsilon, check_weight_rule
+from standout._params import check_epsilon, check_side, check_weight_rule
 from standout._xp import columns_as_rows, concat
-from standout.estimators._base import unchanged_if_refused
+from standout.estimators._base import RowFacts, unchanged_if_refused
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._kernel_base import Gathered, KernelTransformer
-from standout.estimators._linear import warn_of_rounding
+from standout.estimators._linear import warn_of_missing, warn_of_rounding
 from standout.moments import Moments, ScatterMoments
 from standout.pencil import solve, solve_path
 from standout.selection import (
@@ -93,6 +93,11 @@ class KernelDiscriminativePCA(KernelTransformer):
         Number of folds for `held_out_ratio_`: each is left out in turn, and the components that are found without it
         are judged on its rows. Fewer are used where a dataset has few rows, where there are many rows per column
         (20 or more: 5 folds) or more than 2,000 coordinates, and none beyond 8,192. None leaves them out.
+    side : {"target", "background", "both"}, default="target"
+        "background" finds what the backgrounds have and the target lacks: the directions with the least ratio, in
+        ascending order. "both" finds the most extreme of the two ends, by the size of the logarithm of the ratio. The
+        target has no ridge: directions that it lacks altogether have a ratio of 0 and come first, in the order of the
+        backgrounds' variance. Exchange the datasets for a regularised answer.
     random_state : int, RandomState instance or None, default=None
         Seed of random landmarks, features and splits. None is a fixed seed too: equal input gives equal output.
 
@@ -195,6 +200,7 @@ class KernelDiscriminativePCA(KernelTransformer):
         approximation: Any = "auto",
         kernel_weights: Any = None,
         held_out: int | None = 10,
+        side: str = "target",
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -211,9 +217,18 @@ class KernelDiscriminativePCA(KernelTransformer):
         self.approximation = approximation
         self.kernel_weights = kernel_weights
         self.held_out = held_out
+        self.side = side
         self.random_state = random_state
 
-    def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> KernelDiscriminativePCA:
+    def fit(
+        self,
+        X: Dataset,
+        y: Any = None,
+        *,
+        background: Backgrounds = None,
+        sample_weight: Any = None,
+        background_sample_weight: Any = None,
+    ) -> KernelDiscriminativePCA:
         """Find the components of the target X against the backgrounds.
 
         Parameters
@@ -226,20 +241,25 @@ class KernelDiscriminativePCA(KernelTransformer):
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
             One background, or several, each in any form that X may have. None means kernel PCA of the target.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row of X counts. Means, covariances and shrinkage are weighted ones.
+        background_sample_weight : array-like, or list of array-like, default=None
+            The same for the background; for several ones a list, in which None stands for equal weights.
 
         Returns
         -------
         KernelDiscriminativePCA
             The fitted estimator itself.
         """
-        check_epsilon(self.epsilon)
-        if isinstance(self.background_weights, str):
-            check_weight_rule(self.background_weights)
+        self._check_rules()
         with unchanged_if_refused(self):
             seed = self._seed()
             # Equal weights until a rule has chosen.
             given = None if isinstance(self.background_weights, str) else self.background_weights
-            self._answer(self._gather(X, y, background, given, np.random.default_rng(seed), kernel_rows=True), seed)
+            self._check_numbers()
+            facts = RowFacts(sample_weight, background_sample_weight)
+            datasets = self._datasets(X, y, background, facts)
+            self._answer(self._gather(datasets, y, given, np.random.default_rng(seed), kernel_rows=True), seed)
         return self
 
     def _check_choices(self, datasets: list[Source]) -> None:
@@ -271,7 +291,8 @@ class KernelDiscriminativePCA(KernelTransformer):
                 seed=seed,
             )
         problem = contrast.kernel_discriminative(target, backgrounds, weights, epsilon)
-        solution = solve(problem, self.n_components, solver=solver, seed=seed)
+        solution = solve(problem, self.n_components, solver=solver, seed=seed, side=self.side)
+        warn_of_missing(solution)
         warn_of_rounding(solution, "Use a larger {p.epsilon}, for example {p.epsilon:scaled}.")
         vectors = solution.vectors if root is None else product(root.T, solution.vectors)
         vectors = vectors * gathered.signs(vectors)
@@ -279,12 +300,12 @@ class KernelDiscriminativePCA(KernelTransformer):
         def solve_others(target: Moments, backgrounds: list[Moments]) -> Float:
             root, target, backgrounds = rooted([target, *backgrounds], plain)
             problem = contrast.kernel_discriminative(target, backgrounds, weights, epsilon)
-            found = solve(problem, self.n_components, solver=solver, seed=seed).vectors
+            found = solve(problem, self.n_components, solver=solver, seed=seed, side=self.side).vectors
             return found if root is None else product(root.T, found)
 
         held_out = None
         if gathered.folds is not None and self.held_out is not None:
-            held_out = judge(solve_others, gathered.folds, weights, vectors)
+            held_out = judge(solve_others, gathered.folds, weights, vectors, self.side)
         self._keep(solution, target, backgrounds, weights)
         self._keep_coordinates(gathered)
         self._keep_held_out(held_out)
@@ -304,11 +325,11 @@ class KernelDiscriminativePCA(KernelTransformer):
         def solve_path_of(target: Moments, backgrounds: list[Moments], values: Float) -> Float:
             root, target, backgrounds = rooted([target, *backgrounds], plain)
             pencils = [contrast.kernel_discriminative(target, backgrounds, weights, value) for value in values.tolist()]
-            leading = [found.vectors[:, :1] for found in solve_path(pencils, 1, solver="dense", seed=seed)]
-            filters = concat(leading, axis=1)
+            path = solve_path(pencils, 1, solver="dense", seed=seed, side=self.side)
+            filters = concat([found.vectors[:, :1] for found in path], axis=1)
             return filters if root is None else product(root.T, filters)
 
-        judged = judge_path(solve_path_of, scale * EPSILONS, gathered.folds, weights)
+        judged = judge_path(solve_path_of, scale * EPSILONS, gathered.folds, weights, side=self.side)
         if judged is None:
             return None, None
         path, views = judged
@@ -318,9 +339,17 @@ class KernelDiscriminativePCA(KernelTransformer):
         target, backgrounds = sampled_scores(views, gathered.found.parts, counts, seed, gathered.found.scores)
         return path, search_groups(path, target, backgrounds, np.ones(len(EPSILONS), dtype=bool))
 
+    def _check_rules(self) -> None:
+        """Check the rules that need no data to be checked."""
+        check_epsilon(self.epsilon)
+        chosen = {"epsilon": "clusters"} if self._looks_for_groups else {}
+        if isinstance(self.background_weights, str):
+            chosen["background_weights"] = check_weight_rule(self.background_weights)
+        check_side(self.side, **chosen)
+
     def _check_incremental(self) -> None:
         super()._check_incremental()
-        check_epsilon(self.epsilon)
+        self._check_rules()
         if self._chooses_by_folds:
             reject_rows_needed("epsilon", self.epsilon, "Use {p.epsilon:scaled} or a number")
 
@@ -345,6 +374,6 @@ def rooted(moments: list[Moments], plain_ridge: bool) -> tuple[Float | None, Mom
 
 def ridge_scale(target: Moments, backgrounds: list[Moments], weights: Float) -> float:
     """Give the mean diagonal entry of ``K Σ ωₖ Kₖ``, or of ``K Kₓ`` where no background varies."""
-    n_rows = target.count + sum(background.count for background in backgrounds)
+    n_rows = target.total_weight + sum(background.total_weight for background in backgrounds)
     trace = float(np.dot(weights, [background.total_variance for background in backgrounds])) if backgrounds else 0.0
     return (trace or target.total_variance) / n_rows

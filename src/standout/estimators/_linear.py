@@ -69,14 +69,18 @@ class LinearSums:
         return self.moments[0].n_features
 
     def held_out(
-        self, solve: Callable[[Moments, list[Moments]], Float], weights: Float, vectors: Float
+        self,
+        solve: Callable[[Moments, list[Moments]], Float],
+        weights: Float,
+        vectors: Float,
+        side: str = "target",
     ) -> HeldOut | None:
         """Find out what the components of a fit, columns of an array, are worth on rows that were not fitted."""
         if self.folds is None or len(self.folds) == 1:
             return None
         if self.span is None:
-            return judge(solve, self.folds, weights, vectors)
-        found = judge(solve, self.folds, weights, self.span.inside(vectors))
+            return judge(solve, self.folds, weights, vectors, side)
+        found = judge(solve, self.folds, weights, self.span.inside(vectors), side)
         return None if found is None else found.lifted(self.span, vectors)
 
 
@@ -419,6 +423,7 @@ def _lost(fit: LinearFit, chosen: str) -> bool:
 
 def warn_of_trouble(solution: Solution) -> None:
     """Warn if the background is singular or the data are badly conditioned, and say what that means for the answer."""
+    warn_of_missing(solution)
     if solution.singular and solution.n_absent:
         warn_user(
             "the background covariance is singular: {n_absent} direction(s) in which the target varies do not occur in "
@@ -439,6 +444,18 @@ def warn_of_trouble(solution: Solution) -> None:
             solution,
             "Use shrinkage, or {p.solver:root}, which loses fewer digits. Look for entries that stand for missing "
             "values, such as -999999999.",
+        )
+
+
+def warn_of_missing(solution: Solution) -> None:
+    """Warn if there are directions that only the background has: their number says little about the data."""
+    if solution.n_missing:
+        warn_user(
+            "the target covariance is singular: {n_missing} direction(s) in which the background varies do not occur "
+            "in the target at all. Their ratio is 0; they come before all others, ordered by the background's variance",
+            n_missing=solution.n_missing,
+            advice="To regularise the target in place of the background, exchange the two datasets.",
+            finding=True,
         )
 
 

@@ -19,6 +19,7 @@ def solve_dense(pencil: Pencil, n_components: int) -> Solution:
     """
     factor = cholesky_factor(pencil.b)
     by_rows = pencil.a.is_nonnegative and pencil.a.keeps_rows and pencil.a.n_rows < pencil.n_features
+    by_rows = by_rows and not pencil.a.ridge
     if factor is not None and by_rows:
         solution = _solve_by_rows(pencil, factor, n_components)
         if solution is not None:

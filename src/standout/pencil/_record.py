@@ -165,6 +165,8 @@ class Pencil:
     ----------
     a, b : Form
         What should be large, and what it is compared with.
+    mirrored : bool
+        Whether it stands for another pencil, whose least values are wanted: the background is A then.
 
     Examples
     --------
@@ -179,6 +181,7 @@ class Pencil:
 
     a: Form
     b: Form
+    mirrored: bool = False
 
     @property
     def n_features(self) -> int:
@@ -200,10 +203,15 @@ class Pencil:
         """Whether A is a difference of variances, and B the identity."""
         return self.b.is_identity and not self.a.is_nonnegative
 
+    @property
+    def needs_range(self) -> bool:
+        """Whether a direction in which no dataset varies could be taken for a solution."""
+        return self.is_difference or (self.mirrored and self.a.ridge > 0.0)
+
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The leading solutions of a pencil, in descending order.
+    """Some solutions of a pencil: the leading ones in descending order, unless another side was asked for.
 
     Attributes
     ----------
@@ -231,6 +239,8 @@ class Solution:
     n_lost : int
         Number of values that are no larger than the rounding error of the largest one, although the target has enough
         rows and varying columns for more. Either they are zero, or they are drowned by a few huge entries.
+    n_missing : int
+        Number of directions in which B varies but A does not, if the least values were asked for.
 
     Examples
     --------
@@ -254,6 +264,7 @@ class Solution:
     rank: int | None = None
     rounding_unit: float = float(np.finfo(np.float64).eps)
     n_lost: int = 0
+    n_missing: int = 0
 
     @property
     def accurate(self) -> bool:
@@ -349,10 +360,12 @@ def _rounding(pencil: Pencil, values: Float, vectors: Float, a_vectors: Float) -
     xp, squares = namespace(vectors), vectors**2
     tiny = float(np.finfo(np.float64).tiny)
     if not pencil.a.is_nonnegative:
-        # A difference has no relative error of its own. The error is relative to the target's variance.
-        sizes = pencil.a.added.diagonal + pencil.a.subtracted.diagonal
-        target = xp.clip(pencil.a.added.value(vectors), tiny, None)
-        if not largest(pencil.a.added.diagonal):
+        # A difference has no relative error of its own. The error is relative to the target's variance; where the
+        # least differences are wanted, this may be small, and it is relative to all that varies.
+        whole = Form(pencil.n_features, tuple((abs(weight), moments) for weight, moments in pencil.a.terms))
+        sizes, relative = whole.diagonal, whole if pencil.mirrored else pencil.a.added
+        target = xp.clip(relative.value(vectors), tiny, None)
+        if not largest(relative.diagonal):
             return 0.0 * target, None
         unit = float(np.finfo(np.float64).eps)
         with np.errstate(over="ignore"):

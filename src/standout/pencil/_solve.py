@@ -11,6 +11,7 @@ from standout._arrays import Float
 from standout._messages import InvalidValueError
 from standout._xp import largest, namespace
 from standout.pencil._dense import solve_dense
+from standout.pencil._ends import both_ends, mirrored, n_at_the_end, turned_back
 from standout.pencil._lanczos import RidgeFamily, solve_lanczos, solve_shifted
 from standout.pencil._lobpcg import solve_lobpcg
 from standout.pencil._record import NotDefiniteError, Pencil, Solution
@@ -91,9 +92,10 @@ def solve(
     solver: str = "auto",
     seed: int = 0,
     start: Float | None = None,
+    side: str = "target",
     rank: bool = True,
 ) -> Solution:
-    """What are the leading solutions of ``A u = λ B u``?
+    """What are the leading solutions of ``A u = λ B u``, or those at its other end?
 
     Parameters
     ----------
@@ -107,6 +109,10 @@ def solve(
         Start of the iterative solvers. The solution depends on it only by rounding.
     start : ndarray of shape (n_features, d), default=None
         Vectors near the solution, from which the LOBPCG solver starts.
+    side : {"target", "background", "both"}, default="target"
+        The largest values in descending order, the least in ascending order, or the most extreme ones: ratios by the
+        size of their logarithms, differences by their size. Directions in which only B varies have the value 0 and are
+        the first of the least, in the order of B. Directions in which no dataset varies are left out of the least.
     rank : bool, default=True
         Whether to find out in how many directions the datasets of a difference vary, even if the solution does not
         depend on it. Without it, a difference with positive values is solved several times as fast.
@@ -124,17 +130,26 @@ def solve(
     >>> solution = pencil.solve(problem, 2)
     >>> solution.values.round(0), solution.solver
     (array([9., 4.]), 'dense')
+    >>> pencil.solve(problem, 1, side="background").values.round(0)
+    array([1.])
     """
-    if not rank and pencil.is_difference and solver == "lanczos" and not pencil.on_device:
+    quick = not rank and side == "target" and solver == "lanczos"
+    if quick and pencil.is_difference and not pencil.on_device:
         # Along a direction in which no dataset varies the difference is zero: less than the values found.
         found = solve_lanczos(pencil, n_components, seed)
         if float(found.values[-1]) > largest(found.rounding) * largest(found.values):
             return found
-    return next(_solutions([pencil], n_components, solver, seed, start))
+    return next(solve_path([pencil], n_components, solver=solver, seed=seed, start=start, side=side))
 
 
 def solve_path(
-    pencils: Sequence[Pencil], n_components: int, *, solver: str = "auto", seed: int = 0
+    pencils: Sequence[Pencil],
+    n_components: int,
+    *,
+    solver: str = "auto",
+    seed: int = 0,
+    start: Float | None = None,
+    side: str = "target",
 ) -> Iterator[Solution]:
     """What are the leading solutions of each of these pencils?
 
@@ -152,6 +167,10 @@ def solve_path(
         As in `solve`.
     seed : int, default=0
         Start of the iterative solvers.
+    start : ndarray of shape (n_features, d), default=None
+        As in `solve`, for the first pencil.
+    side : {"target", "background", "both"}, default="target"
+        As in `solve`.
 
     Yields
     ------
@@ -168,7 +187,29 @@ def solve_path(
     >>> [int(np.argmax(np.abs(solution.vectors))) for solution in pencil.solve_path(pencils, 1)]
     [0, 2]
     """
-    yield from _solutions(pencils, n_components, solver, seed)
+    if side == "target":
+        yield from _solutions(pencils, n_components, solver, seed, start)
+        return
+    if side == "background":
+        yield from _last(pencils, n_components, solver, seed, start)
+        return
+    for pencil, leading in zip(pencils, _solutions(pencils, n_components, solver, seed, start), strict=True):
+        rest = n_at_the_end(pencil, leading)
+        yield both_ends(pencil, leading, next(_last([pencil], rest, solver, seed, None)) if rest > 0 else None)
+
+
+def _last(
+    pencils: Sequence[Pencil], n_components: int, solver: str, seed: int, start: Float | None
+) -> Iterator[Solution]:
+    """Give the last solutions of each pencil, in ascending order."""
+    # What was subtracted is added now, so that differences are in order of growing subtraction from the last one on.
+    turned = any(pencil.is_difference for pencil in pencils)
+    mirrors = [mirrored(pencil) for pencil in pencils]
+    found = _solutions(mirrors[::-1] if turned else mirrors, n_components, solver, seed, start)
+    if turned:
+        found = reversed(list(found))
+    for pencil, solution in zip(pencils, found, strict=True):
+        yield turned_back(pencil, solution)
 
 
 def _solutions(
@@ -177,7 +218,7 @@ def _solutions(
     """Solve pencils over the same datasets one after the other, in the span of the data if that is needed."""
     factors = _balance(pencils)
     if factors != (1.0, 1.0):
-        scaled = [Pencil(pencil.a.scaled(factors[0]), pencil.b.scaled(factors[1])) for pencil in pencils]
+        scaled = [replace(pencil, a=pencil.a.scaled(factors[0]), b=pencil.b.scaled(factors[1])) for pencil in pencils]
         near = None if start is None else start / np.sqrt(factors[1])
         for solution in _solutions_in_range(scaled, n_components, solver, seed, near):
             yield _unscaled(solution, *factors)
@@ -250,9 +291,10 @@ def _solutions_in_range(
     if solver == "reduced" and not keeps_rows:
         solver = "dense"
     span: SpanProblem | None = None
-    if keeps_rows and (on_device or (solver == "reduced" and not alone)):
+    needs_range = any(pencil.needs_range for pencil in pencils)
+    if keeps_rows and (on_device or (solver == "reduced" and (not alone or (needs_range and pencils[0].mirrored)))):
         span = SpanProblem.of(pencils, n_components)
-    elif any(pencil.is_difference for pencil in pencils) and (on_device or solver not in ("reduced", "lobpcg")):
+    elif needs_range and (on_device or solver not in ("reduced", "lobpcg")):
         span = SpanProblem.of_range(pencils, n_components)
     if span is not None and not on_device:
         solver = "lanczos" if alone else "dense"
@@ -285,6 +327,7 @@ def _solved(
 ) -> Solution:
     """Solve one pencil with a given solver, or by roots if B is singular. A difference must not be singular."""
     n_rows, on_device = pencil.a.n_rows + pencil.b.n_rows, pencil.on_device
+    wide = n_rows < pencil.n_features and not on_device
     if on_device and solver != "root":
         solver = "dense"
     try:
@@ -302,14 +345,19 @@ def _solved(
         size = min(n_rows, pencil.n_features)
         if size > FORMED_SIZE and not on_device:
             raise InvalidValueError(
-                "the background covariance is singular, and {size} rows and columns are more than the {limit} up to "
+                "the {dataset} covariance is singular, and {size} rows and columns are more than the {limit} up to "
                 "which such a problem is solved",
+                dataset="target" if pencil.mirrored else "background",
                 limit=FORMED_SIZE,
-                advice="Use shrinkage, for example {p.shrinkage:auto}.",
+                advice="Give fewer columns." if pencil.mirrored else "Use shrinkage, for example {p.shrinkage:auto}.",
                 size=size,
             ) from None
+    if pencil.mirrored and pencil.needs_range:
+        span = (SpanProblem.of if wide and pencil.keeps_rows else SpanProblem.of_range)([pencil], n_components)
+        if span is not None:
+            inner = span.inside(pencil, by_roots=bool(span.roots))
+            return span.lifted(pencil, inner, solve_root(inner, n_components))
     if not pencil.a.is_nonnegative:
         # A difference has no root. If it is too small for LOBPCG, its matrix can be formed.
-        wide = n_rows < pencil.n_features and not on_device
         return solve_reduced(pencil, n_components) if wide else solve_dense(pencil, n_components)
     return solve_root(pencil, n_components)

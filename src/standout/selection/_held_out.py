@@ -16,12 +16,14 @@ from standout.moments import (
     CentredRows,
     Folds,
     Moments,
+    Part,
     RowMoments,
     fold_of_rows,
-    gather,
     joint_gram,
     project,
 )
+from standout.pencil import Form
+from standout.sources import Batch
 
 # Larger problems have fewer folds: each fold has a matrix of this size for every dataset, and a solution of its own.
 MANY_FOLDS_SIZE, SOME_FOLDS_SIZE, MOST_SIZE = 2000, 5000, 8192
@@ -268,12 +270,7 @@ class SpanFolds:
 
         `fold_of` has the fold of each row of each dataset; see `Folds` for `n_dealt`. None if no dataset varies.
         """
-        rows = [part for part in datasets if isinstance(part, RowMoments)]
-        if len(rows) == len(datasets):
-            gram = joint_gram(rows)
-        else:
-            stacked = concat([part.centred_rows() for part in datasets])
-            gram = product(stacked, stacked.T)
+        gram = joint_gram(datasets)
         values, vectors = eigh(gram)
         xp = namespace(values)
         present = values > float(xp.max(values)) * gram.shape[0] * float(np.finfo(np.float64).eps)
@@ -284,8 +281,8 @@ class SpanFolds:
         ends = np.cumsum([part.count for part in datasets]).tolist()
         places = [(end - part.count, end) for end, part in zip(ends, datasets, strict=True)]
         folds = [
-            _folds_of(coordinates[start:end, :], numbers, n_folds, n_dealt)
-            for (start, end), numbers in zip(places, fold_of, strict=True)
+            _folds_of(coordinates[start:end, :], part.row_weights, numbers, n_folds, n_dealt)
+            for part, (start, end), numbers in zip(datasets, places, fold_of, strict=True)
         ]
         return cls(folds, list(datasets), [weights[start:end, :] for start, end in places])
 
@@ -297,37 +294,45 @@ class SpanFolds:
     def inside(self, vectors: Array) -> Array:
         """Give directions in the columns of the data, the columns of an array, in the coordinates of the span."""
         parts = [
-            product(
-                weights.T,
-                part.project(vectors) if isinstance(part, RowMoments) else product(part.centred_rows(), vectors),
-            )
-            for part, weights in zip(self.datasets, self.maps, strict=True)
+            product(weights.T, part.project(vectors)) for part, weights in zip(self.datasets, self.maps, strict=True)
         ]
         return sum(parts[1:], start=parts[0])
 
     def lifted(self, filters: Array) -> Array:
         """Give directions in the span, the columns of an array, in the columns of the data."""
         parts = [
-            part.combine(product(weights, filters))
-            if isinstance(part, RowMoments)
-            else product(part.centred_rows().T, product(weights, filters))
-            for part, weights in zip(self.datasets, self.maps, strict=True)
+            part.combine(product(weights, filters)) for part, weights in zip(self.datasets, self.maps, strict=True)
         ]
         return sum(parts[1:], start=parts[0])
 
 
-def _folds_of(rows: Array, numbers: npt.NDArray[np.intp], n_folds: int, n_dealt: int) -> Folds[Moments]:
-    """Gather the moments of rows by the number of their fold."""
+def _folds_of(
+    rows: Array, row_weights: Array | None, numbers: npt.NDArray[np.intp], n_folds: int, n_dealt: int
+) -> Folds[Moments]:
+    """Gather the moments of rows by the number of their fold. Rows with weights come times the roots of these."""
+    if row_weights is not None:
+        xp = namespace(row_weights)
+        roots = xp.sqrt(row_weights)[:, None]
+        rows = xp.where(roots > 0.0, rows / xp.where(roots > 0.0, roots, 1.0), 0.0)
+    part = Part("scatter", norms=True, single=False)
     chosen = [np.flatnonzero(numbers == fold) for fold in range(n_folds)]
-    sums = tuple(gather(take(rows, some), kind="scatter", norms=True) if len(some) else None for some in chosen)
-    return Folds(sums, n_dealt)
+    weights = [None if row_weights is None else take(row_weights, some) for some in chosen]
+    sums = [
+        part(Batch(take(rows, some), weights=own)) if len(some) else None
+        for some, own in zip(chosen, weights, strict=True)
+    ]
+    return Folds(tuple(sums), n_dealt)
 
 
 # --- judging --------------------------------------------------------------------------------------------------------
 
 
 def judge(
-    solve: Callable[[Moments, list[Moments]], Float], folds: Sequence[Folds[Moments]], weights: Float, vectors: Float
+    solve: Callable[[Moments, list[Moments]], Float],
+    folds: Sequence[Folds[Moments]],
+    weights: Float,
+    vectors: Float,
+    side: str = "target",
 ) -> HeldOut | None:
     """Find out what components are worth on rows that were not fitted.
 
@@ -341,21 +346,24 @@ def judge(
         Of the backgrounds.
     vectors : array of shape (n_features, d)
         The components of the fit to all rows.
+    side : {"target", "background", "both"}, default="target"
+        Which side the components are of: by its variance those of a fold are compared with those of the fit.
 
     Returns
     -------
     HeldOut or None
-        None if there are too few rows for two folds, if the target does not vary along a component, or if there are
+        None if there are too few rows for two folds, if the side does not vary along a component, or if there are
         fewer components without one of the folds.
     """
     folds = _with_enough_rows(folds, folds[0].n_folds)
     if not folds:
         return None
-    images = folds[0].total().apply(vectors)
+    totals = [part.total() for part in folds]
+    images = _compared_by(side, totals, weights).apply(vectors)
     spreads = column_products(vectors, images)
     xp = namespace(spreads)
     if not bool(xp.all(spreads > float(np.finfo(np.float64).eps) ** 1.5 * xp.max(spreads))):
-        # A target that does not vary along a component, but for rounding, has no ratio there.
+        # A side that does not vary along its component, but for rounding, has no ratio there.
         return None
     found = []
     others = [part.others() for part in folds]
@@ -366,18 +374,18 @@ def judge(
         except InvalidValueError:
             # The other folds have fewer directions than components are wanted.
             return None
-        own = target.variance(solution)
+        own = _compared_by(side, [target, *backgrounds], weights).value(solution)
         if not bool(namespace(own).all(own > 0.0)):
-            # Rounding has left nothing of the target's variance.
+            # Rounding has left nothing of the variance.
             return None
         found.append(_aligned(solution, own, images, spreads))
     variances = np.array([_fold_variances(part, found, left) for part, left in zip(folds, others, strict=True)])
-    counts = np.array([[_count(sums) for sums in part.sums] for part in folds], dtype=np.float64)
+    counts = np.array([[_weight(sums) for sums in part.sums] for part in folds], dtype=np.float64)
     own, against = _pooled(variances, counts, weights, None)
     log_ratios = np.array([_log_ratio(*_pooled(variances, counts, weights, fold)) for fold in range(folds[0].n_folds)])
     ratios = np.exp(_log_ratio(own, against))
     xp = namespace(vectors)
-    centres = [part.total().mean for part in folds]
+    centres = [part.mean for part in totals]
     return HeldOut(
         ratios=ratios,
         standard_errors=ratios * _jackknife_error(log_ratios),
@@ -398,8 +406,9 @@ def judge_path(
     weights: Float,
     *,
     allowed: npt.NDArray[np.bool_] | None = None,
+    side: str = "target",
 ) -> tuple[HeldOutPath, PathViews] | None:
-    """Find out which value of a parameter gives the largest ratio on rows that were not fitted.
+    """Find out which value of a parameter gives the most extreme ratio on rows that were not fitted.
 
     Parameters
     ----------
@@ -412,6 +421,8 @@ def judge_path(
         As in `judge`.
     allowed : ndarray of bool, optional
         The values that may be chosen.
+    side : {"target", "background", "both"}, default="target"
+        Whether the largest ratio is wanted, the least, or the one whose logarithm is the largest in size.
 
     Returns
     -------
@@ -428,27 +439,30 @@ def judge_path(
         leading = solve(target, backgrounds, parameters)
         # The same scale and sign in every fold: a ratio of sums over folds depends on them.
         xp = namespace(leading)
-        along = column_products(target.apply(filters[0] if filters else leading), leading)
+        compared = _compared_by(side, [target, *backgrounds], weights)
+        along = column_products(compared.apply(filters[0] if filters else leading), leading)
         sign = xp.where(along < 0, -xp.ones_like(along), xp.ones_like(along))
-        spread = xp.clip(target.variance(leading), float(np.finfo(np.float64).tiny), None)
+        spread = xp.clip(compared.value(leading), float(np.finfo(np.float64).tiny), None)
         filters.append(leading * sign / xp.sqrt(spread))
     means = [[sums.mean for sums in part] for part in others]
     variances = np.array([_fold_variances(part, filters, left) for part, left in zip(folds, others, strict=True)])
-    counts = np.array([[_count(sums) for sums in part.sums] for part in folds], dtype=np.float64)
+    counts = np.array([[_weight(sums) for sums in part.sums] for part in folds], dtype=np.float64)
     log_ratios = _log_ratio(*_pooled(variances, counts, weights, None))
     by_fold = np.array([_log_ratio(*_pooled(variances, counts, weights, fold)) for fold in range(len(filters))])
     usable = np.isfinite(log_ratios) if allowed is None else np.isfinite(log_ratios) & allowed
-    best = int(np.argmax(np.where(usable, log_ratios, -np.inf)))
+    worth = {"target": np.positive, "background": np.negative, "both": np.abs}[side]
+    values, by_fold = worth(log_ratios), worth(by_fold)
+    best = int(np.argmax(np.where(usable, values, -np.inf)))
     errors = _jackknife_error(by_fold - by_fold[:, best : best + 1])
     chosen = best
-    while chosen + 1 < len(parameters) and usable[chosen + 1] and _within(log_ratios, errors, chosen + 1, best):
+    while chosen + 1 < len(parameters) and usable[chosen + 1] and _within(values, errors, chosen + 1, best):
         chosen += 1
     path = HeldOutPath(parameters, log_ratios, errors, best, chosen)
     return path, PathViews(filters, means, folds[0].n_dealt)
 
 
-def _within(log_ratios: Float, errors: Float, place: int, best: int) -> bool:
-    return bool(log_ratios[place] + errors[place] >= log_ratios[best])
+def _within(values: Float, errors: Float, place: int, best: int) -> bool:
+    return bool(values[place] + errors[place] >= values[best])
 
 
 def _with_enough_rows(folds: Sequence[Folds[Moments]], most: int) -> list[Folds[Moments]]:
@@ -467,14 +481,28 @@ def _fold_of(numbers: npt.NDArray[np.intp], n_dealt: int, n_folds: int) -> npt.N
     return every[numbers] % n_folds
 
 
-def _count(sums: Moments | None) -> int:
-    return 0 if sums is None else sums.count
+def _weight(sums: Moments | None) -> float:
+    return 0.0 if sums is None else sums.total_weight
+
+
+def _compared_by(side: str, moments: Sequence[Moments], weights: Float) -> Form:
+    """Give the variance by which components of two fits are compared: that of their side, which is not zero."""
+    target, *backgrounds = moments
+    against = tuple((float(weight), part) for weight, part in zip(weights, backgrounds, strict=True))
+    if side == "target":
+        return Form(target.n_features, ((1.0, target),))
+    if side == "background":
+        return Form(target.n_features, against)
+    # Both in units of their size.
+    sizes = target.total_variance, sum(weight * part.total_variance for weight, part in against)
+    own, other = (1.0 / size if size > 0.0 else 1.0 for size in sizes)
+    return Form(target.n_features, ((own, target), *((other * weight, part) for weight, part in against)))
 
 
 def _aligned(vectors: Float, own: Float, images: Float, spreads: Float) -> Float:
     """Give components in the order, and with the signs and the scale, of those of the fit to all rows.
 
-    `images` are the fit's components times the target's covariance, `spreads` the target's variances along them, `own`
+    `images` are the fit's components times the covariance of their side, `spreads` the variances along them, `own`
     those along `vectors` without the fold.
     """
     xp = namespace(vectors)
@@ -497,7 +525,7 @@ def _fold_variances(folds: Folds[Moments], filters: Sequence[Array], others: Seq
             rows.append(np.zeros(along.shape[1]))
             continue
         step = product((part.mean - rest.mean)[None, :], along)[0, :]
-        rows.append(to_host(part.variance(along) + step**2) / (1.0 + 1.0 / rest.count))
+        rows.append(to_host(part.variance(along) + step**2) / (1.0 + 1.0 / rest.effective_count))
     return np.array(rows)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from math import copysign, sqrt
 from time import monotonic
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from standout._arrays import (
     sum_of_squares,
     weighted_sum,
 )
+from standout._messages import InvalidValueError
 from standout._params import check_n_components
 from standout._writing import progress_bar
 from standout._xp import (
@@ -76,6 +77,8 @@ class Problem:
         The problem of the fit itself; None if there is one value only.
     choose_weights : callable or None
         Finds the weights from moments and the shares, if they are chosen by the data.
+    side : {"target", "background", "both"}
+        Whether the largest value is tested, the least, or the most extreme one.
     """
 
     weights: Float
@@ -85,6 +88,7 @@ class Problem:
     position: int = 0
     fitted: Problem | None = None
     choose_weights: Callable[[Moments, list[Moments], Float], Float] | None = None
+    side: str = "target"
 
     @classmethod
     def of_shrinkage(
@@ -126,6 +130,24 @@ class Problem:
     def is_ridged(self) -> bool:
         """Whether the background form of every value has a ridge."""
         return bool(np.all((self.shares @ self.weights > 0.0) | (self.ridges > 0.0)))
+
+    def of_side(self, side: str) -> Problem:
+        """Give the same for a side."""
+        return replace(self, side=side, fitted=None if self.fitted is None else self.fitted.of_side(side))
+
+    def extremity(self, value: float) -> float:
+        """Give how extreme a value is on the side that is tested: the larger, the more."""
+        if self.alphas is not None:
+            return {"target": value, "background": -value, "both": abs(value)}[self.side]
+        if self.side == "target" or (self.side == "both" and value >= 1.0):
+            return value
+        return 1.0 / value if value > 0.0 else float("inf")
+
+    def value_of(self, extremity: float, observed: float) -> float:
+        """Give the value that is as extreme, on the side of an observed one."""
+        if self.alphas is not None:
+            return extremity if self.side == "target" or (self.side == "both" and observed > 0.0) else -extremity
+        return extremity if self.side == "target" or (self.side == "both" and observed >= 1.0) else 1.0 / extremity
 
     def used(self, used: npt.NDArray[np.bool_]) -> Problem:
         """Give the same without the backgrounds that have no weight."""
@@ -185,7 +207,7 @@ class _Pool:
         return shrunken + float(problem.ridges[number])
 
     def _leading(self, scatters: list[Float], problem: Problem, number: int) -> float:
-        """Give the largest root of one pencil, and nothing else: this is the inner loop.
+        """Give how extreme one pencil is, and nothing else: this is the inner loop.
 
         A singular background, which can happen where a column varies in few rows only, counts as an infinite ratio.
         """
@@ -199,11 +221,12 @@ class _Pool:
         for coefficient, scatter in zip(coefficients[1:], scatters[2:], strict=True):
             b += coefficient * scatter
         a = scatters[0] / self.sizes[0]
+        ends = {"target": [True], "background": [False], "both": [True, False]}[problem.side]
         if problem.alphas is not None:
-            return largest_eigenvalue(a - float(problem.alphas[number]) * b)
-        ridge = self._ridge(_variances(scatters[1:], self.sizes[1:]), problem, weights, number)
-        factor = cholesky(add_to_diagonal(b, ridge))
-        return float("inf") if factor is None else largest_ratio(a, factor)
+            difference = a - float(problem.alphas[number]) * b
+            return max(largest_eigenvalue(difference if end else -difference) for end in ends)
+        b = add_to_diagonal(b, self._ridge(_variances(scatters[1:], self.sizes[1:]), problem, weights, number))
+        return max(_largest_ratio(a, b) if end else _largest_ratio(b, a) for end in ends)
 
     def moments(self, scatters: Sequence[Float]) -> list[Moments]:
         """Give moments with these scatters."""
@@ -261,6 +284,12 @@ class _Pool:
             half = solve_triangular(factor, gram[n_target:, own] * roots[:, None])
             values.append(largest_eigenvalue(gram[own, own] - product(half.T, half)) / (ridge * n_target))
         return np.array(values)
+
+
+def _largest_ratio(first: Float, second: Float) -> float:
+    # Both are overwritten, and needed again where both ends are looked at.
+    factor = cholesky(copied(second))
+    return float("inf") if factor is None else largest_ratio(copied(first), factor)
 
 
 def _variances(scatters: Sequence[Float], sizes: Sequence[int]) -> Float:
@@ -340,6 +369,9 @@ def permutation_test(
 
     wide = n_features > sum(sizes)
     parts = in_span(datasets)[1] if wide else [dataset.centred_rows() for dataset in datasets]
+    # Rows with weights come times the roots of these, and are dealt so. Their squares are divided by their number.
+    factors = [sqrt(dataset.count / dataset.total_weight) for dataset in datasets]
+    parts = [part if factor == 1.0 else part * factor for part, factor in zip(parts, factors, strict=True)]
     parts = [part - spatial_median(part) for part in parts]
     if scale is not None:
         parts[0] = parts[0] / sqrt(scale)
@@ -349,7 +381,7 @@ def permutation_test(
     totals = np.array([dataset.total_variance for dataset in datasets[1:]])
     answers: list[_Answer] = []
     while len(answers) < (most if n_components is None else asked):
-        by_gram = ridged and problem.alphas is None and problem.choose_weights is None
+        by_gram = ridged and problem.alphas is None and problem.choose_weights is None and problem.side == "target"
         by_gram = by_gram and max(sizes[0], sum(sizes[1:])) < rows.shape[1]
         plain = _Pool.of(rows, sizes, np.zeros(len(totals)), n_features, by_gram=False)
         scatters = plain._dealt(np.arange(rows.shape[0]))
@@ -358,9 +390,11 @@ def permutation_test(
         held = np.maximum(totals - _variances(scatters[1:], sizes[1:]), 0.0)
         pool = replace(plain, held=held)
         fitted = problem.fitted or problem
-        solution = solve(_pencil(pool, scatters, fitted), 1)
+        solution = solve(_pencil(pool, scatters, fitted), 1, side=problem.side)
         if solution.singular and problem.alphas is None:
             reject_singular_background()
+        if solution.n_missing:
+            _reject_singular_target()
         if by_gram:
             pool = _Pool.of(rows, sizes, held, n_features, by_gram=True)
         with _listening(progress, len(answers), n_permutations) as told:
@@ -370,14 +404,22 @@ def permutation_test(
             break
         rows = _without(rows, solution.patterns[:, 0])
     factor = scale or 1.0
+    # Each component has its own side where both are looked at.
     return concluded(
         [factor * answer.value for answer in answers],
         [answer.p_value for answer in answers],
-        [factor * answer.edge for answer in answers],
+        [factor * problem.value_of(answer.edge, answer.value) for answer in answers],
         "permutation",
         level,
         n_permutations=sum(answer.n_made for answer in answers),
         scale=scale,
+    )
+
+
+def _reject_singular_target() -> NoReturn:
+    raise InvalidValueError(
+        "the target covariance is singular: its least ratio is 0, and that of reshuffled rows as well",
+        advice="Exchange target and background, whose shrinkage makes that ratio finite.",
     )
 
 
@@ -407,7 +449,8 @@ class _Sequence:
         rng = np.random.default_rng([self.seed, self.number])
         centre, spread = np.zeros(1), np.ones(1)
         # A reshuffling that deals the rows as they were has the same value up to rounding.
-        observed = self.observed - 1e-9 * abs(self.observed)
+        observed = self.problem.extremity(self.observed)
+        observed -= 1e-9 * abs(observed)
         made = 0
         if self.problem.n_values > 1:
             # How values vary by chance along the path. It depends on the pool of rows alone, not on how they are dealt,

@@ -244,23 +244,26 @@ def choose_alpha(
     n_representatives: int,
     solver: str,
     seed: int,
+    side: str = "target",
 ) -> AlphaChoice:
     """Find the representative views over a list of α, after Abid et al. (2018).
 
     The subspaces of all α are clustered by their principal angles, and the medoid of each cluster represents it. To
     begin with, the representative is taken that holds the largest share of the target's variance beyond the share of
-    the backgrounds' variance it holds: PCA holds much of both, and a large α little of either.
+    the backgrounds' variance it holds: PCA holds much of both, and a large α little of either. For the backgrounds'
+    side it is the other way round, and for both sides the largest of either.
     """
     if not backgrounds:
         # Nothing is subtracted, whatever α is.
         alphas = alphas[:1]
     if len(alphas) == 1:
-        alone = solve(pose(alphas[0]), n_components, solver=solver, seed=seed)
+        alone = solve(pose(alphas[0]), n_components, solver=solver, seed=seed, side=side)
         return AlphaChoice(alphas, [alone], 0, alone.accurate)
-    solutions = list(solve_path([pose(alpha) for alpha in alphas], n_components, solver=solver, seed=seed))
+    solutions = list(solve_path([pose(alpha) for alpha in alphas], n_components, solver=solver, seed=seed, side=side))
     found = representatives(comparable([solution.vectors for solution in solutions]), n_representatives)
     kept = [solutions[index] for index in found.indices]
     shares = np.array([shares_in_span(solution, [target, *backgrounds]) for solution in kept])
     excess = shares[:, 0] - shares[:, 1:] @ weights
+    excess = {"target": np.positive, "background": np.negative, "both": np.abs}[side](excess)
     accurate = all(solution.accurate for solution in solutions)
     return AlphaChoice(alphas[found.indices], kept, int(np.argmax(excess)), accurate)

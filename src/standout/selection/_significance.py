@@ -233,16 +233,17 @@ def test_components(
     fitted = problem.fitted or problem
     weights, shares = fitted.weights, fitted.shares[0]
     plain = problem.fitted is None and np.all(shares <= HARDLY_SHRUNKEN) and problem.choose_weights is None
+    own_side = problem.side == "target"
     permuted = False
     if method in (None, "auto"):
         n_rows, n_features = sum(part.count for part in moments), target.n_features
-        exact = plain and _is_exact(datasets, moments, weights)
+        exact = plain and own_side and _is_exact(datasets, moments, weights)
         quick = n_rows * n_features * min(n_rows, n_features) <= QUICKLY_PERMUTED
         small = 8 * n_rows * n_features <= MOST_KEPT
         permuted = quick and all(keeps_rows(part) or (small and _is_read_again(part)) for part in datasets)
         possible = _degrees(backgrounds, weights) > n_features
-        method = "analytic" if exact or (possible and not permuted) else "permutation"
-    scale = common_scale(moments, weights)
+        method = "analytic" if own_side and (exact or (possible and not permuted)) else "permutation"
+    scale = common_scale(moments, weights) if own_side else None
     if method == "analytic":
         unshrunken = not np.any(shares > 0.0)
         return analytic_test(
@@ -278,7 +279,7 @@ def _is_exact(datasets: Sequence[Opened], moments: Sequence[Moments], weights: F
 
     Columns that depend on others count as exact: without shrinkage only the analytic test knows what to do with them.
     """
-    if _degrees(moments[1:], weights) <= moments[0].n_features:
+    if _degrees(moments[1:], weights) <= moments[0].n_features or any(part.weights is not None for part in moments):
         return False
     plain = contrast.discriminative(moments[0], moments[1:], weights, np.zeros(len(moments) - 1))
     if solve(plain, 1).singular:
