@@ -54,6 +54,7 @@ from standout.moments import (
     Kind,
     Moments,
     RobustWeights,
+    RowMoments,
     gather,
     gather_folds,
     learned_weights,
@@ -84,12 +85,15 @@ class Coordinates:
         The kind of coordinates.
     residual : float
         Share of the kernel's trace that is left out, if it is known already.
+    nearly_full : bool
+        Whether exact coordinates with the kernel as their inner product are about as many as the rows.
     """
 
     mapping: FeatureMap
     parts: Sequence[Source]
     approximation: str
     residual: float = float("nan")
+    nearly_full: bool = False
 
     @property
     def n_directions(self) -> int:
@@ -102,8 +106,9 @@ class Coordinates:
     @property
     def kind(self) -> Kind:
         """How the moments of exact coordinates are stored."""
+        by_rows = self.mapping.plain_ridge or self.nearly_full
         # A device has memory for a matrix as large as the kernel's, and solves it without iterations on its rows.
-        return "rows" if self.mapping.plain_ridge and not is_foreign(self.parts[0].specimen) else "scatter"
+        return "rows" if by_rows and not is_foreign(self.parts[0].specimen) else "scatter"
 
     def scores(self, rows: Rows, mean: Float, filters: Float) -> Float:
         """Give the scores of some rows of a part."""
@@ -140,6 +145,11 @@ class Gathered:
     sums: list[CoordinateSums] | None = None
     folds: list[Folds[Moments]] | None = None
     robust: bool = False
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether the moments are the rows of coordinates themselves."""
+        return all(isinstance(part, RowMoments) for part in self.moments)
 
     def signs(self, vectors: Float) -> Float:
         """Give the signs for which the target's mean has the larger score, the backgrounds' the smaller one.
@@ -434,7 +444,8 @@ class KernelTransformer(IncrementalTransformer):
                 InMemory(part, dataset.name, words=batch)
                 for part, dataset, batch in zip(parts, datasets, batches, strict=True)
             ]
-            return Coordinates(mapping, named, "exact", residual)
+            nearly_full = not kernel_rows and 2 * mapping.n_coordinates > n_rows
+            return Coordinates(mapping, named, "exact", residual, nearly_full)
         rank = min(self.rank or DEFAULT_RANK, n_rows)
         landmarks = chosen_landmarks(kernel, datasets, rank, self.tol or BOUNDED_TOL, rng)
         return Coordinates(landmarks, datasets, "pivoted")
