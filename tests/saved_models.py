@@ -84,6 +84,8 @@ CASES = {
     "linear, held-out": lambda: fit(DiscriminativePCA(shrinkage="held-out"), GROUPS.target, list(GROUPS.backgrounds)),
     "linear, robust": lambda: fit(DiscriminativePCA(robust="cells")),
     "contrastive": lambda: fit(ContrastivePCA()),
+    "contrastive, robust": lambda: fit(ContrastivePCA(alpha=1.0, robust="cells")),
+    "kernel contrastive, robust": lambda: fit(KernelContrastivePCA(alpha=1.0, robust="cells")),
     "contrastive, held-out": lambda: fit(ContrastivePCA(alpha="held-out")),
     "contrastive, list": lambda: fit(ContrastivePCA(alpha=[0.5, 1.0, 5.0], n_representatives=2)),
     "contrastive, labels": lambda: fit(ContrastivePCA(target_label="old", alpha=2.0), y=LABELS, background=None),

@@ -32,6 +32,7 @@ MODELS = {
         2, gamma=0.02, epsilon=0.01, approximation=np.random.default_rng(3).normal(size=(15, 6)), robust=robust
     ),
     "kernel contrastive": lambda robust: KernelContrastivePCA(2, kernel="poly", degree=2, alpha=1.0, robust=robust),
+    "kernel values": lambda robust: KernelContrastivePCA(2, kernel="rbf", gamma=0.02, alpha=1.0, robust=robust),
 }
 HANDLED = ["rows", "cells"]
 

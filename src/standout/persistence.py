@@ -301,8 +301,9 @@ def _without_moments(model: Any) -> Any:
     elif isinstance(model, MODELS):
         model = copy(model)
         model.__dict__.pop("_sums", None)
-        # They tell of single rows, and of products of columns.
-        model._forget_weights()
+        if not hasattr(model, "feature_map_"):
+            # Robust weights tell of single rows and of products of columns. Kernel models hold rows anyway.
+            model._forget_weights()
     return model
 
 

@@ -50,6 +50,7 @@ from standout.features import (
     resolve_kernel,
 )
 from standout.moments import (
+    CentredRows,
     Folds,
     Kind,
     Moments,
@@ -149,7 +150,7 @@ class Gathered:
     @property
     def keeps_rows(self) -> bool:
         """Whether the moments are the rows of coordinates themselves."""
-        return all(isinstance(part, RowMoments) for part in self.moments)
+        return all(isinstance(part, RowMoments | CentredRows) for part in self.moments)
 
     def signs(self, vectors: Float) -> Float:
         """Give the signs for which the target's mean has the larger score, the backgrounds' the smaller one.
@@ -213,9 +214,7 @@ class KernelTransformer(IncrementalTransformer):
         for dataset in datasets[1:]:
             dataset.expect(some.shape[1], "the target")
         kernel, kernel_weights = self._resolve(datasets, some, weights, rng)
-        # The ridge of kernel rows counts every row once.
-        found = self._coordinates(kernel, datasets, some, y, rng, kernel_rows and self.robust is None)
-        found = self._weighed_coordinates(found)
+        found = self._weighed_coordinates(self._coordinates(kernel, datasets, some, y, rng, kernel_rows))
         check_n_components(self.n_components, self.n_components, found.n_directions)
         gathered = replace(self._summed(found, weights, kernel_weights), robust=self.robust is not None)
         self._keep_columns(datasets, some.shape[1])
@@ -438,7 +437,7 @@ class KernelTransformer(IncrementalTransformer):
                 self.tol,
                 self.rank,
                 # The ridge of kernel rows counts every row once.
-                kernel_rows=kernel_rows and all(batch.weights is None for batch in batches),
+                kernel_rows=kernel_rows and self.robust is None and all(batch.weights is None for batch in batches),
             )
             named = [
                 InMemory(part, dataset.name, words=batch)

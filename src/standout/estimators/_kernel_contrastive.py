@@ -16,7 +16,7 @@ from standout.estimators._contrastive import alphas_to_try, chooses_by_folds, he
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._kernel_base import Gathered, KernelTransformer
 from standout.features import KernelValueMap, LandmarkMap
-from standout.moments import Moments
+from standout.moments import Moments, RobustWeights
 from standout.pencil import solve
 from standout.selection import HeldOut, choose_alpha, judge
 from standout.sources import Backgrounds, Dataset
@@ -287,6 +287,8 @@ class KernelContrastivePCA(KernelTransformer):
             self.feature_map_ = KernelValueMap(mapping.kernel, mapping.landmarks)
             self.feature_mean_ = mapping.dual_means(self.feature_mean_[None, :])[0, :]
             found = None if found is None else _in_kernel_values(found, mapping)
+            if hasattr(self, "robust_weights_"):
+                self.robust_weights_ = [_weights_in_kernel_values(own, mapping) for own in self.robust_weights_]
         self._keep_held_out(found)
         self._keep_path(path)
         self.components_ = columns_as_rows(candidates[choice.chosen])
@@ -312,3 +314,10 @@ def _in_kernel_values(found: HeldOut, mapping: LandmarkMap) -> HeldOut:
     filters = [mapping.dual_filters(found.components[fold, :, :].T).T for fold in range(found.n_folds)]
     means = [mapping.dual_means(found.means[number, :, :]) for number in range(found.means.shape[0])]
     return replace(found, components=xp.stack(filters), means=xp.stack(means))
+
+
+def _weights_in_kernel_values(learned: RobustWeights, mapping: LandmarkMap) -> RobustWeights:
+    """Give robust weights of coordinates as those of a `KernelValueMap`."""
+    centre = mapping.dual_means(learned.centre[None, :])[0, :]
+    groups = None if learned.groups is None else mapping.dual_means(learned.groups)
+    return replace(learned, centre=centre, root=mapping.dual_filters(learned.root), groups=groups)
