@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from standout.io import scan
     from standout.persistence import load, save
+    from standout.sources import differences
 
 __version__ = "0.1.0.dev0"
 
@@ -31,6 +32,7 @@ __all__ = [
     "KernelContrastivePCA",
     "KernelDiscriminativePCA",
     "__version__",
+    "differences",
     "load",
     "make_pipeline",
     "save",
@@ -53,6 +55,7 @@ _HOMES = {
         "standout.estimators",
     ),
     **dict.fromkeys(("load", "save"), "standout.persistence"),
+    "differences": "standout.sources",
     "scan": "standout.io",
 }
 _PACKAGES = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from standout._arrays import Array, Float, Rows, double
@@ -21,6 +22,7 @@ from standout._checks import (
     as_backgrounds,
     as_labels,
     as_seed,
+    check_choice,
     check_one_place,
     check_same_columns,
     check_same_keys,
@@ -35,27 +37,37 @@ from standout._messages import (
     listed,
     warn_user,
 )
-from standout._params import check_robust
+from standout._params import check_blocks, check_robust
 from standout._xp import is_foreign, largest_entries, like, looks_foreign, namespace, place, take, to_host
 from standout.moments import Moments, RobustWeights, Weighed, Weighing, dealt_folds, learned_weights, weighed
 from standout.pencil import Solution
-from standout.selection import HeldOut, HeldOutPath, alike_message, likeness_of
+from standout.selection import HeldOut, HeldOutPath, alike_message, block_length, likeness_of
 from standout.sources import (
     Backgrounds,
     Dataset,
     Source,
     Table,
+    adjusted,
     as_words,
+    between_subjects,
+    equal_weights,
+    in_blocks,
     is_dask,
     open_dataset,
+    own_weights,
     with_subjects,
     with_words,
+    within_subjects,
     without_columns,
 )
 from standout.sources import beside as beside_rows
 
 # How many units in the last place of the largest score rounding may be: sums of terms that partly cancel lose a few.
 SCORE_ROUNDING = 16.0
+VARIATIONS = ("all", "within", "between")
+SUBJECT_WEIGHTS = ("rows", "equal")
+# Rows from whose scores the length of blocks is found, at most.
+MOST_SCORED = 20_000
 
 Model = TypeVar("Model")
 
@@ -74,17 +86,28 @@ class RowFacts:
         The subject of each row of the target; with labels, of all rows.
     background_groups : array-like, list of array-like, or None
         The subjects of the rows of the background; of several ones a list.
+    adjust, background_adjust : list of str, table, or None
+        Covariates to be taken out; of several backgrounds a list of tables.
     """
 
     sample_weight: Any = None
     background_sample_weight: Any = None
     groups: Any = None
     background_groups: Any = None
+    adjust: Any = None
+    background_adjust: Any = None
 
     @property
     def columns(self) -> list[str]:
         """Names of the columns of frames that hold facts."""
-        return [self.groups] if isinstance(self.groups, str) else []
+        named = [self.groups] if isinstance(self.groups, str) else []
+        return list(dict.fromkeys([*named, *self._names_of_covariates]))
+
+    @property
+    def _names_of_covariates(self) -> list[str]:
+        given = [self.adjust] if isinstance(self.adjust, str) else self.adjust
+        several = isinstance(given, list | tuple) and all(isinstance(name, str) for name in given)
+        return list(given) if several else []
 
     def beside(self, datasets: list[Source]) -> list[Source]:
         """Put the facts beside the rows of the datasets, the target first."""
@@ -93,11 +116,35 @@ class RowFacts:
             beside_rows(dataset, weights=_checked_weights(own, dataset))
             for dataset, own in zip(datasets, weights, strict=True)
         ]
-        return with_subjects(weighted, self.groups, self.background_groups)
+        named = with_subjects(weighted, self.groups, self.background_groups)
+        return self._adjusted(named, [self.adjust, *self._covariates_of_backgrounds(len(datasets) - 1)])
+
+    def _adjusted(self, datasets: list[Source], covariates: Sequence[Any]) -> list[Source]:
+        parameters = ["adjust", *["background_adjust"] * (len(datasets) - 1)]
+        return [
+            dataset if own is None else adjusted(dataset, own, parameter)
+            for dataset, own, parameter in zip(datasets, covariates, parameters, strict=True)
+        ]
+
+    def _covariates_of_backgrounds(self, n_backgrounds: int) -> list[Any]:
+        given = self.background_adjust
+        if given is None:
+            return [self.adjust if self._names_of_covariates else None] * n_backgrounds
+        several = isinstance(given, list | tuple) and any(one is None or np.ndim(one) > 1 for one in given)
+        each = list(given) if several else [given]
+        if len(each) != n_backgrounds:
+            raise InvalidValueError(
+                "has covariates for {given} background(s), but there are {limit}",
+                parameter="background_adjust",
+                given=len(each),
+                limit=n_backgrounds,
+                advice="Give a list with a table, or {v.None}, for each background.",
+            )
+        return each
 
     def beside_labels(self, whole: Source, datasets: list[Source], chosen: list[npt.NDArray[np.bool_]]) -> list[Source]:
         """Put the facts beside the rows of datasets that were told apart by labels."""
-        for name in ("sample_weight", "groups"):
+        for name in ("sample_weight", "groups", "adjust"):
             if getattr(self, f"background_{name}") is not None:
                 raise InvalidValueError(
                     "is given, but with {p.target_label} the rows of the backgrounds are in X",
@@ -111,6 +158,17 @@ class RowFacts:
                 beside_rows(part, weights=_checked_weights(weights[some], part))
                 for part, some in zip(datasets, chosen, strict=True)
             ]
+        if self._names_of_covariates:
+            raise InvalidTypeError(
+                "names columns, but {p.target_label} makes the backgrounds of rows of X",
+                parameter="adjust",
+                value=self.adjust,
+                advice="Give the covariates of all rows as a table.",
+            )
+        if self.adjust is not None:
+            table = self.adjust if hasattr(self.adjust, "iloc") else np.asarray(self.adjust)
+            parts = [table.iloc[some] if hasattr(table, "iloc") else table[some] for some in chosen]
+            datasets = self._adjusted(datasets, parts)
         if self.groups is None:
             return datasets
         groups = whole.column(self.groups) if isinstance(self.groups, str) else self.groups
@@ -159,9 +217,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     `background_variance_` when fitted.
     """
 
-    __metadata_request__fit = dict.fromkeys(
-        ("background", "groups", "background_groups", "sample_weight", "background_sample_weight"), True
-    )
+    __metadata_request__fit = dict.fromkeys(("background", *(field.name for field in fields(RowFacts))), True)
     __metadata_request__partial_fit = {"background": True}  # noqa: RUF012
     __metadata_request__score = {"background": True}  # noqa: RUF012
 
@@ -176,6 +232,9 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     feature_names_in_: npt.NDArray[Any]
     target_label: Any
     robust: str | None
+    subject_weights: str
+    variation: str
+    blocks: Any
     random_state: Any
     robust_weights_: list[RobustWeights]
 
@@ -190,6 +249,8 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         background_groups: Any = None,
         sample_weight: Any = None,
         background_sample_weight: Any = None,
+        adjust: Any = None,
+        background_adjust: Any = None,
     ) -> Any:
         """Find the components of the target X against the backgrounds."""
 
@@ -397,7 +458,9 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     def _with_subjects_kept(self, datasets: list[Source]) -> list[Source]:
         """Keep how many subjects each dataset has, if that was said."""
-        self.__dict__.pop("n_subjects_", None)
+        for name in ("n_subjects_", "block_length_"):
+            self.__dict__.pop(name, None)
+        datasets = self._as_asked(datasets)
         found = [part.subjects.n_here for part in datasets if part.subjects is not None]
         if found:
             self.n_subjects_ = found
@@ -445,6 +508,58 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def _weighing(self, number: int) -> Weighing:
         """Give what weighs rows as those of a dataset."""
         return self.robust_weights_[number]
+
+    def _as_asked(self, datasets: list[Source]) -> list[Source]:
+        """Make blocks of neighbouring rows subjects, weigh subjects alike, and take the variation that is asked for."""
+        variation = check_choice(self.variation, "variation", VARIATIONS)
+        weights = check_choice(self.subject_weights, "subject_weights", SUBJECT_WEIGHTS)
+        length = check_blocks(self.blocks)
+        known = datasets[0].subjects is not None
+        if length is not None and known:
+            raise InvalidValueError(
+                "is given together with {p.groups}, which says already which rows belong together",
+                parameter="blocks",
+                value=self.blocks,
+                advice="Leave one of them out.",
+            )
+        if length is not None:
+            self.block_length_ = self._found_length(datasets) if isinstance(length, str) else length
+            datasets = in_blocks(datasets, self.block_length_)
+        for parameter, value, default in (("variation", variation, "all"), ("subject_weights", weights, "rows")):
+            if value != default and not known:
+                raise InvalidValueError(
+                    "is about subjects, and none are named",
+                    parameter=parameter,
+                    value=value,
+                    advice="Name the subject of each row: {p.groups}.",
+                )
+        if variation == "within":
+            datasets = [within_subjects(part) for part in datasets]
+        elif variation == "between":
+            return between_subjects(datasets)
+        if weights == "equal":
+            datasets = [beside_rows(part, weights=equal_weights(part, own_weights(part))) for part in datasets]
+        return datasets
+
+    def _found_length(self, datasets: list[Source]) -> int:
+        """Find how long blocks must be for neighbouring ones to be independent, from the scores of a first fit."""
+        for dataset in datasets:
+            if not dataset.again:
+                in_blocks([dataset], 1)
+        rules: dict[str, Any] = dict.fromkeys(("test", "robust", "target_label", "blocks", "held_out"))
+        rules |= {"shrinkage": "auto", "epsilon": "scaled", "n_components": 1}
+        first = clone(self)
+        known = first.get_params(deep=False)
+        first.set_params(**{name: value for name, value in rules.items() if name in known})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            first.fit(datasets[0], background=datasets[1:] or None)
+        counts = [part.count_rows() for part in datasets]
+        scores = [
+            to_host(double(found if looks_foreign(found) else np.asarray(found))[: min(count, MOST_SCORED), :])
+            for count, found in zip(counts, map(first._scores, datasets), strict=True)
+        ]
+        return block_length(scores, min(counts))
 
     def _opened_backgrounds(
         self, background: Backgrounds, target: Source, X: Any = None, beside: Sequence[str] = ()

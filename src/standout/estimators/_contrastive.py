@@ -93,6 +93,15 @@ class ContrastivePCA(LinearTransformer):
         what the rest of their row lets expect. Each dataset is weighed by itself. Weights are learned from all rows, or
         from a random sample of 5,000 (of an iterator, the first 5,000), and then kept: folds and tests use the same.
         What lies apart but close together, a rare group, keeps its weight. ``transform`` takes rows as they are.
+    subject_weights : {"rows", "equal"}, default="rows"
+        With `groups`: whether every row counts the same, or every subject, so that one with ten times the rows does not
+        decide alone.
+    variation : {"all", "within", "between"}, default="all"
+        With `groups`: "within" takes off each subject's mean, and looks at what varies inside of subjects; "between"
+        looks at the subjects' means alone. `transform` takes rows as they are.
+    blocks : int, "auto" or None, default=None
+        For rows in the order of time, where no subjects are named: so many neighbouring rows are taken as one subject.
+        "auto" is 8 autocorrelation times of the leading scores, and at most a twelfth of the rows.
     target_label : object, default=None
         With a label here, ``fit(X, y)`` takes the rows with this label as target and the rows of each other label as
         one background, in sorted order.
@@ -139,7 +148,9 @@ class ContrastivePCA(LinearTransformer):
     background_labels_ : list
         Labels of the backgrounds; only with `target_label`.
     n_subjects_ : list of int
-        Number of subjects of each dataset, the target first; only with `groups`.
+        Number of subjects of each dataset, the target first; only with `groups` or `blocks`.
+    block_length_ : int
+        Number of neighbouring rows that make a block; only with `blocks`.
     row_weights_ : list of ndarray of shape (n_samples,) or None
         With `robust`: how much each row of each dataset counts, the target first. A typical row has about 1. None for
         data that are read in parts: see `weigh`.
@@ -204,6 +215,9 @@ class ContrastivePCA(LinearTransformer):
         held_out: int | None = 10,
         side: str = "target",
         robust: str | None = None,
+        subject_weights: str = "rows",
+        variation: str = "all",
+        blocks: int | str | None = None,
         target_label: Any = None,
         solver: str = "auto",
         random_state: Any = None,
@@ -215,6 +229,9 @@ class ContrastivePCA(LinearTransformer):
         self.held_out = held_out
         self.side = side
         self.robust = robust
+        self.subject_weights = subject_weights
+        self.variation = variation
+        self.blocks = blocks
         self.target_label = target_label
         self.solver = solver
         self.random_state = random_state
@@ -229,6 +246,8 @@ class ContrastivePCA(LinearTransformer):
         background_groups: Any = None,
         sample_weight: Any = None,
         background_sample_weight: Any = None,
+        adjust: Any = None,
+        background_adjust: Any = None,
     ) -> ContrastivePCA:
         """Find the components of the target X against the backgrounds.
 
@@ -250,6 +269,10 @@ class ContrastivePCA(LinearTransformer):
             How much each row of X counts. Means, covariances and shrinkage are weighted ones.
         background_sample_weight : array-like, or list of array-like, default=None
             The same for the background; for several ones a list, in which None stands for equal weights.
+        adjust, background_adjust : list of str, or table of shape (n_samples, n_covariates), default=None
+            Covariates such as age, batch or depth, whose linear effect is taken out of each dataset first: names of
+            columns (of frames, or kept beside the rows of tables and scans), or tables; for several backgrounds a list
+            of tables. Words are categories. `transform` takes rows as they are.
 
         Returns
         -------
@@ -260,7 +283,9 @@ class ContrastivePCA(LinearTransformer):
         check_side(self.side)
         solver = check_solver(self.solver, without=("root",))
         with unchanged_if_refused(self):
-            facts = RowFacts(sample_weight, background_sample_weight, groups, background_groups)
+            facts = RowFacts(
+                sample_weight, background_sample_weight, groups, background_groups, adjust, background_adjust
+            )
             datasets = self._weighed(self._datasets(X, y, background, facts))
             check_weights(self.background_weights, len(datasets) - 1)
             seed = self._seed()

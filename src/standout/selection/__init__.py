@@ -36,6 +36,7 @@ __all__ = [
 from standout.selection._analytic import analytic_test as analytic_test
 from standout.selection._dealing import subjects_of as subjects_of
 from standout.selection._dependence import alike_message as alike_message
+from standout.selection._dependence import block_length as block_length
 from standout.selection._dependence import likeness as likeness
 from standout.selection._dependence import likeness_of as likeness_of
 from standout.selection._dependence import windows as windows

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Array, Float, Rows, double
-from standout._messages import Message
+from standout._messages import Message, warn_user
 from standout._xp import namespace, take, to_host
 from standout.sources import Source
 
@@ -20,6 +20,10 @@ MOST_WINDOWS = 40
 LIKE, SURELY = 0.2, 3.3
 # Components whose scores are looked at, at most.
 MOST_COMPONENTS = 3
+# Blocks are so many autocorrelation times long, or shorter where a dataset would have fewer than so many of them.
+LONG_ENOUGH, LEAST_BLOCKS = 8.0, 12
+# Autocorrelations are summed up over so many autocorrelation times.
+WINDOWS = 5.0
 
 
 def windows(n_rows: int) -> npt.NDArray[np.intp] | None:
@@ -71,6 +75,42 @@ def likeness_of(datasets: Sequence[Source], project: Callable[[Rows], Array]) ->
             width = min(int(scores.shape[1]), MOST_COMPONENTS)
             found.append(likeness(namespace(scores).reshape(scores[:, :width], (*places.shape, width))))
     return max(found)
+
+
+def block_length(scores: Sequence[Float], n_rows: int) -> int:
+    """How many neighbouring rows make a block that is independent of the next one, nearly?
+
+    Several times as many as the rows over which the scores remember: 8 integrated autocorrelation times, by Sokal's
+    window. A block is at most a twelfth of the smallest dataset, which has `n_rows`; if that is too short, a warning
+    says so.
+    """
+    most = max(_memory(part[:, column]) for part in scores for column in range(min(part.shape[1], MOST_COMPONENTS)))
+    wanted, longest = int(np.ceil(LONG_ENOUGH * most)), max(n_rows // LEAST_BLOCKS, 1)
+    if wanted > longest:
+        warn_user(
+            "rows remember about {memory:.0f} rows before them, and blocks should be {wanted} rows long, but a dataset "
+            "with {n_rows} rows has few such blocks: they are {longest} rows long, and p-values may be too small",
+            memory=most,
+            wanted=wanted,
+            n_rows=n_rows,
+            longest=longest,
+            advice="Give more rows, or name what is independent: {p.groups}.",
+        )
+    return min(wanted, longest)
+
+
+def _memory(scores: Float) -> float:
+    """Give the integrated autocorrelation time of a score: 1 for independent rows."""
+    centred = scores - scores.mean()
+    size = len(centred)
+    spectrum = np.abs(np.fft.rfft(centred, 2 * size)) ** 2
+    products = np.fft.irfft(spectrum)[:size]
+    if not products[0] > 0.0:
+        return 1.0
+    times = 2.0 * np.cumsum(products / products[0]) - 1.0
+    # The first window that is five times as long as the memory within it: beyond, the sum is noise.
+    enough = np.flatnonzero(np.arange(size) >= WINDOWS * times)
+    return float(max(times[enough[0] if len(enough) else -1], 1.0))
 
 
 def alike_message(found: float) -> Message:

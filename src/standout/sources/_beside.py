@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from standout._arrays import Array, Rows
 from standout._messages import InvalidValueError
+from standout._xp import to_host
 from standout.sources._base import Batch, InMemory, Source, Words
 
 
@@ -47,6 +48,16 @@ def beside(source: Source, **facts: npt.NDArray[Any] | None) -> Source:
     if source.again:
         _check_lengths(given, source.count_rows(), source.name)
     return Beside(source, given)
+
+
+def own_weights(source: Source) -> npt.NDArray[np.float64] | None:
+    """Give the weights that the rows of a dataset have been given, on the host; None for equal ones."""
+    if isinstance(source, InMemory):
+        weights = source.batch().weights
+        return None if weights is None else np.asarray(to_host(weights), dtype=np.float64)
+    if isinstance(source, Beside) and "weights" in source.facts:
+        return np.asarray(source.facts["weights"], dtype=np.float64)
+    return own_weights(source.host) if isinstance(source, Around) else None
 
 
 class Around(Source):

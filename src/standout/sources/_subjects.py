@@ -108,6 +108,43 @@ def with_subjects(datasets: Sequence[Source], groups: Any, background_groups: An
     return attached(datasets, joined_subjects(words))
 
 
+def in_blocks(datasets: Sequence[Source], length: int) -> list[Source]:
+    """Take blocks of neighbouring rows as subjects; the last one of a dataset may have up to half as many more."""
+    words = []
+    for number, dataset in enumerate(datasets):
+        if not dataset.again:
+            raise InvalidTypeError(
+                "{name} is an iterator of batches, whose rows are not counted before they are read",
+                name=dataset.name,
+                advice="Give {p.groups} in place of {p.blocks}, or data that can be read again.",
+            )
+        n_rows = dataset.count_rows()
+        n_blocks = max(round(n_rows / length), 1)
+        if n_blocks < 2:
+            raise InvalidValueError(
+                "makes one block of the {n_rows} rows of {name}, but the least is {limit} blocks",
+                parameter="blocks",
+                value=length,
+                n_rows=n_rows,
+                name=dataset.name,
+                limit=2,
+                advice="Give shorter blocks, or more rows.",
+            )
+        places = np.minimum(np.arange(n_rows) // length, n_blocks - 1)
+        words.append(np.char.add(f"{number}:", np.char.zfill(places.astype(str), 9)))
+    return attached(datasets, joined_subjects(words, "blocks"))
+
+
+def equal_weights(dataset: Source, weights: Any) -> npt.NDArray[np.float64]:
+    """Give weights of rows by which every subject of a dataset counts the same, with mean 1."""
+    assert dataset.subjects is not None
+    codes = dataset.subjects.codes
+    own = np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=np.float64)
+    totals = np.bincount(codes, weights=own, minlength=len(dataset.subjects.names))
+    found: npt.NDArray[np.float64] = own / np.where(totals > 0.0, totals, 1.0)[codes]
+    return found * (len(codes) / found.sum())
+
+
 def without_columns(data: Any, names: Sequence[str]) -> tuple[Any, Words | None]:
     """Take columns out of a frame: the frame without them, and their words.
 
