@@ -26,6 +26,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "numpydoc",
+    "sphinx_copybutton",
     "myst_parser",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
