@@ -43,6 +43,11 @@ myst_heading_anchors = 3
 # Links in the documents of the repository lead to other files of it.
 myst_all_links_external = False
 
+# Copy buttons leave out prompts, and what a program printed has no button.
+copybutton_prompt_text = ">>> |\\.\\.\\. "
+copybutton_prompt_is_regexp = True
+copybutton_selector = "div.highlight:not(.highlight-text .highlight) pre"
+
 # Names in single backticks lead to the page of what they name, where there is one.
 default_role = "py:obj"
 nitpicky = False
@@ -120,7 +125,7 @@ html_sidebars = {"index": [], "start": [], "changelog": [], "contributing": []}
 html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"image_light": "_static/standout.svg", "image_dark": "_static/standout.svg", "text": "standout"},
-    "show_prev_next": False,
+    "show_prev_next": True,
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "navbar_end": ["theme-switcher"],
