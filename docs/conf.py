@@ -30,6 +30,7 @@ extensions = [
     "myst_parser",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "gallery_order",
     "mathml",
     "live_report",
 ]
@@ -46,7 +47,7 @@ myst_all_links_external = False
 # Copy buttons leave out prompts, and what a program printed has no button.
 copybutton_prompt_text = ">>> |\\.\\.\\. "
 copybutton_prompt_is_regexp = True
-copybutton_selector = "div.highlight:not(.highlight-text .highlight) pre"
+copybutton_selector = ":not(.highlight-text) > div.highlight > pre"
 
 # Names in single backticks lead to the page of what they name, where there is one.
 default_role = "py:obj"
@@ -99,6 +100,7 @@ sphinx_gallery_conf = {
     "filename_pattern": r"/plot_",
     "within_subsection_order": "gallery_order.AsTaught",
     "image_srcset": ["2x"],
+    "thumbnail_size": (800, 500),
     "capture_repr": (),
     "download_all_examples": False,
     "show_signature": False,
