@@ -62,7 +62,15 @@ _MODEL_NAMES = ", ".join(kind.__name__ for kind in MODELS)
 _TRUSTED = {
     "standout.estimators": [kind.__name__ for kind in MODELS],
     "standout.features": [
-        *("CoordinateSums", "FourierMap", "IdentityMap", "KernelRowMap", "LandmarkMap", "NamedKernel"),
+        *(
+            "CoordinateSums",
+            "FourierMap",
+            "IdentityMap",
+            "KernelRowMap",
+            "KernelValueMap",
+            "LandmarkMap",
+            "NamedKernel",
+        ),
         *("PrecomputedKernel", "SumKernel"),
     ],
     "standout.io": ["Preparation"],

@@ -26,7 +26,14 @@ from standout._checks import (
     check_same_keys,
     is_dispatched,
 )
-from standout._messages import InvalidTypeError, InvalidValueError, MixedArraysError, dataset_names, listed
+from standout._messages import (
+    InvalidTypeError,
+    InvalidValueError,
+    MixedArraysError,
+    dataset_names,
+    listed,
+    warn_user,
+)
 from standout._xp import is_foreign, largest_entries, like, looks_foreign, namespace, place, take, to_host
 from standout.moments import Moments
 from standout.pencil import Solution
@@ -129,6 +136,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     components_: Float
     weights_: Float
+    target_variance_: Float
     background_variance_: Float
     background_labels_: list[Any]
     feature_names_in_: npt.NDArray[Any]
@@ -208,7 +216,8 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         y : array-like of shape (n_samples,), default=None
             Label of each row, with `target_label`.
         background : dataset, or list or tuple of datasets, default=None
-            As many backgrounds as were fitted. None takes the variances of the fitted ones.
+            As many backgrounds as were fitted. None takes the variances of the fitted ones, and a warning says so if
+            the target is another one: rows that were fitted vary too little along the components.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each row of X.
 
@@ -244,6 +253,8 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             rest = list(to_host(self.background_variance_))
         if not rest:
             return float(np.mean(own))
+        if sample_weight is None:
+            _warn_of_fitted_backgrounds(own, rest, to_host(self.target_variance_), to_host(self.background_variance_))
         against = to_host(self.weights_) @ np.array(rest)
         with np.errstate(divide="ignore", invalid="ignore"):
             return float(np.mean(own / against))
@@ -562,6 +573,18 @@ def _check_known_labels(labels: list[Any], fitted: list[Any]) -> None:
             "no row has the background label {label}",
             label=repr(missing[0]),
             advice="Give rows of every fitted label, for example by stratified folds.",
+        )
+
+
+def _warn_of_fitted_backgrounds(own: Float, rest: Sequence[Float], fitted: Float, background: Float) -> None:
+    """Warn if a new target is compared with the very rows of the backgrounds that were fitted."""
+    if np.allclose(rest, background, rtol=1e-6) and not np.allclose(own, fitted, rtol=1e-6):
+        warn_user(
+            "a new target is scored against the rows of the backgrounds that were fitted: along components that were "
+            "fitted to them they vary too little, so that the ratio is too large. Cross-validation that leaves the "
+            "backgrounds whole prefers parameters that overfit",
+            advice="Give new rows of the backgrounds as well. To choose parameters, use standout.BackgroundSearchCV, "
+            "or {p.target_label} with stratified folds.",
         )
 
 

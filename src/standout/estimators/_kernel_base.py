@@ -47,7 +47,7 @@ from standout.features import (
     residual_share,
     resolve_kernel,
 )
-from standout.moments import Folds, Kind, Moments, gather, gather_folds, project
+from standout.moments import Folds, Kind, Moments, RowMoments, gather, gather_folds, project
 from standout.selection import PATH_FOLDS, learn_kernel_weights, n_folds_for
 from standout.sources import InMemory, Source
 
@@ -72,12 +72,15 @@ class Coordinates:
         The kind of coordinates.
     residual : float
         Share of the kernel's trace that is left out, if it is known already.
+    nearly_full : bool
+        Whether exact coordinates with the kernel as their inner product are about as many as the rows.
     """
 
     mapping: FeatureMap
     parts: Sequence[Source]
     approximation: str
     residual: float = float("nan")
+    nearly_full: bool = False
 
     @property
     def n_directions(self) -> int:
@@ -90,8 +93,9 @@ class Coordinates:
     @property
     def kind(self) -> Kind:
         """How the moments of exact coordinates are stored."""
+        by_rows = self.mapping.plain_ridge or self.nearly_full
         # A device has memory for a matrix as large as the kernel's, and solves it without iterations on its rows.
-        return "rows" if self.mapping.plain_ridge and not is_foreign(self.parts[0].specimen) else "scatter"
+        return "rows" if by_rows and not is_foreign(self.parts[0].specimen) else "scatter"
 
     def scores(self, rows: Rows, mean: Float, filters: Float) -> Float:
         """Give the scores of some rows of a part."""
@@ -125,6 +129,11 @@ class Gathered:
     residual: float
     sums: list[CoordinateSums] | None = None
     folds: list[Folds[Moments]] | None = None
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether the moments are the rows of coordinates themselves."""
+        return all(isinstance(part, RowMoments) for part in self.moments)
 
     def signs(self, vectors: Float) -> Float:
         """Give the signs for which the target's mean has the larger score, the backgrounds' the smaller one.
@@ -379,7 +388,8 @@ class KernelTransformer(IncrementalTransformer):
                 InMemory(part, dataset.name, words=batch)
                 for part, dataset, batch in zip(parts, datasets, batches, strict=True)
             ]
-            return Coordinates(mapping, named, "exact", residual)
+            nearly_full = not kernel_rows and 2 * mapping.n_coordinates > n_rows
+            return Coordinates(mapping, named, "exact", residual, nearly_full)
         rank = min(self.rank or DEFAULT_RANK, n_rows)
         landmarks = chosen_landmarks(kernel, datasets, rank, self.tol or BOUNDED_TOL, rng)
         return Coordinates(landmarks, datasets, "pivoted")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ from standout.estimators._base import RowFacts, unchanged_if_refused
 from standout.estimators._contrastive import alphas_to_try, chooses_by_folds, held_out_alphas
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._kernel_base import Gathered, KernelTransformer
+from standout.features import KernelValueMap, LandmarkMap
 from standout.moments import Moments
 from standout.pencil import solve
-from standout.selection import choose_alpha, judge
+from standout.selection import HeldOut, choose_alpha, judge
 from standout.sources import Backgrounds, Dataset
 
 # Up to this many coordinates LAPACK finds the leading vectors as fast as iterations do.
@@ -76,8 +78,8 @@ class KernelContrastivePCA(KernelTransformer):
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_coordinates)
-        The components in the coordinates of `feature_map_`: orthonormal rows. The target's mean has the larger score,
-        the backgrounds' the smaller one.
+        The components in the coordinates of `feature_map_`; in the feature space they are orthonormal. The target's
+        mean has the larger score, the backgrounds' the smaller one.
     eigenvalues_ : ndarray of shape (n_components,)
         Difference of the target's and α times the backgrounds' variance along each component, in descending order.
     target_variance_ : ndarray of shape (n_components,)
@@ -243,7 +245,7 @@ class KernelContrastivePCA(KernelTransformer):
             alphas,
             n_components=self.n_components,
             n_representatives=self.n_representatives,
-            solver="lanczos" if iterative else "dense",
+            solver="reduced" if gathered.keeps_rows else "lanczos" if iterative else "dense",
             seed=seed,
             side=self.side,
         )
@@ -255,11 +257,18 @@ class KernelContrastivePCA(KernelTransformer):
         def solve_others(target: Moments, backgrounds: list[Moments]) -> Float:
             problem = contrast.contrastive(target, backgrounds, weights, choice.alpha)
             solver = "lanczos" if iterative else "dense"
-            return solve(problem, self.n_components, solver=solver, side=self.side).vectors
+            return solve(problem, self.n_components, solver=solver, side=self.side, rank=False).vectors
 
         found = None
         if gathered.folds is not None and self.held_out is not None:
             found = judge(solve_others, gathered.folds, weights, candidates[choice.chosen], self.side)
+        mapping = self.feature_map_
+        if isinstance(mapping, LandmarkMap) and gathered.found.nearly_full:
+            # Nothing of the size of the kernel matrix is kept beyond the fit.
+            candidates = [mapping.dual_filters(vectors) for vectors in candidates]
+            self.feature_map_ = KernelValueMap(mapping.kernel, mapping.landmarks)
+            self.feature_mean_ = mapping.dual_means(self.feature_mean_[None, :])[0, :]
+            found = None if found is None else _in_kernel_values(found, mapping)
         self._keep_held_out(found)
         self._keep_path(path)
         self.components_ = columns_as_rows(candidates[choice.chosen])
@@ -277,3 +286,11 @@ class KernelContrastivePCA(KernelTransformer):
     @property
     def _chooses_by_folds(self) -> bool:
         return chooses_by_folds(self.alpha)
+
+
+def _in_kernel_values(found: HeldOut, mapping: LandmarkMap) -> HeldOut:
+    """Give what was found without each fold in the coordinates of a `KernelValueMap`."""
+    xp = namespace(found.components)
+    filters = [mapping.dual_filters(found.components[fold, :, :].T).T for fold in range(found.n_folds)]
+    means = [mapping.dual_means(found.means[number, :, :]) for number in range(found.means.shape[0])]
+    return replace(found, components=xp.stack(filters), means=xp.stack(means))

@@ -8,7 +8,7 @@ from standout.features._coordinates import (
     given_landmarks,
 )
 from standout.features._kernels import Kernel, NamedKernel, PrecomputedKernel, SumKernel, resolve_kernel
-from standout.features._maps import FeatureMap, FourierMap, IdentityMap, KernelRowMap, LandmarkMap
+from standout.features._maps import FeatureMap, FourierMap, IdentityMap, KernelRowMap, KernelValueMap, LandmarkMap
 
 __all__ = [
     "FeatureMap",
@@ -16,6 +16,7 @@ __all__ = [
     "IdentityMap",
     "Kernel",
     "KernelRowMap",
+    "KernelValueMap",
     "LandmarkMap",
     "NamedKernel",
     "PrecomputedKernel",

@@ -20,6 +20,7 @@ from standout._checks import (
     check_same_keys,
     column_keys,
     column_names,
+    reject_no_table,
     require_finite_rows,
 )
 from standout._messages import InvalidValueError, reject_too_few
@@ -429,6 +430,7 @@ def as_source(data: Any, name: str, *, min_rows: int = 2) -> Source:
     if isinstance(data, Source):
         return data.called(name, min_rows)
     if isinstance(data, Iterator):
+        reject_no_table(data, name)
         return Batches(data, name, min_rows)
     if isinstance(data, Table):
         words = Batch(data.values, 0, data.ids, data.labels, data.groups)
