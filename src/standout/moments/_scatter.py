@@ -153,8 +153,8 @@ def gather_scatter(rows: Rows, *, norms: bool = False, single: bool = True) -> S
     return total
 
 
-def gather_weighted(rows: Rows, weights: Float, *, norms: bool = False) -> ScatterMoments:
-    """Sum the scatter matrix of rows with weights block by block, in float64."""
+def gather_weighted(rows: Rows, weights: Float, *, norms: bool = False, origin: Float | None = None) -> ScatterMoments:
+    """Sum the scatter matrix of rows with weights block by block, in float64; fourth powers about an origin."""
     total: Moments | None = None
     start = 0
     for block in row_blocks(rows, at_least=2 * rows.shape[1]):
@@ -163,7 +163,7 @@ def gather_weighted(rows: Rows, weights: Float, *, norms: bool = False) -> Scatt
         if not float(namespace(some).sum(some)) > 0.0:
             continue
         scaled, mean, rest = weighted_block(double(dense(block)), some)
-        sums = NormSums.of(scaled, some) if norms else None
+        sums = NormSums.about(scaled, some, mean, origin) if norms else None
         part = ScatterMoments(
             block.shape[0], mean, self_product(scaled), norms=sums, rest=rest, weights=WeightSums.of(some)
         )
