@@ -39,20 +39,17 @@ models = {
         target, background=background
     ),
 }
-fig, axes = plt.subplots(
-    1, 5, figsize=(12, 3), sharey=True, layout="constrained", width_ratios=[1.4, 1, 1, 1, 1]
-)
+fig, axes = plt.subplots(2, 3, figsize=(9, 5.2), sharey=True, layout="constrained")
+spread, *others, corner = axes.flat
 places = np.arange(4)
-axes[0].barh(places - 0.2, target.std(axis=0), 0.4, color="#D55E00", label="target")
-axes[0].barh(places + 0.2, background.std(axis=0), 0.4, color="#BBBBBB", label="background")
-axes[0].set(
-    xscale="log", title="standard deviation", yticks=places, yticklabels=list(spreads)
-)
-axes[0].legend(
-    frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2
-)
-axes[0].invert_yaxis()
-for ax, (name, model) in zip(axes[1:], models.items(), strict=True):
+spread.barh(places - 0.2, target.std(axis=0), 0.4, color="#D55E00", label="target")
+spread.barh(places + 0.2, background.std(axis=0), 0.4, color="#BBBBBB", label="background")
+spread.set(xscale="log", title="the data", xlabel="standard deviation")
+spread.set(yticks=places, yticklabels=list(spreads))
+spread.invert_yaxis()
+corner.set_axis_off()
+corner.legend(*spread.get_legend_handles_labels(), frameon=False, loc="center")
+for ax, (name, model) in zip(others, models.items(), strict=True):
     # The share that each column has in the score's variance.
     share = model.components_[0] ** 2 * target.var(axis=0)
     ax.barh(places, share / share.sum(), color="black")

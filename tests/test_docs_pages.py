@@ -138,7 +138,8 @@ def test_goals_that_documents_name_are_in_the_makefile():
 def test_the_pages_agree_on_what_a_fit_costs():
     tables = [(ROOT / page).read_text("utf-8") for page in ("docs/other-tools.md", "benchmarks/README.md")]
     rows = [
-        re.findall(r"\*\*([\d.]+)\*\*", re.search(r"^\| fit over reference .*$", text, re.MULTILINE)[0]) for text in tables
+        re.findall(r"\*\*([\d.]+)\*\*", re.search(r"^\| fit over reference .*$", text, re.MULTILINE)[0])
+        for text in tables
     ]
     assert len(rows[0]) == 4
     assert rows[0] == rows[1]

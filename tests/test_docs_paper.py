@@ -126,7 +126,9 @@ def quoted():
     yield f"ours is {span(over_intensities('dPCA'))}"
     yield "(at an intensity of 0.65, {} of {})".format(*of_pca_at(0.65))
     for intensity in INTENSITIES:
-        row = [with_spread("table1", method, f"intensity {intensity:g}") for method in ("PCA", "dPCA", CLUSTERS, "cPCA")]
+        row = [
+            with_spread("table1", method, f"intensity {intensity:g}") for method in ("PCA", "dPCA", CLUSTERS, "cPCA")
+        ]
         yield f"| {intensity:g} | {' | '.join(row)} | {PRINTED_DIGITS[2][0]:.3f} |"
     shrinkage = FOUND["table1"]["shrinkage"]["dPCA, Ledoit-Wolf"][1]
     yield f"is small here ({shrinkage:.3f}) and changes little ({span(over_intensities('dPCA, Ledoit-Wolf'))})"
