@@ -16,7 +16,7 @@ from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._kernel_base import Gathered, KernelTransformer
 from standout.moments import Moments
 from standout.pencil import solve
-from standout.selection import choose_alpha, judge
+from standout.selection import LeftOut, choose_alpha, judge
 from standout.sources import Backgrounds, Dataset
 
 # Up to this many coordinates LAPACK finds the leading vectors as fast as iterations do.
@@ -238,7 +238,7 @@ class KernelContrastivePCA(KernelTransformer):
         self._keep(choice.solution, target, backgrounds, weights)
         self._keep_coordinates(gathered)
 
-        def solve_others(target: Moments, backgrounds: list[Moments]) -> Float:
+        def solve_others(target: Moments, backgrounds: list[Moments], _: LeftOut) -> Float:
             problem = contrast.contrastive(target, backgrounds, weights, choice.alpha)
             solver = "lanczos" if iterative else "dense"
             return solve(problem, self.n_components, solver=solver, side=self.side).vectors

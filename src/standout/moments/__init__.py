@@ -27,6 +27,7 @@ from standout.moments._folds import fold_of_rows as fold_of_rows
 from standout.moments._gather import Kind as Kind
 from standout.moments._gather import in_span as in_span
 from standout.moments._rows import joint_gram as joint_gram
+from standout.moments._rows import squares_by_group as squares_by_group
 
 # Saved models and checkpoints name these classes by the public package. Its modules can then be reorganised.
 for _class in (CentredRows, Folds, Moments, NormSums, RootMoments, RowMoments, ScatterMoments):

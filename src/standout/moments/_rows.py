@@ -7,6 +7,7 @@ from functools import cached_property, reduce
 from operator import add
 
 import numpy as np
+import numpy.typing as npt
 
 from standout._arrays import (
     Array,
@@ -29,7 +30,7 @@ from standout._arrays import (
     sum_of_squares,
     weighted_sum,
 )
-from standout._xp import column_products, namespace
+from standout._xp import column_products, like, namespace, take
 from standout.moments._base import Moments, NormSums, two_sum
 from standout.moments._root import RootMoments, gather_root
 from standout.moments._scatter import UNCENTRED_LIMIT, ScatterMoments, centred_block, gather_scatter
@@ -151,6 +152,10 @@ class RowMoments(Moments):
             # Far from zero the mean itself is rounded.
             rows -= rows.mean(axis=0)
         return rows
+
+    def taken(self, columns: npt.NDArray[np.intp]) -> RowMoments:
+        """Give the moments of some of the columns."""
+        return RowMoments(*(take(block, columns, axis=1) for block in self.blocks), single=self.single)
 
     def __add__(self, other: Moments) -> Moments:
         """Give the moments of both datasets together."""
@@ -298,6 +303,10 @@ class CentredRows(Moments):
         """Give the centred rows."""
         return self._centred
 
+    def taken(self, columns: npt.NDArray[np.intp]) -> CentredRows:
+        """Give the moments of some of the columns."""
+        return CentredRows(take(self.rows, columns, axis=1))
+
     def __add__(self, other: Moments) -> Moments:
         """Give the moments of both datasets together."""
         if not isinstance(other, Moments):
@@ -305,6 +314,20 @@ class CentredRows(Moments):
         if not isinstance(other, CentredRows):
             return other + self
         return CentredRows(stacked([self.rows, other.rows]))
+
+
+def squares_by_group(
+    dataset: RowMoments | CentredRows, groups: npt.NDArray[np.intp], n_groups: int
+) -> tuple[Array, Float]:
+    """Give the sums of squares of the centred columns over the rows of each group, and the number of its rows."""
+    members = (groups[None, :] == np.arange(n_groups)[:, None]).astype(np.float64)
+    if isinstance(dataset, CentredRows):
+        rows = dataset.centred_rows()
+        return product(like(members, rows), rows**2), members.sum(axis=1)
+    sums = np.empty((n_groups, dataset.n_features))
+    for columns in column_slices(dataset.count, dataset.n_features):
+        sums[:, columns] = product(members, double(dataset._centred_columns(columns)) ** 2)
+    return sums, members.sum(axis=1)
 
 
 def joint_gram(datasets: Sequence[RowMoments]) -> Float:
