@@ -44,6 +44,7 @@ ORDER = [
     "plots",
     "datasets",
     "report",
+    "explorer",
     "cli",
 ]
 # Modules at the top that every package may use. They are private to the library, not to themselves.

@@ -56,6 +56,7 @@ _PACKAGES = (
     "contrast",
     "datasets",
     "estimators",
+    "explorer",
     "features",
     "io",
     "metrics",

@@ -66,7 +66,7 @@ _TRUSTED = {
         *("PrecomputedKernel", "SumKernel"),
     ],
     "standout.io": ["Preparation"],
-    "standout.moments": ["NormSums", "RootMoments", "ScatterMoments"],
+    "standout.moments": ["NormSums", "RootMoments", "ScatterMoments", "WeightSums"],
     "standout.private": ["PrivateMoments", "Spent"],
     "standout.selection": ["ComponentTest", "GroupSearch", "HeldOut", "HeldOutPath"],
     # Imputers and discretisers keep the type of their data. Landmarks can be sparse.

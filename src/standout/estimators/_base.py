@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import wraps
 from typing import Any, Self, TypeVar
 
@@ -32,11 +32,85 @@ from standout.moments import Moments
 from standout.pencil import Solution
 from standout.selection import HeldOut, HeldOutPath
 from standout.sources import Backgrounds, Dataset, Source, Table, is_dask, open_dataset
+from standout.sources import beside as beside_rows
 
 # How many units in the last place of the largest score rounding may be: sums of terms that partly cancel lose a few.
 SCORE_ROUNDING = 16.0
 
 Model = TypeVar("Model")
+
+
+@dataclass(frozen=True)
+class RowFacts:
+    """What users give of the rows of all datasets, beside their numbers.
+
+    Attributes
+    ----------
+    sample_weight : array-like of shape (n_samples,) or None
+        Weight of each row of the target; with labels, of all rows.
+    background_sample_weight : array-like, list of array-like, or None
+        Weights of the rows of the background; of several ones a list, in which None stands for equal weights.
+    """
+
+    sample_weight: Any = None
+    background_sample_weight: Any = None
+
+    def beside(self, datasets: list[Source]) -> list[Source]:
+        """Put the facts beside the rows of the datasets, the target first."""
+        weights = [self.sample_weight, *self._of_backgrounds(len(datasets) - 1)]
+        return [
+            beside_rows(dataset, weights=_checked_weights(own, dataset))
+            for dataset, own in zip(datasets, weights, strict=True)
+        ]
+
+    def beside_labels(self, datasets: list[Source], chosen: list[npt.NDArray[np.bool_]]) -> list[Source]:
+        """Put the facts beside the rows of datasets that were told apart by labels."""
+        if self.background_sample_weight is not None:
+            raise InvalidValueError(
+                "is given, but with {p.target_label} the weights of all rows are in sample_weight",
+                parameter="background_sample_weight",
+                advice="Leave it out.",
+            )
+        if self.sample_weight is None:
+            return datasets
+        weights = to_host(check_sample_weight(self.sample_weight, len(chosen[0])))
+        return [
+            beside_rows(part, weights=_checked_weights(weights[some], part))
+            for part, some in zip(datasets, chosen, strict=True)
+        ]
+
+    def _of_backgrounds(self, n_backgrounds: int) -> list[Any]:
+        given = self.background_sample_weight
+        if given is None:
+            return [None] * n_backgrounds
+        several = isinstance(given, list | tuple) and any(one is None or np.ndim(one) == 1 for one in given)
+        each = list(given) if several else [given]
+        if len(each) != n_backgrounds:
+            raise InvalidValueError(
+                "has weights for {given} background(s), but there are {limit}",
+                parameter="background_sample_weight",
+                given=len(each),
+                limit=n_backgrounds,
+                advice="Give a list with an array, or {v.None}, for each background.",
+            )
+        return each
+
+
+def _checked_weights(given: Any, dataset: Source) -> Float | None:
+    """Check the weights of the rows of a dataset, whose number an iterator does not tell."""
+    if given is None:
+        return None
+    n_rows = dataset.n_rows if dataset.n_rows is not None else len(given)
+    weights = to_host(check_sample_weight(given, n_rows))
+    if np.count_nonzero(weights) < 2:
+        raise InvalidValueError(
+            "{name} has {given} row(s) with a weight above zero, but the least is {limit}",
+            name=dataset.name,
+            given=int(np.count_nonzero(weights)),
+            limit=2,
+            advice="Give more rows a weight, or leave the weights out.",
+        )
+    return weights
 
 
 class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
@@ -46,7 +120,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     `background_variance_` when fitted.
     """
 
-    __metadata_request__fit = {"background": True}  # noqa: RUF012
+    __metadata_request__fit = dict.fromkeys(("background", "sample_weight", "background_sample_weight"), True)
     __metadata_request__partial_fit = {"background": True}  # noqa: RUF012
     __metadata_request__score = {"background": True}  # noqa: RUF012
 
@@ -62,7 +136,15 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     random_state: Any
 
     @abstractmethod
-    def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> Any:
+    def fit(
+        self,
+        X: Dataset,
+        y: Any = None,
+        *,
+        background: Backgrounds = None,
+        sample_weight: Any = None,
+        background_sample_weight: Any = None,
+    ) -> Any:
         """Find the components of the target X against the backgrounds."""
 
     @property
@@ -70,8 +152,8 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def _projection(self) -> Callable[[Rows], Array]:
         """The function that gives the scores of checked rows."""
 
-    def fit_transform(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> Any:
-        """Fit, and give the scores of X: the same as ``fit(X, y, background=background).transform(X)``.
+    def fit_transform(self, X: Dataset, y: Any = None, *, background: Backgrounds = None, **facts: Any) -> Any:
+        """Fit, and give the scores of X: the same as ``fit(X, y, background=background, **facts).transform(X)``.
 
         Parameters
         ----------
@@ -82,13 +164,15 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             Label of each row, with `target_label`.
         background : dataset, or list or tuple of datasets, default=None
             The backgrounds.
+        **facts
+            What else ``fit`` takes, such as `sample_weight`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
         """
         reject_iterator(X, "fit_transform")
-        return self.fit(X, y, background=background).transform(X)
+        return self.fit(X, y, background=background, **facts).transform(X)
 
     def transform(self, X: Dataset) -> Any:
         """Project rows on the components.
@@ -202,25 +286,26 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     # --- datasets -------------------------------------------------------------------------------------------------
 
-    def _datasets(self, X: Dataset, y: Any, background: Backgrounds) -> list[Source]:
-        """Open and check the datasets of a fit, the target first."""
+    def _datasets(self, X: Dataset, y: Any, background: Backgrounds, facts: RowFacts | None = None) -> list[Source]:
+        """Open and check the datasets of a fit, the target first, with what is known of their rows."""
+        facts = facts or RowFacts()
         if self.target_label is not None:
             reject_iterator(X, "fit with target_label")
             whole = open_dataset(X, "the data")
             rows = rows_with_labels(whole, "fit with target_label")
             self._see_columns(X, whole, reset=True)
             labels, self.background_labels_ = check_label_form(y, rows, self.target_label, background)
-            return [
-                open_dataset(take(rows, labels == label), f"the data with label {label!r}")
-                for label in (self.target_label, *self.background_labels_)
-            ]
+            named = [f"the data with label {label!r}" for label in (self.target_label, *self.background_labels_)]
+            chosen = [labels == label for label in (self.target_label, *self.background_labels_)]
+            parts = [open_dataset(take(rows, some), name) for some, name in zip(chosen, named, strict=True)]
+            return facts.beside_labels(parts, [to_host(some) for some in chosen])
         self.__dict__.pop("background_labels_", None)
         target = open_dataset(X, "the target")
         check_no_labels(y, target)
         self._see_columns(X, target, reset=True)
         datasets = [target, *self._opened_backgrounds(background, target, X)]
         check_one_place([part.specimen for part in datasets], dataset_names(len(datasets)))
-        return datasets
+        return facts.beside(datasets)
 
     def _opened_backgrounds(self, background: Backgrounds, target: Source, X: Any = None) -> list[Source]:
         """Open the backgrounds, and check each against the columns of the target if these are known already."""

@@ -22,7 +22,7 @@ from standout._params import (
     check_weights,
 )
 from standout._xp import concat, largest, like, namespace
-from standout.estimators._base import unchanged_if_refused
+from standout.estimators._base import RowFacts, unchanged_if_refused
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._linear import LinearFit, LinearSums, LinearTransformer, fit_linear
 from standout.moments import Folds, Moments
@@ -214,7 +214,15 @@ class ContrastivePCA(LinearTransformer):
         self.solver = solver
         self.random_state = random_state
 
-    def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> ContrastivePCA:
+    def fit(
+        self,
+        X: Dataset,
+        y: Any = None,
+        *,
+        background: Backgrounds = None,
+        sample_weight: Any = None,
+        background_sample_weight: Any = None,
+    ) -> ContrastivePCA:
         """Find the components of the target X against the backgrounds.
 
         Parameters
@@ -227,6 +235,10 @@ class ContrastivePCA(LinearTransformer):
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
             One background, or several, each in any form that X may have. None means PCA of the target.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row of X counts. Means, covariances and shrinkage are weighted ones.
+        background_sample_weight : array-like, or list of array-like, default=None
+            The same for the background; for several ones a list, in which None stands for equal weights.
 
         Returns
         -------
@@ -238,7 +250,8 @@ class ContrastivePCA(LinearTransformer):
         check_n_columns(self.n_columns)
         solver = check_solver(self.solver, without=("root",))
         with unchanged_if_refused(self):
-            datasets = self._datasets(X, y, background)
+            facts = RowFacts(sample_weight, background_sample_weight)
+            datasets = self._datasets(X, y, background, facts)
             check_weights(self.background_weights, len(datasets) - 1)
             seed = self._seed()
             fit = fit_linear(

@@ -25,7 +25,7 @@ from standout._params import (
     is_auto,
 )
 from standout._xp import concat, like
-from standout.estimators._base import unchanged_if_refused
+from standout.estimators._base import RowFacts, unchanged_if_refused
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._linear import LinearFit, LinearSums, LinearTransformer, fit_linear, warn_of_trouble
 from standout.moments import Moments, ledoit_wolf
@@ -277,7 +277,15 @@ class DiscriminativePCA(LinearTransformer):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> DiscriminativePCA:
+    def fit(
+        self,
+        X: Dataset,
+        y: Any = None,
+        *,
+        background: Backgrounds = None,
+        sample_weight: Any = None,
+        background_sample_weight: Any = None,
+    ) -> DiscriminativePCA:
         """Find the components of the target X against the backgrounds.
 
         Parameters
@@ -290,6 +298,10 @@ class DiscriminativePCA(LinearTransformer):
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
             One background, or several, each in any form that X may have. None means PCA of the target.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row of X counts. Means, covariances and shrinkage are weighted ones.
+        background_sample_weight : array-like, or list of array-like, default=None
+            The same for the background; for several ones a list, in which None stands for equal weights.
 
         Returns
         -------
@@ -299,7 +311,8 @@ class DiscriminativePCA(LinearTransformer):
         self._check_rules()
         solver = check_solver(self.solver)
         with unchanged_if_refused(self):
-            datasets = self._datasets(X, y, background)
+            facts = RowFacts(sample_weight, background_sample_weight)
+            datasets = self._datasets(X, y, background, facts)
             self._check_choices(datasets)
             seed = self._seed()
             fit = fit_linear(

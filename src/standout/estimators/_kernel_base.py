@@ -49,7 +49,7 @@ from standout.features import (
 )
 from standout.moments import Folds, Kind, Moments, gather, gather_folds, project
 from standout.selection import PATH_FOLDS, learn_kernel_weights, n_folds_for
-from standout.sources import Backgrounds, Dataset, InMemory, Source
+from standout.sources import InMemory, Source
 
 DEFAULT_RANK = 500
 # How many of the first rows are looked at for the number of columns and for a point near the data.
@@ -166,9 +166,8 @@ class KernelTransformer(IncrementalTransformer):
 
     def _gather(
         self,
-        X: Dataset,
+        datasets: list[Source],
         y: Any,
-        background: Backgrounds,
         weights: Any,
         rng: np.random.Generator,
         *,
@@ -179,8 +178,6 @@ class KernelTransformer(IncrementalTransformer):
         `kernel_rows` tells whether the centred kernel rows may be the coordinates. Their inner products are not those
         of the kernel.
         """
-        self._check_numbers()
-        datasets = self._datasets(X, y, background)
         self._check_choices(datasets)
         for dataset in datasets:
             dataset.require_finite()
@@ -354,7 +351,7 @@ class KernelTransformer(IncrementalTransformer):
         if precomputed:
             self._reject_iterators(datasets)
             # All rows are needed together, and are read once.
-            datasets = [InMemory(dataset.rows(), dataset.name) for dataset in datasets]
+            datasets = [InMemory(data.rows(), data.name, words=data.batch()) for data in datasets]
             _check_precomputed(datasets, approximation)
         if not isinstance(approximation, str):
             return Coordinates(given_landmarks(kernel, self._landmarks(some)), datasets, "landmarks")
@@ -368,15 +365,20 @@ class KernelTransformer(IncrementalTransformer):
             approximation = "exact" if precomputed else choose_approximation(n_rows)
         if approximation == "exact":
             # Exact coordinates need a matrix of n_rows x n_rows. The rows need little memory compared with it.
+            batches = [dataset.batch() for dataset in datasets]
             mapping, parts, residual = exact_coordinates(
                 kernel,
-                [dataset.rows() for dataset in datasets],
+                [batch.rows for batch in batches],
                 self._column_order(y, n_rows),
                 self.tol,
                 self.rank,
-                kernel_rows=kernel_rows,
+                # The ridge of kernel rows counts every row once.
+                kernel_rows=kernel_rows and all(batch.weights is None for batch in batches),
             )
-            named = [InMemory(part, dataset.name) for part, dataset in zip(parts, datasets, strict=True)]
+            named = [
+                InMemory(part, dataset.name, words=batch)
+                for part, dataset, batch in zip(parts, datasets, batches, strict=True)
+            ]
             return Coordinates(mapping, named, "exact", residual)
         rank = min(self.rank or DEFAULT_RANK, n_rows)
         landmarks = chosen_landmarks(kernel, datasets, rank, self.tol or BOUNDED_TOL, rng)

@@ -10,7 +10,7 @@ from standout import contrast
 from standout._arrays import Float
 from standout._params import check_side
 from standout._xp import columns_as_rows, like, namespace
-from standout.estimators._base import unchanged_if_refused
+from standout.estimators._base import RowFacts, unchanged_if_refused
 from standout.estimators._contrastive import alphas_to_try, chooses_by_folds, held_out_alphas
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._kernel_base import Gathered, KernelTransformer
@@ -184,7 +184,15 @@ class KernelContrastivePCA(KernelTransformer):
         self.side = side
         self.random_state = random_state
 
-    def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> KernelContrastivePCA:
+    def fit(
+        self,
+        X: Dataset,
+        y: Any = None,
+        *,
+        background: Backgrounds = None,
+        sample_weight: Any = None,
+        background_sample_weight: Any = None,
+    ) -> KernelContrastivePCA:
         """Find the components of the target X against the backgrounds.
 
         Parameters
@@ -197,6 +205,10 @@ class KernelContrastivePCA(KernelTransformer):
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
             One background, or several, each in any form that X may have. None means kernel PCA of the target.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row of X counts. Means, covariances and shrinkage are weighted ones.
+        background_sample_weight : array-like, or list of array-like, default=None
+            The same for the background; for several ones a list, in which None stands for equal weights.
 
         Returns
         -------
@@ -207,9 +219,11 @@ class KernelContrastivePCA(KernelTransformer):
         check_side(self.side)
         with unchanged_if_refused(self):
             seed = self._seed()
-            gathered = self._gather(
-                X, y, background, self.background_weights, np.random.default_rng(seed), kernel_rows=False
-            )
+            self._check_numbers()
+            facts = RowFacts(sample_weight, background_sample_weight)
+            datasets = self._datasets(X, y, background, facts)
+            rng = np.random.default_rng(seed)
+            gathered = self._gather(datasets, y, self.background_weights, rng, kernel_rows=False)
             self._answer(gathered, seed)
         return self
 

@@ -10,7 +10,7 @@ from standout import contrast
 from standout._arrays import Float, product
 from standout._params import check_epsilon, check_side, check_weight_rule
 from standout._xp import columns_as_rows, concat
-from standout.estimators._base import unchanged_if_refused
+from standout.estimators._base import RowFacts, unchanged_if_refused
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._kernel_base import Gathered, KernelTransformer
 from standout.estimators._linear import warn_of_missing, warn_of_rounding
@@ -221,7 +221,15 @@ class KernelDiscriminativePCA(KernelTransformer):
         self.side = side
         self.random_state = random_state
 
-    def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> KernelDiscriminativePCA:
+    def fit(
+        self,
+        X: Dataset,
+        y: Any = None,
+        *,
+        background: Backgrounds = None,
+        sample_weight: Any = None,
+        background_sample_weight: Any = None,
+    ) -> KernelDiscriminativePCA:
         """Find the components of the target X against the backgrounds.
 
         Parameters
@@ -234,6 +242,10 @@ class KernelDiscriminativePCA(KernelTransformer):
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
             One background, or several, each in any form that X may have. None means kernel PCA of the target.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row of X counts. Means, covariances and shrinkage are weighted ones.
+        background_sample_weight : array-like, or list of array-like, default=None
+            The same for the background; for several ones a list, in which None stands for equal weights.
 
         Returns
         -------
@@ -245,7 +257,10 @@ class KernelDiscriminativePCA(KernelTransformer):
             seed = self._seed()
             # Equal weights until a rule has chosen.
             given = None if isinstance(self.background_weights, str) else self.background_weights
-            self._answer(self._gather(X, y, background, given, np.random.default_rng(seed), kernel_rows=True), seed)
+            self._check_numbers()
+            facts = RowFacts(sample_weight, background_sample_weight)
+            datasets = self._datasets(X, y, background, facts)
+            self._answer(self._gather(datasets, y, given, np.random.default_rng(seed), kernel_rows=True), seed)
         return self
 
     def _check_choices(self, datasets: list[Source]) -> None:
@@ -360,6 +375,6 @@ def rooted(moments: list[Moments], plain_ridge: bool) -> tuple[Float | None, Mom
 
 def ridge_scale(target: Moments, backgrounds: list[Moments], weights: Float) -> float:
     """Give the mean diagonal entry of ``K Σ ωₖ Kₖ``, or of ``K Kₓ`` where no background varies."""
-    n_rows = target.count + sum(background.count for background in backgrounds)
+    n_rows = target.total_weight + sum(background.total_weight for background in backgrounds)
     trace = float(np.dot(weights, [background.total_variance for background in backgrounds])) if backgrounds else 0.0
     return (trace or target.total_variance) / n_rows

@@ -1,6 +1,6 @@
 """Mergeable sufficient statistics of a dataset: count, mean, scatter."""
 
-from standout.moments._base import Moments, NormSums, ledoit_wolf
+from standout.moments._base import Moments, NormSums, WeightSums, ledoit_wolf
 from standout.moments._folds import Folds
 from standout.moments._gather import gather, gather_folds, project
 from standout.moments._root import RootMoments
@@ -15,6 +15,7 @@ __all__ = [
     "RootMoments",
     "RowMoments",
     "ScatterMoments",
+    "WeightSums",
     "gather",
     "gather_folds",
     "ledoit_wolf",
@@ -25,10 +26,11 @@ __all__ = [
 from standout.moments._folds import FoldPart as FoldPart
 from standout.moments._folds import fold_of_rows as fold_of_rows
 from standout.moments._gather import Kind as Kind
+from standout.moments._gather import Part as Part
 from standout.moments._gather import in_span as in_span
 from standout.moments._rows import joint_gram as joint_gram
 from standout.moments._rows import squares_by_group as squares_by_group
 
 # Saved models and checkpoints name these classes by the public package. Its modules can then be reorganised.
-for _class in (CentredRows, Folds, Moments, NormSums, RootMoments, RowMoments, ScatterMoments):
+for _class in (CentredRows, Folds, Moments, NormSums, RootMoments, RowMoments, ScatterMoments, WeightSums):
     _class.__module__ = __name__

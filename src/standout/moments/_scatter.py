@@ -29,7 +29,7 @@ from standout._arrays import (
     weighted_sum,
 )
 from standout._xp import column_products, diagonal, eigh, is_foreign, namespace, take
-from standout.moments._base import Moments, NormSums, two_sum
+from standout.moments._base import Moments, NormSums, WeightSums, two_sum
 
 # Rows are multiplied without centring them if each column's squared mean is below this many times its variance. The
 # correction for the mean then costs at most two of the sixteen digits of float64, and no centred copy is needed.
@@ -46,13 +46,15 @@ class ScatterMoments(Moments):
         Number of rows.
     mean : ndarray of shape (n_features,)
     scatter : ndarray of shape (n_features, n_features)
-        Sum of ``(x - mean)(x - mean)ᵀ`` over the rows.
+        Sum of ``(x - mean)(x - mean)ᵀ`` over the rows, times their weights.
     precision : float
         Relative rounding error of the products it was summed from.
     norms : NormSums or None
         What Ledoit-Wolf shrinkage needs in addition to the scatter.
     rest : ndarray of shape (n_features,) or None
         What rounding has left out of the mean.
+    weights : WeightSums or None
+        Sums of the weights of the rows, if these do not count equally.
 
     Examples
     --------
@@ -73,16 +75,17 @@ class ScatterMoments(Moments):
     precision: float = float(np.finfo(np.float64).eps)
     norms: NormSums | None = None
     rest: Float | None = None
+    weights: WeightSums | None = None
 
     @property
     def variances(self) -> Float:
         """Variance of each column."""
-        return diagonal(self.scatter) / self.count
+        return diagonal(self.scatter) / self.total_weight
 
     @property
     def squared_norm(self) -> float:
         """Squared Frobenius norm of the covariance."""
-        return sum_of_squares(self.scatter) / self.count**2
+        return sum_of_squares(self.scatter) / self.total_weight**2
 
     @property
     def root_level(self) -> float:
@@ -91,7 +94,7 @@ class ScatterMoments(Moments):
 
     def covariance(self) -> Float:
         """Give the covariance matrix."""
-        return self.scatter / self.count
+        return self.scatter / self.total_weight
 
     def root(self) -> Float:
         """Give R with ``RᵀR`` the covariance, from the eigenvectors of the correlation matrix."""
@@ -104,7 +107,7 @@ class ScatterMoments(Moments):
 
     def apply(self, U: Float) -> Float:
         """Multiply the covariance with the columns of U."""
-        return product(self.scatter, U) / self.count
+        return product(self.scatter, U) / self.total_weight
 
     def variance(self, U: Float) -> Float:
         """Give the variance of the data along each column of U."""
@@ -120,18 +123,19 @@ class ScatterMoments(Moments):
         """Give the moments of the rows multiplied by a matrix: of ``matrix @ x`` for every row x."""
         scatter = product(product(matrix, self.scatter), matrix.T)
         mean = product(matrix, self.mean[:, None])[:, 0]
-        return ScatterMoments(self.count, mean, scatter, self.precision)
+        return ScatterMoments(self.count, mean, scatter, self.precision, weights=self.weights)
 
     def __add__(self, other: Moments) -> Moments:
         """Give the moments of both datasets together."""
         if not isinstance(other, Moments):
             return NotImplemented
-        count, mean, rest, step, weight = self._merged_mean(other)
-        theirs = other.scatter if isinstance(other, ScatterMoments) else other.count * other.covariance()
+        weight, mean, rest, step = self._merged_mean(other)
+        theirs = other.scatter if isinstance(other, ScatterMoments) else other.total_weight * other.covariance()
         scatter = self.scatter + theirs
         _add_outer(scatter, weight, step)
-        norms = self._merged_norms(other, mean, rest)
-        return ScatterMoments(count, mean, scatter, max(self.precision, other.precision), norms, rest)
+        norms, weights = self._merged_norms(other, mean, rest), self._merged_weights(other)
+        precision = max(self.precision, other.precision)
+        return ScatterMoments(self.count + other.count, mean, scatter, precision, norms, rest, weights)
 
 
 def gather_scatter(rows: Rows, *, norms: bool = False, single: bool = True) -> ScatterMoments:
@@ -152,6 +156,39 @@ def gather_scatter(rows: Rows, *, norms: bool = False, single: bool = True) -> S
         total = part if total is None else total + part
     assert isinstance(total, ScatterMoments)
     return total
+
+
+def gather_weighted(rows: Rows, weights: Float, *, norms: bool = False) -> ScatterMoments:
+    """Sum the scatter matrix of rows with weights block by block, in float64."""
+    total: Moments | None = None
+    start = 0
+    for block in row_blocks(rows, at_least=2 * rows.shape[1]):
+        some = weights[start : start + block.shape[0]]
+        start += block.shape[0]
+        if not float(namespace(some).sum(some)) > 0.0:
+            continue
+        scaled, mean, rest = weighted_block(double(dense(block)), some)
+        sums = NormSums.of(scaled, some) if norms else None
+        part = ScatterMoments(
+            block.shape[0], mean, self_product(scaled), norms=sums, rest=rest, weights=WeightSums.of(some)
+        )
+        total = part if total is None else total + part
+    assert isinstance(total, ScatterMoments)
+    return total
+
+
+def weighted_block(block: Float, weights: Float) -> tuple[Float, Float, Float]:
+    """Give a copy of the block, centred by its weighted mean and times the roots of the weights; the mean; its rest.
+
+    The first row is subtracted before the mean, as in `centred_block`.
+    """
+    xp = namespace(block)
+    origin = block[:1, :]
+    scaled = block - origin
+    offset = weighted_sum(weights, scaled) / float(xp.sum(weights))
+    scaled -= offset
+    scaled *= xp.sqrt(weights)[:, None]
+    return scaled, *two_sum(origin[0, :], offset)
 
 
 def _parts(rows: Rows, norms: bool, single: bool) -> Iterator[ScatterMoments]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from standout._arrays import Rows
+from standout._arrays import Float, Rows
 from standout._checks import (
     as_backgrounds,
     check_one_place,
@@ -15,6 +15,7 @@ from standout._checks import (
     require_background,
 )
 from standout._messages import InvalidTypeError, dataset_names
+from standout._xp import to_host
 from standout.moments import CentredRows, Kind, Moments, RowMoments, gather
 from standout.sources import Dataset, Source, open_dataset
 
@@ -81,11 +82,23 @@ def keeps_rows(dataset: Opened) -> bool:
 
 
 def rows_of(dataset: Opened) -> Rows:
-    """Give the rows of a dataset that keeps them; those of moments are centred."""
+    """Give the rows of a dataset that keeps them; those of moments without weights are centred."""
+    if isinstance(dataset, CentredRows) and dataset.row_weights is not None:
+        return dataset.rows
     if isinstance(dataset, RowMoments | CentredRows):
         return dataset.centred_rows()
     assert isinstance(dataset, Source)
     return dataset.rows()
+
+
+def weights_of(dataset: Opened) -> Float | None:
+    """Give the weights of the rows of a dataset that keeps them; None if they count equally."""
+    if isinstance(dataset, RowMoments | CentredRows):
+        weights = dataset.row_weights
+    else:
+        assert isinstance(dataset, Source)
+        weights = dataset.batch().weights
+    return None if weights is None else to_host(weights)
 
 
 def require_rows(datasets: Sequence[Opened], what: str, *, sampled: bool = False) -> None:
