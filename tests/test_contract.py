@@ -33,6 +33,8 @@ SOLVERS = ["auto", "dense", "root", "reduced", "lanczos", "lobpcg"]
         *(ContrastivePCA(side=side) for side in ("background", "both")),
         *(KernelDiscriminativePCA(side=side) for side in ("background", "both")),
         KernelContrastivePCA(side="background"),
+        *(DiscriminativePCA(1, n_columns=count) for count in (1, "auto")),
+        *(ContrastivePCA(1, n_columns=count) for count in (1, "auto")),
     ]
 )
 def test_scikit_learn_contract(estimator, check):

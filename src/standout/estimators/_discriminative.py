@@ -35,6 +35,7 @@ from standout.selection import (
     PATH_FOLDS,
     SHRINKAGES,
     ComponentTest,
+    FewColumns,
     GroupSearch,
     HeldOutPath,
     Problem,
@@ -493,7 +494,9 @@ class DiscriminativePCA(LinearTransformer):
         test = test_components(
             datasets,
             [fit.target, *fit.backgrounds],
-            self.tested_problem(fit.weights, fit.shrinkage, fit.path is not None, seed),
+            self.tested_problem(
+                fit.weights, fit.shrinkage, fit.path is not None, seed, fit.few, fit.solution.values.shape[0]
+            ),
             method=self.test,
             n_components=None if auto else fit.solution.values.shape[0],
             seed=seed,
@@ -512,8 +515,10 @@ class DiscriminativePCA(LinearTransformer):
                 fit = replace(fit, few=replace(fit.few, columns=columns))
         return replace(fit, test=test, solution=solution)
 
-    def tested_problem(self, weights: Float, shares: Float, chosen: bool, seed: int) -> Problem:
-        """Say what a test reshuffles: the fit, the path of shrinkages it was chosen from, the rule of its weights."""
+    def tested_problem(
+        self, weights: Float, shares: Float, chosen: bool, seed: int, few: FewColumns | None, n_components: int
+    ) -> Problem:
+        """Say what a test reshuffles: the fit, what its shrinkage and its columns were chosen from, its weights."""
         # The plain ratio of a background with fewer rows than columns, at the start of the path, is infinite.
         path = CHOICES[1::2] if chosen else None
 
@@ -521,7 +526,8 @@ class DiscriminativePCA(LinearTransformer):
             return self._weights(target, backgrounds, shares, "dense", 1, seed)
 
         by_rule = isinstance(self.background_weights, str) and len(weights) > 1
-        return Problem.of_shrinkage(weights, shares, path, choose if by_rule else None).of_side(self.side)
+        problem = Problem.of_shrinkage(weights, shares, path, choose if by_rule else None).of_side(self.side)
+        return problem if few is None else problem.of_columns(len(few.columns), few.numbers, n_components)
 
     def _weights(
         self, target: Moments, backgrounds: list[Moments], shares: Float, solver: str, n_components: int, seed: int

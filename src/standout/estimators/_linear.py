@@ -14,7 +14,7 @@ from standout._arrays import Array, Float, Rows, double, in_type_of, is_single
 from standout._checks import as_rows, check_one_place, check_same_columns, check_whole, reject_on_device
 from standout._messages import InvalidTypeError, InvalidValueError, dataset_names, warn_user
 from standout._params import check_n_columns, is_auto
-from standout._xp import columns_as_rows, is_foreign, largest, namespace
+from standout._xp import columns_as_rows, indices_like, is_foreign, largest, like, namespace, to_host
 from standout.estimators._base import check_same_place
 from standout.estimators._incremental import IncrementalTransformer
 from standout.moments import (
@@ -231,7 +231,7 @@ class LinearTransformer(IncrementalTransformer):
             Of shape (n_features,), or (n_columns,) with `indices`. All columns without `n_columns`.
         """
         check_is_fitted(self)
-        columns = getattr(self, "columns_", np.arange(self.n_features_in_))
+        columns = to_host(getattr(self, "columns_", np.arange(self.n_features_in_)))
         return columns if indices else np.isin(np.arange(self.n_features_in_), columns)
 
     def _on_few_columns(
@@ -285,6 +285,13 @@ class LinearTransformer(IncrementalTransformer):
         return solution, None if few is None else few.seen(judged or seen, n_features), held_out
 
     @property
+    def few_columns(self) -> FewColumns | None:
+        """Which columns the components use; None if all were asked for."""
+        if not hasattr(self, "columns_"):
+            return None
+        return FewColumns(to_host(self.columns_), path=getattr(self, "columns_path_", None))
+
+    @property
     def _finds_n_columns(self) -> bool:
         return isinstance(self.n_columns, str)
 
@@ -293,16 +300,17 @@ class LinearTransformer(IncrementalTransformer):
         for name in ("columns_", "column_frequency_", "columns_path_"):
             self.__dict__.pop(name, None)
         if few is not None:
-            self.columns_ = few.columns
-            for name, value in (("column_frequency_", few.frequency), ("columns_path_", few.path)):
-                if value is not None:
-                    setattr(self, name, value)
+            self.columns_ = indices_like(few.columns, self.mean_)
+            if few.frequency is not None:
+                self.column_frequency_ = like(few.frequency, self.mean_)
+            if few.path is not None:
+                self.columns_path_ = few.path
 
     def _keep_linear(self, fit: LinearFit) -> None:
         """Keep what every linear fit has found."""
         self._keep_held_out(fit.held_out)
-        self._keep_columns_used(fit.few)
         self.mean_ = fit.target.mean
+        self._keep_columns_used(fit.few)
         self.components_ = columns_as_rows(fit.solution.vectors)
         self.patterns_ = columns_as_rows(fit.solution.patterns)
         self._keep(fit.solution, fit.target, fit.backgrounds, fit.weights)

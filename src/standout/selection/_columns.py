@@ -39,6 +39,11 @@ class FewColumns:
     frequency: Float | None = None
     path: HeldOutPath | None = None
 
+    @property
+    def numbers(self) -> list[int] | None:
+        """The numbers of columns among which this one was chosen; None if it was given."""
+        return None if self.path is None else self.path.parameters.astype(int).tolist()
+
     def seen(self, folds: Sequence[Columns], n_features: int) -> FewColumns:
         """Give the same with the share of folds that chose each column."""
         if not folds:
@@ -123,6 +128,65 @@ def eliminated(
         yield columns, solution
 
 
+def eliminated_in(
+    pencil: Pencil,
+    whole: Solution,
+    counts: Sequence[int],
+    order: Columns,
+    basis_of: Callable[[Columns], Float],
+    *,
+    side: str,
+    on_columns: Callable[[Columns], Pencil] | None = None,
+) -> Iterator[tuple[Columns, Solution, Array]]:
+    """Do as `eliminated` for a pencil in coordinates of a subspace.
+
+    Parameters
+    ----------
+    pencil, whole, counts, side
+        As in `eliminated`; the first of `counts` may be the number of all columns.
+    order : ndarray of int
+        All columns, by their rank in the solution on all.
+    basis_of : callable
+        Gives the rows of the basis Q of the subspace that belong to some columns.
+    on_columns : callable, optional
+        Gives the pencil on some columns where these are more than the coordinates.
+
+    Yields
+    ------
+    (ndarray of int, Solution, ndarray)
+        The columns that are left, the solution on these, and its vectors in the coordinates: ``Qᵀ u``.
+    """
+    n_features = len(order)
+    if counts[0] >= n_features:
+        yield np.arange(n_features), whole, whole.vectors
+    fewer = [count for count in counts if count < n_features]
+    if not fewer:
+        return
+    # The first step is taken in the coordinates, all others among its columns.
+    first = np.sort(order[: fewer[0]])
+    basis = basis_of(first)
+    few = on_columns(first) if on_columns is not None and len(first) > pencil.n_features else None
+    if few is None:
+        few = replace(pencil, a=_mapped(pencil.a, basis), b=_mapped(pencil.b, basis))
+    solution = solve(few, whole.values.shape[0], side=side)
+    for columns, part in eliminated(few, solution, fewer, side=side):
+        yield first[columns], part, product(take(basis, columns).T, part.vectors)
+
+
+def _mapped(form: Form, basis: Float) -> Form:
+    """Give a form of coordinates as one of columns."""
+    terms = []
+    for weight, part in form.terms:
+        total = part.total_weight
+        scattered = (
+            part
+            if isinstance(part, ScatterMoments)
+            else ScatterMoments(part.count, part.mean, total * part.covariance(), part.precision, weights=part.weights)
+        )
+        terms.append((weight, scattered.mapped(basis)))
+    return Form(basis.shape[0], tuple(terms), form.ridge)
+
+
 def few_of(
     pencil: Pencil, whole: Solution, n_columns: int, *, side: str = "target", solver: str = "auto", seed: int = 0
 ) -> tuple[Solution, Columns]:
@@ -160,14 +224,14 @@ def few_of(
         return whole, np.arange(size)
     counts = numbers_of_columns(size, n_rows, whole.values.shape[0], n_columns)
     *_, (columns, part) = eliminated(pencil, whole, counts, side=side, solver=solver, seed=seed)
-    vectors = _padded(part.vectors, columns, size)
+    vectors = padded(part.vectors, columns, size)
     # The pattern shows in all columns. That of an infinite ratio, where B is zero, only in those of the component.
     infinite = namespace(part.values).isinf(part.values)
-    patterns = namespace(vectors).where(infinite, _padded(part.patterns, columns, size), pencil.b.apply(vectors))
+    patterns = namespace(vectors).where(infinite, padded(part.patterns, columns, size), pencil.b.apply(vectors))
     return replace(part, vectors=vectors, patterns=patterns), columns
 
 
-def _padded(vectors: Array, columns: Columns, n_features: int) -> Array:
+def padded(vectors: Array, columns: Columns, n_features: int) -> Array:
     """Give vectors with zeros for all columns but some."""
     places = np.full(n_features, len(columns), dtype=np.intp)
     places[columns] = np.arange(len(columns))
@@ -210,29 +274,32 @@ class FoldColumns:
     ) -> Iterator[tuple[Columns, Array]]:
         """Give the columns and the components, in the coordinates of the moments, for each number, descending."""
         problem, whole = self.whole(target, backgrounds)
-        n_features = problem.n_features if self.span is None else self.span.n_columns
-        if counts[0] == n_features:
-            yield np.arange(n_features), whole.vectors
-        fewer = [count for count in counts if count < n_features]
         if self.span is None:
-            for columns, part in eliminated(problem, whole, fewer, side=self.side):
-                yield columns, _padded(part.vectors, columns, n_features)
-        elif fewer:
-            # The first step is taken in coordinates of the span, all others among its columns.
-            first = np.sort(self._ranked(problem, whole, backgrounds, left_out)[: fewer[0]])
-            basis = self.span.basis_of(first)
-            few = _on_columns(problem, first, basis)
-            for columns, part in eliminated(few, solve(few, self.n_components, side=self.side), fewer, side=self.side):
-                yield first[columns], product(take(basis, columns).T, part.vectors)
+            for columns, part in eliminated(problem, whole, counts, side=self.side):
+                yield columns, padded(part.vectors, columns, problem.n_features)
+            return
+        span, datasets = self.span, [target, *backgrounds]
+        variances = span.variances_without(left_out)
 
-    def _ranked(self, problem: Pencil, whole: Solution, backgrounds: list[Moments], left_out: LeftOut) -> Columns:
-        assert self.span is not None
-        variances = self.span.variances_without(left_out)[1:]
-        diagonal = np.full(self.span.n_columns, problem.b.ridge)
-        for weight, part in problem.b.terms:
-            place = [background is part for background in backgrounds].index(True)
-            diagonal += weight * to_host(variances[place])
-        return rank_columns(self.span.lifted(whole.patterns), diagonal)
+        def place(part: Moments) -> int:
+            return [part is dataset for dataset in datasets].index(True)
+
+        def on_columns(columns: Columns) -> Pencil:
+            kept = span.rows_without(left_out, columns)
+            forms = [
+                Form(len(columns), tuple((weight, kept[place(part)]) for weight, part in form.terms), form.ridge)
+                for form in (problem.a, problem.b)
+            ]
+            return replace(problem, a=forms[0], b=forms[1])
+
+        diagonal = np.full(span.n_columns, problem.b.ridge)
+        for weight, dataset in problem.b.terms:
+            diagonal += weight * to_host(variances[place(dataset)])
+        order = rank_columns(span.lifted(whole.patterns), diagonal)
+        for columns, _, vectors in eliminated_in(
+            problem, whole, counts, order, span.basis_of, side=self.side, on_columns=on_columns
+        ):
+            yield columns, vectors
 
     def choose(
         self, counts: Sequence[int], folds: Sequence[Folds[Moments]], weights: Float
@@ -250,15 +317,3 @@ class FoldColumns:
 
         path = judge_counts(components, np.array(counts), folds, weights, self.side)
         return None if path is None else (path, [columns[path.chosen] for columns in seen])
-
-
-def _on_columns(problem: Pencil, columns: Columns, basis: Float | None) -> Pencil:
-    """Give a problem on some columns; `basis` has their rows of the map from coordinates to columns."""
-    if basis is None:
-        return problem.taken(columns)
-
-    def mapped(form: Form) -> Form:
-        parts = [(weight, part) for weight, part in form.terms if isinstance(part, ScatterMoments)]
-        return Form(len(columns), tuple((weight, part.mapped(basis)) for weight, part in parts), form.ridge)
-
-    return replace(problem, a=mapped(problem.a), b=mapped(problem.b))

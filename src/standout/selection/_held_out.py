@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize
 
-from standout._arrays import Array, Float, Rows, product
+from standout._arrays import Array, Float, Rows, dense, product
 from standout._messages import InvalidValueError
 from standout._xp import column_products, concat, eigh, like, namespace, take, to_host
 from standout.moments import (
@@ -321,6 +321,19 @@ class SpanFolds:
             namespace(squares).sum(take(squares, kept), axis=0) / float(counts[kept].sum())
             for squares, counts in self._squares
         ]
+
+    def rows_without(self, left_out: LeftOut, columns: npt.NDArray[np.intp]) -> list[Moments]:
+        """Give the moments of some columns of each dataset, as rows, over the rows of all folds but one."""
+        fold, n_folds = left_out
+        kept: list[Moments] = []
+        for dataset, numbers in zip(self.datasets, self.fold_of, strict=True):
+            part = dataset.taken(columns)
+            chosen = np.flatnonzero(numbers % n_folds != fold)
+            rows = part.rows if isinstance(part, CentredRows) else concat([dense(block) for block in part.blocks])
+            weights = None if part.row_weights is None else take(part.row_weights, chosen)
+            some = take(rows, chosen)
+            kept.append(CentredRows(some, weights) if isinstance(part, CentredRows) else RowMoments(some))
+        return kept
 
     def inside(self, vectors: Array) -> Array:
         """Give directions in the columns of the data, the columns of an array, in the coordinates of the span."""
