@@ -35,6 +35,9 @@ SOLVERS = ["auto", "dense", "root", "reduced", "lanczos", "lobpcg"]
         KernelContrastivePCA(side="background"),
         *(DiscriminativePCA(1, n_columns=count) for count in (1, "auto")),
         *(ContrastivePCA(1, n_columns=count) for count in (1, "auto")),
+        DiscriminativePCA(robust="rows"),
+        *(kind(robust="cells") for kind in (DiscriminativePCA, ContrastivePCA)),
+        *(kind(robust="cells") for kind in (KernelDiscriminativePCA, KernelContrastivePCA)),
     ]
 )
 def test_scikit_learn_contract(estimator, check):

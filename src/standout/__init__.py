@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from standout.estimators import (
         BackgroundPipeline,
+        BackgroundSearchCV,
         ContrastivePCA,
         DiscriminativePCA,
         KernelContrastivePCA,
@@ -24,6 +25,7 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "BackgroundPipeline",
+    "BackgroundSearchCV",
     "ContrastivePCA",
     "DiscriminativePCA",
     "KernelContrastivePCA",
@@ -41,6 +43,7 @@ _HOMES = {
     **dict.fromkeys(
         (
             "BackgroundPipeline",
+            "BackgroundSearchCV",
             "ContrastivePCA",
             "DiscriminativePCA",
             "KernelContrastivePCA",

@@ -18,7 +18,7 @@ from standout.estimators._discriminative import DiscriminativePCA
 from standout.estimators._kernel_base import KernelTransformer
 from standout.estimators._kernel_contrastive import KernelContrastivePCA
 from standout.estimators._kernel_discriminative import KernelDiscriminativePCA, rooted
-from standout.moments import CentredRows, Moments, RowMoments, gather
+from standout.moments import CentredRows, Moments, RowMoments, gather, weighed
 from standout.selection import (
     ALPHAS,
     ComponentTest,
@@ -31,7 +31,7 @@ from standout.selection import (
     test_components,
     weights_of,
 )
-from standout.sources import InMemory, beside
+from standout.sources import InMemory, Source, beside
 
 
 def fitted_test(
@@ -84,6 +84,9 @@ def fitted_test(
     level = check_level(level, "the chance of a false alarm", 0.05)
     n_permutations = check_whole(n_permutations, "n_permutations", least=1, advice="Give a number such as 199.")
     datasets = open_datasets(X, background)
+    if hasattr(model, "robust_weights_"):
+        # Rows keep the weights of the fit.
+        datasets = [weighed(part, model._weighing(k))[0] for k, part in enumerate(datasets) if isinstance(part, Source)]
     weights, seed = to_host(model.weights_), as_seed(random_state)
     options: dict[str, Any] = {"n_components": n_components, "level": level, "n_permutations": n_permutations}
     options |= {"seed": seed, "n_jobs": n_jobs, "progress": progress}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -31,6 +31,9 @@ class NormSums:
         Sum of z. With weights w all sums have the factor w², and this one is not zero; None without weights.
     quadratic : float or None
         Sum of ``|z|²``; None without weights, where it is the trace of the scatter.
+    origin : ndarray of shape (n_features,) or None
+        The point that z is measured from, if it is not the mean of the rows. Sums about one point are exact however the
+        rows are cut. The mean of some rows is not that of others, and with weights a change of mean is approximate.
 
     Examples
     --------
@@ -44,6 +47,7 @@ class NormSums:
     quartic: float
     linear: Float | None = None
     quadratic: float | None = None
+    origin: Float | None = None
 
     @classmethod
     def of(cls, rows: Rows, weights: Float | None = None) -> NormSums:
@@ -54,6 +58,14 @@ class NormSums:
         roots = namespace(weights).sqrt(weights)
         cubic, linear = weighted_sum(lengths * roots, rows), weighted_sum(weights * roots, rows)
         return cls(cubic, sum_of_squares(lengths), linear, inner(weights, lengths))
+
+    @classmethod
+    def about(cls, scaled: Float, weights: Float, mean: Float, origin: Float | None) -> NormSums:
+        """Sum over rows that are centred by their mean, and times the roots of their weights, about an origin."""
+        if origin is None:
+            return cls.of(scaled, weights)
+        roots = namespace(weights).sqrt(weights)
+        return replace(cls.of(scaled + roots[:, None] * (mean - origin), weights), origin=origin)
 
     def shifted(self, shift: Float, count: float, trace: float, scatter_shift: Float) -> NormSums:
         """Give the sums over ``z + shift``, where the `count` rows z have mean zero.
@@ -82,7 +94,13 @@ class NormSums:
         cubic, quartic = self.cubic + other.cubic, self.quartic + other.quartic
         if self.linear is None or other.linear is None or self.quadratic is None or other.quadratic is None:
             return NormSums(cubic, quartic)
-        return NormSums(cubic, quartic, self.linear + other.linear, self.quadratic + other.quadratic)
+        return NormSums(cubic, quartic, self.linear + other.linear, self.quadratic + other.quadratic, self.origin)
+
+    def has_origin_of(self, other: NormSums) -> bool:
+        """Tell whether both are sums about the same point, which is not the mean of either."""
+        if self.origin is None or other.origin is None:
+            return False
+        return self.origin is other.origin or bool(namespace(self.origin).all(self.origin == other.origin))
 
     def weighted(self, trace: float) -> NormSums:
         """Give the same sums as those of rows that all have the weight one."""
@@ -229,7 +247,10 @@ class Moments(ABC):
     @property
     def quartic(self) -> float | None:
         """Sum of the fourth powers of the centred rows' lengths, if it was gathered."""
-        return None if self.norms is None else self.norms.quartic
+        if self.norms is None or self.norms.origin is None:
+            return None if self.norms is None else self.norms.quartic
+        about = self._norms_about(self.mean, 0.0 * self.mean if self.rest is None else self.rest, weighted=True)
+        return None if about is None else max(about.quartic, 0.0)
 
     @property
     def total_variance(self) -> float:
@@ -265,6 +286,8 @@ class Moments(ABC):
         if self.norms is None:
             return None
         shift = _with_rest(self.mean - mean, self.rest, rest)
+        if self.norms.origin is not None:
+            shift = _with_rest(self.norms.origin - mean, None, rest)
         sums = self.weights or WeightSums(self.count, self.count)
         trace = sums.total * self.total_variance
         # The scatter with squared weights is not kept. It is nearly a multiple of the scatter, and counts little here.
@@ -275,6 +298,8 @@ class Moments(ABC):
             return norms.shifted(shift, sums.squares, trace, moved)
 
     def _merged_norms(self, other: Moments, mean: Float, rest: Float) -> NormSums | None:
+        if self.norms is not None and other.norms is not None and self.norms.has_origin_of(other.norms):
+            return self.norms + other.norms
         weighted = self.weights is not None or other.weights is not None
         first, second = (part._norms_about(mean, rest, weighted=weighted) for part in (self, other))
         if first is None or second is None:

@@ -117,8 +117,10 @@ class RootMoments(Moments):
         return RootMoments(self.count + other.count, mean, root, precision, norms, rest, weights)
 
 
-def gather_root(rows: Rows, weights: Float | None = None, *, norms: bool = False) -> RootMoments:
-    """Compute the QR root of a dataset's scatter block by block, in float64."""
+def gather_root(
+    rows: Rows, weights: Float | None = None, *, norms: bool = False, origin: Float | None = None
+) -> RootMoments:
+    """Compute the QR root of a dataset's scatter block by block, in float64; fourth powers about an origin."""
     total: Moments | None = None
     start = 0
     for block in row_blocks(rows, at_least=2 * rows.shape[1]):
@@ -128,7 +130,9 @@ def gather_root(rows: Rows, weights: Float | None = None, *, norms: bool = False
         if some is not None and not float(namespace(some).sum(some)) > 0.0:
             continue
         centred, mean, rest = centred_block(numbers) if some is None else weighted_block(numbers, some)
-        sums = NormSums.of(centred, some) if norms else None
+        sums = None
+        if norms:
+            sums = NormSums.of(centred) if some is None else NormSums.about(centred, some, mean, origin)
         known = None if some is None else WeightSums.of(some)
         part = RootMoments(centred.shape[0], mean, _compressed([centred]), norms=sums, rest=rest, weights=known)
         total = part if total is None else total + part

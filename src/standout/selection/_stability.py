@@ -48,6 +48,7 @@ from standout.selection._inputs import (
     require_rows,
     rows_of,
     weights_of,
+    with_robust_weights,
 )
 from standout.sources import Batch
 
@@ -121,6 +122,7 @@ def stability(
     background_weights: Any = None,
     shrinkage: Any = "auto",
     n_columns: int | None = None,
+    robust: str | None = None,
     n_bootstrap: int = 100,
     level: float = 0.95,
     random_state: Any = None,
@@ -147,6 +149,8 @@ def stability(
         As in `DiscriminativePCA`. "auto" is the Ledoit-Wolf estimate from all rows, kept for all draws.
     n_columns : int or None, default=None
         Number of columns of the components, as in `DiscriminativePCA`; every draw chooses columns of its own.
+    robust : {None, "rows", "cells"}, default=None
+        As in `DiscriminativePCA`. Weights are learned once, from all rows, and kept for all draws.
     n_bootstrap : int, default=100
         Number of draws. The ends of a 95 % interval are themselves steadier with 1,000.
     level : float, default=0.95
@@ -213,7 +217,7 @@ def stability(
     n_bootstrap = check_whole(n_bootstrap, "n_bootstrap", least=2, advice=few)
     level, share = check_level(level, "a share of the draws", 0.95), check_shrinkage(shrinkage)
     draws = tracked(range(n_bootstrap), n_bootstrap, "drawing rows", progress)
-    datasets = open_host_datasets(X, background)
+    datasets = with_robust_weights(open_host_datasets(X, background), robust, as_seed(random_state))
     require_rows(datasets, "every draw")
     weights = check_weights(background_weights, len(datasets) - 1)
     seed = as_seed(random_state)
