@@ -39,7 +39,13 @@ templates_path = ["_templates"]
 html_math_renderer = "mathml"
 
 # Text in Markdown.
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline", "attrs_block"]
+myst_enable_extensions = [
+    "colon_fence",
+    "deflist",
+    "dollarmath",
+    "attrs_inline",
+    "attrs_block",
+]
 myst_heading_anchors = 3
 # Links in the documents of the repository lead to other files of it.
 myst_all_links_external = False
@@ -86,7 +92,9 @@ def _members(thing: type) -> dict[str, list[str]]:
             found["properties"].append(member)
         # As asked of the class: some methods, such as `partial_fit`, are there only where they are possible; and
         # scikit-learn puts some of its own (`set_fit_request`) into our classes.
-        elif callable(method := getattr(thing, member)) and method.__module__.startswith("standout"):
+        elif callable(method := getattr(thing, member)) and method.__module__.startswith(
+            "standout"
+        ):
             found["methods"].append(member)
     return found
 
@@ -126,7 +134,11 @@ html_copy_source = False
 html_sidebars = {"index": [], "start": [], "changelog": [], "contributing": []}
 html_context = {"default_mode": "auto"}
 html_theme_options = {
-    "logo": {"image_light": "_static/standout.svg", "image_dark": "_static/standout.svg", "text": "standout"},
+    "logo": {
+        "image_light": "_static/standout.svg",
+        "image_dark": "_static/standout.svg",
+        "text": "standout",
+    },
     "show_prev_next": True,
     "navbar_align": "left",
     "header_links_before_dropdown": 6,

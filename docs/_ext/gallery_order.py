@@ -9,10 +9,27 @@ from typing import Any
 from sphinx.application import Sphinx
 
 THEMES = {
-    "First steps": ["plot_first_look", "plot_several_backgrounds", "plot_kernel_circles", "plot_pipeline"],
-    "Reading the result": ["plot_filters_and_patterns", "plot_how_many_components", "plot_stability"],
-    "Choosing parameters": ["plot_shrinkage_path", "plot_contrastive_alpha", "plot_wide_data"],
-    "What can go wrong": ["plot_contaminated_background", "plot_unequal_preprocessing", "plot_ratio_or_variance"],
+    "First steps": [
+        "plot_first_look",
+        "plot_several_backgrounds",
+        "plot_kernel_circles",
+        "plot_pipeline",
+    ],
+    "Reading the result": [
+        "plot_filters_and_patterns",
+        "plot_how_many_components",
+        "plot_stability",
+    ],
+    "Choosing parameters": [
+        "plot_shrinkage_path",
+        "plot_contrastive_alpha",
+        "plot_wide_data",
+    ],
+    "What can go wrong": [
+        "plot_contaminated_background",
+        "plot_unequal_preprocessing",
+        "plot_ratio_or_variance",
+    ],
     "Applications": ["plot_single_cell", "plot_sites"],
 }
 ORDER = [name for names in THEMES.values() for name in names]
@@ -52,14 +69,22 @@ def _index(folder: Path) -> str:
                 f"      :img-alt: The picture of the example: {title}",
                 "",
             ]
-    lines += [".. toctree::", "   :hidden:", "", *(f"   {path.stem}" for path in examples), ""]
+    lines += [
+        ".. toctree::",
+        "   :hidden:",
+        "",
+        *(f"   {path.stem}" for path in examples),
+        "",
+    ]
     return "\n".join(lines)
 
 
 def _write_index(app: Sphinx) -> None:
     """Replace the list that sphinx-gallery has just written: it has no sections within a folder."""
     gallery = Path(app.srcdir, "auto_examples")
-    (gallery / "index.rst").write_text(_index(Path(app.srcdir).parent / "examples"), "utf-8")
+    (gallery / "index.rst").write_text(
+        _index(Path(app.srcdir).parent / "examples"), "utf-8"
+    )
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
