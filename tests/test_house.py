@@ -160,6 +160,7 @@ PROMISED = {
     *("standout.DiscriminativePCA", "standout.KernelDiscriminativePCA"),
     *("standout.ContrastivePCA", "standout.KernelContrastivePCA"),
     *("standout.make_pipeline", "standout.BackgroundPipeline", "standout.save", "standout.load", "standout.scan"),
+    "standout.explore",
     *("standout.io.read_table", "standout.io.prepare", "standout.io.on_device", "standout.tl.dpca"),
     *("standout.selection.component_test", "standout.selection.stability"),
     *("standout.report.examine", "standout.report.page", "standout.report.draw"),

@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from standout.cli import explore
     from standout.estimators import (
         BackgroundPipeline,
         ContrastivePCA,
@@ -29,6 +30,7 @@ __all__ = [
     "KernelContrastivePCA",
     "KernelDiscriminativePCA",
     "__version__",
+    "explore",
     "load",
     "make_pipeline",
     "save",
@@ -50,6 +52,7 @@ _HOMES = {
         "standout.estimators",
     ),
     **dict.fromkeys(("load", "save"), "standout.persistence"),
+    "explore": "standout.cli",
     "scan": "standout.io",
 }
 _PACKAGES = (

@@ -143,11 +143,11 @@ def _lines_of_rows(step: Step, before: State, after: State, groups: Groups) -> l
         lines.append(_line(f"chosen = np.isin(np.arange(len(X)), {numbers})", "chosen"))
     how = step["how"]
     if step["side"] == "target":
-        made = {"set": "chosen", "add": "target | chosen", "remove": "target & ~chosen"}[how]
+        made = {"set": "chosen", "add": "target | chosen", "remove": "target & ~chosen", "keep": "target & chosen"}[how]
         lines.append(_line(f"target = {made}", "target", "chosen" if how == "set" else "chosen target"))
-        return lines + (_left_backgrounds(before, after, "chosen") if how != "remove" else [])
-    if how == "remove":
-        return lines + _left_backgrounds(before, after, "chosen")
+        return lines + (_left_backgrounds(before, after, "chosen") if how in ("set", "add") else [])
+    if how in ("remove", "keep"):
+        return lines + _left_backgrounds(before, after, "chosen" if how == "remove" else "~chosen")
     if before.question.target != after.question.target:
         lines.append(_line("target = target & ~chosen", "target", "target chosen"))
     if how == "set":
@@ -165,8 +165,11 @@ def _left_backgrounds(before: State, after: State, taken: str) -> list[Line]:
     """Take rows away from the backgrounds that had them; one without rows is dropped."""
     if before.question.backgrounds == after.question.backgrounds:
         return []
+    left = taken[1:] if taken.startswith("~") else f"~{taken}"
     lines = [
-        _line(f"backgrounds = [rows & ~{taken} for rows in backgrounds]", "backgrounds", f"backgrounds {taken}"),
+        _line(
+            f"backgrounds = [rows & {left} for rows in backgrounds]", "backgrounds", f"backgrounds {taken.strip('~')}"
+        ),
     ]
     if len(after.question.backgrounds) < len(before.question.backgrounds):
         text = "backgrounds = [rows for rows in backgrounds if rows.any()]"
@@ -228,7 +231,12 @@ def words(step: Step) -> str:
         return f"{chosen}: {side}" if step["side"] == "target" or len(step["groups"]) < 2 else f"{chosen}: backgrounds"
     if what == "rows":
         rows = f"{step['rows'].count:,} rows"
-        made = {"set": f"{rows}: {side}", "add": f"{rows} added to {side}", "remove": f"{rows} taken from {side}"}
+        made = {
+            "set": f"{rows}: {side}",
+            "add": f"{rows} added to {side}",
+            "remove": f"{rows} taken from {side}",
+            "keep": f"{side} narrowed by a lasso",
+        }
         return made[step["how"]]
     if what == "leave":
         numbers = [str(number) for number in step["rows"]]
