@@ -16,6 +16,16 @@ def browser():
         yield started
 
 
+@pytest.fixture(scope="module")
+def patients(browser, tmp_path_factory):
+    """The address of an exploration for several tests, with a page that stays open, so that it does not end."""
+    with serving(*PATIENTS, folder=tmp_path_factory.mktemp("patients")) as (_, address):
+        kept = new_context(browser)
+        Visit(kept, address)
+        yield address
+        kept.close()
+
+
 @pytest.fixture
 def context(browser):
     made = new_context(browser, viewport={"width": 1400, "height": 1000})
@@ -111,18 +121,17 @@ def test_steps_of_every_kind(context, tmp_path):
         assert process.wait(60) == 0
 
 
-def test_pages_side_by_side_have_sides_of_their_own(context, tmp_path):
-    with serving(*PATIENTS, folder=tmp_path) as (_, address):
-        first, second = Visit(context, address), Visit(context, address)
-        before = second.sides()
-        first.after(lambda: first.page.get_by_role("button", name="Swap").click())
-        assert first.sides() == before[::-1]
-        second.after(lambda: second.page.select_option("#method", "cpca"))
-        assert second.sides() == before
-        # A page that is loaded again is as it was.
-        first.page.reload()
-        first.page.wait_for_selector("body[data-ready]")
-        first.wait_until(lambda: first.sides() == before[::-1])
+def test_pages_side_by_side_have_sides_of_their_own(context, patients):
+    first, second = Visit(context, patients), Visit(context, patients)
+    before = second.sides()
+    first.after(lambda: first.page.get_by_role("button", name="Swap").click())
+    assert first.sides() == before[::-1]
+    second.after(lambda: second.page.select_option("#method", "cpca"))
+    assert second.sides() == before
+    # A page that is loaded again is as it was.
+    first.page.reload()
+    first.page.wait_for_selector("body[data-ready]")
+    first.wait_until(lambda: first.sides() == before[::-1])
 
 
 def test_what_was_saved_outlives_a_kill(context, tmp_path):
@@ -145,14 +154,13 @@ def test_what_was_saved_outlives_a_kill(context, tmp_path):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_phone_shows_it_all_within_its_width(browser, tmp_path, scheme):
+def test_a_phone_shows_it_all_within_its_width(browser, patients, scheme):
     phone = {"width": 390, "height": 844}
     made = new_context(browser, viewport=phone, is_mobile=True, has_touch=True, color_scheme=scheme)
-    with serving(*PATIENTS, folder=tmp_path) as (_, address):
-        visit = Visit(made, address)
-        assert visit.page.evaluate("document.documentElement.scrollWidth") <= 390
-        dark = visit.page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
-        assert dark == (scheme == "dark")
-        visit.page.locator("#plot").tap()
-        assert visit.complaints == []
+    visit = Visit(made, patients)
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= 390
+    dark = visit.page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
+    assert dark == (scheme == "dark")
+    visit.page.locator("#plot").tap()
+    assert visit.complaints == []
     made.close()

@@ -140,12 +140,16 @@ def _open_pairs(options: dict[str, Any], display: Display) -> Datasets:
     names = _names_of_files(paths)
     reading = reading_of(options)
     scans: list[Scan] = []
+    # Each file is opened with the columns that it has.
+    readings: list[tuple[str, dict[str, Any]]] = []
     # What each file was refused for: a column to be dropped need not be in every file, but in one.
     refused: dict[str, list[UnknownColumnsError]] = {pattern: [] for pattern in reading["drop"]}
     display.stage("looking at the files")
     for path, name in zip(paths, _called(names[1:]), strict=True):
-        scan = _opened(path, dict(reading), ("id_column", "label_column") if scans else (), refused)
+        own = dict(reading)
+        scan = _opened(path, own, ("id_column", "label_column") if scans else (), refused)
         scans.append(scan.called(name, 2))
+        readings.append((path, own))
     for errors in refused.values():
         if len(errors) == len(paths):
             raise errors[0]
@@ -168,7 +172,7 @@ def _open_pairs(options: dict[str, Any], display: Display) -> Datasets:
         _columns(scans[0]),
         {what: _shown_path(file) for what, file in asked.items()} | (IN_PARTS if parts == scans else {}),
         scans=[(scan, None) for scan in scans],
-        code=_scan_code([(path, reading) for path in paths]),
+        code=_scan_code(readings),
     )
 
 

@@ -6,6 +6,7 @@ import sys
 import webbrowser
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,11 @@ from standout._messages import InvalidValueError, require_extra
 from standout.cli._app import PARAMETERS, fit, option_name
 from standout.cli._data import Datasets, dataset_variables, groups_of, open_datasets
 from standout.cli._demo import demo_datasets
-from standout.cli._display import Display
+from standout.cli._display import Display, printable
 from standout.cli._fit import fit_and_write, require_packages
 from standout.cli._folder import check_output_folder
 from standout.datasets import make_digits_over_photographs
-from standout.explorer import Engine, Explored, Groups, History, Question, open_session, serve
+from standout.explorer import Engine, Explored, Groups, History, Question, open_session, python, serve
 from standout.io import Table
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def explore_files(options: dict[str, Any], given: Collection[str]) -> None:
         engine, steps, session = _begun(data, asked)
     if options["save"] is not None:
         history = session or History(data.groups, steps)
-        display.say(f"Report: {asked.saver(engine)(history.state.question, options['save'])}")
+        display.say(f"Report: {asked.saver(engine)(history, options['save'])}")
         return
     exploration = _served(engine, steps, session, asked, options["port"])
     display.say(f"Explore: {exploration.address}")
@@ -171,6 +172,8 @@ def _explored(datasets: Datasets, image_shape: tuple[int, int] | None) -> Explor
             advice="Give the height and width of the images.",
         )
     known: dict[str, Any] = {"image_shape": image_shape, "code": _code(datasets)}
+    if datasets.streamed:
+        known["variables"] = dict(zip(datasets.names, dataset_variables(len(datasets.names)), strict=True))
     return Explored.of(datasets.parts, datasets.names, datasets.columns, **known)
 
 
@@ -213,13 +216,15 @@ class _Asked:
     given: Collection[str]
     datasets: Datasets
 
-    def steps(self, chosen: Sequence[str] | None, parameters: dict[str, Any]) -> list[dict[str, Any]]:
-        """Give the steps that the options stand for."""
-        options, names = self.options, self.datasets.names
+    def steps(
+        self, names: Sequence[str], chosen: Sequence[str] | None, parameters: dict[str, Any]
+    ) -> list[dict[str, Any]]:
+        """Give the steps that the options stand for; `names` are those of the groups."""
+        options = self.options
         if chosen is None:
             chosen = [name for name in options["target"] if name in names]
             if not chosen and (options["target"] or options["background"] or options["demo"]):
-                chosen = names[:1]
+                chosen = list(names[:1])
         steps: list[dict[str, Any]] = [{"do": "method", "method": options["method"]}]
         if chosen:
             steps.append({"do": "choose", "side": "target", "groups": list(chosen)})
@@ -304,10 +309,11 @@ class _Asked:
                 words += [option_name(name), _value(value)]
         return words
 
-    def saver(self, engine: Engine) -> Callable[[Question, str], Path]:
-        """Give the function that writes the result of a question, as ``standout fit`` does."""
+    def saver(self, engine: Engine) -> Callable[[History, str], Path]:
+        """Give the function that writes the result of an exploration, as ``standout fit`` does."""
 
-        def save(question: Question, folder: str) -> Path:
+        def save(history: History, folder: str) -> Path:
+            question = history.state.question
             try:
                 final = check_output_folder(folder, overwrite=False)
                 model = engine.estimator(question)
@@ -315,31 +321,27 @@ class _Asked:
                     model.set_params(test="auto")
                 options = {**self.options, "method": question.method, "output": folder, "test": "auto"}
                 options |= {"overwrite": False, "spreadsheet": False, "title": None}
-                fit_and_write(model, self._parts(engine, question), final, options, Display(quiet=True))
+                fit_and_write(model, self._parts(engine, history), final, options, Display(quiet=True))
             except click.ClickException as error:
                 raise InvalidValueError("{text}", text=error.format_message().rstrip(".")) from None
             return final / "report.html"
 
         return save
 
-    def _parts(self, engine: Engine, question: Question) -> Datasets:
-        """Give the sides of a question as datasets of a fit."""
-        data = engine.data
+    def _parts(self, engine: Engine, history: History) -> Datasets:
+        """Give the sides of the question as datasets of a fit."""
+        data, opened, question = engine.data, self.datasets, history.state.question
         names = [question.target.name, *(side.name for side in question.compared)]
-        if not data.in_memory:
-            parts: list[Any] = engine.datasets(question)
-        else:
-            parts = [_table(data, rows.mask) for rows in question.rows(data.groups)]
-        asked = {**self.datasets.asked, "rows": "chosen on the page of standout explore"}
-        return Datasets(
-            parts,
-            names,
-            data.columns,
-            asked,
-            self.datasets.notes,
-            self.datasets.step,
-            label_name=self.datasets.label_name,
-        )
+        asked = {**opened.asked, "rows": "chosen on the page of standout explore", "date": date.today().isoformat()}
+        if command := self.command(history):
+            asked["command"] = printable(command)
+        code = python(history, data.code, data.variables, sides=True)
+        made = replace(opened, names=names, columns=data.columns, asked=asked, code=code)
+        if data.in_memory:
+            tables: list[Any] = [_table(data, rows.mask) for rows in question.rows(data.groups)]
+            return replace(made, parts=tables, scans=[])
+        # Only whether there are ids and labels is asked of the scans.
+        return replace(made, parts=list(engine.datasets(question)), scans=opened.scans[: len(names)])
 
 
 def _table(data: Explored, mask: Any) -> Table:
@@ -354,7 +356,7 @@ def _begun(
     engine, session = Engine(data), None
     if asked.options["session"] is not None:
         session = open_session(Path(asked.options["session"]).expanduser(), data.groups, data.columns)
-    steps = asked.steps(chosen, parameters or {})
+    steps = asked.steps(data.groups.names, chosen, parameters or {})
     engine.answer((session or History(data.groups, steps)).state.question, held_out=False)
     return engine, steps, session
 

@@ -41,7 +41,7 @@ def serve(
     engine: Engine,
     first: Sequence[Step],
     *,
-    save: Callable[[Question, str], Path],
+    save: Callable[[History, str], Path],
     command: Callable[[History], str],
     session: History | None,
     port: int,

@@ -59,7 +59,7 @@ class Setting:
     first : sequence of steps
         Those that the options stand for.
     save : callable
-        Writes the result of a question into a folder, and gives the path of its report.
+        Writes the result of an exploration into a folder, and gives the path of its report.
     command : callable
         Gives the command line that repeats an exploration.
     session : History or None
@@ -68,7 +68,7 @@ class Setting:
 
     engine: Engine
     first: Sequence[Step]
-    save: Callable[[Question, str], Path]
+    save: Callable[[History, str], Path]
     command: Callable[[History], str] = field(default=lambda history: "")
     session: History | None = None
 
@@ -240,7 +240,7 @@ class Page:
             "steps": [words(step) for step in steps],
             "place": self.history.place,
             "first": self.history.n_first,
-            "python": python(self.history, self._data.code),
+            "python": python(self.history, self._data.code, self._data.variables),
             "command": self._setting.command(self.history),
             "in_memory": self._data.in_memory,
             "n_rows": groups.n_rows,
@@ -409,7 +409,7 @@ class Page:
 
     def save(self, folder: str) -> Path:
         """Write the result of the question into a folder, and give the path of its report."""
-        return self._setting.save(self.history.state.question, folder)
+        return self._setting.save(self.history, folder)
 
 
 # --- words and numbers ------------------------------------------------------------------------------------------------

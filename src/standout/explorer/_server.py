@@ -12,7 +12,9 @@ import contextlib
 import hashlib
 import hmac
 import json
+import os
 import secrets
+import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -20,10 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from tornado.httpserver import HTTPServer
-from tornado.netutil import bind_sockets
 from tornado.web import Application, HTTPError, RequestHandler
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
@@ -71,14 +71,8 @@ class Exploration:
         self.workers = ThreadPoolExecutor(4, thread_name_prefix="standout-explore")
         # Tests and results take seconds: they must not keep answers waiting.
         self.patient = ThreadPoolExecutor(2, thread_name_prefix="standout-explore-slow")
-        try:
-            self._listening = bind_sockets(port, "127.0.0.1")
-        except (OSError, OverflowError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            advice = "Choose another one, or leave {p.port} out."
-            problem = "cannot be used: {reason}"
-            raise InvalidValueError(problem, parameter="port", value=port, reason=reason, advice=advice) from None
-        self.port = int(self._listening[0].getsockname()[1])
+        self._listening = _listening_at(port)
+        self.port = int(self._listening.getsockname()[1])
         self.hosts = {f"127.0.0.1:{self.port}", f"localhost:{self.port}"}
         self.address = f"http://127.0.0.1:{self.port}/?{TOKEN}={self._token}"
         self._loop = asyncio.new_event_loop()
@@ -101,11 +95,11 @@ class Exploration:
         shared = {"exploration": self}
         handlers = [("/", Front, shared), ("/socket", Socket, shared), (r"/report/(\d+)", Report, shared)]
         server = HTTPServer(Application(handlers, log_function=lambda handler: None))
-        server.add_sockets(self._listening)
+        server.add_sockets([self._listening])
         await self._stop.wait()
         server.stop()
-        for socket in list(self._sockets.values()):
-            socket.close(1001, "ended")
+        for page in list(self._sockets.values()):
+            page.close(1001, "ended")
         await server.close_all_connections()
         for task in asyncio.all_tasks() - {asyncio.current_task()}:
             task.cancel()
@@ -133,12 +127,12 @@ class Exploration:
         given = handler.get_query_argument(TOKEN, "")
         return handler.request.host in self.hosts and hmac.compare_digest(given.encode(), self._token.encode())
 
-    def page(self, name: str, socket: Socket) -> tuple[str, Page]:
+    def page(self, name: str, conversation: Socket) -> tuple[str, Page]:
         """Give the state of a page: the one it had before it was loaded again, or a new one."""
         if not name or name in self._sockets or name not in self._pages:
             name = secrets.token_hex(8)
             self._pages[name] = Page(self._setting)
-        self._sockets[name] = socket
+        self._sockets[name] = conversation
         return name, self._pages[name]
 
     def left(self, name: str) -> None:
@@ -162,6 +156,24 @@ class Exploration:
     def report(self, number: int) -> Path | None:
         """Give the path of a report by its number, from 1."""
         return self._reports[number - 1] if 1 <= number <= len(self._reports) else None
+
+
+def _listening_at(port: int) -> socket.socket:
+    """Listen at a port of this machine that others cannot reach."""
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        if os.name == "posix":
+            # Elsewhere this would let two programs have the same port.
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(("127.0.0.1", port))
+        listening.listen(64)
+        listening.setblocking(False)
+    except (OSError, OverflowError) as error:
+        listening.close()
+        reason = getattr(error, "strerror", None) or str(error)
+        problem, advice = "cannot be used: {reason}", "Choose another one, or leave {p.port} out."
+        raise InvalidValueError(problem, parameter="port", value=port, reason=reason, advice=advice) from None
+    return listening
 
 
 class _Guarded(RequestHandler):
@@ -222,13 +234,14 @@ class Socket(WebSocketHandler):
         self._name = ""
 
     def prepare(self) -> None:
-        if not self.exploration.admits(self):
-            raise HTTPError(403)
+        # Checked here: what tornado asks `check_origin` about depends on its version.
+        if not self.exploration.admits(self) or not self.check_origin(self.request.headers.get("Origin", "")):
+            self.set_status(403)
+            self.finish(REFUSED)
 
     def check_origin(self, origin: str) -> bool:
         """Refuse pages of other origins."""
-        parts = urlsplit(origin)
-        return parts.scheme == "http" and parts.netloc in self.exploration.hosts and parts.netloc == self.request.host
+        return origin == f"http://{self.request.host}"
 
     def open(self, *arguments: str, **words: str) -> None:
         """Begin the conversation."""
