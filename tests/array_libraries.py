@@ -87,8 +87,11 @@ def kernel_data(rng):
     return target, [rng.normal(size=(70, 4)) * [1, 1, 2, 1], rng.normal(size=(50, 4)) * [2, 1, 1, 1]]
 
 
-def assert_same(model, library, target, backgrounds, tol=1e-10):
-    """The fit of the other library has the attributes, scores and rows of NumPy's."""
+def assert_same(model, library, target, backgrounds, tol=1e-10, loose=()):
+    """The fit of the other library has the attributes, scores and rows of NumPy's.
+
+    Attributes in `loose` are known a thousand times less accurately.
+    """
     ours = sklearn.clone(model).fit(target, background=backgrounds)
     moved = [library.there(background) for background in backgrounds] if backgrounds else None
     theirs = sklearn.clone(model).fit(library.there(target), background=moved)
@@ -96,7 +99,7 @@ def assert_same(model, library, target, backgrounds, tol=1e-10):
         if isinstance(expected, np.ndarray):
             found = library.back(getattr(theirs, name))
             assert found.dtype == expected.dtype, name
-            close(found, expected, tol, name)
+            close(found, expected, 1e3 * tol if name in loose else tol, name)
     scores = ours.transform(target)
     found = library.back(theirs.transform(library.there(target)))
     assert found.dtype == scores.dtype

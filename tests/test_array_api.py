@@ -113,7 +113,9 @@ def test_kernel_fits_equal_numpys(case, library, kernel_data):
     model, n_backgrounds = KERNEL[case]
     target, backgrounds = kernel_data
     # Coordinates are known up to the tolerance of the factor, 1e-9, at most.
-    ours, theirs = assert_same(model, library, target, backgrounds[:n_backgrounds] or None, tol=1e-9)
+    # The weights of kernel values are divided by the pivots of the factor, the least of which is 3e-5. Scores are not.
+    dual = ("components_", "candidates_") if isinstance(model, KernelContrastivePCA) else ()
+    ours, theirs = assert_same(model, library, target, backgrounds[:n_backgrounds] or None, tol=1e-9, loose=dual)
     assert theirs.residual_ == pytest.approx(ours.residual_, abs=1e-9, nan_ok=True)
 
 

@@ -33,6 +33,9 @@ SOLVERS = ["auto", "dense", "root", "reduced", "lanczos", "lobpcg"]
         *(ContrastivePCA(side=side) for side in ("background", "both")),
         *(KernelDiscriminativePCA(side=side) for side in ("background", "both")),
         KernelContrastivePCA(side="background"),
+        DiscriminativePCA(robust="rows"),
+        *(kind(robust="cells") for kind in (DiscriminativePCA, ContrastivePCA)),
+        *(kind(robust="cells") for kind in (KernelDiscriminativePCA, KernelContrastivePCA)),
     ]
 )
 def test_scikit_learn_contract(estimator, check):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
 STANDOUT = Path(sys.executable).with_name("standout")
 
 # What a block needs beyond the test tools, its code, and the text that must be printed: that of the block of text that
@@ -26,6 +26,11 @@ def blocks(page, kind):
     """Give the blocks of one kind: what each needs, its code, and what it must print, if that is shown."""
     found = BLOCK.findall(page.read_text("utf-8"))
     return [(needs, code, shown) for needs, this, code, shown in found if this == kind]
+
+
+def data_needed(page):
+    """Name the files of real data that the code of a page reads."""
+    return re.findall(r"^<!-- data: ([\w.]+) -->$", page.read_text("utf-8"), flags=re.MULTILINE)
 
 
 def words(text):
@@ -66,17 +71,30 @@ json.dump(printed, open("printed.json", "w", encoding="utf-8"))
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.stem)
-def test_the_python_of_a_page_runs_as_printed_and_prints_what_is_shown(page, clone):
+def test_the_python_of_a_page_runs_as_printed_and_prints_what_is_shown(page, clone, request):
     found = blocks(page, "python")
+    environment = {**os.environ, "MPLBACKEND": "agg"}
+    if data_needed(page):
+        folder = request.getfixturevalue("data_dir")
+        path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+        environment |= {"STANDOUT_DATA": str(folder), "PYTHONPATH": os.pathsep.join(filter(None, path))}
     absent = {needs for needs, _, _ in found if needs and importlib.util.find_spec(needs) is None}
     run = [(code, shown) for needs, code, shown in found if needs not in absent]
     (clone / "codes.json").write_text(json.dumps([code for code, _ in run]), "utf-8")
     result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", SCRIPT], cwd=clone, capture_output=True, text=True, check=False
+        [sys.executable, "-W", "error", "-c", SCRIPT],
+        cwd=clone,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert result.returncode == 0, result.stderr
     for (code, shown), printed in zip(run, json.loads((clone / "printed.json").read_text("utf-8")), strict=True):
         assert not shown or matches(shown, printed), f"{code}\nprints\n{printed}\nbut the page shows\n{shown}"
+    saved = re.findall(r"savefig\(\"([\w.-]+)\"", "".join(code for code, _ in run))
+    assert all((clone / name).is_file() for name in saved)
+    assert all((ROOT / "docs" / "images" / "tutorials" / name).is_file() for name in saved)
     if absent:
         pytest.skip(f"all but {len(found) - len(run)} of {len(found)} blocks were run: {absent} is not installed")
 

@@ -159,9 +159,11 @@ def test_the_rule_of_names_can_fail():
 PROMISED = {
     *("standout.DiscriminativePCA", "standout.KernelDiscriminativePCA"),
     *("standout.ContrastivePCA", "standout.KernelContrastivePCA"),
+    "standout.BackgroundSearchCV",
     *("standout.make_pipeline", "standout.BackgroundPipeline", "standout.save", "standout.load", "standout.scan"),
     "standout.explore",
-    *("standout.io.read_table", "standout.io.prepare", "standout.io.on_device", "standout.tl.dpca"),
+    *("standout.io.read_table", "standout.io.prepare", "standout.io.on_device"),
+    *("standout.tl.dpca", "standout.tl.cpca", "standout.tl.kernel_dpca", "standout.tl.project"),
     *("standout.selection.component_test", "standout.selection.stability"),
     *("standout.report.examine", "standout.report.page", "standout.report.draw"),
     *("standout.report.summary", "standout.report.compare"),

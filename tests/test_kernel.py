@@ -1,13 +1,15 @@
 """KernelDiscriminativePCA against a direct transcription of the paper's equations, and everything around it."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy import linalg, sparse
 from sklearn.decomposition import KernelPCA
-from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 
-from standout import DiscriminativePCA, KernelDiscriminativePCA, datasets
-from standout.features import KernelRowMap, LandmarkMap, choose_approximation, resolve_kernel
+from standout import DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA, datasets
+from standout.features import KernelRowMap, KernelValueMap, LandmarkMap, choose_approximation, resolve_kernel
 from standout.metrics import clustering_error
 
 
@@ -404,3 +406,26 @@ def test_learned_weights_prefer_the_right_kernel_over_an_overfitting_one(seed):
     trace = [np.trace(pairwise_kernels(rows, metric="linear")), np.sum(np.sum(rows**2, axis=1) ** 2), len(rows)]
     shares = model.kernel_weights_ * trace
     assert np.argmax(shares) == 1
+
+
+def test_a_contrastive_fit_keeps_nothing_of_the_size_of_the_kernel_matrix(rng):
+    target, background = rng.normal(size=(2, 150, 4))
+    target[:, 0] *= 3
+    for alpha in (1.0, "auto"):
+        model = KernelContrastivePCA(2, alpha=alpha, gamma=0.3).fit(target, background=background)
+        assert isinstance(model.feature_map_, KernelValueMap)
+        # The kernel matrix has 720,000 bytes; held-out components and means of ten folds have 100,000.
+        assert len(pickle.dumps(model)) < 250_000
+        # The same by coordinates: the eigenvectors of the difference of covariances of a factor of the kernel matrix.
+        rows = np.vstack([target, background])
+        values, vectors = np.linalg.eigh(rbf_kernel(rows, rows, gamma=0.3))
+        factor = vectors[:, values > 1e-10] * np.sqrt(values[values > 1e-10])
+        contrast = np.cov(factor[:150].T, bias=True) - model.alpha_ * np.cov(factor[150:].T, bias=True)
+        values, vectors = np.linalg.eigh(contrast)
+        np.testing.assert_allclose(model.eigenvalues_, values[:-3:-1], rtol=1e-6)
+        expected = (factor - factor[:150].mean(axis=0)) @ vectors[:, :-3:-1]
+        found = model.transform(rows)
+        np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-6)
+        # What was found without each fold is in the same coordinates.
+        some = model.held_out_.scores(target, np.arange(150), 0, model.feature_map_.project)
+        np.testing.assert_allclose(some.var(axis=0), model.held_out_.target_variance, rtol=0.2)

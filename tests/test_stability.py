@@ -122,7 +122,7 @@ def test_every_draw_is_the_fit_of_the_repeated_rows(rng, case, offset):
 def test_thin_sparse_rows_are_drawn_without_becoming_dense(rng, monkeypatch):
     X, background = (sparse.random_array((400, 60), density=0.02, rng=rng, format="csr") for _ in range(2))
     expected = by_repetition(X.toarray(), [background.toarray()], n_bootstrap=4, level=0.9, shrinkage=0.1)
-    monkeypatch.setattr(module, "dense", lambda block: pytest.fail("a block became dense"))
+    monkeypatch.setattr(module, "_weighted", lambda *block: pytest.fail("a block became dense"))
     assert_same(stability(X, background, n_bootstrap=4, level=0.9, shrinkage=0.1), expected, 1e-8)
 
 
@@ -189,7 +189,7 @@ def test_the_size_of_blocks_changes_nothing_but_rounding(rng, monkeypatch):
     X, background = tall_pair(rng, n_features=3, offset=100.0)
     expected = stability(X, background, n_bootstrap=5)
     sizes = []
-    monkeypatch.setattr(_arrays, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(module, "BLOCK_BYTES", 2)
     gather_block = module._weighted
     monkeypatch.setattr(
         module, "_weighted", lambda block, *rest: sizes.append(len(block)) or gather_block(block, *rest)
@@ -374,9 +374,9 @@ def test_equal_rows_have_exactly_no_spread(rng):
 
 
 def test_a_block_of_which_no_row_was_drawn_counts_for_nothing(monkeypatch):
-    monkeypatch.setattr(_arrays, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(module, "BLOCK_BYTES", 2)
     moments = module._drawn_moments(np.arange(6.0)[:, np.newaxis], np.array([0, 0, 3, 1, 0, 0]), "scatter")
-    assert (moments.count, moments.mean, moments.scatter) == (4, 2.25, 0.75)
+    assert (moments.total_weight, moments.mean, moments.scatter) == (4, 2.25, 0.75)
 
 
 @pytest.mark.parametrize("kind", ["scatter", "root", "rows"])
@@ -387,7 +387,7 @@ def test_weighted_moments_are_those_of_repeated_rows(rng, kind):
     # Numbers of 1e4 have a spacing of 2e-12.
     np.testing.assert_allclose(found.covariance(), expected.covariance(), atol=1e-10)
     if kind != "rows":
-        assert found.count == 30
+        assert found.total_weight == 30
         np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-14)
 
 

@@ -62,6 +62,96 @@ def test_no_background_means_each_of_the_other_groups(adata):
     assert adata.uns["dpca"]["background_variance"].shape == (2, 3)
 
 
+def test_a_stray_group_is_left_out_with_a_word(adata):
+    plain = standout.tl.dpca(adata, "condition", "stim", copy=True)
+    stray = np.flatnonzero(adata.obs["condition"] == "other")[:2]
+    adata.obs["condition"] = adata.obs["condition"].astype(str)
+    adata.obs.iloc[stray, 0] = "doublet"
+    with pytest.warns(UserWarning, match=r"group 'doublet \(2\)' left out of the backgrounds: fewer than 10 cells"):
+        standout.tl.dpca(adata, "condition", "stim")
+    assert adata.uns["dpca"]["params"]["background"] == ["ctrl", "other"]
+    np.testing.assert_allclose(adata.uns["dpca"]["eigenvalues"], plain.uns["dpca"]["eigenvalues"], rtol=0.1)
+    adata.obs.iloc[stray[:1], 0] = "alone"
+    with pytest.warns(UserWarning, match=r"groups 'alone \(1\)', 'doublet \(1\)' left out"):
+        standout.tl.dpca(adata, "condition", "stim")
+    with pytest.raises(ValueError, match="no group beside the target has 200 cells: the largest has 100.*'rest'"):
+        standout.tl.dpca(adata, "condition", "stim", min_cells=200)
+
+
+def test_rest_is_all_other_cells_together(adata):
+    standout.tl.dpca(adata, "condition", "stim", background="rest")
+    rows, is_target = np.asarray(adata.X), np.asarray(adata.obs["condition"] == "stim")
+    model = DiscriminativePCA().fit(rows[is_target], background=rows[~is_target])
+    np.testing.assert_allclose(adata.obsm["X_dpca"], model.transform(rows))
+    assert adata.uns["dpca"]["params"]["background"] == "rest"
+    adata.obs["condition"] = adata.obs["condition"].astype(str).replace({"other": "rest"})
+    standout.tl.dpca(adata, "condition", "stim", background="rest")
+    assert adata.uns["dpca"]["params"]["background"] == ["rest"]
+
+
+def test_groups_and_weights_may_be_any_sequence(adata, tmp_path):
+    adata.obs["condition"] = adata.obs["condition"].astype("category")
+    expected = standout.tl.dpca(adata, "condition", "stim", ["ctrl", "other"], background_weights=[0.3, 0.7], copy=True)
+    names = adata.obs["condition"].cat.categories
+    standout.tl.dpca(adata, "condition", ("stim",), names[:2], background_weights=(0.3, 0.7))
+    np.testing.assert_array_equal(adata.obsm["X_dpca"], expected.obsm["X_dpca"])
+    standout.tl.kernel_dpca(adata, "condition", "stim", kernel=["rbf", "linear"], kernel_weights=(1, 2), n_comps=2)
+    adata.write_h5ad(tmp_path / "out.h5ad")
+    again = anndata.read_h5ad(tmp_path / "out.h5ad")
+    np.testing.assert_array_equal(again.uns["dpca"]["params"]["background_weights"], [0.3, 0.7])
+
+
+def test_the_words_of_scanpy(adata):
+    genes = np.arange(D) % 2 == 1
+    adata.var["highly_variable"] = genes
+    adata.obsm["X_some"] = np.asarray(adata.X)[:, genes]
+    reference = standout.tl.dpca(adata, "condition", "stim", n_components=3, copy=True)
+    for options in ({"use_highly_variable": True}, {"use_rep": "X_some"}):
+        found = standout.tl.dpca(adata, "condition", "stim", n_comps=3, copy=True, **options)
+        np.testing.assert_allclose(found.obsm["X_dpca"], reference.obsm["X_dpca"], atol=1e-10)
+    assert "dPCs" not in found.varm
+    np.testing.assert_allclose(found.uns["dpca"]["components"].T, reference.varm["dPCs"][genes], atol=1e-10)
+    every = standout.tl.dpca(adata, "condition", "stim", use_highly_variable=False, copy=True)
+    assert np.all(every.varm["dPCs"] != 0.0)
+    with pytest.raises(ValueError, match="n_comps=3 is given together with n_components"):
+        standout.tl.dpca(adata, "condition", "stim", n_comps=3, n_components=2)
+
+
+def test_contrastive_pca_and_kernels_are_written_in_the_same_way(adata):
+    groups, rows = np.asarray(adata.obs["condition"]), np.asarray(adata.X)
+    parts = {"X": rows[groups == "stim"], "background": rows[groups == "ctrl"]}
+    standout.tl.cpca(adata, "condition", "stim", "ctrl", alpha=1.5)
+    np.testing.assert_allclose(adata.obsm["X_cpca"], standout.ContrastivePCA(alpha=1.5).fit(**parts).transform(rows))
+    assert adata.uns["cpca"]["alpha"] == 1.5
+    standout.tl.kernel_dpca(adata, "condition", "stim", "ctrl", n_comps=1)
+    model = standout.KernelDiscriminativePCA(1).fit(**parts)
+    np.testing.assert_allclose(adata.obsm["X_kernel_dpca"], model.transform(rows))
+
+
+@pytest.mark.parametrize("method", ["dpca", "cpca"])
+def test_new_cells_are_projected_by_the_names_of_genes(adata, tmp_path, method):
+    adata.X += 5.0
+    adata.var["highly_variable"] = np.arange(D) != 2
+    getattr(standout.tl, method)(adata, "condition", "stim")
+    adata.write_h5ad(tmp_path / "ref.h5ad")
+    reference = anndata.read_h5ad(tmp_path / "ref.h5ad")
+    new = anndata.AnnData(sparse.csr_matrix(adata.X[20:50, ::-1]))
+    new.var_names = adata.var_names[::-1]
+    expected = adata.obsm[f"X_{method}"][20:50]
+    found = standout.tl.project(new, reference, key=method, copy=True)
+    np.testing.assert_allclose(found.obsm[f"X_{method}"], expected, atol=1e-10)
+    file = backed(new, tmp_path)
+    standout.tl.project(file, reference, key=method, key_added="there")
+    np.testing.assert_allclose(file.obsm["there"], expected, atol=1e-10)
+    file.file.close()
+    with pytest.raises(ValueError, match="adata lacks 2 of the 11 genes of the reference: genes 'gene 3', 'gene 4'"):
+        standout.tl.project(new[:, ~np.isin(new.var_names, ["gene 3", "gene 4"])].copy(), reference, key=method)
+    with pytest.raises(ValueError, match="adata_ref has 4 of the 11 genes of the fit"):
+        standout.tl.project(new, reference[:, :5].copy(), key=method)
+    with pytest.raises(ValueError, match="key='umap' is not in adata_ref.uns"):
+        standout.tl.project(new, reference, key="umap")
+
+
 def test_cells_without_a_group_are_scored_but_belong_to_none(adata):
     plain = adata.copy()
     standout.tl.dpca(plain, "condition", "stim", "ctrl")

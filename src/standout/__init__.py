@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from standout.cli import explore
     from standout.estimators import (
         BackgroundPipeline,
+        BackgroundSearchCV,
         ContrastivePCA,
         DiscriminativePCA,
         KernelContrastivePCA,
@@ -25,6 +26,7 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "BackgroundPipeline",
+    "BackgroundSearchCV",
     "ContrastivePCA",
     "DiscriminativePCA",
     "KernelContrastivePCA",
@@ -43,6 +45,7 @@ _HOMES = {
     **dict.fromkeys(
         (
             "BackgroundPipeline",
+            "BackgroundSearchCV",
             "ContrastivePCA",
             "DiscriminativePCA",
             "KernelContrastivePCA",

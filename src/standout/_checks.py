@@ -41,6 +41,31 @@ from standout._xp import (
 # Every whole number up to this one has a double of its own.
 LARGEST_INTEGER = 2**53
 SAME_COLUMNS = "Give every dataset the same columns in the same order."
+# What users have in their hands that is no table, by the name of its type, and what to do with it.
+NO_TABLES = {
+    "str": "Open the file: standout.scan(path) reads it in parts, standout.io.read_table(path) at once.",
+    "AnnData": "Use standout.tl.dpca(adata, groupby, target), or give adata.X.",
+    "LazyFrame": "Call its collect() first, or write it to a file and open that with standout.scan.",
+    "BaseEpochs": "Use standout.mne.Contrast, or give a table with a row per sample and a column per channel.",
+}
+NO_TABLES |= dict.fromkeys(("PurePath", "bytes"), NO_TABLES["str"])
+NO_TABLES |= dict.fromkeys(("BaseRaw", "Evoked"), NO_TABLES["BaseEpochs"])
+
+
+def reject_no_table(data: Any, name: str) -> None:
+    """Refuse what is no table, and no iterator of tables either, and say what to do with it.
+
+    What can be iterated over and has a length as well, such as the epochs of MNE, is a collection and no stream of
+    batches: its parts would be taken for tables of rows.
+    """
+    thing = data[0] if isinstance(data, list | tuple) and data else data
+    kinds = [kind.__name__ for kind in type(thing).__mro__]
+    advice = next((NO_TABLES[kind] for kind in kinds if kind in NO_TABLES), None)
+    if advice is None and isinstance(data, Iterator) and hasattr(data, "__len__"):
+        advice = "Give a table, or iter(...) of a list of tables."
+    if advice is not None:
+        problem = "{name} is given as {kind}, which is no table"
+        raise InvalidTypeError(problem, name=name, kind=type(thing).__name__, advice=advice)
 
 
 def as_rows(data: Any, name: str, *, min_rows: int = 2, finite: bool = False, host: bool = False) -> Rows:
@@ -51,6 +76,7 @@ def as_rows(data: Any, name: str, *, min_rows: int = 2, finite: bool = False, ho
             name=name,
             advice="Give an array, a frame or a sparse matrix; fit (without target_label) and transform take parts.",
         )
+    reject_no_table(data, name)
     if is_dispatched(data):
         if host:
             reject_on_device(data, f"this use of {name}", "Copy the array to the host first.")

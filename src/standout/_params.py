@@ -17,6 +17,7 @@ EPSILON_RULES = ("scaled", "held-out", "clusters")
 TESTS = ("auto", "analytic", "permutation")
 SIDES = ("target", "background", "both")
 APPROXIMATIONS = ("auto", "exact", "pivoted", "fourier")
+ROBUST = ("rows", "cells")
 
 
 def _check_most(value: int, parameter: str, most: int, things: str, advice: str = "Choose at most {limit}.") -> int:
@@ -236,3 +237,8 @@ def check_kernel_weights(weights: Any, n_kernels: int) -> Float | None:
         return np.full(n_kernels, 1.0 / n_kernels)
     advice = "Use {v.learn}, {v.None} for equal weights, or one non-negative number for each of the {limit} kernels."
     return _check_one_each(weights, "kernel_weights", n_kernels, advice)
+
+
+def check_robust(robust: Any) -> str | None:
+    """Check what strays are looked for: none, rows, or cells and rows."""
+    return None if robust is None else check_choice(robust, "robust", ROBUST, "Give one of {known}, or {v.None}.")

@@ -5,10 +5,12 @@ from standout.estimators._discriminative import DiscriminativePCA
 from standout.estimators._kernel_contrastive import KernelContrastivePCA
 from standout.estimators._kernel_discriminative import KernelDiscriminativePCA
 from standout.estimators._pipeline import BackgroundPipeline, make_pipeline
+from standout.estimators._search import BackgroundSearchCV
 from standout.estimators._testing import fitted_test
 
 __all__ = [
     "BackgroundPipeline",
+    "BackgroundSearchCV",
     "ContrastivePCA",
     "DiscriminativePCA",
     "KernelContrastivePCA",

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import wraps
 from typing import Any, Self, TypeVar
 
@@ -24,19 +24,102 @@ from standout._checks import (
     check_one_place,
     check_same_columns,
     check_same_keys,
+    check_whole,
     is_dispatched,
 )
-from standout._messages import InvalidTypeError, InvalidValueError, MixedArraysError, dataset_names, listed
+from standout._messages import (
+    InvalidTypeError,
+    InvalidValueError,
+    MixedArraysError,
+    dataset_names,
+    listed,
+    warn_user,
+)
+from standout._params import check_robust
 from standout._xp import is_foreign, largest_entries, like, looks_foreign, namespace, place, take, to_host
-from standout.moments import Moments
+from standout.moments import Moments, RobustWeights, Weighed, Weighing, learned_weights, weighed
 from standout.pencil import Solution
 from standout.selection import HeldOut, HeldOutPath
 from standout.sources import Backgrounds, Dataset, Source, Table, is_dask, open_dataset
+from standout.sources import beside as beside_rows
 
 # How many units in the last place of the largest score rounding may be: sums of terms that partly cancel lose a few.
 SCORE_ROUNDING = 16.0
 
 Model = TypeVar("Model")
+
+
+@dataclass(frozen=True)
+class RowFacts:
+    """What users give of the rows of all datasets, beside their numbers.
+
+    Attributes
+    ----------
+    sample_weight : array-like of shape (n_samples,) or None
+        Weight of each row of the target; with labels, of all rows.
+    background_sample_weight : array-like, list of array-like, or None
+        Weights of the rows of the background; of several ones a list, in which None stands for equal weights.
+    """
+
+    sample_weight: Any = None
+    background_sample_weight: Any = None
+
+    def beside(self, datasets: list[Source]) -> list[Source]:
+        """Put the facts beside the rows of the datasets, the target first."""
+        weights = [self.sample_weight, *self._of_backgrounds(len(datasets) - 1)]
+        return [
+            beside_rows(dataset, weights=_checked_weights(own, dataset))
+            for dataset, own in zip(datasets, weights, strict=True)
+        ]
+
+    def beside_labels(self, datasets: list[Source], chosen: list[npt.NDArray[np.bool_]]) -> list[Source]:
+        """Put the facts beside the rows of datasets that were told apart by labels."""
+        if self.background_sample_weight is not None:
+            raise InvalidValueError(
+                "is given, but with {p.target_label} the weights of all rows are in sample_weight",
+                parameter="background_sample_weight",
+                advice="Leave it out.",
+            )
+        if self.sample_weight is None:
+            return datasets
+        weights = to_host(check_sample_weight(self.sample_weight, len(chosen[0])))
+        return [
+            beside_rows(part, weights=_checked_weights(weights[some], part))
+            for part, some in zip(datasets, chosen, strict=True)
+        ]
+
+    def _of_backgrounds(self, n_backgrounds: int) -> list[Any]:
+        given = self.background_sample_weight
+        if given is None:
+            return [None] * n_backgrounds
+        several = isinstance(given, list | tuple) and any(one is None or np.ndim(one) == 1 for one in given)
+        each = list(given) if several else [given]
+        if len(each) != n_backgrounds:
+            raise InvalidValueError(
+                "has weights for {given} background(s), but there are {limit}",
+                parameter="background_sample_weight",
+                given=len(each),
+                limit=n_backgrounds,
+                advice="Give a list with an array, or {v.None}, for each background.",
+            )
+        return each
+
+
+def _checked_weights(given: Any, dataset: Source) -> Float | None:
+    """Check the weights of the rows of a dataset, whose number an iterator does not tell."""
+    if given is None:
+        return None
+    n_rows = dataset.n_rows if dataset.n_rows is not None else len(given)
+    weights = to_host(check_sample_weight(given, n_rows))
+    if np.count_nonzero(weights) < 2:
+        raise InvalidValueError(
+            "{name} has {given} row(s) with a weight above zero, but the least is {limit}",
+            name=dataset.name,
+            given=int(np.count_nonzero(weights)),
+            limit=2,
+            advice="Give more rows a weight, or leave the weights out.",
+        )
+    return weights
 
 
 class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
@@ -46,7 +129,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     `background_variance_` when fitted.
     """
 
-    __metadata_request__fit = {"background": True}  # noqa: RUF012
+    __metadata_request__fit = dict.fromkeys(("background", "sample_weight", "background_sample_weight"), True)
     __metadata_request__partial_fit = {"background": True}  # noqa: RUF012
     __metadata_request__score = {"background": True}  # noqa: RUF012
 
@@ -55,14 +138,25 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     components_: Float
     weights_: Float
+    target_variance_: Float
     background_variance_: Float
     background_labels_: list[Any]
     feature_names_in_: npt.NDArray[Any]
     target_label: Any
+    robust: str | None
     random_state: Any
+    robust_weights_: list[RobustWeights]
 
     @abstractmethod
-    def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> Any:
+    def fit(
+        self,
+        X: Dataset,
+        y: Any = None,
+        *,
+        background: Backgrounds = None,
+        sample_weight: Any = None,
+        background_sample_weight: Any = None,
+    ) -> Any:
         """Find the components of the target X against the backgrounds."""
 
     @property
@@ -70,8 +164,8 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def _projection(self) -> Callable[[Rows], Array]:
         """The function that gives the scores of checked rows."""
 
-    def fit_transform(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> Any:
-        """Fit, and give the scores of X: the same as ``fit(X, y, background=background).transform(X)``.
+    def fit_transform(self, X: Dataset, y: Any = None, *, background: Backgrounds = None, **facts: Any) -> Any:
+        """Fit, and give the scores of X: the same as ``fit(X, y, background=background, **facts).transform(X)``.
 
         Parameters
         ----------
@@ -82,13 +176,15 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             Label of each row, with `target_label`.
         background : dataset, or list or tuple of datasets, default=None
             The backgrounds.
+        **facts
+            What else ``fit`` takes, such as `sample_weight`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
         """
         reject_iterator(X, "fit_transform")
-        return self.fit(X, y, background=background).transform(X)
+        return self.fit(X, y, background=background, **facts).transform(X)
 
     def transform(self, X: Dataset) -> Any:
         """Project rows on the components.
@@ -124,7 +220,8 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         y : array-like of shape (n_samples,), default=None
             Label of each row, with `target_label`.
         background : dataset, or list or tuple of datasets, default=None
-            As many backgrounds as were fitted. None takes the variances of the fitted ones.
+            As many backgrounds as were fitted. None takes the variances of the fitted ones, and a warning says so if
+            the target is another one: rows that were fitted vary too little along the components.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each row of X.
 
@@ -160,9 +257,46 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             rest = list(to_host(self.background_variance_))
         if not rest:
             return float(np.mean(own))
+        if sample_weight is None:
+            _warn_of_fitted_backgrounds(own, rest, to_host(self.target_variance_), to_host(self.background_variance_))
         against = to_host(self.weights_) @ np.array(rest)
         with np.errstate(divide="ignore", invalid="ignore"):
             return float(np.mean(own / against))
+
+    def weigh(self, X: Dataset, *, dataset: int = 0) -> Any:
+        """How much do these rows count, by what was learned with `robust`?
+
+        For rows that are read in parts, whose weights are not kept, and for new rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, table, scan, or Dask array or frame
+            Rows with the columns of the fitted data.
+        dataset : int, default=0
+            By which dataset they are weighed: 0 is the target, 1 the first background.
+
+        Returns
+        -------
+        array or Dask array of shape (n_samples,)
+            About 1 for a typical row, and near 0 for one that is far from all others.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "robust_weights_"):
+            raise InvalidValueError(
+                "all rows of this fit count the same", advice="Fit with {p.robust:rows} or {p.robust:cells}."
+            )
+        number = check_whole(dataset, "dataset", least=0)
+        if number >= len(self.robust_weights_):
+            raise InvalidValueError(
+                "is not the number of a dataset of the fit, which has {limit}",
+                parameter="dataset",
+                value=dataset,
+                limit=len(self.robust_weights_),
+                advice="Give 0 for the target, 1 for the first background.",
+            )
+        reject_iterator(X, "weigh")
+        weigh = _OnlyWeights(self._weighing(number))
+        return self._opened(X, "the data", "weigh", min_rows=1).mapped(weigh, 1)[:, 0]
 
     def to_numpy(self) -> Self:
         """Give the same fitted model with NumPy arrays, in the host's memory.
@@ -184,7 +318,8 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn what the estimator takes and gives."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        # Most cells of sparse rows are zero: none of the others is out of place.
+        tags.input_tags.sparse = self.robust != "cells"
         tags.array_api_support = True
         tags.target_tags.required = self.target_label is not None
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
@@ -202,25 +337,69 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     # --- datasets -------------------------------------------------------------------------------------------------
 
-    def _datasets(self, X: Dataset, y: Any, background: Backgrounds) -> list[Source]:
-        """Open and check the datasets of a fit, the target first."""
+    def _datasets(self, X: Dataset, y: Any, background: Backgrounds, facts: RowFacts | None = None) -> list[Source]:
+        """Open and check the datasets of a fit, the target first, with what is known of their rows."""
+        facts = facts or RowFacts()
         if self.target_label is not None:
             reject_iterator(X, "fit with target_label")
             whole = open_dataset(X, "the data")
             rows = rows_with_labels(whole, "fit with target_label")
             self._see_columns(X, whole, reset=True)
             labels, self.background_labels_ = check_label_form(y, rows, self.target_label, background)
-            return [
-                open_dataset(take(rows, labels == label), f"the data with label {label!r}")
-                for label in (self.target_label, *self.background_labels_)
-            ]
+            named = [f"the data with label {label!r}" for label in (self.target_label, *self.background_labels_)]
+            chosen = [labels == label for label in (self.target_label, *self.background_labels_)]
+            parts = [open_dataset(take(rows, some), name) for some, name in zip(chosen, named, strict=True)]
+            return facts.beside_labels(parts, [to_host(some) for some in chosen])
         self.__dict__.pop("background_labels_", None)
         target = open_dataset(X, "the target")
         check_no_labels(y, target)
         self._see_columns(X, target, reset=True)
         datasets = [target, *self._opened_backgrounds(background, target, X)]
         check_one_place([part.specimen for part in datasets], dataset_names(len(datasets)))
-        return datasets
+        return facts.beside(datasets)
+
+    def _weighed(self, datasets: list[Source]) -> list[Source]:
+        """Give the datasets with robust weights, if these are asked for, and keep what was learned."""
+        self._forget_weights()
+        if check_robust(self.robust) is None:
+            return datasets
+        for dataset in datasets:
+            dataset.require_finite()
+        found = [self._cleaned(dataset, counts=True) for dataset in datasets]
+        self.robust_weights_ = [learned for _, learned, _ in found]
+        self._keep_weights([(learned, rows) for _, learned, rows in found])
+        if self.robust == "cells":
+            self._keep_cells([rows for _, _, rows in found])
+        return [dataset for dataset, _, _ in found]
+
+    def _cleaned(self, dataset: Source, *, counts: bool) -> tuple[Source, RobustWeights, Weighed | None]:
+        """Learn from a dataset, and give it with weights, or without wild cells only."""
+        learned = learned_weights(dataset, cells=self.robust == "cells", seed=self._seed())
+        changed, found = weighed(dataset, learned, counts=counts)
+        return changed, learned, found
+
+    def _keep_weights(self, found: Sequence[tuple[RobustWeights, Weighed | None]]) -> None:
+        """Keep the weights of rows that are in memory, and which rows are outlying; None for those read in parts."""
+        weights = [None if rows is None else rows.weights for _, rows in found]
+        far = [None if rows is None else to_host(rows.distances > own.limit) for own, rows in found]
+        self.row_weights_ = weights
+        self.outlying_rows_ = [None if rows is None else np.flatnonzero(rows) for rows in far]
+
+    def _keep_cells(self, found: Sequence[Weighed | None]) -> None:
+        """Keep which cells were wild: pairs of row and column."""
+        nothing = np.zeros((0, 2), dtype=np.intp)
+        self.wild_cells_ = [
+            None if rows is None else nothing if rows.wild is None else np.argwhere(to_host(rows.wild))
+            for rows in found
+        ]
+
+    def _forget_weights(self) -> None:
+        for name in ("robust_weights_", "robust_cells_", "row_weights_", "outlying_rows_", "wild_cells_"):
+            self.__dict__.pop(name, None)
+
+    def _weighing(self, number: int) -> Weighing:
+        """Give what weighs rows as those of a dataset."""
+        return self.robust_weights_[number]
 
     def _opened_backgrounds(self, background: Backgrounds, target: Source, X: Any = None) -> list[Source]:
         """Open the backgrounds, and check each against the columns of the target if these are known already."""
@@ -351,6 +530,16 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.n_components_ = int(solution.values.shape[0])
 
 
+@dataclass(frozen=True, eq=False)
+class _OnlyWeights:
+    """From rows to their weights, as a column. It can be sent to other processes."""
+
+    weigh: Weighing
+
+    def __call__(self, rows: Rows) -> Float:
+        return self.weigh(rows).weights[:, None]
+
+
 def _lazy_as_it_is(method: Callable[..., Any]) -> Callable[..., Any]:
     """Leave the scores of Dask collections as they are: scikit-learn's containers would compute them."""
     plain: Callable[..., Any] = method.__wrapped__  # type: ignore[attr-defined]
@@ -477,6 +666,18 @@ def _check_known_labels(labels: list[Any], fitted: list[Any]) -> None:
             "no row has the background label {label}",
             label=repr(missing[0]),
             advice="Give rows of every fitted label, for example by stratified folds.",
+        )
+
+
+def _warn_of_fitted_backgrounds(own: Float, rest: Sequence[Float], fitted: Float, background: Float) -> None:
+    """Warn if a new target is compared with the very rows of the backgrounds that were fitted."""
+    if np.allclose(rest, background, rtol=1e-6) and not np.allclose(own, fitted, rtol=1e-6):
+        warn_user(
+            "a new target is scored against the rows of the backgrounds that were fitted: along components that were "
+            "fitted to them they vary too little, so that the ratio is too large. Cross-validation that leaves the "
+            "backgrounds whole prefers parameters that overfit",
+            advice="Give new rows of the backgrounds as well. To choose parameters, use standout.BackgroundSearchCV, "
+            "or {p.target_label} with stratified folds.",
         )
 
 

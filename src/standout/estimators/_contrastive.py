@@ -21,7 +21,7 @@ from standout._params import (
     check_weights,
 )
 from standout._xp import concat, largest, like, namespace
-from standout.estimators._base import unchanged_if_refused
+from standout.estimators._base import RowFacts, unchanged_if_refused
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._linear import LinearFit, LinearSums, LinearTransformer, fit_linear
 from standout.moments import Folds, Moments
@@ -87,6 +87,12 @@ class ContrastivePCA(LinearTransformer):
     side : {"target", "background", "both"}, default="target"
         "background" finds what the backgrounds have and the target lacks: the directions with the least difference, in
         ascending order. "both" finds the most extreme of the two ends, by the size of the difference.
+    robust : {None, "rows", "cells"}, default=None
+        What to do about rows and numbers that are out of place. "rows": rows far from all others count less, by weights
+        of a Student-t distribution. "cells": single numbers far from the others of their column are first replaced by
+        what the rest of their row lets expect. Each dataset is weighed by itself. Weights are learned from all rows, or
+        from a random sample of 5,000 (of an iterator, the first 5,000), and then kept: folds and tests use the same.
+        What lies apart but close together, a rare group, keeps its weight. ``transform`` takes rows as they are.
     target_label : object, default=None
         With a label here, ``fit(X, y)`` takes the rows with this label as target and the rows of each other label as
         one background, in sorted order.
@@ -132,6 +138,15 @@ class ContrastivePCA(LinearTransformer):
         Weights of the backgrounds, with sum 1.
     background_labels_ : list
         Labels of the backgrounds; only with `target_label`.
+    row_weights_ : list of ndarray of shape (n_samples,) or None
+        With `robust`: how much each row of each dataset counts, the target first. A typical row has about 1. None for
+        data that are read in parts: see `weigh`.
+    outlying_rows_ : list of ndarray of int or None
+        With `robust`: numbers of the rows of each dataset that lie far from all others.
+    wild_cells_ : list of ndarray of shape (n_cells, 2) or None
+        With ``robust="cells"``: row and column of each number that was replaced, for each dataset.
+    robust_weights_ : list of RobustWeights
+        With `robust`: what was learned of each dataset, its centre and scatter.
     solver_ : str
         The solver that was used.
     n_components_, n_features_in_ : int
@@ -186,6 +201,7 @@ class ContrastivePCA(LinearTransformer):
         background_weights: Any = None,
         held_out: int | None = 10,
         side: str = "target",
+        robust: str | None = None,
         target_label: Any = None,
         solver: str = "auto",
         random_state: Any = None,
@@ -196,11 +212,20 @@ class ContrastivePCA(LinearTransformer):
         self.background_weights = background_weights
         self.held_out = held_out
         self.side = side
+        self.robust = robust
         self.target_label = target_label
         self.solver = solver
         self.random_state = random_state
 
-    def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> ContrastivePCA:
+    def fit(
+        self,
+        X: Dataset,
+        y: Any = None,
+        *,
+        background: Backgrounds = None,
+        sample_weight: Any = None,
+        background_sample_weight: Any = None,
+    ) -> ContrastivePCA:
         """Find the components of the target X against the backgrounds.
 
         Parameters
@@ -213,6 +238,10 @@ class ContrastivePCA(LinearTransformer):
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
             One background, or several, each in any form that X may have. None means PCA of the target.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row of X counts. Means, covariances and shrinkage are weighted ones.
+        background_sample_weight : array-like, or list of array-like, default=None
+            The same for the background; for several ones a list, in which None stands for equal weights.
 
         Returns
         -------
@@ -223,7 +252,8 @@ class ContrastivePCA(LinearTransformer):
         check_side(self.side)
         solver = check_solver(self.solver, without=("root",))
         with unchanged_if_refused(self):
-            datasets = self._datasets(X, y, background)
+            facts = RowFacts(sample_weight, background_sample_weight)
+            datasets = self._weighed(self._datasets(X, y, background, facts))
             check_weights(self.background_weights, len(datasets) - 1)
             seed = self._seed()
             fit = fit_linear(

@@ -24,7 +24,7 @@ from standout._params import (
     is_auto,
 )
 from standout._xp import concat, like
-from standout.estimators._base import unchanged_if_refused
+from standout.estimators._base import RowFacts, unchanged_if_refused
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._linear import LinearFit, LinearSums, LinearTransformer, fit_linear, warn_of_trouble
 from standout.moments import Moments, ledoit_wolf
@@ -134,6 +134,12 @@ class DiscriminativePCA(LinearTransformer):
         target itself is not shrunken: where it has fewer rows than there are columns, directions that it lacks
         altogether have a ratio of 0 and come first, in the order of the backgrounds' variance. Exchange the datasets
         for a regularised answer.
+    robust : {None, "rows", "cells"}, default=None
+        What to do about rows and numbers that are out of place. "rows": rows far from all others count less, by weights
+        of a Student-t distribution. "cells": single numbers far from the others of their column are first replaced by
+        what the rest of their row lets expect. Each dataset is weighed by itself. Weights are learned from all rows, or
+        from a random sample of 5,000 (of an iterator, the first 5,000), and then kept: folds and tests use the same.
+        What lies apart but close together, a rare group, keeps its weight. ``transform`` takes rows as they are.
     target_label : object, default=None
         With a label here, ``fit(X, y)`` takes the rows with this label as target and the rows of each other label as
         one background, in sorted order.
@@ -186,6 +192,15 @@ class DiscriminativePCA(LinearTransformer):
         How each shrinkage fares on rows that were not fitted; only with ``shrinkage="held-out"`` or "clusters".
     background_labels_ : list
         Labels of the backgrounds; only with `target_label`.
+    row_weights_ : list of ndarray of shape (n_samples,) or None
+        With `robust`: how much each row of each dataset counts, the target first. A typical row has about 1. None for
+        data that are read in parts: see `weigh`.
+    outlying_rows_ : list of ndarray of int or None
+        With `robust`: numbers of the rows of each dataset that lie far from all others.
+    wild_cells_ : list of ndarray of shape (n_cells, 2) or None
+        With ``robust="cells"``: row and column of each number that was replaced, for each dataset.
+    robust_weights_ : list of RobustWeights
+        With `robust`: what was learned of each dataset, its centre and scatter.
     solver_ : str
         The solver that was used.
     n_components_ : int
@@ -247,6 +262,7 @@ class DiscriminativePCA(LinearTransformer):
         test: str | None = None,
         held_out: int | None = 10,
         side: str = "target",
+        robust: str | None = None,
         target_label: Any = None,
         solver: str = "auto",
         random_state: Any = None,
@@ -258,12 +274,21 @@ class DiscriminativePCA(LinearTransformer):
         self.test = test
         self.held_out = held_out
         self.side = side
+        self.robust = robust
         self.target_label = target_label
         self.solver = solver
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> DiscriminativePCA:
+    def fit(
+        self,
+        X: Dataset,
+        y: Any = None,
+        *,
+        background: Backgrounds = None,
+        sample_weight: Any = None,
+        background_sample_weight: Any = None,
+    ) -> DiscriminativePCA:
         """Find the components of the target X against the backgrounds.
 
         Parameters
@@ -276,6 +301,10 @@ class DiscriminativePCA(LinearTransformer):
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
             One background, or several, each in any form that X may have. None means PCA of the target.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row of X counts. Means, covariances and shrinkage are weighted ones.
+        background_sample_weight : array-like, or list of array-like, default=None
+            The same for the background; for several ones a list, in which None stands for equal weights.
 
         Returns
         -------
@@ -285,7 +314,8 @@ class DiscriminativePCA(LinearTransformer):
         self._check_rules()
         solver = check_solver(self.solver)
         with unchanged_if_refused(self):
-            datasets = self._datasets(X, y, background)
+            facts = RowFacts(sample_weight, background_sample_weight)
+            datasets = self._weighed(self._datasets(X, y, background, facts))
             self._check_choices(datasets)
             seed = self._seed()
             fit = fit_linear(

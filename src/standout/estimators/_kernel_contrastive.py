@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,14 @@ from standout import contrast
 from standout._arrays import Float
 from standout._params import check_side
 from standout._xp import columns_as_rows, like, namespace
-from standout.estimators._base import unchanged_if_refused
+from standout.estimators._base import RowFacts, unchanged_if_refused
 from standout.estimators._contrastive import alphas_to_try, chooses_by_folds, held_out_alphas
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._kernel_base import Gathered, KernelTransformer
-from standout.moments import Moments
+from standout.features import KernelValueMap, LandmarkMap
+from standout.moments import Moments, RobustWeights
 from standout.pencil import solve
-from standout.selection import choose_alpha, judge
+from standout.selection import HeldOut, choose_alpha, judge
 from standout.sources import Backgrounds, Dataset
 
 # Up to this many coordinates LAPACK finds the leading vectors as fast as iterations do.
@@ -70,14 +72,21 @@ class KernelContrastivePCA(KernelTransformer):
     side : {"target", "background", "both"}, default="target"
         "background" finds what the backgrounds have and the target lacks: the directions with the least difference, in
         ascending order. "both" finds the most extreme of the two ends, by the size of the difference.
+    robust : {None, "rows", "cells"}, default=None
+        What to do about rows and numbers that are out of place. "rows": rows far from all others, by their kernel
+        coordinates, count less, by weights of a Student-t distribution. "cells": single numbers far from the others of
+        their column are first replaced by what the rest of their row lets expect. Each dataset is weighed by itself.
+        Weights are learned from all rows, or from a random sample of 5,000 (of an iterator, the first 5,000), and then
+        kept: folds and tests use the same. What lies apart but close together, a rare group, keeps its weight.
+        ``transform`` takes rows as they are.
     random_state : int, RandomState instance or None, default=None
         Seed of random landmarks, features and splits. None is a fixed seed too: equal input gives equal output.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_coordinates)
-        The components in the coordinates of `feature_map_`: orthonormal rows. The target's mean has the larger score,
-        the backgrounds' the smaller one.
+        The components in the coordinates of `feature_map_`; in the feature space they are orthonormal. The target's
+        mean has the larger score, the backgrounds' the smaller one.
     eigenvalues_ : ndarray of shape (n_components,)
         Difference of the target's and α times the backgrounds' variance along each component, in descending order.
     target_variance_ : ndarray of shape (n_components,)
@@ -117,6 +126,15 @@ class KernelContrastivePCA(KernelTransformer):
         The kind of coordinates used: "exact", "pivoted", "landmarks" or "fourier".
     background_labels_ : list
         Labels of the backgrounds; only with `target_label`.
+    row_weights_ : list of ndarray of shape (n_samples,) or None
+        With `robust`: how much each row of each dataset counts, the target first. A typical row has about 1. None for
+        data that are read in parts: see `weigh`.
+    outlying_rows_ : list of ndarray of int or None
+        With `robust`: numbers of the rows of each dataset that lie far from all others.
+    wild_cells_ : list of ndarray of shape (n_cells, 2) or None
+        With ``robust="cells"``: row and column of each number that was replaced, for each dataset.
+    robust_weights_ : list of RobustWeights
+        With `robust`: what was learned of each dataset, its centre and scatter.
     solver_ : str
         The solver that was used.
     n_components_, n_features_in_ : int
@@ -164,6 +182,7 @@ class KernelContrastivePCA(KernelTransformer):
         kernel_weights: Any = None,
         held_out: int | None = 10,
         side: str = "target",
+        robust: str | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -182,9 +201,18 @@ class KernelContrastivePCA(KernelTransformer):
         self.kernel_weights = kernel_weights
         self.held_out = held_out
         self.side = side
+        self.robust = robust
         self.random_state = random_state
 
-    def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> KernelContrastivePCA:
+    def fit(
+        self,
+        X: Dataset,
+        y: Any = None,
+        *,
+        background: Backgrounds = None,
+        sample_weight: Any = None,
+        background_sample_weight: Any = None,
+    ) -> KernelContrastivePCA:
         """Find the components of the target X against the backgrounds.
 
         Parameters
@@ -197,6 +225,10 @@ class KernelContrastivePCA(KernelTransformer):
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
             One background, or several, each in any form that X may have. None means kernel PCA of the target.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row of X counts. Means, covariances and shrinkage are weighted ones.
+        background_sample_weight : array-like, or list of array-like, default=None
+            The same for the background; for several ones a list, in which None stands for equal weights.
 
         Returns
         -------
@@ -207,9 +239,11 @@ class KernelContrastivePCA(KernelTransformer):
         check_side(self.side)
         with unchanged_if_refused(self):
             seed = self._seed()
-            gathered = self._gather(
-                X, y, background, self.background_weights, np.random.default_rng(seed), kernel_rows=False
-            )
+            self._check_numbers()
+            facts = RowFacts(sample_weight, background_sample_weight)
+            datasets = self._datasets(X, y, background, facts)
+            rng = np.random.default_rng(seed)
+            gathered = self._gather(datasets, y, self.background_weights, rng, kernel_rows=False)
             self._answer(gathered, seed)
         return self
 
@@ -229,7 +263,7 @@ class KernelContrastivePCA(KernelTransformer):
             alphas,
             n_components=self.n_components,
             n_representatives=self.n_representatives,
-            solver="lanczos" if iterative else "dense",
+            solver="reduced" if gathered.keeps_rows else "lanczos" if iterative else "dense",
             seed=seed,
             side=self.side,
         )
@@ -241,11 +275,20 @@ class KernelContrastivePCA(KernelTransformer):
         def solve_others(target: Moments, backgrounds: list[Moments]) -> Float:
             problem = contrast.contrastive(target, backgrounds, weights, choice.alpha)
             solver = "lanczos" if iterative else "dense"
-            return solve(problem, self.n_components, solver=solver, side=self.side).vectors
+            return solve(problem, self.n_components, solver=solver, side=self.side, rank=False).vectors
 
         found = None
         if gathered.folds is not None and self.held_out is not None:
             found = judge(solve_others, gathered.folds, weights, candidates[choice.chosen], self.side)
+        mapping = self.feature_map_
+        if isinstance(mapping, LandmarkMap) and gathered.found.nearly_full:
+            # Nothing of the size of the kernel matrix is kept beyond the fit.
+            candidates = [mapping.dual_filters(vectors) for vectors in candidates]
+            self.feature_map_ = KernelValueMap(mapping.kernel, mapping.landmarks)
+            self.feature_mean_ = mapping.dual_means(self.feature_mean_[None, :])[0, :]
+            found = None if found is None else _in_kernel_values(found, mapping)
+            if hasattr(self, "robust_weights_"):
+                self.robust_weights_ = [_weights_in_kernel_values(own, mapping) for own in self.robust_weights_]
         self._keep_held_out(found)
         self._keep_path(path)
         self.components_ = columns_as_rows(candidates[choice.chosen])
@@ -263,3 +306,18 @@ class KernelContrastivePCA(KernelTransformer):
     @property
     def _chooses_by_folds(self) -> bool:
         return chooses_by_folds(self.alpha)
+
+
+def _in_kernel_values(found: HeldOut, mapping: LandmarkMap) -> HeldOut:
+    """Give what was found without each fold in the coordinates of a `KernelValueMap`."""
+    xp = namespace(found.components)
+    filters = [mapping.dual_filters(found.components[fold, :, :].T).T for fold in range(found.n_folds)]
+    means = [mapping.dual_means(found.means[number, :, :]) for number in range(found.means.shape[0])]
+    return replace(found, components=xp.stack(filters), means=xp.stack(means))
+
+
+def _weights_in_kernel_values(learned: RobustWeights, mapping: LandmarkMap) -> RobustWeights:
+    """Give robust weights of coordinates as those of a `KernelValueMap`."""
+    centre = mapping.dual_means(learned.centre[None, :])[0, :]
+    groups = None if learned.groups is None else mapping.dual_means(learned.groups)
+    return replace(learned, centre=centre, root=mapping.dual_filters(learned.root), groups=groups)

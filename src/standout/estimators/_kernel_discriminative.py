@@ -10,7 +10,7 @@ from standout import contrast
 from standout._arrays import Float, product
 from standout._params import check_epsilon, check_side, check_weight_rule
 from standout._xp import columns_as_rows, concat
-from standout.estimators._base import unchanged_if_refused
+from standout.estimators._base import RowFacts, unchanged_if_refused
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._kernel_base import Gathered, KernelTransformer
 from standout.estimators._linear import warn_of_missing, warn_of_rounding
@@ -98,6 +98,13 @@ class KernelDiscriminativePCA(KernelTransformer):
         ascending order. "both" finds the most extreme of the two ends, by the size of the logarithm of the ratio. The
         target has no ridge: directions that it lacks altogether have a ratio of 0 and come first, in the order of the
         backgrounds' variance. Exchange the datasets for a regularised answer.
+    robust : {None, "rows", "cells"}, default=None
+        What to do about rows and numbers that are out of place. "rows": rows far from all others, by their kernel
+        coordinates, count less, by weights of a Student-t distribution. "cells": single numbers far from the others of
+        their column are first replaced by what the rest of their row lets expect. Each dataset is weighed by itself.
+        Weights are learned from all rows, or from a random sample of 5,000 (of an iterator, the first 5,000), and then
+        kept: folds and tests use the same. What lies apart but close together, a rare group, keeps its weight.
+        ``transform`` takes rows as they are.
     random_state : int, RandomState instance or None, default=None
         Seed of random landmarks, features and splits. None is a fixed seed too: equal input gives equal output.
 
@@ -143,6 +150,15 @@ class KernelDiscriminativePCA(KernelTransformer):
         The kind of coordinates used: "exact", "pivoted", "landmarks" or "fourier".
     background_labels_ : list
         Labels of the backgrounds; only with `target_label`.
+    row_weights_ : list of ndarray of shape (n_samples,) or None
+        With `robust`: how much each row of each dataset counts, the target first. A typical row has about 1. None for
+        data that are read in parts: see `weigh`.
+    outlying_rows_ : list of ndarray of int or None
+        With `robust`: numbers of the rows of each dataset that lie far from all others.
+    wild_cells_ : list of ndarray of shape (n_cells, 2) or None
+        With ``robust="cells"``: row and column of each number that was replaced, for each dataset.
+    robust_weights_ : list of RobustWeights
+        With `robust`: what was learned of each dataset, its centre and scatter.
     solver_ : str
         The solver that was used.
     n_components_, n_features_in_ : int
@@ -201,6 +217,7 @@ class KernelDiscriminativePCA(KernelTransformer):
         kernel_weights: Any = None,
         held_out: int | None = 10,
         side: str = "target",
+        robust: str | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -218,9 +235,18 @@ class KernelDiscriminativePCA(KernelTransformer):
         self.kernel_weights = kernel_weights
         self.held_out = held_out
         self.side = side
+        self.robust = robust
         self.random_state = random_state
 
-    def fit(self, X: Dataset, y: Any = None, *, background: Backgrounds = None) -> KernelDiscriminativePCA:
+    def fit(
+        self,
+        X: Dataset,
+        y: Any = None,
+        *,
+        background: Backgrounds = None,
+        sample_weight: Any = None,
+        background_sample_weight: Any = None,
+    ) -> KernelDiscriminativePCA:
         """Find the components of the target X against the backgrounds.
 
         Parameters
@@ -233,6 +259,10 @@ class KernelDiscriminativePCA(KernelTransformer):
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
             One background, or several, each in any form that X may have. None means kernel PCA of the target.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row of X counts. Means, covariances and shrinkage are weighted ones.
+        background_sample_weight : array-like, or list of array-like, default=None
+            The same for the background; for several ones a list, in which None stands for equal weights.
 
         Returns
         -------
@@ -244,7 +274,10 @@ class KernelDiscriminativePCA(KernelTransformer):
             seed = self._seed()
             # Equal weights until a rule has chosen.
             given = None if isinstance(self.background_weights, str) else self.background_weights
-            self._answer(self._gather(X, y, background, given, np.random.default_rng(seed), kernel_rows=True), seed)
+            self._check_numbers()
+            facts = RowFacts(sample_weight, background_sample_weight)
+            datasets = self._datasets(X, y, background, facts)
+            self._answer(self._gather(datasets, y, given, np.random.default_rng(seed), kernel_rows=True), seed)
         return self
 
     def _check_choices(self, datasets: list[Source]) -> None:
@@ -359,6 +392,6 @@ def rooted(moments: list[Moments], plain_ridge: bool) -> tuple[Float | None, Mom
 
 def ridge_scale(target: Moments, backgrounds: list[Moments], weights: Float) -> float:
     """Give the mean diagonal entry of ``K Σ ωₖ Kₖ``, or of ``K Kₓ`` where no background varies."""
-    n_rows = target.count + sum(background.count for background in backgrounds)
+    n_rows = target.total_weight + sum(background.total_weight for background in backgrounds)
     trace = float(np.dot(weights, [background.total_variance for background in backgrounds])) if backgrounds else 0.0
     return (trace or target.total_variance) / n_rows

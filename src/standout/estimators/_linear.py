@@ -16,7 +16,7 @@ from standout._messages import InvalidTypeError, InvalidValueError, dataset_name
 from standout._params import is_auto
 from standout._xp import columns_as_rows, is_foreign, largest, namespace
 from standout.estimators._base import check_same_place
-from standout.estimators._incremental import IncrementalTransformer
+from standout.estimators._incremental import IncrementalTransformer, reject_rows_needed
 from standout.moments import (
     CentredRows,
     Folds,
@@ -156,6 +156,8 @@ class LinearTransformer(IncrementalTransformer):
         if private:
             _check_private(estimator, n_exact=len(moments) - len(private))
         estimator._check_incremental()
+        if estimator.robust is not None:
+            reject_rows_needed("robust", estimator.robust, "Use {p.robust:None}")
         if estimator.target_label is not None:
             raise InvalidValueError(
                 "tells rows apart, but moments are those of one dataset each",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn import config_context
 from sklearn.base import TransformerMixin
 from sklearn.pipeline import Pipeline
 from sklearn.pipeline import make_pipeline as make_plain_pipeline
+from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,7 +24,13 @@ from standout._checks import (
 )
 from standout._messages import InvalidTypeError, dataset_names, listed
 from standout._xp import looks_foreign
-from standout.estimators._base import check_fitted_place, reject_iterator, rows_with_labels, unchanged_if_refused
+from standout.estimators._base import (
+    RowFacts,
+    check_fitted_place,
+    reject_iterator,
+    rows_with_labels,
+    unchanged_if_refused,
+)
 from standout.sources import (
     Backgrounds,
     Dataset,
@@ -39,6 +47,9 @@ from standout.sources import (
     takes_sources,
     transformed,
 )
+
+# What the last step takes of rows, beside their numbers.
+FACTS = {field.name for field in fields(RowFacts)}
 
 
 class BackgroundPipeline(Pipeline):
@@ -72,9 +83,11 @@ class BackgroundPipeline(Pipeline):
         with unchanged_if_refused(self, *self._estimators()):
             self.__dict__.pop("_names", None)
             if any(map(is_read_in_parts, (X, *backgrounds))):
+                facts = {name: params.pop(name) for name in FACTS & params.keys()}
                 _check_nothing_more(params, "fit")
-                return self._fit_in_parts(X, y, backgrounds)
+                return self._fit_in_parts(X, y, backgrounds, facts)
             with config_context(enable_metadata_routing=True):
+                self._keep_facts_for_the_last(params)
                 super().fit(self._at_hand(X), y, **self._given(backgrounds), **params)
         return self
 
@@ -87,6 +100,7 @@ class BackgroundPipeline(Pipeline):
         _check_keys([X, *backgrounds])
         with unchanged_if_refused(self, *self._estimators()), config_context(enable_metadata_routing=True):
             self.__dict__.pop("_names", None)
+            self._keep_facts_for_the_last(params)
             return super().fit_transform(self._at_hand(X), y, **self._given(backgrounds), **params)
 
     @available_if(lambda self: self._can_transform())  # type: ignore[untyped-decorator]
@@ -154,7 +168,16 @@ class BackgroundPipeline(Pipeline):
         """Give the steps, and the estimators in them, whose attributes a fit may change."""
         return [thing for thing in self.get_params().values() if hasattr(thing, "fit") and hasattr(thing, "__dict__")]
 
-    def _fit_in_parts(self, X: Any, y: Any, backgrounds: list[Any]) -> BackgroundPipeline:
+    def _keep_facts_for_the_last(self, params: dict[str, Any]) -> None:
+        """Let steps that do not ask for facts of rows, such as weights, do without them."""
+        for _, step in self.steps[:-1]:
+            if is_step(step) and hasattr(step, "set_fit_request"):
+                requests = get_routing_for_object(step).fit.requests
+                unset = {name: False for name in FACTS & params.keys() if requests.get(name, False) is None}
+                if unset:
+                    step.set_fit_request(**unset)
+
+    def _fit_in_parts(self, X: Any, y: Any, backgrounds: list[Any], facts: dict[str, Any]) -> BackgroundPipeline:
         """Fit one step after the other, with some of the datasets read in parts."""
         self.steps = list(self.steps)
         self._validate_steps()
@@ -174,7 +197,7 @@ class BackgroundPipeline(Pipeline):
                 fitted, target = fit_step(step, target, y, others)
                 others = [transformed(data, fitted) for data in others]
                 self.steps[number] = (name, fitted)
-        self._last.fit(target, y, background=others or None)
+        self._last.fit(target, y, background=others or None, **facts)
         if isinstance(datasets[0], Source) and not hasattr(self, "feature_names_in_"):
             self._names = datasets[0].columns
         return self

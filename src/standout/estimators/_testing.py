@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from standout._arrays import Float, Rows, double, product
+from standout._arrays import Float, double, product
 from standout._checks import as_seed, check_whole
 from standout._messages import InvalidTypeError
 from standout._params import check_level
@@ -18,7 +18,7 @@ from standout.estimators._discriminative import DiscriminativePCA
 from standout.estimators._kernel_base import KernelTransformer
 from standout.estimators._kernel_contrastive import KernelContrastivePCA
 from standout.estimators._kernel_discriminative import KernelDiscriminativePCA, rooted
-from standout.moments import CentredRows, Moments, RowMoments, gather
+from standout.moments import CentredRows, Moments, RowMoments, gather, weighed
 from standout.selection import (
     ALPHAS,
     ComponentTest,
@@ -29,7 +29,9 @@ from standout.selection import (
     require_rows,
     rows_of,
     test_components,
+    weights_of,
 )
+from standout.sources import InMemory, Source, beside
 
 
 def fitted_test(
@@ -82,6 +84,9 @@ def fitted_test(
     level = check_level(level, "the chance of a false alarm", 0.05)
     n_permutations = check_whole(n_permutations, "n_permutations", least=1, advice="Give a number such as 199.")
     datasets = open_datasets(X, background)
+    if hasattr(model, "robust_weights_"):
+        # Rows keep the weights of the fit.
+        datasets = [weighed(part, model._weighing(k))[0] for k, part in enumerate(datasets) if isinstance(part, Source)]
     weights, seed = to_host(model.weights_), as_seed(random_state)
     options: dict[str, Any] = {"n_components": n_components, "level": level, "n_permutations": n_permutations}
     options |= {"seed": seed, "n_jobs": n_jobs, "progress": progress}
@@ -90,24 +95,27 @@ def fitted_test(
         return test_components(datasets, gather_all(datasets), problem, method=method, **options)
     require_rows(datasets, "the permutation test")
     if isinstance(model, ContrastivePCA):
-        return _permuted([rows_of(part) for part in datasets], _difference(model, weights), **options)
+        return _permuted(datasets, _difference(model, weights), **options)
     if not isinstance(model, KernelTransformer):
         raise InvalidTypeError(
             "{kind} has no test of its components", kind=type(model).__name__, advice="Give one of the four estimators."
         )
-    coordinates = [model.feature_map_.transform(rows_of(part)) for part in datasets]
+    rows = [double(model.feature_map_.transform(rows_of(part))) for part in datasets]
+    own = [weights_of(part) for part in datasets]
+    coordinates = [beside(InMemory(part), weights=some) for part, some in zip(rows, own, strict=True)]
     if isinstance(model, KernelContrastivePCA):
         return _permuted(coordinates, _difference(model, weights), **options)
     assert isinstance(model, KernelDiscriminativePCA)
-    moments: list[Moments] = [gather(double(part), kind="scatter", single=False) for part in coordinates]
+    moments: list[Moments] = [gather(part, kind="scatter", single=False) for part in coordinates]
     root, _, _ = rooted(moments, model.feature_map_.plain_ridge)
     if root is not None:
-        coordinates = [product(part, root.T) for part in coordinates]
+        turned = [product(part, root.T) for part in rows]
+        coordinates = [beside(InMemory(part), weights=some) for part, some in zip(turned, own, strict=True)]
     path = model.held_out_path_.parameters[::2] if hasattr(model, "held_out_path_") else None
     return _permuted(coordinates, Problem.of_ridge(weights, model.epsilon_, path).of_side(model.side), **options)
 
 
-def _permuted(datasets: Sequence[Rows], problem: Problem, **options: Any) -> ComponentTest:
+def _permuted(datasets: Sequence[Any], problem: Problem, **options: Any) -> ComponentTest:
     kept = [gather(part, kind="rows", single=False) for part in datasets]
     with_rows = [part for part in kept if isinstance(part, RowMoments | CentredRows)]
     return permutation_test(with_rows[0], with_rows[1:], problem, **options)

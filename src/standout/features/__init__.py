@@ -8,7 +8,7 @@ from standout.features._coordinates import (
     given_landmarks,
 )
 from standout.features._kernels import Kernel, NamedKernel, PrecomputedKernel, SumKernel, resolve_kernel
-from standout.features._maps import FeatureMap, FourierMap, IdentityMap, KernelRowMap, LandmarkMap
+from standout.features._maps import FeatureMap, FourierMap, IdentityMap, KernelRowMap, KernelValueMap, LandmarkMap
 
 __all__ = [
     "FeatureMap",
@@ -16,6 +16,7 @@ __all__ = [
     "IdentityMap",
     "Kernel",
     "KernelRowMap",
+    "KernelValueMap",
     "LandmarkMap",
     "NamedKernel",
     "PrecomputedKernel",
@@ -37,6 +38,7 @@ from standout.features._kernels import reject_indefinite as reject_indefinite
 from standout.features._maps import centre_columns as centre_columns
 from standout.features._maps import give_same_coordinates as give_same_coordinates
 from standout.features._sums import CoordinateSums as CoordinateSums
+from standout.features._sums import FeatureWeights as FeatureWeights
 from standout.features._sums import coordinate_folds as coordinate_folds
 from standout.features._sums import coordinate_sums as coordinate_sums
 from standout.features._sums import residual_share as residual_share

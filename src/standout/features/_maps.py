@@ -108,6 +108,48 @@ class LandmarkMap(FeatureMap):
         values = self.kernel(rows, self.landmarks)
         return solve_triangular(self.factor, values.T, overwrite=True).T
 
+    def dual_filters(self, filters: Float) -> Float:
+        """Turn filters of the coordinates, as columns, into filters of the kernel values (`KernelValueMap`)."""
+        return solve_triangular(self.factor, filters, transposed=True)
+
+    def dual_means(self, means: Float) -> Float:
+        """Turn means of coordinates, as rows, into means of the kernel values."""
+        return product(means, self.factor.T)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelValueMap(FeatureMap):
+    """Coordinates that are the kernel with landmarks, as they come: as many numbers as landmarks, and no factor.
+
+    Filters of a `LandmarkMap` become filters of these by its `dual_filters`. With many landmarks that saves the memory
+    of the factor, and the time of solving with it.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    landmarks : rows of shape (r, n_features)
+        For a precomputed kernel, numbers of columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.features import KernelValueMap, resolve_kernel
+    >>> KernelValueMap(resolve_kernel("linear"), np.array([[1.0], [3.0]])).transform(np.array([[2.0]]))
+    array([[2., 6.]])
+    """
+
+    kernel: Kernel
+    landmarks: Landmarks
+
+    @property
+    def n_coordinates(self) -> int:
+        """Number of landmarks."""
+        return int(self.landmarks.shape[0])
+
+    def transform(self, rows: Rows) -> Float:
+        """Give the coordinates of the rows."""
+        return self.kernel(rows, self.landmarks)
+
 
 @dataclass(frozen=True, eq=False)
 class KernelRowMap(FeatureMap):

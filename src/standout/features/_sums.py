@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from operator import add
 from typing import ClassVar
 
 from standout._arrays import Float, Rows, row_slice, sum_of_squares
-from standout._xp import namespace
+from standout._xp import like, namespace
 from standout.features._kernels import check_kernel_matrix, reject_indefinite
 from standout.features._maps import FeatureMap, LandmarkMap
-from standout.moments import FoldPart, Folds, ScatterMoments, gather
-from standout.sources import Batch, Dataset, open_dataset
+from standout.moments import FoldPart, Folds, Part, RobustWeights, ScatterMoments, Weighed, joined_columns
+from standout.sources import Batch, Dataset, added, open_dataset
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +57,7 @@ class CoordinateSums:
     @property
     def covered(self) -> float:
         """The part of the trace that the coordinates have."""
-        return self.moments.count * (self.moments.total_variance + sum_of_squares(self.moments.mean))
+        return self.moments.total_weight * (self.moments.total_variance + sum_of_squares(self.moments.mean))
 
     def __add__(self, other: CoordinateSums) -> CoordinateSums:
         """Give the sums over both sets of rows."""
@@ -120,23 +119,57 @@ class CoordinatePart:
         """Whether moments of kernel values are gathered, which are turned into those of the coordinates at the end."""
         return isinstance(self.mapping, LandmarkMap) and self.mapping.well_conditioned
 
-    def __call__(self, batch: Batch) -> CoordinateSums:
-        """Sum up these rows, a block at a time."""
+    def __call__(self, batch: Batch) -> CoordinateSums | None:
+        """Sum up these rows, a block at a time; None if all of them have the weight zero."""
         size = self.mapping.block_rows(batch.rows)
         starts = range(0, batch.n_rows, size)
-        return reduce(add, (self._block(row_slice(batch.rows, start, start + size)) for start in starts))
+        return reduce(added, (self._block(batch.sliced(start, start + size)) for start in starts), None)
 
-    def _block(self, rows: Rows) -> CoordinateSums:
+    def _block(self, batch: Batch) -> CoordinateSums | None:
+        rows, gathered = batch.rows, Part("scatter", norms=False, single=True)
         if not isinstance(self.mapping, LandmarkMap):
-            return CoordinateSums(_moments(self.mapping.transform(rows)), float("nan"))
+            moments = gathered(batch.with_rows(self.mapping.transform(rows)))
+            return None if moments is None else CoordinateSums(moments, float("nan"))
         kernel = self.mapping.kernel
         values = kernel(rows, self.mapping.landmarks) if self.direct else self.mapping.transform(rows)
         check_kernel_matrix(values, symmetric=True)
-        diagonal = kernel.diagonal(rows)
-        return CoordinateSums(_moments(values), float(namespace(diagonal).sum(diagonal)))
+        moments, diagonal = gathered(batch.with_rows(values)), kernel.diagonal(rows)
+        if batch.weights is not None:
+            diagonal = diagonal * like(batch.weights, diagonal)
+        return None if moments is None else CoordinateSums(moments, float(namespace(diagonal).sum(diagonal)))
 
 
-def _moments(values: Float) -> ScatterMoments:
-    moments = gather(values, kind="scatter")
-    assert isinstance(moments, ScatterMoments)
-    return moments
+@dataclass(frozen=True, eq=False)
+class FeatureWeights:
+    """Robust weights of rows by their kernel coordinates. Can be sent to other processes.
+
+    Attributes
+    ----------
+    mapping : FeatureMap
+    coordinates : RobustWeights
+        What was learned from the coordinates.
+    cells : RobustWeights or None
+        What was learned from the rows, if these are to have no wild cells.
+    """
+
+    mapping: FeatureMap
+    coordinates: RobustWeights
+    cells: RobustWeights | None = None
+    # The moments of coordinates have no fourth powers.
+    origin: ClassVar[None] = None
+
+    def __call__(self, rows: Rows) -> Weighed:
+        """Weigh rows, a block at a time."""
+        wild = None
+        if self.cells is not None:
+            rows, _, _, wild = self.cells(rows)
+        size = self.mapping.block_rows(rows)
+        parts = [
+            self.coordinates(self.mapping.transform(row_slice(rows, start, start + size)))
+            for start in range(0, rows.shape[0], size)
+        ]
+        return Weighed(rows, *joined_columns(parts), wild)
+
+    def cleaned(self, rows: Rows) -> Rows:
+        """Give the rows without wild cells."""
+        return rows if self.cells is None else self.cells.cleaned(rows)

@@ -212,6 +212,7 @@ KINDS = {
         name: Kind(fields_of, partial(_made, home, name))
         for name, home in (
             ("NormSums", "standout.moments"),
+            ("WeightSums", "standout.moments"),
             ("ScatterMoments", "standout.moments"),
             ("RootMoments", "standout.moments"),
             ("Folds", "standout.moments"),

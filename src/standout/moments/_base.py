@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -26,6 +26,13 @@ class NormSums:
         Sum of ``|z|² z``.
     quartic : float
         Sum of ``|z|⁴``.
+    linear : ndarray of shape (n_features,) or None
+        Sum of z. With weights w all sums have the factor w², and this one is not zero; None without weights.
+    quadratic : float or None
+        Sum of ``|z|²``; None without weights, where it is the trace of the scatter.
+    origin : ndarray of shape (n_features,) or None
+        The point that z is measured from, if it is not the mean of the rows. Sums about one point are exact however the
+        rows are cut. The mean of some rows is not that of others, and with weights a change of mean is approximate.
 
     Examples
     --------
@@ -37,28 +44,66 @@ class NormSums:
 
     cubic: Float
     quartic: float
+    linear: Float | None = None
+    quadratic: float | None = None
+    origin: Float | None = None
 
     @classmethod
-    def of(cls, rows: Rows) -> NormSums:
-        """Sum over the rows, without centring them."""
+    def of(cls, rows: Rows, weights: Float | None = None) -> NormSums:
+        """Sum over the rows, without centring them. Rows with weights are given times the roots of their weights."""
         lengths = double(squared_lengths(rows))
-        return cls(double(weighted_sum(in_type_of(lengths, rows), rows)), sum_of_squares(lengths))
+        if weights is None:
+            return cls(double(weighted_sum(in_type_of(lengths, rows), rows)), sum_of_squares(lengths))
+        roots = namespace(weights).sqrt(weights)
+        cubic, linear = weighted_sum(lengths * roots, rows), weighted_sum(weights * roots, rows)
+        return cls(cubic, sum_of_squares(lengths), linear, inner(weights, lengths))
 
-    def shifted(self, shift: Float, count: int, trace: float, scatter_shift: Float) -> NormSums:
+    @classmethod
+    def about(cls, scaled: Float, weights: Float, mean: Float, origin: Float | None) -> NormSums:
+        """Sum over rows that are centred by their mean, and times the roots of their weights, about an origin."""
+        if origin is None:
+            return cls.of(scaled, weights)
+        roots = namespace(weights).sqrt(weights)
+        return replace(cls.of(scaled + roots[:, None] * (mean - origin), weights), origin=origin)
+
+    def shifted(self, shift: Float, count: float, trace: float, scatter_shift: Float) -> NormSums:
         """Give the sums over ``z + shift``, where the `count` rows z have mean zero.
 
-        `trace` is the trace of their scatter, and `scatter_shift` is their scatter multiplied with `shift`.
+        `trace` is the trace of their scatter, and `scatter_shift` is their scatter multiplied with `shift`. With
+        weights, `count` is the sum of their squares, and `scatter_shift` has the factor of weights that are all equal.
         """
         length = inner(shift, shift)
+        along = 0.0 if self.linear is None else inner(self.linear, shift)
+        trace = trace if self.quadratic is None else self.quadratic
         quartic = (
             self.quartic
             + 4.0 * inner(self.cubic, shift)
             + 4.0 * inner(shift, scatter_shift)
-            + 2.0 * length * trace
+            + 2.0 * length * (trace + 2.0 * along)
             + count * length * length
         )
-        cubic = self.cubic + (trace + count * length) * shift + 2.0 * scatter_shift
-        return NormSums(cubic, quartic)
+        moved = trace + 2.0 * along + count * length
+        cubic = self.cubic + moved * shift + 2.0 * scatter_shift
+        if self.linear is None:
+            return NormSums(cubic, quartic)
+        return NormSums(cubic + length * self.linear, quartic, self.linear + count * shift, moved)
+
+    def __add__(self, other: NormSums) -> NormSums:
+        """Add sums about the same point."""
+        cubic, quartic = self.cubic + other.cubic, self.quartic + other.quartic
+        if self.linear is None or other.linear is None or self.quadratic is None or other.quadratic is None:
+            return NormSums(cubic, quartic)
+        return NormSums(cubic, quartic, self.linear + other.linear, self.quadratic + other.quadratic, self.origin)
+
+    def has_origin_of(self, other: NormSums) -> bool:
+        """Tell whether both are sums about the same point, which is not the mean of either."""
+        if self.origin is None or other.origin is None:
+            return False
+        return self.origin is other.origin or bool(namespace(self.origin).all(self.origin == other.origin))
+
+    def weighted(self, trace: float) -> NormSums:
+        """Give the same sums as those of rows that all have the weight one."""
+        return self if self.linear is not None else NormSums(self.cubic, self.quartic, 0.0 * self.cubic, trace)
 
     def unshifted(self, shift: Float, count: int, trace: float, scatter_shift: Float) -> NormSums:
         """Undo `shifted`: from sums over ``z + shift``, give the sums over the centred z."""
@@ -72,6 +117,34 @@ class NormSums:
             - count * length * length
         )
         return NormSums(cubic, max(quartic, 0.0))
+
+
+@dataclass(frozen=True)
+class WeightSums:
+    """What is to be known of the weights of a dataset's rows.
+
+    Attributes
+    ----------
+    total : float
+        Sum of the weights.
+    squares : float
+        Sum of their squares.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.moments import WeightSums
+    >>> WeightSums.of(np.array([1.0, 1.0, 2.0]))
+    WeightSums(total=4.0, squares=6.0)
+    """
+
+    total: float
+    squares: float
+
+    @classmethod
+    def of(cls, weights: Float) -> WeightSums:
+        """Sum over the rows."""
+        return cls(float(namespace(weights).sum(weights)), sum_of_squares(weights))
 
 
 class Moments(ABC):
@@ -92,6 +165,8 @@ class Moments(ABC):
         What Ledoit-Wolf shrinkage needs in addition to the scatter, if it was gathered.
     rest : ndarray of shape (n_features,) or None
         What rounding has left out of the mean. Far from zero, merging would lose digits without it.
+    weights : WeightSums or None
+        Sums of the weights of the rows, if these do not count equally. Mean and covariance are weighted ones then.
 
     Examples
     --------
@@ -110,11 +185,22 @@ class Moments(ABC):
     # Whether there is no noise in the sums (see `standout.private`).
     exact: ClassVar[bool] = True
     rest: Float | None = None
+    weights: WeightSums | None = None
 
     @property
     def n_features(self) -> int:
         """Number of columns."""
         return int(self.mean.shape[0])
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights of the rows: their number, if they count equally."""
+        return self.count if self.weights is None else self.weights.total
+
+    @property
+    def effective_count(self) -> float:
+        """Number of rows of equal weight that would be worth as much (Kish, 1965)."""
+        return self.count if self.weights is None else self.weights.total**2 / self.weights.squares
 
     @property
     @abstractmethod
@@ -154,7 +240,10 @@ class Moments(ABC):
     @property
     def quartic(self) -> float | None:
         """Sum of the fourth powers of the centred rows' lengths, if it was gathered."""
-        return None if self.norms is None else self.norms.quartic
+        if self.norms is None or self.norms.origin is None:
+            return None if self.norms is None else self.norms.quartic
+        about = self._norms_about(self.mean, 0.0 * self.mean if self.rest is None else self.rest, weighted=True)
+        return None if about is None else max(about.quartic, 0.0)
 
     @property
     def total_variance(self) -> float:
@@ -170,30 +259,46 @@ class Moments(ABC):
                 advice="Release every dataset, or none.",
             )
 
-    def _merged_mean(self, other: Moments) -> tuple[int, Float, Float, Float, float]:
-        """Give count, mean and rest of both datasets, the step between the means, and its weight in the scatter."""
+    def _merged_mean(self, other: Moments) -> tuple[float, Float, Float, Float]:
+        """Give mean and rest of both datasets, the step between the means and its weight in the scatter."""
         self._check_addable(other)
-        count = self.count + other.count
+        own, theirs = self.total_weight, other.total_weight
+        total = own + theirs
         step = _with_rest(other.mean - self.mean, other.rest, self.rest)
-        mean, rest = two_sum(self.mean, step * (other.count / count))
-        return count, mean, _with_rest(rest, self.rest, None), step, self.count * other.count / count
+        mean, rest = two_sum(self.mean, step * (theirs / total))
+        return own * theirs / total, mean, _with_rest(rest, self.rest, None), step
 
-    def _norms_about(self, mean: Float, rest: Float) -> NormSums | None:
+    def _merged_weights(self, other: Moments) -> WeightSums | None:
+        if self.weights is None and other.weights is None:
+            return None
+        own, theirs = (part.weights or WeightSums(part.count, part.count) for part in (self, other))
+        return WeightSums(own.total + theirs.total, own.squares + theirs.squares)
+
+    def _norms_about(self, mean: Float, rest: Float, *, weighted: bool) -> NormSums | None:
         """Give the sums of norms about another mean than the dataset's own."""
         if self.norms is None:
             return None
         shift = _with_rest(self.mean - mean, self.rest, rest)
-        moved = self.count * self.apply(shift[:, None])[:, 0]
+        if self.norms.origin is not None:
+            shift = _with_rest(self.norms.origin - mean, None, rest)
+        sums = self.weights or WeightSums(self.count, self.count)
+        trace = sums.total * self.total_variance
+        # The scatter with squared weights is not kept. It is nearly a multiple of the scatter, and counts little here.
+        moved = sums.squares * self.apply(shift[:, None])[:, 0]
+        norms = self.norms.weighted(trace) if weighted else self.norms
         # Fourth powers may be out of range. `ledoit_wolf` says so where they are needed.
         with np.errstate(over="ignore", invalid="ignore"):
-            return self.norms.shifted(shift, self.count, self.count * self.total_variance, moved)
+            return norms.shifted(shift, sums.squares, trace, moved)
 
     def _merged_norms(self, other: Moments, mean: Float, rest: Float) -> NormSums | None:
-        first, second = self._norms_about(mean, rest), other._norms_about(mean, rest)
+        if self.norms is not None and other.norms is not None and self.norms.has_origin_of(other.norms):
+            return self.norms + other.norms
+        weighted = self.weights is not None or other.weights is not None
+        first, second = (part._norms_about(mean, rest, weighted=weighted) for part in (self, other))
         if first is None or second is None:
             return None
         with np.errstate(over="ignore", invalid="ignore"):
-            return NormSums(first.cubic + second.cubic, first.quartic + second.quartic)
+            return first + second
 
 
 def two_sum(first: Float, second: Float) -> tuple[Float, Float]:
@@ -214,7 +319,8 @@ def ledoit_wolf(moments: Moments, n_columns: int | None = None) -> float:
     """How far should this covariance be shrunk towards a multiple of the identity?
 
     The share s that minimises the expected squared error of ``(1 - s) C + s (tr C / D) I`` (Ledoit and Wolf, 2004). It
-    goes to zero as the number of rows grows. The moments must have been gathered with ``norms=True``.
+    goes to zero as the number of rows grows; with weights, as their effective number does. The moments must have been
+    gathered with ``norms=True``.
 
     Parameters
     ----------
@@ -242,7 +348,7 @@ def ledoit_wolf(moments: Moments, n_columns: int | None = None) -> float:
             "Ledoit-Wolf shrinkage needs the sums of norms, but these moments have none",
             advice="Gather the moments with {p.norms:True}, or give {p.shrinkage} as a number.",
         )
-    n_rows, n_features = moments.count, n_columns or moments.n_features
+    n_rows, n_features = moments.effective_count, n_columns or moments.n_features
     squared_norm, variance = moments.squared_norm, moments.total_variance
     if variance > 0.0 and not np.finfo(np.float64).tiny < quartic < np.inf:
         raise InvalidValueError(
@@ -253,7 +359,8 @@ def ledoit_wolf(moments: Moments, n_columns: int | None = None) -> float:
         )
     # Both are n_features times the quantities of the article. Only their ratio matters.
     dispersion = squared_norm - variance * variance / n_features
-    noise = (quartic / n_rows - squared_norm) / n_rows
+    weights = moments.weights
+    noise = (quartic / (n_rows if weights is None else weights.squares) - squared_norm) / n_rows
     # Shrinkage does not change a covariance that is already a multiple of the identity, up to rounding.
     if dispersion <= 16 * n_features * np.finfo(np.float64).eps * squared_norm or noise <= 0.0:
         return 0.0

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import BLOCK_BYTES, row_slice
+from standout._arrays import BLOCK_BYTES
 from standout._xp import take
 from standout.sources import Batch, added
 
@@ -145,14 +145,20 @@ class FoldPart:
         choose = take if getattr(part, "keeps_rows", True) else Copies()
         total: Folds[Any] | None = None
         for first in range(0, batch.n_rows, size):
-            rows = row_slice(batch.rows, first, first + size)
-            folds = fold_of_rows(batch.start + first, rows.shape[0], self.n_dealt) % self.n_folds
+            block = batch.sliced(first, first + size)
+            folds = fold_of_rows(block.start, block.n_rows, self.n_dealt) % self.n_folds
             chosen = [np.flatnonzero(folds == fold) for fold in range(self.n_folds)]
-            parts = tuple(part(Batch(choose(rows, some))) if len(some) else None for some in chosen)
+            parts = tuple(part(_taken(block, some, choose)) if len(some) else None for some in chosen)
             sums = Folds(parts, self.n_dealt)
             total = sums if total is None else total + sums
         assert total is not None
         return total
+
+
+def _taken(block: Batch, chosen: npt.NDArray[np.intp], choose: Callable[[Any, Any], Any]) -> Batch:
+    """Give some rows of a block with their weights; ids, labels and groups are no longer needed."""
+    weights = None if block.weights is None else take(block.weights, chosen)
+    return Batch(choose(block.rows, chosen), weights=weights, origin=block.origin)
 
 
 class Copies:

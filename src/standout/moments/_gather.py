@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy import linalg
@@ -22,12 +22,12 @@ from standout._arrays import (
     stacked,
 )
 from standout._checks import check_squares
-from standout._xp import is_foreign, largest, namespace
+from standout._xp import is_foreign, largest, like, namespace
 from standout.moments._base import Moments
 from standout.moments._folds import FoldPart, Folds
 from standout.moments._root import gather_root
 from standout.moments._rows import CentredRows, RowMoments
-from standout.moments._scatter import gather_scatter
+from standout.moments._scatter import gather_scatter, gather_weighted
 from standout.sources import Batch, Dataset, open_dataset
 
 Kind = Literal["auto", "scatter", "root", "rows"]
@@ -43,7 +43,8 @@ def gather(
     data : array-like, sparse matrix, frame, table, source, or iterator of batches
         Real numbers, one row per sample. An array can have any real dtype, be in C or Fortran order, read-only or
         memory-mapped. It can be of another library (see `standout.DiscriminativePCA`). A source (see
-        `standout.sources`) and an iterator are read in batches. Data are never copied as a whole.
+        `standout.sources`) and an iterator are read in batches. Data are never copied as a whole, except for wide rows
+        with weights (see `standout.sources.beside`).
     kind : {"auto", "scatter", "root", "rows"}, default="auto"
         How the scatter is stored: as a matrix (`ScatterMoments`), as a QR root (`RootMoments`), or as the rows
         themselves (`RowMoments`). "auto" keeps the rows if there are fewer rows than columns, and a matrix otherwise.
@@ -74,7 +75,7 @@ def gather(
     part = Part(kind, norms, single)
     # Infinities become NaN during the computation. They are looked for in the result, where this is cheap.
     with np.errstate(invalid="ignore", over="ignore"):
-        moments: Moments = part(Batch(dataset.rows())) if kind == "rows" else dataset.summed(part)
+        moments: Moments = part(dataset.batch()) if kind == "rows" else dataset.summed(part)
         if not np.isfinite(moments.total_variance):
             dataset.require_finite()
             check_squares(np.inf, name)
@@ -157,9 +158,11 @@ class Part:
     # Ids, labels and groups of the rows need not be read.
     needs_words: ClassVar[bool] = False
 
-    def __call__(self, batch: Batch) -> Moments:
-        """Gather the moments of these rows."""
+    def __call__(self, batch: Batch) -> Any:
+        """Gather the moments of these rows; None if all of them have the weight zero."""
         rows = batch.rows
+        if batch.weights is not None:
+            return self._weighted(rows, batch.weights, batch.origin)
         single = self.single and _suits_single(rows)
         # `gather` ignores these errors, too, but threads do not share NumPy's error state.
         with np.errstate(invalid="ignore", over="ignore"):
@@ -169,6 +172,18 @@ class Part:
             if kind == "root":
                 return gather_root(rows, norms=self.norms)
             return gather_scatter(rows, norms=self.norms, single=single)
+
+    def _weighted(self, rows: Rows, weights: Float, origin: Float | None) -> Moments | None:
+        weights = like(weights, rows) if is_foreign(rows) else weights
+        if not float(namespace(weights).sum(weights)) > 0.0:
+            return None
+        with np.errstate(invalid="ignore", over="ignore"):
+            kind = self.of_width(rows.shape[0], rows.shape[1]).kind
+            if kind == "rows":
+                return CentredRows(rows, weights)
+            if kind == "root":
+                return gather_root(rows, weights, norms=self.norms, origin=origin)
+            return gather_weighted(rows, weights, norms=self.norms, origin=origin)
 
     @property
     def keeps_rows(self) -> bool:

@@ -18,8 +18,8 @@ from standout._arrays import (
     sum_of_squares,
 )
 from standout._xp import column_products, is_foreign, namespace
-from standout.moments._base import Moments, NormSums
-from standout.moments._scatter import ScatterMoments, centred_block
+from standout.moments._base import Moments, NormSums, WeightSums
+from standout.moments._scatter import ScatterMoments, centred_block, weighted_block
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +42,8 @@ class RootMoments(Moments):
         What Ledoit-Wolf shrinkage needs in addition to the scatter.
     rest : ndarray of shape (n_features,) or None
         What rounding has left out of the mean.
+    weights : WeightSums or None
+        Sums of the weights of the rows, if these do not count equally.
 
     Examples
     --------
@@ -59,16 +61,17 @@ class RootMoments(Moments):
     precision: float = float(np.finfo(np.float64).eps)
     norms: NormSums | None = None
     rest: Float | None = None
+    weights: WeightSums | None = None
 
     @property
     def variances(self) -> Float:
         """Variance of each column."""
-        return column_products(self.scatter_root, self.scatter_root) / self.count
+        return column_products(self.scatter_root, self.scatter_root) / self.total_weight
 
     @property
     def squared_norm(self) -> float:
         """Squared Frobenius norm of the covariance."""
-        return sum_of_squares(self_product(self.scatter_root.T)) / self.count**2
+        return sum_of_squares(self_product(self.scatter_root.T)) / self.total_weight**2
 
     @property
     def root_level(self) -> float:
@@ -77,20 +80,20 @@ class RootMoments(Moments):
 
     def covariance(self) -> Float:
         """Give the covariance matrix."""
-        return self_product(self.scatter_root) / self.count
+        return self_product(self.scatter_root) / self.total_weight
 
     def root(self) -> Float:
         """Give R with ``RᵀR`` the covariance."""
-        return self.scatter_root / float(np.sqrt(self.count))
+        return self.scatter_root / float(np.sqrt(self.total_weight))
 
     def apply(self, U: Float) -> Float:
         """Multiply the covariance with the columns of U."""
-        return product(self.scatter_root.T, product(self.scatter_root, U)) / self.count
+        return product(self.scatter_root.T, product(self.scatter_root, U)) / self.total_weight
 
     def variance(self, U: Float) -> Float:
         """Give the variance of the data along each column of U."""
         projected = product(self.scatter_root, U)
-        return column_products(projected, projected) / self.count
+        return column_products(projected, projected) / self.total_weight
 
     def __add__(self, other: Moments) -> Moments:
         """Give the moments of both datasets together."""
@@ -98,20 +101,33 @@ class RootMoments(Moments):
             return NotImplemented
         if isinstance(other, ScatterMoments):
             return other + self
-        count, mean, rest, step, weight = self._merged_mean(other)
-        theirs = other.scatter_root if isinstance(other, RootMoments) else float(np.sqrt(other.count)) * other.root()
+        weight, mean, rest, step = self._merged_mean(other)
+        size = float(np.sqrt(other.total_weight))
+        theirs = other.scatter_root if isinstance(other, RootMoments) else size * other.root()
         root = _compressed([self.scatter_root, theirs, float(np.sqrt(weight)) * step[np.newaxis, :]])
-        norms = self._merged_norms(other, mean, rest)
-        return RootMoments(count, mean, root, max(self.precision, other.precision), norms, rest)
+        norms, weights = self._merged_norms(other, mean, rest), self._merged_weights(other)
+        precision = max(self.precision, other.precision)
+        return RootMoments(self.count + other.count, mean, root, precision, norms, rest, weights)
 
 
-def gather_root(rows: Rows, *, norms: bool = False) -> RootMoments:
-    """Compute the QR root of a dataset's scatter block by block, in float64."""
+def gather_root(
+    rows: Rows, weights: Float | None = None, *, norms: bool = False, origin: Float | None = None
+) -> RootMoments:
+    """Compute the QR root of a dataset's scatter block by block, in float64; fourth powers about an origin."""
     total: Moments | None = None
+    start = 0
     for block in row_blocks(rows, at_least=2 * rows.shape[1]):
-        centred, mean, rest = centred_block(double(dense(block)))
-        sums = NormSums.of(centred) if norms else None
-        part = RootMoments(centred.shape[0], mean, _compressed([centred]), norms=sums, rest=rest)
+        numbers = double(dense(block))
+        some = None if weights is None else weights[start : start + block.shape[0]]
+        start += block.shape[0]
+        if some is not None and not float(namespace(some).sum(some)) > 0.0:
+            continue
+        centred, mean, rest = centred_block(numbers) if some is None else weighted_block(numbers, some)
+        sums = None
+        if norms:
+            sums = NormSums.of(centred) if some is None else NormSums.about(centred, some, mean, origin)
+        known = None if some is None else WeightSums.of(some)
+        part = RootMoments(centred.shape[0], mean, _compressed([centred]), norms=sums, rest=rest, weights=known)
         total = part if total is None else total + part
     assert isinstance(total, RootMoments)
     return total

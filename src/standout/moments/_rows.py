@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property, reduce
 from operator import add
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,10 +30,10 @@ from standout._arrays import (
     sum_of_squares,
     weighted_sum,
 )
-from standout._xp import column_products, namespace
-from standout.moments._base import Moments, NormSums, two_sum
+from standout._xp import column_products, concat, like, namespace
+from standout.moments._base import Moments, NormSums, WeightSums, two_sum
 from standout.moments._root import RootMoments, gather_root
-from standout.moments._scatter import UNCENTRED_LIMIT, ScatterMoments, centred_block, gather_scatter
+from standout.moments._scatter import UNCENTRED_LIMIT, ScatterMoments, centred_block, gather_scatter, weighted_block
 
 
 class RowMoments(Moments):
@@ -60,6 +61,9 @@ class RowMoments(Moments):
     >>> moments.self_gram.shape
     (3, 3)
     """
+
+    # Rows with weights are kept by `CentredRows`.
+    row_weights: ClassVar[None] = None
 
     def __init__(self, *blocks: Rows, single: bool = True) -> None:
         self.single = single and all(is_single(block) and not is_thin(block) for block in blocks)
@@ -209,9 +213,10 @@ class RowMoments(Moments):
 
 
 class CentredRows(Moments):
-    """Count and mean of a dataset, and its centred rows instead of their scatter: `RowMoments` for foreign arrays.
+    """Count and mean of a dataset, and its centred rows: `RowMoments` for foreign arrays, and for rows with weights.
 
-    It keeps a centred copy of the rows. On a device, results of the size of this copy are needed anyway.
+    It keeps a centred copy of the rows, times the roots of their weights. On a device, results of the size of this copy
+    are needed anyway.
 
     Attributes
     ----------
@@ -220,6 +225,7 @@ class CentredRows(Moments):
     mean : array of shape (n_features,)
     rows : array of shape (count, n_features)
         As given, uncentred.
+    row_weights : array of shape (count,) or None
     precision : float
         Relative rounding error of the products.
 
@@ -227,33 +233,38 @@ class CentredRows(Moments):
     --------
     >>> import numpy as np
     >>> from standout.moments import CentredRows
-    >>> moments = CentredRows(np.array([[1.0, 5.0, 0.0], [3.0, 5.0, 4.0]]))
-    >>> moments.mean, moments.variances
+    >>> rows = np.array([[1.0, 5.0, 0.0], [3.0, 5.0, 4.0]])
+    >>> CentredRows(rows).mean, CentredRows(rows).variances
     (array([2., 5., 2.]), array([1., 0., 4.]))
+    >>> CentredRows(rows, np.array([3.0, 1.0])).mean
+    array([1.5, 5. , 1. ])
     """
 
     precision = float(np.finfo(np.float64).eps)
 
-    def __init__(self, rows: Rows) -> None:
-        xp = namespace(rows)
-        self.rows = rows
+    def __init__(self, rows: Rows, row_weights: Float | None = None) -> None:
+        self.rows, self.row_weights = rows, row_weights
         self.count = rows.shape[0]
+        if row_weights is not None:
+            self._centred, self.mean, _ = weighted_block(double(dense(rows)), row_weights)
+            self.weights = WeightSums.of(row_weights)
+            return
         # The first row is subtracted before the mean, as in `centred_block`.
         origin = double(row_slice(rows, 0, 1))
         moved = double(rows) - origin
-        offset = xp.mean(moved, axis=0)
+        offset = namespace(rows).mean(moved, axis=0)
         self.mean = origin[0, :] + offset
         self._centred = moved - offset
 
     @property
     def variances(self) -> Float:
         """Variance of each column."""
-        return column_products(self._centred, self._centred) / self.count
+        return column_products(self._centred, self._centred) / self.total_weight
 
     @cached_property
     def norms(self) -> NormSums:  # type: ignore[override]
         """What Ledoit-Wolf shrinkage needs in addition to the scatter."""
-        return NormSums.of(self._centred)
+        return NormSums.of(self._centred, self.row_weights)
 
     @property
     def quartic(self) -> float:
@@ -270,7 +281,7 @@ class CentredRows(Moments):
         """Squared Frobenius norm of the covariance, from the covariance or the Gram matrix, whichever is smaller."""
         if self.count > self.n_features:
             return sum_of_squares(self.covariance())
-        return sum_of_squares(self.self_gram) / self.count**2
+        return sum_of_squares(self.self_gram) / self.total_weight**2
 
     @property
     def root_level(self) -> float:
@@ -279,39 +290,59 @@ class CentredRows(Moments):
 
     def covariance(self) -> Float:
         """Give the covariance matrix."""
-        return self_product(self._centred) / self.count
+        return self_product(self._centred) / self.total_weight
 
     def root(self) -> Float:
         """Give R with ``RᵀR`` the covariance."""
-        return self._centred / self.count**0.5
+        return self._centred / self.total_weight**0.5
 
     def apply(self, U: Float) -> Float:
         """Multiply the covariance with the columns of U."""
-        return product(self._centred.T, product(self._centred, U)) / self.count
+        return self.combine(self.project(U)) / self.total_weight
 
     def variance(self, U: Float) -> Float:
         """Give the variance of the data along each column of U."""
-        projected = product(self._centred, U)
-        return column_products(projected, projected) / self.count
+        projected = self.project(U)
+        return column_products(projected, projected) / self.total_weight
+
+    def project(self, U: Float) -> Float:
+        """Multiply the centred rows with the columns of U: ``Z U``."""
+        return product(self._centred, U)
+
+    def combine(self, W: Float) -> Float:
+        """Sum the centred rows with the columns of W as weights: ``Zᵀ W``."""
+        return product(self._centred.T, W)
 
     def centred_rows(self) -> Float:
-        """Give the centred rows."""
+        """Give the centred rows, times the roots of their weights."""
         return self._centred
 
     def __add__(self, other: Moments) -> Moments:
         """Give the moments of both datasets together."""
         if not isinstance(other, Moments):
             return NotImplemented
-        if not isinstance(other, CentredRows):
+        if not isinstance(other, CentredRows | RowMoments):
             return other + self
-        return CentredRows(stacked([self.rows, other.rows]))
+        rows = [self.rows, *([other.rows] if isinstance(other, CentredRows) else other.blocks)]
+        if self.row_weights is None and other.row_weights is None:
+            return CentredRows(stacked(rows))
+        each = [
+            namespace(part.mean).ones_like(part.mean[:1]) + like(np.zeros(part.count), part.mean)
+            if part.row_weights is None
+            else part.row_weights
+            for part in (self, other)
+        ]
+        return CentredRows(stacked([dense(part) for part in rows]), concat(each))
 
 
-def joint_gram(datasets: Sequence[RowMoments]) -> Float:
+def joint_gram(given: Sequence[RowMoments | CentredRows]) -> Float:
     """Give the inner products of the centred rows of all datasets, one dataset after the other.
 
     Each dataset is centred by its own mean: this is the matrix K of eq. (k) for the linear kernel.
     """
+    datasets = [dataset for dataset in given if isinstance(dataset, RowMoments)]
+    if len(datasets) < len(given):
+        return self_product(stacked([part.centred_rows() for part in given]).T)
     if not all(dataset._correctable for dataset in datasets):
         return _gram_by_columns(datasets)
     ends = np.cumsum([dataset.count for dataset in datasets])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 
@@ -28,11 +28,13 @@ from standout._arrays import (
     weighted_sum,
 )
 from standout._xp import column_products, diagonal, eigh, is_foreign, namespace
-from standout.moments._base import Moments, NormSums, two_sum
+from standout.moments._base import Moments, NormSums, WeightSums, two_sum
 
 # Rows are multiplied without centring them if each column's squared mean is below this many times its variance. The
 # correction for the mean then costs at most two of the sixteen digits of float64, and no centred copy is needed.
 UNCENTRED_LIMIT = 100.0
+# So many rows show whether the data are far from zero, before any product is made in vain.
+SOME_ROWS = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,13 +47,15 @@ class ScatterMoments(Moments):
         Number of rows.
     mean : ndarray of shape (n_features,)
     scatter : ndarray of shape (n_features, n_features)
-        Sum of ``(x - mean)(x - mean)ᵀ`` over the rows.
+        Sum of ``(x - mean)(x - mean)ᵀ`` over the rows, times their weights.
     precision : float
         Relative rounding error of the products it was summed from.
     norms : NormSums or None
         What Ledoit-Wolf shrinkage needs in addition to the scatter.
     rest : ndarray of shape (n_features,) or None
         What rounding has left out of the mean.
+    weights : WeightSums or None
+        Sums of the weights of the rows, if these do not count equally.
 
     Examples
     --------
@@ -72,16 +76,17 @@ class ScatterMoments(Moments):
     precision: float = float(np.finfo(np.float64).eps)
     norms: NormSums | None = None
     rest: Float | None = None
+    weights: WeightSums | None = None
 
     @property
     def variances(self) -> Float:
         """Variance of each column."""
-        return diagonal(self.scatter) / self.count
+        return diagonal(self.scatter) / self.total_weight
 
     @property
     def squared_norm(self) -> float:
         """Squared Frobenius norm of the covariance."""
-        return sum_of_squares(self.scatter) / self.count**2
+        return sum_of_squares(self.scatter) / self.total_weight**2
 
     @property
     def root_level(self) -> float:
@@ -90,7 +95,7 @@ class ScatterMoments(Moments):
 
     def covariance(self) -> Float:
         """Give the covariance matrix."""
-        return self.scatter / self.count
+        return self.scatter / self.total_weight
 
     def root(self) -> Float:
         """Give R with ``RᵀR`` the covariance, from the eigenvectors of the correlation matrix."""
@@ -103,7 +108,7 @@ class ScatterMoments(Moments):
 
     def apply(self, U: Float) -> Float:
         """Multiply the covariance with the columns of U."""
-        return product(self.scatter, U) / self.count
+        return product(self.scatter, U) / self.total_weight
 
     def variance(self, U: Float) -> Float:
         """Give the variance of the data along each column of U."""
@@ -113,18 +118,19 @@ class ScatterMoments(Moments):
         """Give the moments of the rows multiplied by a matrix: of ``matrix @ x`` for every row x."""
         scatter = product(product(matrix, self.scatter), matrix.T)
         mean = product(matrix, self.mean[:, None])[:, 0]
-        return ScatterMoments(self.count, mean, scatter, self.precision)
+        return ScatterMoments(self.count, mean, scatter, self.precision, weights=self.weights)
 
     def __add__(self, other: Moments) -> Moments:
         """Give the moments of both datasets together."""
         if not isinstance(other, Moments):
             return NotImplemented
-        count, mean, rest, step, weight = self._merged_mean(other)
-        theirs = other.scatter if isinstance(other, ScatterMoments) else other.count * other.covariance()
+        weight, mean, rest, step = self._merged_mean(other)
+        theirs = other.scatter if isinstance(other, ScatterMoments) else other.total_weight * other.covariance()
         scatter = self.scatter + theirs
         _add_outer(scatter, weight, step)
-        norms = self._merged_norms(other, mean, rest)
-        return ScatterMoments(count, mean, scatter, max(self.precision, other.precision), norms, rest)
+        norms, weights = self._merged_norms(other, mean, rest), self._merged_weights(other)
+        precision = max(self.precision, other.precision)
+        return ScatterMoments(self.count + other.count, mean, scatter, precision, norms, rest, weights)
 
 
 def gather_scatter(rows: Rows, *, norms: bool = False, single: bool = True) -> ScatterMoments:
@@ -147,10 +153,44 @@ def gather_scatter(rows: Rows, *, norms: bool = False, single: bool = True) -> S
     return total
 
 
+def gather_weighted(rows: Rows, weights: Float, *, norms: bool = False, origin: Float | None = None) -> ScatterMoments:
+    """Sum the scatter matrix of rows with weights block by block, in float64; fourth powers about an origin."""
+    total: Moments | None = None
+    start = 0
+    for block in row_blocks(rows, at_least=2 * rows.shape[1]):
+        some = weights[start : start + block.shape[0]]
+        start += block.shape[0]
+        if not float(namespace(some).sum(some)) > 0.0:
+            continue
+        scaled, mean, rest = weighted_block(double(dense(block)), some)
+        sums = NormSums.about(scaled, some, mean, origin) if norms else None
+        part = ScatterMoments(
+            block.shape[0], mean, self_product(scaled), norms=sums, rest=rest, weights=WeightSums.of(some)
+        )
+        total = part if total is None else total + part
+    assert isinstance(total, ScatterMoments)
+    return total
+
+
+def weighted_block(block: Float, weights: Float) -> tuple[Float, Float, Float]:
+    """Give a copy of the block, centred by its weighted mean and times the roots of the weights; the mean; its rest.
+
+    The first row is subtracted before the mean, as in `centred_block`.
+    """
+    xp = namespace(block)
+    origin = block[:1, :]
+    scaled = block - origin
+    offset = weighted_sum(weights, scaled) / float(xp.sum(weights))
+    scaled -= offset
+    scaled *= xp.sqrt(weights)[:, None]
+    return scaled, *two_sum(origin[0, :], offset)
+
+
 def _parts(rows: Rows, norms: bool, single: bool) -> Iterator[ScatterMoments]:
     """Give the moments of each block."""
-    centre = single
+    centre = single or _looks_far(rows)
     workspace: Array | None = None
+    origin: Array = np.zeros(0)
     enough = 2 * rows.shape[1]
     for block in row_blocks(rows, at_least=enough, n_bytes=UNCOPIED_BYTES if is_plain(rows) else None):
         numbers = dense(block) if single else double(dense(block))
@@ -162,8 +202,9 @@ def _parts(rows: Rows, norms: bool, single: bool) -> Iterator[ScatterMoments]:
         centre = True
         for copied in row_blocks(numbers, at_least=enough):
             if workspace is None:
-                workspace = np.empty_like(copied, order="C")
-            yield _scatter_centred(copied, norms, workspace)
+                workspace, origin = np.empty_like(copied, order="C"), copied[0].copy()
+            shifted = None if single else _scatter_shifted(copied, origin, norms, workspace)
+            yield _scatter_centred(copied, norms, workspace) if shifted is None else shifted
 
 
 def centred_block(block: Array, workspace: Array | None = None) -> tuple[Array, Float, Float]:
@@ -192,13 +233,33 @@ def _scatter_centred(block: Array, norms: bool, workspace: Array) -> ScatterMome
     return ScatterMoments(len(block), mean, scatter, float(np.finfo(block.dtype).eps), sums, rest)
 
 
+def _looks_far(rows: Rows) -> bool:
+    """Tell, from some of the rows, whether they are so far from zero that they have to be centred."""
+    some = double(dense(rows[:: max(rows.shape[0] // SOME_ROWS, 1)][:SOME_ROWS]))
+    return not _is_near(some.mean(axis=0), np.einsum("ij,ij->j", some, some) / len(some))
+
+
+def _is_near(mean: Float, squares: Float) -> bool:
+    """Tell whether rows with these means and mean squares can be corrected for the mean after multiplying them."""
+    return bool(np.all(mean**2 <= UNCENTRED_LIMIT / (1.0 + UNCENTRED_LIMIT) * squares))
+
+
+def _scatter_shifted(block: Array, origin: Array, norms: bool, workspace: Array) -> ScatterMoments | None:
+    """Subtract a row of the data, which takes one pass less than centring; None if the row is far from the mean."""
+    part = _scatter_uncentred(np.subtract(block, origin, out=workspace[: len(block)]), norms)
+    if part is None:
+        return None
+    mean, rest = two_sum(origin, part.mean)
+    return replace(part, mean=mean, rest=rest)
+
+
 def _scatter_uncentred(block: Rows, norms: bool) -> ScatterMoments | None:
     """Multiply first and correct for the mean afterwards; None if that would cost accuracy."""
     count = block.shape[0]
     scatter = self_product(block)
     mean = weighted_sum(np.ones(count), block) / count
     squares = np.diagonal(scatter) / count
-    if not np.all(mean**2 <= UNCENTRED_LIMIT / (1.0 + UNCENTRED_LIMIT) * squares):
+    if not _is_near(mean, squares):
         return None
     _add_outer(scatter, -count, mean)
     sums = _norms_of_uncentred([block], count, mean, scatter) if norms else None

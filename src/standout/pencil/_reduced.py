@@ -41,11 +41,11 @@ INVERSE_STEPS = 2
 class _Stack:
     """Centred rows Z of several datasets, stacked and scaled so that ``ZᵀZ`` is a form without its ridge."""
 
-    parts: tuple[tuple[float, RowMoments], ...]
+    parts: tuple[tuple[float, RowMoments | CentredRows], ...]
 
     @classmethod
     def of(cls, form: Form) -> _Stack:
-        return cls(tuple((np.sqrt(coefficient / moments.count), _rows(moments)) for coefficient, moments in form.terms))
+        return cls(tuple((np.sqrt(weight / part.total_weight), _rows(part)) for weight, part in form.terms))
 
     @property
     def n_rows(self) -> int:
@@ -61,8 +61,8 @@ class _Stack:
         return total
 
 
-def _rows(moments: Moments) -> RowMoments:
-    if not isinstance(moments, RowMoments):
+def _rows(moments: Moments) -> RowMoments | CentredRows:
+    if not isinstance(moments, RowMoments | CentredRows):
         raise InvalidTypeError(
             "the reduced solver needs the rows, not {kind}",
             advice="Gather the moments with {p.kind:rows}.",
@@ -167,8 +167,8 @@ class SpanProblem:
         scatters: dict[int, Moments] = {}
         roots: dict[int, Moments] = {}
         for (key, moments), rows in zip(datasets.items(), coordinates, strict=True):
-            scatters[key] = ScatterMoments(moments.count, nothing, self_product(rows))
-            roots[key] = RootMoments(moments.count, nothing, rows)
+            scatters[key] = ScatterMoments(moments.count, nothing, self_product(rows), weights=moments.weights)
+            roots[key] = RootMoments(moments.count, nothing, rows, weights=moments.weights)
         return cls(basis, scatters, roots)
 
     @classmethod
@@ -202,7 +202,13 @@ class SpanProblem:
         basis = xp.linalg.qr(scale[:, None] * take(vectors, present, axis=1))[0]
         nothing = like(np.zeros(basis.shape[1]), basis)
         scatters: dict[int, Moments] = {
-            key: ScatterMoments(part.count, nothing, part.count * product(basis.T, part.apply(basis)), part.precision)
+            key: ScatterMoments(
+                part.count,
+                nothing,
+                part.total_weight * product(basis.T, part.apply(basis)),
+                part.precision,
+                weights=part.weights,
+            )
             for key, part in terms.items()
         }
         return cls(basis, scatters, {})

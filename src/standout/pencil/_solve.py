@@ -93,6 +93,7 @@ def solve(
     seed: int = 0,
     start: Float | None = None,
     side: str = "target",
+    rank: bool = True,
 ) -> Solution:
     """What are the leading solutions of ``A u = λ B u``, or those at its other end?
 
@@ -112,6 +113,9 @@ def solve(
         The largest values in descending order, the least in ascending order, or the most extreme ones: ratios by the
         size of their logarithms, differences by their size. Directions in which only B varies have the value 0 and are
         the first of the least, in the order of B. Directions in which no dataset varies are left out of the least.
+    rank : bool, default=True
+        Whether to find out in how many directions the datasets of a difference vary, even if the solution does not
+        depend on it. Without it, a difference with positive values is solved several times as fast.
 
     Returns
     -------
@@ -129,6 +133,12 @@ def solve(
     >>> pencil.solve(problem, 1, side="background").values.round(0)
     array([1.])
     """
+    quick = not rank and side == "target" and solver == "lanczos"
+    if quick and pencil.is_difference and not pencil.on_device:
+        # Along a direction in which no dataset varies the difference is zero: less than the values found.
+        found = solve_lanczos(pencil, n_components, seed)
+        if float(found.values[-1]) > largest(found.rounding) * largest(found.values):
+            return found
     return next(solve_path([pencil], n_components, solver=solver, seed=seed, start=start, side=side))
 
 

@@ -45,6 +45,7 @@ from standout.selection._inputs import gather_all as gather_all
 from standout.selection._inputs import open_datasets as open_datasets
 from standout.selection._inputs import require_rows as require_rows
 from standout.selection._inputs import rows_of as rows_of
+from standout.selection._inputs import weights_of as weights_of
 from standout.selection._kernel_weights import learn_kernel_weights as learn_kernel_weights
 from standout.selection._paths import ALPHAS as ALPHAS
 from standout.selection._paths import SHRINKAGES as SHRINKAGES

@@ -16,13 +16,14 @@ from standout.moments import (
     CentredRows,
     Folds,
     Moments,
+    Part,
     RowMoments,
     fold_of_rows,
-    gather,
     joint_gram,
     project,
 )
 from standout.pencil import Form
+from standout.sources import Batch
 
 # Larger problems have fewer folds: each fold has a matrix of this size for every dataset, and a solution of its own.
 MANY_FOLDS_SIZE, SOME_FOLDS_SIZE, MOST_SIZE = 2000, 5000, 8192
@@ -269,12 +270,7 @@ class SpanFolds:
 
         `fold_of` has the fold of each row of each dataset; see `Folds` for `n_dealt`. None if no dataset varies.
         """
-        rows = [part for part in datasets if isinstance(part, RowMoments)]
-        if len(rows) == len(datasets):
-            gram = joint_gram(rows)
-        else:
-            stacked = concat([part.centred_rows() for part in datasets])
-            gram = product(stacked, stacked.T)
+        gram = joint_gram(datasets)
         values, vectors = eigh(gram)
         xp = namespace(values)
         present = values > float(xp.max(values)) * gram.shape[0] * float(np.finfo(np.float64).eps)
@@ -285,8 +281,8 @@ class SpanFolds:
         ends = np.cumsum([part.count for part in datasets]).tolist()
         places = [(end - part.count, end) for end, part in zip(ends, datasets, strict=True)]
         folds = [
-            _folds_of(coordinates[start:end, :], numbers, n_folds, n_dealt)
-            for (start, end), numbers in zip(places, fold_of, strict=True)
+            _folds_of(coordinates[start:end, :], part.row_weights, numbers, n_folds, n_dealt)
+            for part, (start, end), numbers in zip(datasets, places, fold_of, strict=True)
         ]
         return cls(folds, list(datasets), [weights[start:end, :] for start, end in places])
 
@@ -298,30 +294,34 @@ class SpanFolds:
     def inside(self, vectors: Array) -> Array:
         """Give directions in the columns of the data, the columns of an array, in the coordinates of the span."""
         parts = [
-            product(
-                weights.T,
-                part.project(vectors) if isinstance(part, RowMoments) else product(part.centred_rows(), vectors),
-            )
-            for part, weights in zip(self.datasets, self.maps, strict=True)
+            product(weights.T, part.project(vectors)) for part, weights in zip(self.datasets, self.maps, strict=True)
         ]
         return sum(parts[1:], start=parts[0])
 
     def lifted(self, filters: Array) -> Array:
         """Give directions in the span, the columns of an array, in the columns of the data."""
         parts = [
-            part.combine(product(weights, filters))
-            if isinstance(part, RowMoments)
-            else product(part.centred_rows().T, product(weights, filters))
-            for part, weights in zip(self.datasets, self.maps, strict=True)
+            part.combine(product(weights, filters)) for part, weights in zip(self.datasets, self.maps, strict=True)
         ]
         return sum(parts[1:], start=parts[0])
 
 
-def _folds_of(rows: Array, numbers: npt.NDArray[np.intp], n_folds: int, n_dealt: int) -> Folds[Moments]:
-    """Gather the moments of rows by the number of their fold."""
+def _folds_of(
+    rows: Array, row_weights: Array | None, numbers: npt.NDArray[np.intp], n_folds: int, n_dealt: int
+) -> Folds[Moments]:
+    """Gather the moments of rows by the number of their fold. Rows with weights come times the roots of these."""
+    if row_weights is not None:
+        xp = namespace(row_weights)
+        roots = xp.sqrt(row_weights)[:, None]
+        rows = xp.where(roots > 0.0, rows / xp.where(roots > 0.0, roots, 1.0), 0.0)
+    part = Part("scatter", norms=True, single=False)
     chosen = [np.flatnonzero(numbers == fold) for fold in range(n_folds)]
-    sums = tuple(gather(take(rows, some), kind="scatter", norms=True) if len(some) else None for some in chosen)
-    return Folds(sums, n_dealt)
+    weights = [None if row_weights is None else take(row_weights, some) for some in chosen]
+    sums = [
+        part(Batch(take(rows, some), weights=own)) if len(some) else None
+        for some, own in zip(chosen, weights, strict=True)
+    ]
+    return Folds(tuple(sums), n_dealt)
 
 
 # --- judging --------------------------------------------------------------------------------------------------------
@@ -380,7 +380,7 @@ def judge(
             return None
         found.append(_aligned(solution, own, images, spreads))
     variances = np.array([_fold_variances(part, found, left) for part, left in zip(folds, others, strict=True)])
-    counts = np.array([[_count(sums) for sums in part.sums] for part in folds], dtype=np.float64)
+    counts = np.array([[_weight(sums) for sums in part.sums] for part in folds], dtype=np.float64)
     own, against = _pooled(variances, counts, weights, None)
     log_ratios = np.array([_log_ratio(*_pooled(variances, counts, weights, fold)) for fold in range(folds[0].n_folds)])
     ratios = np.exp(_log_ratio(own, against))
@@ -446,7 +446,7 @@ def judge_path(
         filters.append(leading * sign / xp.sqrt(spread))
     means = [[sums.mean for sums in part] for part in others]
     variances = np.array([_fold_variances(part, filters, left) for part, left in zip(folds, others, strict=True)])
-    counts = np.array([[_count(sums) for sums in part.sums] for part in folds], dtype=np.float64)
+    counts = np.array([[_weight(sums) for sums in part.sums] for part in folds], dtype=np.float64)
     log_ratios = _log_ratio(*_pooled(variances, counts, weights, None))
     by_fold = np.array([_log_ratio(*_pooled(variances, counts, weights, fold)) for fold in range(len(filters))])
     usable = np.isfinite(log_ratios) if allowed is None else np.isfinite(log_ratios) & allowed
@@ -481,8 +481,8 @@ def _fold_of(numbers: npt.NDArray[np.intp], n_dealt: int, n_folds: int) -> npt.N
     return every[numbers] % n_folds
 
 
-def _count(sums: Moments | None) -> int:
-    return 0 if sums is None else sums.count
+def _weight(sums: Moments | None) -> float:
+    return 0.0 if sums is None else sums.total_weight
 
 
 def _compared_by(side: str, moments: Sequence[Moments], weights: Float) -> Form:
@@ -525,7 +525,7 @@ def _fold_variances(folds: Folds[Moments], filters: Sequence[Array], others: Seq
             rows.append(np.zeros(along.shape[1]))
             continue
         step = product((part.mean - rest.mean)[None, :], along)[0, :]
-        rows.append(to_host(part.variance(along) + step**2) / (1.0 + 1.0 / rest.count))
+        rows.append(to_host(part.variance(along) + step**2) / (1.0 + 1.0 / rest.effective_count))
     return np.array(rows)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from standout._arrays import Rows
+from standout._arrays import Float, Rows
 from standout._checks import (
     as_backgrounds,
     check_one_place,
@@ -15,7 +15,9 @@ from standout._checks import (
     require_background,
 )
 from standout._messages import InvalidTypeError, dataset_names
-from standout.moments import CentredRows, Kind, Moments, RowMoments, gather
+from standout._params import check_robust
+from standout._xp import to_host
+from standout.moments import CentredRows, Kind, Moments, RowMoments, gather, learned_weights, weighed
 from standout.sources import Dataset, Source, open_dataset
 
 Given: TypeAlias = Dataset | Moments
@@ -53,6 +55,24 @@ def open_host_datasets(X: Given, background: GivenBackgrounds) -> list[Opened]:
     return datasets
 
 
+def with_robust_weights(datasets: Sequence[Opened], robust: str | None, seed: int) -> list[Opened]:
+    """Give datasets with robust weights, if these are asked for. Moments have no rows to weigh."""
+    if check_robust(robust) is None:
+        return list(datasets)
+    found: list[Opened] = []
+    for dataset in datasets:
+        if isinstance(dataset, Moments):
+            raise InvalidTypeError(
+                "weighs rows, but moments have none",
+                parameter="robust",
+                value=robust,
+                advice="Give the rows, or leave {p.robust} out.",
+            )
+        dataset.require_finite()
+        found.append(weighed(dataset, learned_weights(dataset, cells=robust == "cells", seed=seed))[0])
+    return found
+
+
 def gather_all(datasets: Sequence[Opened], *, norms: bool = False) -> list[Moments]:
     """Gather the moments of datasets that are not moments already, all in the same way.
 
@@ -81,11 +101,23 @@ def keeps_rows(dataset: Opened) -> bool:
 
 
 def rows_of(dataset: Opened) -> Rows:
-    """Give the rows of a dataset that keeps them; those of moments are centred."""
+    """Give the rows of a dataset that keeps them; those of moments without weights are centred."""
+    if isinstance(dataset, CentredRows) and dataset.row_weights is not None:
+        return dataset.rows
     if isinstance(dataset, RowMoments | CentredRows):
         return dataset.centred_rows()
     assert isinstance(dataset, Source)
     return dataset.rows()
+
+
+def weights_of(dataset: Opened) -> Float | None:
+    """Give the weights of the rows of a dataset that keeps them; None if they count equally."""
+    if isinstance(dataset, RowMoments | CentredRows):
+        weights = dataset.row_weights
+    else:
+        assert isinstance(dataset, Source)
+        weights = dataset.batch().weights
+    return None if weights is None else to_host(weights)
 
 
 def require_rows(datasets: Sequence[Opened], what: str, *, sampled: bool = False) -> None:

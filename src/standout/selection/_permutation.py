@@ -369,6 +369,9 @@ def permutation_test(
 
     wide = n_features > sum(sizes)
     parts = in_span(datasets)[1] if wide else [dataset.centred_rows() for dataset in datasets]
+    # Rows with weights come times the roots of these, and are dealt so. Their squares are divided by their number.
+    factors = [sqrt(dataset.count / dataset.total_weight) for dataset in datasets]
+    parts = [part if factor == 1.0 else part * factor for part, factor in zip(parts, factors, strict=True)]
     parts = [part - spatial_median(part) for part in parts]
     if scale is not None:
         parts[0] = parts[0] / sqrt(scale)

@@ -279,7 +279,7 @@ def _is_exact(datasets: Sequence[Opened], moments: Sequence[Moments], weights: F
 
     Columns that depend on others count as exact: without shrinkage only the analytic test knows what to do with them.
     """
-    if _degrees(moments[1:], weights) <= moments[0].n_features:
+    if _degrees(moments[1:], weights) <= moments[0].n_features or any(part.weights is not None for part in moments):
         return False
     plain = contrast.discriminative(moments[0], moments[1:], weights, np.zeros(len(moments) - 1))
     if solve(plain, 1).singular:

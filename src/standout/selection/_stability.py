@@ -11,29 +11,27 @@ import numpy.typing as npt
 
 from standout import contrast
 from standout._arrays import (
+    BLOCK_BYTES,
     UNCOPIED_BYTES,
     Float,
     Rows,
     column_slices,
-    dense,
     double,
     is_sparse,
     is_thin,
     product,
     row_blocks,
-    self_product,
     sum_of_squares,
-    weighted_sum,
 )
 from standout._checks import as_seed, check_whole
 from standout._params import check_level, check_n_components, check_shrinkage, check_weights
 from standout._writing import tracked
 from standout.moments import (
+    CentredRows,
     Kind,
     Moments,
-    RootMoments,
+    Part,
     RowMoments,
-    ScatterMoments,
     gather,
     in_span,
     ledoit_wolf,
@@ -48,7 +46,10 @@ from standout.selection._inputs import (
     open_host_datasets,
     require_rows,
     rows_of,
+    weights_of,
+    with_robust_weights,
 )
+from standout.sources import Batch
 
 # How often each row of a dataset was drawn.
 Counts = npt.NDArray[np.intp]
@@ -116,6 +117,7 @@ def stability(
     n_components: int = 2,
     background_weights: Any = None,
     shrinkage: Any = "auto",
+    robust: str | None = None,
     n_bootstrap: int = 100,
     level: float = 0.95,
     random_state: Any = None,
@@ -140,6 +142,8 @@ def stability(
         Weight of each background, as in `DiscriminativePCA`.
     shrinkage : "auto", float in [0, 1] or None, default="auto"
         As in `DiscriminativePCA`. "auto" is the Ledoit-Wolf estimate from all rows, kept for all draws.
+    robust : {None, "rows", "cells"}, default=None
+        As in `DiscriminativePCA`. Weights are learned once, from all rows, and kept for all draws.
     n_bootstrap : int, default=100
         Number of draws. The ends of a 95 % interval are themselves steadier with 1,000.
     level : float, default=0.95
@@ -206,7 +210,7 @@ def stability(
     n_bootstrap = check_whole(n_bootstrap, "n_bootstrap", least=2, advice=few)
     level, share = check_level(level, "a share of the draws", 0.95), check_shrinkage(shrinkage)
     draws = tracked(range(n_bootstrap), n_bootstrap, "drawing rows", progress)
-    datasets = open_host_datasets(X, background)
+    datasets = with_robust_weights(open_host_datasets(X, background), robust, as_seed(random_state))
     require_rows(datasets, "every draw")
     weights = check_weights(background_weights, len(datasets) - 1)
     seed = as_seed(random_state)
@@ -245,6 +249,7 @@ class _Refit:
     """A fit that can be made again with every row counted as often as it was drawn."""
 
     datasets: list[Rows]
+    row_weights: list[Float | None]
     weights: Float
     shares: Float
     n_columns: int
@@ -266,20 +271,22 @@ class _Refit:
     def left_out_ratios(self, counts: Sequence[Counts], filters: Float) -> Float:
         """Give the ratios along filters of the rows that were not drawn."""
         variances = []
-        for rows, times in zip(self.datasets, counts, strict=True):
+        for rows, own, times in zip(self.datasets, self.row_weights, counts, strict=True):
             left = np.flatnonzero(times == 0)
             if len(left) < 2:
                 return np.full(filters.shape[1], np.nan)
             # A large common offset would cost digits; sparse rows have none.
             origin = np.zeros(rows.shape[1]) if is_sparse(rows) else double(rows[:1])[0]
-            variances.append(project(rows[left], origin, filters).var(axis=0, ddof=1))
+            scores = project(rows[left], origin, filters)
+            variances.append(scores.var(axis=0, ddof=1) if own is None else _weighted_variance(scores, own[left]))
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios: Float = variances[0] / (self.weights @ np.array(variances[1:]))
         return ratios
 
     def _pose(self, counts: Sequence[Counts], kind: Kind) -> Pencil:
         target, *backgrounds = (
-            _drawn_moments(rows, times, kind) for rows, times in zip(self.datasets, counts, strict=True)
+            _drawn_moments(rows, times, kind, own)
+            for rows, own, times in zip(self.datasets, self.row_weights, counts, strict=True)
         )
         problem = contrast.discriminative(target, backgrounds, self.weights, self.shares)
         # The ridge is a share of the variance per column of the data; a basis of their rows has fewer.
@@ -295,14 +302,20 @@ def _prepare(
     n_columns = moments[0].n_features
     n_components = check_n_components(n_components, n_columns, sum(part.count - 1 for part in moments))
     shares = np.array([ledoit_wolf(part) if share is None else share for part in moments[1:]])
-    kept = [part for part in moments if isinstance(part, RowMoments)]
+    kept = [part for part in moments if isinstance(part, RowMoments | CentredRows)]
+    own = [weights_of(dataset) for dataset in datasets]
     if len(kept) < len(moments):
         rows = [rows_of(dataset) for dataset in datasets]
-        return _Refit(rows, weights, shares, n_columns, n_components, seed, TALL), None
+        return _Refit(rows, own, weights, shares, n_columns, n_components, seed, TALL), None
     basis, coordinates = in_span(kept)
     # Rows of low rank are many for the coordinates that they need.
     many = sum(len(rows) for rows in coordinates) > 2 * basis.shape[1]
-    return _Refit(coordinates, weights, shares, n_columns, n_components, seed, TALL if many else WIDE), basis
+    # Rows with weights come times the roots of these.
+    coordinates = [
+        rows if some is None else rows / np.sqrt(np.where(some > 0.0, some, 1.0))[:, np.newaxis]
+        for rows, some in zip(coordinates, own, strict=True)
+    ]
+    return _Refit(coordinates, own, weights, shares, n_columns, n_components, seed, TALL if many else WIDE), basis
 
 
 def _fit_draws(
@@ -347,16 +360,26 @@ def _leading(problem: Pencil, n_components: int, solver: str, seed: int) -> Solu
     return solve(problem, 1, solver=solver, seed=seed)
 
 
-def _drawn_moments(rows: Rows, counts: Counts, kind: Kind) -> Moments:
+def _weighted_variance(scores: Float, weights: Float) -> Float:
+    """Give the variance of scores with weights, corrected for their effective number."""
+    shares = weights / np.sum(weights)
+    variance: Float = shares @ (scores - shares @ scores) ** 2 / (1.0 - sum_of_squares(shares))
+    return variance
+
+
+def _drawn_moments(rows: Rows, counts: Counts, kind: Kind, weights: Float | None = None) -> Moments:
     """Gather the moments of the rows, each as often as it was drawn, a block at a time."""
-    stay_sparse = kind == "scatter" and is_thin(rows)
+    stay_sparse = kind == "scatter" and is_thin(rows) and weights is None
     total: Moments | None = None
     start = 0
-    for block in row_blocks(rows, at_least=2 * rows.shape[1], n_bytes=UNCOPIED_BYTES if stay_sparse else None):
+    # Drawn rows are copied twice: once as drawn, once weighted.
+    n_bytes = UNCOPIED_BYTES if stay_sparse else BLOCK_BYTES // 2
+    for block in row_blocks(rows, at_least=2 * rows.shape[1], n_bytes=n_bytes):
         times = counts[start : start + block.shape[0]]
+        own = None if weights is None else weights[start : start + block.shape[0]]
         start += block.shape[0]
-        if times.any():
-            part = _repeated(block, times) if stay_sparse else _weighted(block, times, kind)
+        if times.any() and (own is None or np.any(times * own)):
+            part = _repeated(block, times) if stay_sparse else _weighted(block, times, own, kind)
             total = part if total is None else total + part
     assert total is not None
     return total
@@ -367,45 +390,12 @@ def _repeated(block: Rows, times: Counts) -> Moments:
     return gather(block[np.repeat(np.arange(len(times)), times)], kind="scatter", single=False)
 
 
-def _weighted(block: Rows, times: Counts, kind: Kind) -> Moments:
-    """Centre and weigh the rows: one drawn several times is multiplied once, which leaves two thirds of the work."""
+def _weighted(block: Rows, times: Counts, own: Float | None, kind: Kind) -> Moments:
+    """Weigh the rows: one drawn several times is multiplied once, which leaves two thirds of the work."""
     drawn = np.flatnonzero(times)
-    weights = times[drawn].astype(np.float64)
-    count = int(times.sum())
-    centred, mean = _centred(double(dense(block[drawn])), weights)
-    centred *= np.sqrt(weights)[:, np.newaxis]
-    if kind == "rows":
-        return RowMoments(_with_mean_zero(centred, weights) * np.sqrt(len(drawn) / count))
-    if kind == "root":
-        root = centred if len(centred) <= centred.shape[1] else np.asarray(np.linalg.qr(centred, mode="r"))
-        return RootMoments(count, mean, root)
-    return ScatterMoments(count, mean, self_product(centred))
-
-
-def _centred(rows: Float, weights: Float) -> tuple[Float, Float]:
-    """Take the weighted mean off the rows, in place, and give it.
-
-    The first row goes off before the mean does: then no number is rounded at the size of a large common offset, and
-    rows that are all equal become exactly zero.
-    """
-    origin = rows[0].copy()
-    rows -= origin
-    offset = weighted_sum(weights, rows) / np.sum(weights)
-    rows -= offset
-    return rows, origin + offset
-
-
-def _with_mean_zero(centred: Float, weights: Float) -> Float:
-    """Turn weighted rows, in place, so that their plain mean is zero and their scatter is what it was.
-
-    Moments that keep rows centre them by their plain mean. Rows ``z`` centred with weights c and scaled by ``√c`` have
-    ``Σ √c z = 0``: the reflection that maps ``√c`` to equal weights, applied across the rows, makes that ``Σ z = 0``.
-    """
-    normal = np.sqrt(weights / np.sum(weights)) - np.sqrt(1.0 / len(weights))
-    length = sum_of_squares(normal)
-    if length > 0.0:
-        centred -= np.multiply.outer((2.0 / length) * normal, weighted_sum(normal, centred))
-    return centred
+    weights = times[drawn] * (np.ones(len(drawn)) if own is None else own[drawn])
+    part: Moments = Part(kind, norms=False, single=False)(Batch(block[drawn], weights=weights))
+    return part
 
 
 def _compare(vectors: Float, reference: Float) -> tuple[Float, Float]:

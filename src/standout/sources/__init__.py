@@ -6,6 +6,8 @@ from standout.sources._base import Words as Words
 from standout.sources._base import added as added
 from standout.sources._base import drawn as drawn
 from standout.sources._base import regrouped as regrouped
+from standout.sources._beside import Around as Around
+from standout.sources._beside import Beside, beside
 from standout.sources._dask import DaskBlocks, open_dataset
 from standout.sources._dask import is_dask as is_dask
 from standout.sources._dask import is_read_in_parts as is_read_in_parts
@@ -25,11 +27,13 @@ __all__ = [
     "Backgrounds",
     "Batch",
     "Batches",
+    "Beside",
     "DaskBlocks",
     "Dataset",
     "InMemory",
     "OnDevice",
     "Source",
     "Transformed",
+    "beside",
     "open_dataset",
 ]

@@ -20,10 +20,11 @@ from standout._checks import (
     check_same_keys,
     column_keys,
     column_names,
+    reject_no_table,
     require_finite_rows,
 )
 from standout._messages import InvalidValueError, reject_too_few
-from standout._xp import take
+from standout._xp import concat, take
 
 Words: TypeAlias = npt.NDArray[np.object_]
 """Strings as Python objects: an array of fixed width would take the length of the longest for each."""
@@ -40,6 +41,10 @@ class Batch:
         Number of the first row, counted from 0 over the whole dataset.
     ids, labels, groups : ndarray of str or None
         One word per row, if the dataset has them.
+    weights : array of float or None
+        How much each row counts, if rows do not count equally.
+    origin : array of shape (n_features,) or None
+        A point near the centre of all rows, the same for all batches. Sums of fourth powers are taken about it.
 
     Examples
     --------
@@ -54,6 +59,8 @@ class Batch:
     ids: Words | None = None
     labels: Words | None = None
     groups: Words | None = None
+    weights: Array | None = None
+    origin: Array | None = None
 
     @property
     def n_rows(self) -> int:
@@ -66,21 +73,28 @@ class Batch:
 
     def taken(self, chosen: Any, start: int) -> Batch:
         """Give some of the rows, by their numbers or by a truth value each."""
-        words = {
-            name: None if (w := getattr(self, name)) is None else w[chosen] for name in ("ids", "labels", "groups")
-        }
-        return Batch(self.rows[chosen], start, **words)
+        facts = {name: None if (f := getattr(self, name)) is None else f[chosen] for name in FACTS}
+        return Batch(self.rows[chosen], start, **facts, origin=self.origin)
+
+    def sliced(self, first: int, last: int) -> Batch:
+        """Give the rows from one number to another, without a copy."""
+        facts = {name: None if (f := getattr(self, name)) is None else f[first:last] for name in FACTS}
+        return Batch(row_slice(self.rows, first, last), self.start + first, **facts, origin=self.origin)
+
+
+# What is known of each row of a batch, beside its numbers.
+FACTS = ("ids", "labels", "groups", "weights")
 
 
 def joined(batches: Sequence[Batch]) -> Batch:
     """Put consecutive batches under one another."""
     if len(batches) == 1:
         return batches[0]
-    words = {
-        name: None if getattr(batches[0], name) is None else np.concatenate([getattr(part, name) for part in batches])
-        for name in ("ids", "labels", "groups")
+    facts = {
+        name: None if getattr(batches[0], name) is None else concat([getattr(part, name) for part in batches])
+        for name in FACTS
     }
-    return Batch(stacked([part.rows for part in batches]), batches[0].start, **words)
+    return Batch(stacked([part.rows for part in batches]), batches[0].start, **facts, origin=batches[0].origin)
 
 
 class Source:
@@ -162,11 +176,15 @@ class Source:
         found = next((rows for rows in self.parts() if rows.shape[0]), None)
         return reject_too_few(self.name, 0, self.min_rows) if found is None else row_slice(found, 0, count)
 
+    def batch(self) -> Batch:
+        """Give all rows as one batch, brought together in memory."""
+        found = [part.with_rows(copied(part.rows)) for part in self.batches() if part.n_rows]
+        self._require_rows(sum(part.n_rows for part in found))
+        return joined(found)
+
     def rows(self) -> Rows:
         """Give all rows, brought together in memory."""
-        found = [copied(rows) for rows in self.parts() if rows.shape[0]]
-        self._require_rows(sum(rows.shape[0] for rows in found))
-        return stacked(found)
+        return self.batch().rows
 
     def summed(self, part: Callable[[Batch], Any]) -> Any:
         """Add up what a function makes of each batch."""
@@ -201,6 +219,10 @@ class Source:
                 kept, keys = _smallest(kept, keys, count)
         self._require_rows(sum(map(len, keys)), least=1)
         return _smallest(kept, keys, count)[0][0]
+
+    def look_ahead(self, count: int, rng: np.random.Generator) -> Rows:
+        """Give rows to learn from before all are read: a random sample, or the first rows of an iterator."""
+        return self.sample(count, rng)
 
     def _require_rows(self, n_rows: int, least: int | None = None) -> None:
         """Refuse a dataset that turned out to have too few rows."""
@@ -237,6 +259,12 @@ class InMemory(Source):
             reject_too_few(name, self._batch.n_rows, min_rows)
         return super().called(name, min_rows)
 
+    def with_batch(self, batch: Batch) -> Self:
+        """Give the same dataset with something else known of its rows."""
+        changed = copy(self)
+        changed._batch = batch
+        return changed
+
     def batches(self) -> Iterator[Batch]:
         """Give the rows as one batch."""
         return iter([self._batch])
@@ -249,9 +277,9 @@ class InMemory(Source):
         """Give the first rows, at most `count`."""
         return row_slice(self._batch.rows, 0, count)
 
-    def rows(self) -> Rows:
+    def batch(self) -> Batch:
         """Give the rows as they are, without a copy."""
-        return self._batch.rows
+        return self._batch
 
     def summed(self, part: Callable[[Batch], Any]) -> Any:
         """Give what a function makes of all rows at once."""
@@ -375,6 +403,23 @@ class Batches(Source):
             self._reject_few(0)
         return row_slice(rows, 0, count)
 
+    def look_ahead(self, count: int, rng: np.random.Generator) -> Rows:
+        """Give the first `count` rows, or all if there are fewer; they stay to be read."""
+        seen: list[Any] = []
+        found: list[Rows] = []
+        while sum(rows.shape[0] for rows in found) < count:
+            batch = next(self._given, None)
+            if batch is None:
+                break
+            # A producer may fill the same buffer again for the next batch.
+            seen.append(copied(batch) if isinstance(batch, np.ndarray) else batch)
+            found.append(as_rows(seen[-1], f"batch {len(seen)} of {self.name}", min_rows=0, finite=True))
+        if seen:
+            self.columns, self.keys = column_names(seen[0]), column_keys(seen[0])
+        self._given = chain(seen, self._given)
+        self._require_rows(sum(rows.shape[0] for rows in found), least=1)
+        return row_slice(stacked([rows for rows in found if rows.shape[0]]), 0, count)
+
     def batches(self) -> Iterator[Batch]:
         """Give one batch after the other."""
         n_rows = 0
@@ -409,6 +454,7 @@ def as_source(data: Any, name: str, *, min_rows: int = 2) -> Source:
     if isinstance(data, Source):
         return data.called(name, min_rows)
     if isinstance(data, Iterator):
+        reject_no_table(data, name)
         return Batches(data, name, min_rows)
     if isinstance(data, Table):
         words = Batch(data.values, 0, data.ids, data.labels, data.groups)
