@@ -9,7 +9,7 @@ import pytest
 CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
 
 # Milliseconds that anything in a browser may take. A busy machine stands still for seconds: that is no failure.
-PATIENCE = 15_000
+PATIENCE = 180_000
 
 
 @contextlib.contextmanager

@@ -53,14 +53,14 @@ def talked(exploration, messages, *, origin=None, until=None, token=None):
         socket = await websocket_connect(HTTPRequest(f"ws://{parts.netloc}/socket?{query}", headers=headers))
         for message in messages:
             await socket.write_message(json.dumps(message))
-        replies = []
-        while True:
-            text = await asyncio.wait_for(socket.read_message(), 60)
-            if text is None:
-                break
-            replies.append(json.loads(text))
-            if until is not None and until(replies[-1]):
-                break
+        replies, ended = [], False
+        # Once enough was said, wait until the server has closed the socket, too.
+        while (text := await asyncio.wait_for(socket.read_message(), 20)) is not None:
+            if not ended:
+                replies.append(json.loads(text))
+            if not ended and until is not None and until(replies[-1]):
+                ended = True
+                socket.close()
         socket.close()
         return replies
 
