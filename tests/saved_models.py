@@ -43,7 +43,7 @@ def fit(model, target=TARGET, background=BACKGROUND, y=None):
 
 
 def fit_subjects(model):
-    return model.fit(TARGET, background=BACKGROUND, groups=np.arange(60) // 5, background_groups=np.arange(50) // 5)
+    return model.set_params(blocks=5).fit(TARGET, background=BACKGROUND)
 
 
 # Every class in every state that a fit can leave it in: with each attribute, each kind of coordinates, each kernel.

@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from standout.cli import explore
     from standout.estimators import (
         BackgroundPipeline,
         BackgroundSearchCV,
@@ -33,6 +34,7 @@ __all__ = [
     "KernelDiscriminativePCA",
     "__version__",
     "differences",
+    "explore",
     "load",
     "make_pipeline",
     "save",
@@ -56,6 +58,7 @@ _HOMES = {
     ),
     **dict.fromkeys(("load", "save"), "standout.persistence"),
     "differences": "standout.sources",
+    "explore": "standout.cli",
     "scan": "standout.io",
 }
 _PACKAGES = (
