@@ -61,6 +61,7 @@ _PACKAGES = (
     "estimators",
     "explorer",
     "features",
+    "graphs",
     "io",
     "metrics",
     "moments",
