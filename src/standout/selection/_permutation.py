@@ -31,6 +31,7 @@ from standout._xp import (
     add_to_diagonal,
     cholesky,
     diagonal,
+    is_foreign,
     largest_eigenvalue,
     largest_ratio,
     like,
@@ -43,11 +44,14 @@ from standout.moments import CentredRows, Moments, RowMoments, ScatterMoments, i
 from standout.pencil import Form, Pencil, Solution, solve
 from standout.selection._analytic import ComponentTest, concluded, reject_singular_background
 from standout.selection._columns import eliminated, eliminated_in, numbers_of_columns, rank_columns
+from standout.selection._spectrum import PooledSpectrum
 
 # Steps towards the spatial median: a rough one is good enough.
 N_STEPS = 30
 # A test ends once this many reshufflings reach the observed value, or as many as rule out significance.
 ENOUGH = 10
+# From so many coordinates on, ratios to one background are found by iterations.
+LEAST_ITERATED = 400
 # Reshufflings that find out how the values along a path vary by chance.
 N_PILOT = 20
 
@@ -233,6 +237,8 @@ class _Pool:
         The squares of the columns, if there is a basis.
     rough : array of shape (r, r) or None
         The Laplacian of a graph over the columns, in the coordinates.
+    spectrum : PooledSpectrum or None
+        The rows in other coordinates, if ratios to one background are found by iterations.
     """
 
     rows: Float
@@ -245,6 +251,7 @@ class _Pool:
     basis: Float | None = None
     squares: Float | None = None
     rough: Float | None = None
+    spectrum: PooledSpectrum | None = None
 
     @classmethod
     def of(cls, rows: Float, sizes: tuple[int, ...], held: Float, n_features: int, by_gram: bool) -> _Pool:
@@ -255,6 +262,8 @@ class _Pool:
 
     def values(self, problem: Problem, order: Order) -> Float:
         """Give the leading value of each parameter, for the rows dealt in this order."""
+        if self.spectrum is not None:
+            return self._values_by_spectrum(self.spectrum, problem, order)
         if self.gram is not None:
             return self._values_by_gram(problem, order)
         scatters = self._dealt(order)
@@ -359,6 +368,13 @@ class _Pool:
                 scatters[number] = squares - row[:, None] * (row / len(group))
         scatters[largest] = rest - rest_row[:, None] * (rest_row / self.sizes[largest])
         return scatters
+
+    def _values_by_spectrum(self, spectrum: PooledSpectrum, problem: Problem, order: Order) -> Float:
+        """Give the leading ratios to one background by iterations, for all parameters at once."""
+        dealt = spectrum.dealt(order[: self.sizes[0]], order[self.sizes[0] :])
+        variances = np.array([dealt.variance])
+        ridges = [self._ridge(variances, problem, problem.weights, number) for number in range(problem.n_values)]
+        return dealt.largest_ratios(problem.shares[:, 0], np.array(ridges))
 
     def _values_by_gram(self, problem: Problem, order: Order) -> Float:
         """Give the leading ratios from inner products: the problem then has as many dimensions as the target has rows.
@@ -486,17 +502,13 @@ def permutation_test(
     most = min(rows.shape[1], target.count - 1)
     asked = check_n_components(1 if n_components is None else n_components, n_features, most)
     totals = np.array([dataset.total_variance for dataset in datasets[1:]])
+    plain_ratio = ridged and problem.alphas is None and problem.choose_weights is None and problem.side == "target"
+    plain_ratio = plain_ratio and problem.counts is None and problem.laplacian is None
+    # Iterations take a fraction of the time of LAPACK's work for one value.
+    by_spectrum = plain_ratio and len(datasets) == 2 and float(problem.weights[0]) == 1.0 and not is_foreign(rows)
     answers: list[_Answer] = []
     while len(answers) < (most if n_components is None else asked):
-        by_gram = (
-            ridged
-            and problem.counts is None
-            and problem.laplacian is None
-            and problem.alphas is None
-            and problem.choose_weights is None
-            and problem.side == "target"
-        )
-        by_gram = by_gram and max(sizes[0], sum(sizes[1:])) < rows.shape[1]
+        by_gram = plain_ratio and max(sizes[0], sum(sizes[1:])) < rows.shape[1]
         plain = _Pool.of(rows, sizes, np.zeros(len(totals)), n_features, by_gram=False)
         scatters = plain._dealt(np.arange(rows.shape[0]))
         # The ridge is a share of each background's whole variance. What lies along the components already found is
@@ -519,6 +531,8 @@ def permutation_test(
             value = pool.on_columns(scatters, fitted, np.arange(rows.shape[0]))[0]
         if by_gram:
             pool = _Pool.of(rows, sizes, held, n_features, by_gram=True)
+        if by_spectrum and not by_gram and rows.shape[1] >= LEAST_ITERATED:
+            pool = replace(pool, spectrum=PooledSpectrum.of(pool.rows))
         with _listening(progress, len(answers), n_permutations) as told:
             test = _Sequence(pool, problem, value, seed, len(answers), n_jobs)
             answers.append(test.answer(n_permutations, level, told))
