@@ -104,7 +104,7 @@ def contrastive(
 ) -> Pencil:
     """Which problem is cPCA? The target's variance minus α times the backgrounds', against unit length.
 
-    ``A = Cxx - α Σ ωₖ Cₖ`` and ``B = I``: contrastive PCA, the baseline of the paper's Sec. VI, for one or several
+    ``A = Cxx - α Σ ωₖ Cₖ`` and ``B = I``: contrastive PCA, the baseline of the paper's Sec. VII, for one or several
     backgrounds. With α = 0 it is PCA. With α the leading ratio of dPCA it has dPCA's leading direction (Theorem 2).
 
     Parameters
