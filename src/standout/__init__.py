@@ -64,6 +64,7 @@ _PACKAGES = (
     "estimators",
     "explorer",
     "features",
+    "graphs",
     "io",
     "metrics",
     "moments",
