@@ -32,6 +32,7 @@ ORDER = [
     "sources",
     "io",
     "moments",
+    "graphs",
     "features",
     "pencil",
     "private",

@@ -67,6 +67,7 @@ _PACKAGES = (
     "estimators",
     "explorer",
     "features",
+    "graphs",
     "io",
     "metrics",
     "moments",

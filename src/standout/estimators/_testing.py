@@ -96,7 +96,13 @@ def fitted_test(
     if isinstance(model, DiscriminativePCA):
         chosen = hasattr(model, "held_out_path_")
         problem = model.tested_problem(
-            weights, to_host(model.shrinkage_), chosen, seed, model.few_columns, model.n_components_
+            weights,
+            to_host(model.shrinkage_),
+            chosen,
+            seed,
+            model.few_columns,
+            model.n_components_,
+            model.fitted_smooth,
         )
         return test_components(datasets, gather_all(datasets), problem, method=method, **options)
     require_rows(datasets, "the permutation test")

@@ -185,6 +185,8 @@ class Moments(ABC):
     norms: NormSums | None
     # Whether there is no noise in the sums (see `standout.private`).
     exact: ClassVar[bool] = True
+    # Whether these are moments of rows, and not a term that a pencil takes in the same form.
+    is_dataset: ClassVar[bool] = True
     rest: Float | None = None
     weights: WeightSums | None = None
 

@@ -90,6 +90,10 @@ class Problem:
         On how many columns, which each reshuffling chooses anew; None for all.
     n_ranked : int
         By how many components columns are chosen.
+    laplacian : ndarray of shape (n_features, n_features) or None
+        Of a graph over the columns.
+    strengths : ndarray of shape (g,) or None
+        γ: ``γ (Σ ωₖ tr Cₖ / D) L`` is added to the background form.
     """
 
     weights: Float
@@ -102,6 +106,8 @@ class Problem:
     side: str = "target"
     counts: Order | None = None
     n_ranked: int = 1
+    laplacian: Float | None = None
+    strengths: Float | None = None
 
     @classmethod
     def of_shrinkage(
@@ -155,15 +161,27 @@ class Problem:
             return fitted
         # With the number of columns of the fit every value of the parameter, with the value of the fit every number.
         others = np.array([count for count in path or () if count != n_columns], dtype=np.intp)
-        place = np.append(np.arange(self.n_values), np.full(len(others), self.position))
+        counts = np.append(np.full(self.n_values, n_columns), others)
+        return replace(self._longer(len(others)), fitted=fitted, counts=counts, n_ranked=n_ranked)
+
+    def of_smoothness(self, laplacian: Float, strength: float, path: Float | None) -> Problem:
+        """Give the same with smoothing over a graph; `path` has the strengths among which this one was chosen."""
+        fitted = replace(self.fitted or self, laplacian=laplacian, strengths=np.array([strength]))
+        if self.fitted is None and path is None:
+            return fitted
+        others = np.zeros(0) if path is None else path[path != strength]
+        strengths = np.append(np.full(self.n_values, strength), others)
+        return replace(self._longer(len(others)), fitted=fitted, laplacian=laplacian, strengths=strengths)
+
+    def _longer(self, n_more: int) -> Problem:
+        """Repeat the value of the fit."""
+        place = np.append(np.arange(self.n_values), np.full(n_more, self.position))
         return replace(
             self,
             shares=self.shares[place],
             ridges=self.ridges[place],
             alphas=None if self.alphas is None else self.alphas[place],
-            fitted=fitted,
-            counts=np.append(np.full(self.n_values, n_columns), others),
-            n_ranked=n_ranked,
+            strengths=None if self.strengths is None else self.strengths[place],
         )
 
     def extremity(self, value: float) -> float:
@@ -218,6 +236,8 @@ class _Pool:
         What the coordinates are of, if columns are chosen; None if they are the columns.
     squares : array of shape (n, n_features) or None
         The squares of the columns, if there is a basis.
+    rough : array of shape (r, r) or None
+        The Laplacian of a graph over the columns, in the coordinates.
     spectrum : PooledSpectrum or None
         The rows in other coordinates, if ratios to one background are found by iterations.
     """
@@ -231,6 +251,7 @@ class _Pool:
     gram: Float | None
     basis: Float | None = None
     squares: Float | None = None
+    rough: Float | None = None
     spectrum: PooledSpectrum | None = None
 
     @classmethod
@@ -258,6 +279,12 @@ class _Pool:
         shrunken = float(np.sum(weights * problem.shares[number] * (variances + self.held))) / self.n_features
         return shrunken + float(problem.ridges[number])
 
+    def roughness(self, variances: Float, problem: Problem, weights: Float, number: int) -> float:
+        """Give the factor of the Laplacian."""
+        if problem.strengths is None:
+            return 0.0
+        return float(problem.strengths[number] * np.sum(weights * (variances + self.held))) / self.n_features
+
     def _leading(self, scatters: list[Float], problem: Problem, number: int) -> float:
         """Give how extreme one pencil is, and nothing else: this is the inner loop.
 
@@ -277,7 +304,10 @@ class _Pool:
         if problem.alphas is not None:
             difference = a - float(problem.alphas[number]) * b
             return max(largest_eigenvalue(difference if end else -difference) for end in ends)
-        b = add_to_diagonal(b, self._ridge(_variances(scatters[1:], self.sizes[1:]), problem, weights, number))
+        variances = _variances(scatters[1:], self.sizes[1:])
+        if self.rough is not None:
+            b = b + self.roughness(variances, problem, weights, number) * self.rough
+        b = add_to_diagonal(b, self._ridge(variances, problem, weights, number))
         return max(_largest_ratio(a, b) if end else _largest_ratio(b, a) for end in ends)
 
     def on_columns(self, scatters: Sequence[Float], problem: Problem, order: Order) -> list[float]:
@@ -285,7 +315,8 @@ class _Pool:
         assert problem.counts is not None
         answers: dict[int, float] = {}
         # Values of the parameter with different numbers of columns share the way to them.
-        settings = [tuple(row) for row in np.column_stack([problem.shares, problem.ridges, _alphas(problem)]).tolist()]
+        rest = [np.zeros(problem.n_values) if part is None else part for part in (problem.alphas, problem.strengths)]
+        settings = [tuple(row) for row in np.column_stack([problem.shares, problem.ridges, *rest]).tolist()]
         for setting in dict.fromkeys(settings):
             numbers = [number for number, other in enumerate(settings) if other == setting]
             pencil = _pencil(self, scatters, problem, numbers[0])
@@ -466,10 +497,11 @@ def permutation_test(
     sizes = tuple(dataset.count for dataset in datasets)
     n_features = target.n_features
     ridged = problem.is_ridged
+    ridged = ridged or problem.laplacian is not None
     if problem.alphas is None and not ridged and sum(sizes[1:]) - len(sizes) + 1 < n_features:
         reject_singular_background()
 
-    wide = n_features > sum(sizes)
+    wide = n_features > sum(sizes) and problem.laplacian is None
     basis, parts = in_span(datasets) if wide else (None, [dataset.centred_rows() for dataset in datasets])
     # Rows with weights come times the roots of these, and are dealt so. Their squares are divided by their number.
     factors = [sqrt(dataset.count / dataset.total_weight) for dataset in datasets]
@@ -487,7 +519,7 @@ def permutation_test(
     asked = check_n_components(1 if n_components is None else n_components, n_features, most)
     totals = np.array([dataset.total_variance for dataset in datasets[1:]])
     plain_ratio = ridged and problem.alphas is None and problem.choose_weights is None and problem.side == "target"
-    plain_ratio = plain_ratio and problem.counts is None
+    plain_ratio = plain_ratio and problem.counts is None and problem.laplacian is None
     # Iterations take a fraction of the time of LAPACK's work for one value.
     by_spectrum = plain_ratio and len(datasets) == 2 and float(problem.weights[0]) == 1.0 and not is_foreign(rows)
     most_made = n_permutations if dealing is None else int(min(n_permutations, round(dealing.n_relabelings) - 1))
@@ -500,6 +532,9 @@ def permutation_test(
         # no longer exchangeable: it stays as it is, and only the rest goes with the reshuffled rows.
         held = np.maximum(totals - _variances(scatters[1:], sizes[1:]), 0.0)
         pool = replace(plain, held=held)
+        if problem.laplacian is not None:
+            turned = None if basis is None else product(basis.T, product(problem.laplacian, basis))
+            pool = replace(pool, rough=problem.laplacian if turned is None else turned)
         if problem.counts is not None and basis is not None:
             pool = replace(pool, basis=basis, squares=product(rows, basis.T) ** 2)
         fitted = problem.fitted or problem
@@ -527,7 +562,7 @@ def permutation_test(
         # The pattern is that of all columns, also where few are chosen: a filter on few columns leaves more of the same
         # component in others.
         rows = _without(rows, solution.patterns[:, 0])
-        if problem.counts is not None:
+        if problem.counts is not None or problem.laplacian is not None:
             # The rows of the basis turn as the rows of the data do.
             turned = like(np.eye(n_features), rows) if basis is None else basis
             basis = _without(turned, solution.patterns[:, 0])
@@ -636,10 +671,6 @@ class _Sequence:
                 yield from work(delayed(self.pool.values)(self.problem, *order) for order in batch)
 
 
-def _alphas(problem: Problem) -> Float:
-    return np.zeros(problem.n_values) if problem.alphas is None else problem.alphas
-
-
 def _pencil(pool: _Pool, scatters: Sequence[Float], problem: Problem, number: int = 0) -> Pencil:
     """Pose the problem of the fit in the coordinates at hand; see `standout.contrast`."""
     size = scatters[0].shape[0]
@@ -655,7 +686,12 @@ def _pencil(pool: _Pool, scatters: Sequence[Float], problem: Problem, number: in
         for weight, share, background in zip(weights, shares, backgrounds, strict=True)
         if share < 1.0
     )
-    ridge = pool._ridge(_variances(scatters[1:], pool.sizes[1:]), problem, weights, number)
+    variances = _variances(scatters[1:], pool.sizes[1:])
+    ridge = pool._ridge(variances, problem, weights, number)
+    if pool.rough is not None:
+        nothing = like(np.zeros(size), pool.rough)
+        rough = ScatterMoments(1, nothing, pool.rough)
+        terms = (*terms, (pool.roughness(variances, problem, weights, number), rough))
     return Pencil(Form(size, ((1.0, target),)), Form(size, terms, ridge=ridge))
 
 
