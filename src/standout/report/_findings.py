@@ -63,6 +63,8 @@ class Points:
     n_subjects : int or None
         Number of subjects that the rows are of, or of blocks of neighbouring rows; None if rows were taken as
         independent.
+    unit : {"subject", "block"}
+        What the subjects are.
 
     Examples
     --------
@@ -91,6 +93,7 @@ class Points:
     cells: Small | None = field(default=None, repr=False, metadata=array("nM"))
     images: Grey | None = field(default=None, repr=False, metadata=array("iP"))
     n_subjects: int | None = None
+    unit: str = "subject"
 
     @property
     def sampled(self) -> bool:
