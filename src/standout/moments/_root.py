@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -94,6 +94,15 @@ class RootMoments(Moments):
         """Give the variance of the data along each column of U."""
         projected = product(self.scatter_root, U)
         return column_products(projected, projected) / self.total_weight
+
+    def turned(self) -> RootMoments:
+        """Give the same with a triangular root, which shows no row of the data as it is."""
+        return replace(self, scatter_root=np.asarray(np.linalg.qr(self.scatter_root, mode="r")))
+
+    def as_scatter(self) -> ScatterMoments:
+        """Give the same with the scatter matrix."""
+        scatter = self_product(self.scatter_root)
+        return ScatterMoments(self.count, self.mean, scatter, self.precision, self.norms, self.rest, self.weights)
 
     def __add__(self, other: Moments) -> Moments:
         """Give the moments of both datasets together."""

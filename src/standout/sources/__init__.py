@@ -6,7 +6,7 @@ from standout.sources._base import Words as Words
 from standout.sources._base import added as added
 from standout.sources._base import drawn as drawn
 from standout.sources._base import regrouped as regrouped
-from standout.sources._beside import Beside, beside
+from standout.sources._beside import Beside, Chosen, beside
 from standout.sources._dask import DaskBlocks, open_dataset
 from standout.sources._dask import is_dask as is_dask
 from standout.sources._dask import is_read_in_parts as is_read_in_parts
@@ -27,6 +27,7 @@ __all__ = [
     "Batch",
     "Batches",
     "Beside",
+    "Chosen",
     "DaskBlocks",
     "Dataset",
     "InMemory",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
+from importlib import import_module
 from itertools import accumulate
 from typing import Any
 
@@ -96,9 +97,20 @@ class DaskBlocks(Source):
             )
 
     @cached_property
+    def _cut(self) -> Any:
+        """The data as they are cut into blocks.
+
+        Where few of the columns of files are read, Dask takes files together when it optimises, and there are fewer
+        blocks than before. After a step that changes nothing their number stays.
+        """
+        if not hasattr(self.data, "expr"):
+            return self.data
+        return self.data.map_partitions(_same, meta=self.data._meta).optimize(fuse=False)
+
+    @cached_property
     def _blocks(self) -> list[Any]:
         """The blocks, delayed."""
-        return [block for line in np.reshape(self.data.to_delayed(), (-1, 1)) for block in line]
+        return [block for line in np.reshape(self._cut.to_delayed(), (-1, 1)) for block in line]
 
     @property
     def _check(self) -> _Check:
@@ -123,22 +135,22 @@ class DaskBlocks(Source):
         The block is made and used in one task, so that it never travels. What is shared is delayed by itself: a large
         function, one with landmarks, is then sent once and not with every block.
         """
-        n_blocks = self.data.numblocks[0] if hasattr(self.data, "rechunk") else self.data.npartitions
+        data: Any = self._cut
+        in_arrays = hasattr(data, "rechunk")
+        n_blocks = data.numblocks[0] if in_arrays else data.npartitions
         places = np.column_stack([np.arange(n_blocks), starts or [0] * n_blocks])
         call = partial(_of_block, function)
         promised = [_delayed(thing, pure=False, traverse=False) for thing in shared]
-        if hasattr(self.data, "rechunk"):
-            from dask.array import from_array
-
-            each = from_array(places, chunks=(1, 2), name=False)
-            made = self.data.map_blocks(call, each, *promised, dtype=object, meta=np.empty((0, 0), dtype=object))
+        if in_arrays:
+            array: Any = import_module("dask.array")
+            each = array.from_array(places, chunks=(1, 2), name=False)
+            made = data.map_blocks(call, each, *promised, dtype=object, meta=np.empty((0, 0), dtype=object))
         else:
-            from dask.dataframe import from_pandas
-            from pandas import DataFrame, Series
-
-            each = from_pandas(DataFrame(places), npartitions=n_blocks, sort=True)
-            how = {"meta": Series(dtype=object), "align_dataframes": False, "enforce_metadata": False}
-            made = self.data.map_partitions(call, each, *promised, **how)
+            dataframe: Any = import_module("dask.dataframe")
+            pandas: Any = import_module("pandas")
+            each = dataframe.from_pandas(pandas.DataFrame(places), npartitions=n_blocks, sort=True)
+            how = {"meta": pandas.Series(dtype=object), "align_dataframes": False, "enforce_metadata": False}
+            made = data.map_partitions(call, each, *promised, **how)
         return list(np.ravel(made.to_delayed()))
 
     def first(self, count: int) -> Rows:
@@ -264,6 +276,10 @@ def _computed(promises: list[Any]) -> list[Any]:
     from dask.base import compute
 
     return list(compute(*promises))  # type: ignore[no-untyped-call]
+
+
+def _same(block: Any) -> Any:
+    return block
 
 
 def _of_block(function: Callable[..., Any], block: Any, places: Any, *shared: Any) -> Any:
