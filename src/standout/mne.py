@@ -296,7 +296,7 @@ class Contrast(TransformerMixin, BaseEstimator):
         n_folds = 0 if wanted is None else min(wanted, *(len(part) // 2 for part in covariances))
         if n_folds < 2:
             return None
-        folds = [
+        folds: list[Folds[Moments]] = [
             Folds(
                 tuple(
                     _moments(part[fold::n_folds], count * len(part[fold::n_folds]) // len(part))

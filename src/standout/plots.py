@@ -48,7 +48,7 @@ def plot_scores(scores: Any, labels: Any = None, *, ax: Any = None, title: str |
         problem, advice = "there is {given} score in a row, but {limit} are drawn", "Give at least two components."
         raise InvalidValueError(problem, given=rows.shape[1], limit=2, advice=advice)
     if ax is None:
-        ax = _pyplot().subplots(figsize=(5, 4.5), layout="constrained")[1]
+        ax = new_axes()
     groups = np.zeros(len(rows), dtype=np.intp) if labels is None else group_numbers(labels, len(rows))
     names = [None] if labels is None else np.unique(np.asarray(labels)).tolist()
     for group, name in enumerate(names):
@@ -70,6 +70,11 @@ def plot_scores(scores: Any, labels: Any = None, *, ax: Any = None, title: str |
     if labels is not None:
         ax.legend(frameon=False)
     return ax
+
+
+def new_axes(height: float = 4.5) -> Any:
+    """Make new Axes of the usual width."""
+    return _pyplot().subplots(figsize=(5, height), layout="constrained")[1]
 
 
 def _pyplot() -> Any:

@@ -105,7 +105,8 @@ class DaskBlocks(Source):
         """
         if not hasattr(self.data, "expr"):
             return self.data
-        return self.data.map_partitions(_same, meta=self.data._meta).optimize(fuse=False)
+        cut = self.data.map_partitions(_same, meta=self.data._meta, enforce_metadata=False)
+        return cut.optimize(fuse=False)
 
     @cached_property
     def _blocks(self) -> list[Any]:
