@@ -17,6 +17,7 @@ EPSILON_RULES = ("scaled", "held-out", "clusters")
 TESTS = ("auto", "analytic", "permutation")
 SIDES = ("target", "background", "both")
 APPROXIMATIONS = ("auto", "exact", "pivoted", "fourier")
+ROBUST = ("rows", "cells")
 
 
 def _check_most(value: int, parameter: str, most: int, things: str, advice: str = "Choose at most {limit}.") -> int:
@@ -38,6 +39,26 @@ def check_n_components(n_components: Any, n_features: int, n_directions: int) ->
         )
     span, advice = "directions that the centred rows can span", "Choose at most {limit}, or give more rows."
     return _check_most(n_components, "n_components", n_directions, span, advice)
+
+
+def check_n_columns(n_columns: Any, n_features: int | None = None, n_components: int = 1) -> int | None:
+    """Check the number of columns that components may have, against the data if these are known; None for a rule."""
+    advice = "Give a number of columns, {v.auto}, or {v.None} for all."
+    if isinstance(n_columns, str):
+        check_choice(n_columns, "n_columns", ["auto"], advice)
+        return None
+    if n_columns is None:
+        return None
+    n_columns = check_whole(n_columns, "n_columns", advice=advice)
+    if n_columns < n_components:
+        raise InvalidValueError(
+            "is less than {limit}, the number of components",
+            parameter="n_columns",
+            value=n_columns,
+            limit=n_components,
+            advice="Give at least {limit}.",
+        )
+    return n_columns if n_features is None else _check_most(n_columns, "n_columns", n_features, "features")
 
 
 def is_auto(n_components: Any) -> bool:
@@ -236,3 +257,8 @@ def check_kernel_weights(weights: Any, n_kernels: int) -> Float | None:
         return np.full(n_kernels, 1.0 / n_kernels)
     advice = "Use {v.learn}, {v.None} for equal weights, or one non-negative number for each of the {limit} kernels."
     return _check_one_each(weights, "kernel_weights", n_kernels, advice)
+
+
+def check_robust(robust: Any) -> str | None:
+    """Check what strays are looked for: none, rows, or cells and rows."""
+    return None if robust is None else check_choice(robust, "robust", ROBUST, "Give one of {known}, or {v.None}.")

@@ -21,7 +21,7 @@ from standout._messages import InvalidTypeError, InvalidValueError, dataset_name
 from standout._params import check_held_out, check_n_components, check_shrinkage, check_weights
 from standout.moments import Folds, Moments, ScatterMoments
 from standout.pencil import solve
-from standout.selection import HeldOut, judge
+from standout.selection import HeldOut, LeftOut, judge
 
 __all__ = ["Contrast"]
 
@@ -307,7 +307,7 @@ class Contrast(TransformerMixin, BaseEstimator):
             for part, count in zip(covariances, samples, strict=True)
         ]
 
-        def solve_others(target: Moments, backgrounds: list[Moments]) -> Float:
+        def solve_others(target: Moments, backgrounds: list[Moments], _: LeftOut) -> Float:
             problem = contrast.discriminative(target, backgrounds, weights, shrunk)
             return solve(problem, self.n_components, solver="dense", side=self.side).vectors
 

@@ -74,7 +74,7 @@ _TRUSTED = {
         *("PrecomputedKernel", "SumKernel"),
     ],
     "standout.io": ["Preparation"],
-    "standout.moments": ["NormSums", "RootMoments", "ScatterMoments", "WeightSums"],
+    "standout.moments": ["NormSums", "RobustWeights", "RootMoments", "ScatterMoments", "WeightSums"],
     "standout.private": ["PrivateMoments", "Spent"],
     "standout.selection": ["ComponentTest", "GroupSearch", "HeldOut", "HeldOutPath"],
     # Imputers and discretisers keep the type of their data. Landmarks can be sparse.
@@ -301,6 +301,9 @@ def _without_moments(model: Any) -> Any:
     elif isinstance(model, MODELS):
         model = copy(model)
         model.__dict__.pop("_sums", None)
+        if not hasattr(model, "feature_map_"):
+            # Robust weights tell of single rows and of products of columns. Kernel models hold rows anyway.
+            model._forget_weights()
     return model
 
 

@@ -25,6 +25,7 @@ from standout._checks import (
     check_one_place,
     check_same_columns,
     check_same_keys,
+    check_whole,
     is_dispatched,
 )
 from standout._messages import (
@@ -35,8 +36,9 @@ from standout._messages import (
     listed,
     warn_user,
 )
+from standout._params import check_robust
 from standout._xp import is_foreign, largest_entries, like, looks_foreign, namespace, place, take, to_host
-from standout.moments import Moments
+from standout.moments import Moments, RobustWeights, Weighed, Weighing, learned_weights, weighed
 from standout.pencil import Solution
 from standout.selection import HeldOut, HeldOutPath
 from standout.sources import Backgrounds, Chosen, Dataset, Source, Table, is_dask, open_dataset
@@ -142,7 +144,9 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     background_labels_: list[Any]
     feature_names_in_: npt.NDArray[Any]
     target_label: Any
+    robust: str | None
     random_state: Any
+    robust_weights_: list[RobustWeights]
 
     @abstractmethod
     def fit(
@@ -260,6 +264,41 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         with np.errstate(divide="ignore", invalid="ignore"):
             return float(np.mean(own / against))
 
+    def weigh(self, X: Dataset, *, dataset: int = 0) -> Any:
+        """How much do these rows count, by what was learned with `robust`?
+
+        For rows that are read in parts, whose weights are not kept, and for new rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, table, scan, or Dask array or frame
+            Rows with the columns of the fitted data.
+        dataset : int, default=0
+            By which dataset they are weighed: 0 is the target, 1 the first background.
+
+        Returns
+        -------
+        array or Dask array of shape (n_samples,)
+            About 1 for a typical row, and near 0 for one that is far from all others.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "robust_weights_"):
+            raise InvalidValueError(
+                "all rows of this fit count the same", advice="Fit with {p.robust:rows} or {p.robust:cells}."
+            )
+        number = check_whole(dataset, "dataset", least=0)
+        if number >= len(self.robust_weights_):
+            raise InvalidValueError(
+                "is not the number of a dataset of the fit, which has {limit}",
+                parameter="dataset",
+                value=dataset,
+                limit=len(self.robust_weights_),
+                advice="Give 0 for the target, 1 for the first background.",
+            )
+        reject_iterator(X, "weigh")
+        weigh = _OnlyWeights(self._weighing(number))
+        return self._opened(X, "the data", "weigh", min_rows=1).mapped(weigh, 1)[:, 0]
+
     def to_numpy(self) -> Self:
         """Give the same fitted model with NumPy arrays, in the host's memory.
 
@@ -280,7 +319,8 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn what the estimator takes and gives."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        # Most cells of sparse rows are zero: none of the others is out of place.
+        tags.input_tags.sparse = self.robust != "cells"
         tags.array_api_support = True
         tags.target_tags.required = self.target_label is not None
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
@@ -328,6 +368,49 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         datasets = [target, *self._opened_backgrounds(background, target, X)]
         check_one_place([part.specimen for part in datasets], dataset_names(len(datasets)))
         return facts.beside(datasets)
+
+    def _weighed(self, datasets: list[Source]) -> list[Source]:
+        """Give the datasets with robust weights, if these are asked for, and keep what was learned."""
+        self._forget_weights()
+        if check_robust(self.robust) is None:
+            return datasets
+        for dataset in datasets:
+            dataset.require_finite()
+        found = [self._cleaned(dataset, counts=True) for dataset in datasets]
+        self.robust_weights_ = [learned for _, learned, _ in found]
+        self._keep_weights([(learned, rows) for _, learned, rows in found])
+        if self.robust == "cells":
+            self._keep_cells([rows for _, _, rows in found])
+        return [dataset for dataset, _, _ in found]
+
+    def _cleaned(self, dataset: Source, *, counts: bool) -> tuple[Source, RobustWeights, Weighed | None]:
+        """Learn from a dataset, and give it with weights, or without wild cells only."""
+        learned = learned_weights(dataset, cells=self.robust == "cells", seed=self._seed())
+        changed, found = weighed(dataset, learned, counts=counts)
+        return changed, learned, found
+
+    def _keep_weights(self, found: Sequence[tuple[RobustWeights, Weighed | None]]) -> None:
+        """Keep the weights of rows that are in memory, and which rows are outlying; None for those read in parts."""
+        weights = [None if rows is None else rows.weights for _, rows in found]
+        far = [None if rows is None else to_host(rows.distances > own.limit) for own, rows in found]
+        self.row_weights_ = weights
+        self.outlying_rows_ = [None if rows is None else np.flatnonzero(rows) for rows in far]
+
+    def _keep_cells(self, found: Sequence[Weighed | None]) -> None:
+        """Keep which cells were wild: pairs of row and column."""
+        nothing = np.zeros((0, 2), dtype=np.intp)
+        self.wild_cells_ = [
+            None if rows is None else nothing if rows.wild is None else np.argwhere(to_host(rows.wild))
+            for rows in found
+        ]
+
+    def _forget_weights(self) -> None:
+        for name in ("robust_weights_", "robust_cells_", "row_weights_", "outlying_rows_", "wild_cells_"):
+            self.__dict__.pop(name, None)
+
+    def _weighing(self, number: int) -> Weighing:
+        """Give what weighs rows as those of a dataset."""
+        return self.robust_weights_[number]
 
     def _opened_backgrounds(self, background: Backgrounds, target: Source, X: Any = None) -> list[Source]:
         """Open the backgrounds, and check each against the columns of the target if these are known already."""
@@ -456,6 +539,16 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.weights_ = like(weights, solution.values)
         self.solver_ = solution.solver
         self.n_components_ = int(solution.values.shape[0])
+
+
+@dataclass(frozen=True, eq=False)
+class _OnlyWeights:
+    """From rows to their weights, as a column. It can be sent to other processes."""
+
+    weigh: Weighing
+
+    def __call__(self, rows: Rows) -> Float:
+        return self.weigh(rows).weights[:, None]
 
 
 def _lazy_as_it_is(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,6 +14,7 @@ from standout._checks import require_background
 from standout._messages import InvalidTypeError, InvalidValueError, warn_user
 from standout._params import (
     check_held_out,
+    check_n_columns,
     check_n_components,
     check_shrinkage,
     check_side,
@@ -23,10 +24,11 @@ from standout._params import (
     check_weights,
     is_auto,
 )
-from standout._xp import concat, like
+from standout._xp import concat, is_foreign, like
 from standout.estimators._base import RowFacts, unchanged_if_refused
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._linear import LinearFit, LinearSums, LinearTransformer, fit_linear, warn_of_trouble
+from standout.graphs import Smooth, check_smooth, check_smoothness, column_graph
 from standout.moments import Moments, ledoit_wolf
 from standout.pencil import Pencil, solve, solve_path
 from standout.private import PrivateMoments
@@ -34,11 +36,12 @@ from standout.selection import (
     PATH_FOLDS,
     SHRINKAGES,
     ComponentTest,
+    FewColumns,
     GroupSearch,
-    HeldOut,
     HeldOutPath,
     Problem,
     choose_weights,
+    few_of,
     judge_path,
     require_rows,
     sampled_scores,
@@ -54,6 +57,10 @@ CHOICES = SHRINKAGES[::2]
 NEARLY_PCA = 0.9
 # Number of components that the choice of a solver assumes while it is not known.
 PERHAPS = 10
+# The strengths of smoothing among which the rule "held-out" chooses.
+SMOOTHNESS = np.array([0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0])
+# From this size on, iterations find a few vectors of a full matrix faster than LAPACK does.
+LARGE = 1000
 # Up to this size LAPACK finds a few vectors without a fold as fast as iterations do.
 FEW = 600
 
@@ -69,8 +76,10 @@ class DiscriminativeFit(LinearFit):
         How each shrinkage fares on rows that were not fitted, if one was chosen by that.
     groups : GroupSearch or None
         How clearly each shrinkage showed groups, if that was looked at.
-    held_out : HeldOut or None
-        What the components are worth on rows that were not fitted.
+    smooth : Smooth or None
+        What is added for rough components.
+    smoothness_path : HeldOutPath or None
+        How each γ fares on rows that were not fitted, if one was chosen by that.
     test : ComponentTest or None
         Which components are real, if that was tested.
     solver : str
@@ -81,7 +90,8 @@ class DiscriminativeFit(LinearFit):
     solver: str
     path: HeldOutPath | None = None
     groups: GroupSearch | None = None
-    held_out: HeldOut | None = None
+    smooth: Smooth | None = None
+    smoothness_path: HeldOutPath | None = None
     test: ComponentTest | None = None
 
 
@@ -128,12 +138,33 @@ class DiscriminativePCA(LinearTransformer):
         are judged on its rows. Fewer are used where a dataset has few rows, where there are many rows per column
         (20 or more: 5 folds) or more than 2,000 columns, and none beyond 8,192. A fit with folds takes about 1.5 times
         as long as one without where there are many rows, up to 4 times for wide data. None leaves them out.
+    n_columns : int, "auto" or None, default=None
+        Number of columns that the components may use; all others have zeros in `components_`. Columns are ranked by the
+        pattern in units of the backgrounds' spread, ``|(B u)ⱼ| / √Bⱼⱼ``, each by its best rank in any component; the
+        last third is left out, the same problem is solved on the others, and so on to this number. "auto" is the fewest
+        columns whose held-out ratio (the mean of the components' logarithms) is within one standard error of the best,
+        over 5 folds that choose columns of their own; where there are more columns than rows, it is all columns or at
+        most half the number of rows. None is all columns.
+    smooth : "chain", (height, width), sparse matrix or None, default=None
+        Which columns are neighbours: each with the next one, pixels of an image, or a symmetric matrix of weights such
+        as those of `standout.graphs`. ``γ (tr B / D) L`` is added to B, with L the graph's Laplacian, so that rough
+        components count for less. It helps where the shared variation is rough, what stands out is smooth, and rows are
+        few; elsewhere it does nothing. Up to 8,192 columns.
+    smoothness : float or "held-out", default=1.0
+        γ, with `smooth`. "held-out" looks at 0 and 9 values from 0.01 to 100, and takes the one whose first component
+        has the largest ratio on rows that were not fitted.
     side : {"target", "background", "both"}, default="target"
         "background" finds what the backgrounds have and the target lacks: the directions with the least ratio, in
         ascending order. "both" finds the most extreme of the two ends, by the size of the logarithm of the ratio. The
         target itself is not shrunken: where it has fewer rows than there are columns, directions that it lacks
         altogether have a ratio of 0 and come first, in the order of the backgrounds' variance. Exchange the datasets
         for a regularised answer.
+    robust : {None, "rows", "cells"}, default=None
+        What to do about rows and numbers that are out of place. "rows": rows far from all others count less, by weights
+        of a Student-t distribution. "cells": single numbers far from the others of their column are first replaced by
+        what the rest of their row lets expect. Each dataset is weighed by itself. Weights are learned from all rows, or
+        from a random sample of 5,000 (of an iterator, the first 5,000), and then kept: folds and tests use the same.
+        What lies apart but close together, a rare group, keeps its weight. ``transform`` takes rows as they are.
     target_label : object, default=None
         With a label here, ``fit(X, y)`` takes the rows with this label as target and the rows of each other label as
         one background, in sorted order.
@@ -170,6 +201,17 @@ class DiscriminativePCA(LinearTransformer):
         Standard error of `held_out_ratio_`, by a jackknife over the folds.
     held_out_ : HeldOut
         The components and means without each fold, and the variances; there if `held_out_ratio_` is.
+    columns_ : ndarray of int
+        The numbers of the columns that the components use, ascending; only with `n_columns`. See `get_support`.
+    column_frequency_ : ndarray of shape (n_features,)
+        In which share of the folds each column is chosen: sets of columns vary more than views do. Only with
+        `n_columns`, if there are folds.
+    smoothness_ : float
+        γ; only with `smooth`.
+    smoothness_path_ : HeldOutPath
+        How each γ fares on rows that were not fitted; only with ``smoothness="held-out"``.
+    columns_path_ : HeldOutPath
+        How each number of columns fares on rows that were not fitted; only with ``n_columns="auto"``.
     mean_ : ndarray of shape (n_features,)
         Mean of the target.
     weights_ : ndarray of shape (n_backgrounds,)
@@ -186,6 +228,15 @@ class DiscriminativePCA(LinearTransformer):
         How each shrinkage fares on rows that were not fitted; only with ``shrinkage="held-out"`` or "clusters".
     background_labels_ : list
         Labels of the backgrounds; only with `target_label`.
+    row_weights_ : list of ndarray of shape (n_samples,) or None
+        With `robust`: how much each row of each dataset counts, the target first. A typical row has about 1. None for
+        data that are read in parts: see `weigh`.
+    outlying_rows_ : list of ndarray of int or None
+        With `robust`: numbers of the rows of each dataset that lie far from all others.
+    wild_cells_ : list of ndarray of shape (n_cells, 2) or None
+        With ``robust="cells"``: row and column of each number that was replaced, for each dataset.
+    robust_weights_ : list of RobustWeights
+        With `robust`: what was learned of each dataset, its centre and scatter.
     solver_ : str
         The solver that was used.
     n_components_ : int
@@ -246,7 +297,11 @@ class DiscriminativePCA(LinearTransformer):
         shrinkage: Any = "auto",
         test: str | None = None,
         held_out: int | None = 10,
+        n_columns: Any = None,
+        smooth: Any = None,
+        smoothness: Any = 1.0,
         side: str = "target",
+        robust: str | None = None,
         target_label: Any = None,
         solver: str = "auto",
         random_state: Any = None,
@@ -257,7 +312,11 @@ class DiscriminativePCA(LinearTransformer):
         self.shrinkage = shrinkage
         self.test = test
         self.held_out = held_out
+        self.n_columns = n_columns
+        self.smooth = smooth
+        self.smoothness = smoothness
         self.side = side
+        self.robust = robust
         self.target_label = target_label
         self.solver = solver
         self.random_state = random_state
@@ -295,23 +354,32 @@ class DiscriminativePCA(LinearTransformer):
             The fitted estimator itself.
         """
         self._check_rules()
-        solver = check_solver(self.solver)
+        solver = check_solver(self.solver, without=() if self.smooth is None else ("reduced", "lobpcg"))
         with unchanged_if_refused(self):
             facts = RowFacts(sample_weight, background_sample_weight)
-            datasets = self._datasets(X, y, background, facts)
+            datasets = self._weighed(self._datasets(X, y, background, facts))
             self._check_choices(datasets)
+            if self.smooth is not None and datasets[0].width is not None:
+                # Before matrices of columns by columns are gathered.
+                column_graph(self.smooth, datasets[0].width)
             seed = self._seed()
             fit = fit_linear(
                 datasets,
                 lambda sums, solver: self._answer(datasets, sums, solver, seed),
                 n_components=int(self.n_components) if isinstance(self.n_components, int | np.integer) else PERHAPS,
-                solver=solver,
-                n_folds=check_held_out(self.held_out) or (PATH_FOLDS if self._chooses_by_folds else None),
+                solver=self._filled_solver(datasets) if self.smooth is not None and solver == "auto" else solver,
+                n_folds=check_held_out(self.held_out)
+                or (PATH_FOLDS if self._chooses_by_folds or self._finds_n_columns or self._finds_smoothness else None),
                 norms=isinstance(self.shrinkage, str),
             )
             self._keep_columns(datasets, fit.target.n_features)
             self._keep_fit(datasets, fit, seed)
         return self
+
+    def _filled_solver(self, datasets: Sequence[Source]) -> str:
+        """Choose a solver for a background whose matrix is full."""
+        on_device = datasets[0].specimen is not None and is_foreign(datasets[0].specimen)
+        return "lanczos" if (datasets[0].width or 0) > LARGE and not on_device else "dense"
 
     def _keep_fit(self, datasets: Sequence[Source | Moments], fit: DiscriminativeFit, seed: int) -> None:
         """Test the components if asked to, warn of trouble, and keep the results."""
@@ -329,7 +397,12 @@ class DiscriminativePCA(LinearTransformer):
         _warn_of_choices(fit, chosen=is_auto(self.n_components))
         self._keep_linear(fit)
         self.shrinkage_ = like(fit.shrinkage, self.mean_)
-        self._keep_held_out(fit.held_out)
+        for name in ("smoothness_", "smoothness_path_"):
+            self.__dict__.pop(name, None)
+        if fit.smooth is not None:
+            self.smoothness_ = fit.smooth.strength
+        if fit.smoothness_path is not None:
+            self.smoothness_path_ = fit.smoothness_path
         for name in ("p_values_", "component_test_", "group_search_", "held_out_path_"):
             self.__dict__.pop(name, None)
         if fit.path is not None:
@@ -349,10 +422,17 @@ class DiscriminativePCA(LinearTransformer):
         if self.test == "analytic":
             chosen["test"] = self.test
         check_side(self.side, **chosen)
+        check_n_columns(self.n_columns)
+        check_smooth(self.smooth, self.background_weights)
+        check_smoothness(self.smoothness)
 
     def _check_incremental(self) -> None:
         self._check_rules()
         check_solver(self.solver)
+        if self._finds_smoothness:
+            reject_rows_needed("smoothness", self.smoothness, "Give {p.smoothness} as a number")
+        if self._finds_n_columns:
+            reject_rows_needed("n_columns", self.n_columns, "Give {p.n_columns} as a number")
         if self._chooses_by_folds:
             reject_rows_needed("shrinkage", self.shrinkage, "Use {p.shrinkage:auto} or a number")
         if check_test(self.test) == "permutation":
@@ -395,9 +475,21 @@ class DiscriminativePCA(LinearTransformer):
         n_directions = sum(dataset.count - 1 for dataset in moments)
         auto = is_auto(self.n_components)
         n_components = 1 if auto else check_n_components(self.n_components, target.n_features, n_directions)
+        smooth = self._smooth(target)
         if not backgrounds:
-            solution = solve(contrast.principal(target), n_components, solver=solver, seed=seed, side=self.side)
-            return DiscriminativeFit(target, [], np.zeros(0), solution, np.zeros(0), solver)
+            alone = contrast.principal(target, smooth)
+            solution = solve(alone, n_components, solver=solver, seed=seed, side=self.side)
+            solution, few, _ = self._on_few_columns(
+                alone,
+                solution,
+                sums,
+                lambda target, _: contrast.principal(target, smooth),
+                np.zeros(0),
+                solver=solver,
+                seed=seed,
+                dense_size=FEW,
+            )
+            return DiscriminativeFit(target, [], np.zeros(0), solution, np.zeros(0), solver, few=few, smooth=smooth)
         shrinkage = check_shrinkage(self.shrinkage, rules=SHRINKAGE_RULES)
         shares = (
             np.array([_found_shrinkage(background) for background in backgrounds])
@@ -405,34 +497,86 @@ class DiscriminativePCA(LinearTransformer):
             else np.full(len(backgrounds), shrinkage)
         )
         weights = self._weights(target, backgrounds, shares, solver, n_components, seed)
-        path, groups = self._searched(datasets, sums, weights, seed)
+        path, groups = self._searched(datasets, sums, weights, seed, smooth)
         if path is not None:
             place = groups.view if groups is not None and groups.found else path.chosen
             shares = np.full(len(backgrounds), path.parameters[place])
             # What was chosen for another shrinkage is chosen again for this one.
             weights = self._weights(target, backgrounds, shares, solver, n_components, seed)
-        problem = contrast.discriminative(target, backgrounds, weights, shares)
+        smooth, rough_path = self._smoothed(sums, weights, shares, smooth, seed)
+        problem = contrast.discriminative(target, backgrounds, weights, shares, smooth=smooth)
         solution = solve(problem, n_components, solver=solver, seed=seed, side=self.side)
 
-        def solve_others(target: Moments, backgrounds: list[Moments]) -> Float:
-            """Solve the same problem without a fold; shrinkage by Ledoit and Wolf is that of the other folds."""
+        def pose(target: Moments, backgrounds: list[Moments]) -> Pencil:
+            """Pose the same problem without a fold; shrinkage by Ledoit and Wolf is that of the other folds."""
             own = shares
             if self.shrinkage == "auto":
                 own = np.array([ledoit_wolf(background, sums.n_columns) for background in backgrounds])
-            problem = contrast.discriminative(target, backgrounds, weights, own, n_columns=sums.n_columns)
-            # Iterations are faster than all of LAPACK's work for a few vectors.
-            solver = "lanczos" if problem.n_features > FEW else "dense"
-            return solve(problem, solution.values.shape[0], solver=solver, side=self.side).vectors
+            return contrast.discriminative(target, backgrounds, weights, own, n_columns=sums.n_columns, smooth=smooth)
 
-        held_out = None
-        if self.held_out is not None:
-            held_out = sums.held_out(solve_others, weights, solution.vectors, self.side)
+        solution, few, held_out = self._on_few_columns(
+            problem, solution, sums, pose, weights, solver=solver, seed=seed, dense_size=FEW
+        )
         return DiscriminativeFit(
-            target, backgrounds, weights, solution, shares, solver, path=path, groups=groups, held_out=held_out
+            target,
+            backgrounds,
+            weights,
+            solution,
+            shares,
+            solver,
+            path=path,
+            groups=groups,
+            held_out=held_out,
+            few=few,
+            smooth=smooth,
+            smoothness_path=rough_path,
         )
 
+    @property
+    def fitted_smooth(self) -> Smooth | None:
+        """What the fit has added for rough components."""
+        if self.smooth is None:
+            return None
+        return Smooth(column_graph(self.smooth, self.n_features_in_, self.mean_), self.smoothness_)
+
+    def _smooth(self, target: Moments) -> Smooth | None:
+        """Give what is added for rough components; where that is still to be chosen, for the weakest."""
+        if self.smooth is None:
+            return None
+        graph = column_graph(self.smooth, target.n_features, target.mean)
+        return Smooth(graph, check_smoothness(self.smoothness) or 0.0)
+
+    @property
+    def _finds_smoothness(self) -> bool:
+        return self.smooth is not None and isinstance(self.smoothness, str)
+
+    def _smoothed(
+        self, sums: LinearSums, weights: Float, shares: Float, smooth: Smooth | None, seed: int
+    ) -> tuple[Smooth | None, HeldOutPath | None]:
+        """Choose how strongly components are smoothed, if that is to be chosen, by rows that were not fitted."""
+        if smooth is None or not self._finds_smoothness or sums.folds is None:
+            return smooth, None
+
+        def solve_path_of(target: Moments, backgrounds: list[Moments], values: Float) -> Float:
+            own = shares
+            if self.shrinkage == "auto":
+                own = np.array([ledoit_wolf(background) for background in backgrounds])
+            pencils = [
+                contrast.discriminative(target, backgrounds, weights, own, smooth=replace(smooth, strength=value))
+                for value in values.tolist()
+            ]
+            path = solve_path(pencils, 1, solver="dense", seed=seed, side=self.side)
+            return concat([found.vectors[:, :1] for found in path], axis=1)
+
+        judged = judge_path(solve_path_of, SMOOTHNESS, sums.folds, weights, side=self.side)
+        if judged is None:
+            return smooth, None
+        # The largest one within a standard error would smooth far too much where rows are few.
+        path = replace(judged[0], chosen=judged[0].best)
+        return replace(smooth, strength=float(path.parameters[path.chosen])), path
+
     def _searched(
-        self, datasets: Sequence[Source], sums: LinearSums, weights: Float, seed: int
+        self, datasets: Sequence[Source], sums: LinearSums, weights: Float, seed: int, smooth: Smooth | None
     ) -> tuple[HeldOutPath | None, GroupSearch | None]:
         """Look at all shrinkages, if one of them is to be chosen by rows that were not fitted."""
         if not self._chooses_by_folds or sums.folds is None:
@@ -441,7 +585,12 @@ class DiscriminativePCA(LinearTransformer):
         def solve_path_of(target: Moments, backgrounds: list[Moments], values: Float) -> Float:
             pencils = [
                 contrast.discriminative(
-                    target, backgrounds, weights, np.full(len(backgrounds), share), n_columns=sums.n_columns
+                    target,
+                    backgrounds,
+                    weights,
+                    np.full(len(backgrounds), share),
+                    n_columns=sums.n_columns,
+                    smooth=smooth,
                 )
                 for share in values
             ]
@@ -468,7 +617,15 @@ class DiscriminativePCA(LinearTransformer):
         test = test_components(
             datasets,
             [fit.target, *fit.backgrounds],
-            self.tested_problem(fit.weights, fit.shrinkage, fit.path is not None, seed),
+            self.tested_problem(
+                fit.weights,
+                fit.shrinkage,
+                fit.path is not None,
+                seed,
+                fit.few,
+                fit.solution.values.shape[0],
+                fit.smooth,
+            ),
             method=self.test,
             n_components=None if auto else fit.solution.values.shape[0],
             seed=seed,
@@ -479,12 +636,27 @@ class DiscriminativePCA(LinearTransformer):
         )
         solution = fit.solution
         if auto and test.n_significant > 1:
-            problem = contrast.discriminative(fit.target, fit.backgrounds, fit.weights, fit.shrinkage)
+            problem = contrast.discriminative(
+                fit.target, fit.backgrounds, fit.weights, fit.shrinkage, smooth=fit.smooth
+            )
             solution = solve(problem, test.n_significant, solver=fit.solver, seed=seed, side=self.side)
+            if fit.few is not None:
+                count = max(len(fit.few.columns), test.n_significant)
+                solution, columns = few_of(problem, solution, count, side=self.side, solver=fit.solver, seed=seed)
+                fit = replace(fit, few=replace(fit.few, columns=columns))
         return replace(fit, test=test, solution=solution)
 
-    def tested_problem(self, weights: Float, shares: Float, chosen: bool, seed: int) -> Problem:
-        """Say what a test reshuffles: the fit, the path of shrinkages it was chosen from, the rule of its weights."""
+    def tested_problem(
+        self,
+        weights: Float,
+        shares: Float,
+        chosen: bool,
+        seed: int,
+        few: FewColumns | None,
+        n_components: int,
+        smooth: Smooth | None,
+    ) -> Problem:
+        """Say what a test reshuffles: the fit, what its shrinkage and its columns were chosen from, its weights."""
         # The plain ratio of a background with fewer rows than columns, at the start of the path, is infinite.
         path = CHOICES[1::2] if chosen else None
 
@@ -492,7 +664,11 @@ class DiscriminativePCA(LinearTransformer):
             return self._weights(target, backgrounds, shares, "dense", 1, seed)
 
         by_rule = isinstance(self.background_weights, str) and len(weights) > 1
-        return Problem.of_shrinkage(weights, shares, path, choose if by_rule else None).of_side(self.side)
+        problem = Problem.of_shrinkage(weights, shares, path, choose if by_rule else None).of_side(self.side)
+        if smooth is not None:
+            strengths = SMOOTHNESS[::2] if self._finds_smoothness else None
+            problem = problem.of_smoothness(smooth.graph.covariance(), smooth.strength, strengths)
+        return problem if few is None else problem.of_columns(len(few.columns), few.numbers, n_components)
 
     def _weights(
         self, target: Moments, backgrounds: list[Moments], shares: Float, solver: str, n_components: int, seed: int

@@ -61,6 +61,8 @@ class _WherePossible:
             return self.method
         try:
             estimator._check_incremental()
+            if estimator.robust is not None:
+                reject_rows_needed("robust", estimator.robust, "Use {p.robust:None}")
             if "_sums" not in vars(estimator) and hasattr(estimator, "components_"):
                 reject_without_sums("this estimator")
         except (ValueError, TypeError) as error:
@@ -214,6 +216,8 @@ class IncrementalTransformer(BackgroundTransformer):
         """
         known = self.__dict__.get("_sums", [])
         _check_places(known, _means(new), "the new rows")
+        # Weights were those of the rows of one fit.
+        self._forget_weights()
         if labels is None:
             sums = [added(first, second) for first, second in zip_longest(known, new)]
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from standout._params import (
     check_kernel_weights,
     check_n_components,
     check_rank,
+    check_robust,
     check_single_kernel,
     check_tolerance,
     check_weights,
@@ -30,6 +31,7 @@ from standout.features import (
     BOUNDED_TOL,
     CoordinateSums,
     FeatureMap,
+    FeatureWeights,
     Kernel,
     NamedKernel,
     PrecomputedKernel,
@@ -47,7 +49,19 @@ from standout.features import (
     residual_share,
     resolve_kernel,
 )
-from standout.moments import Folds, Kind, Moments, RowMoments, gather, gather_folds, project
+from standout.moments import (
+    CentredRows,
+    Folds,
+    Kind,
+    Moments,
+    RobustWeights,
+    RowMoments,
+    gather,
+    gather_folds,
+    learned_weights,
+    project,
+    weighed,
+)
 from standout.selection import PATH_FOLDS, learn_kernel_weights, n_folds_for
 from standout.sources import InMemory, Source
 
@@ -120,6 +134,8 @@ class Gathered:
         What the moments were taken from; None for exact coordinates.
     folds : list of Folds or None
         The moments of each fold; None if none were asked for.
+    robust : bool
+        Whether rows have robust weights.
     """
 
     found: Coordinates
@@ -129,11 +145,12 @@ class Gathered:
     residual: float
     sums: list[CoordinateSums] | None = None
     folds: list[Folds[Moments]] | None = None
+    robust: bool = False
 
     @property
     def keeps_rows(self) -> bool:
         """Whether the moments are the rows of coordinates themselves."""
-        return all(isinstance(part, RowMoments) for part in self.moments)
+        return all(isinstance(part, RowMoments | CentredRows) for part in self.moments)
 
     def signs(self, vectors: Float) -> Float:
         """Give the signs for which the target's mean has the larger score, the backgrounds' the smaller one.
@@ -141,7 +158,7 @@ class Gathered:
         The sign of the linear methods, that of the largest entry, would depend on the order of the landmarks.
         """
         target, *backgrounds = self.moments
-        if not backgrounds:
+        if not backgrounds and not self.robust:
             return like(np.ones(vectors.shape[1]), vectors)
         step = target.mean - sum(float(w) * part.mean for w, part in zip(self.weights, backgrounds, strict=True))
         xp = namespace(vectors)
@@ -166,6 +183,7 @@ class KernelTransformer(IncrementalTransformer):
     held_out: int | None
     feature_map_: FeatureMap
     feature_mean_: Float
+    robust_cells_: list[RobustWeights]
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn what the estimator takes and gives."""
@@ -190,16 +208,53 @@ class KernelTransformer(IncrementalTransformer):
         self._check_choices(datasets)
         for dataset in datasets:
             dataset.require_finite()
+        datasets = self._weighed(datasets)
         weights = check_weights(weights, len(datasets) - 1)
         some = datasets[0].first(FIRST_ROWS)
         for dataset in datasets[1:]:
             dataset.expect(some.shape[1], "the target")
         kernel, kernel_weights = self._resolve(datasets, some, weights, rng)
-        found = self._coordinates(kernel, datasets, some, y, rng, kernel_rows)
+        found = self._weighed_coordinates(self._coordinates(kernel, datasets, some, y, rng, kernel_rows))
         check_n_components(self.n_components, self.n_components, found.n_directions)
-        gathered = self._summed(found, weights, kernel_weights)
+        gathered = replace(self._summed(found, weights, kernel_weights), robust=self.robust is not None)
         self._keep_columns(datasets, some.shape[1])
         return gathered
+
+    def _weighed(self, datasets: list[Source]) -> list[Source]:
+        """Take wild cells out of the rows, if that is asked for. Weights of rows follow from their coordinates."""
+        self._forget_weights()
+        if check_robust(self.robust) != "cells":
+            return datasets
+        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+            raise InvalidValueError(
+                "looks for cells of rows, but a precomputed kernel has none",
+                parameter="robust",
+                value=self.robust,
+                advice="Use {p.robust:rows}.",
+            )
+        found = [self._cleaned(dataset, counts=False) for dataset in datasets]
+        self.robust_cells_ = [learned for _, learned, _ in found]
+        self._keep_cells([rows for _, _, rows in found])
+        return [dataset for dataset, _, _ in found]
+
+    def _weighed_coordinates(self, found: Coordinates) -> Coordinates:
+        """Weigh rows by their coordinates, if robust weights are asked for, and keep what was learned."""
+        if self.robust is None:
+            return found
+        exact, seed = found.approximation == "exact", self._seed()
+        mapped = double if exact else found.mapping.transform
+        learned = [learned_weights(part, seed=seed, coordinates=mapped) for part in found.parts]
+        parts = [
+            weighed(part, own if exact else FeatureWeights(found.mapping, own))
+            for part, own in zip(found.parts, learned, strict=True)
+        ]
+        self.robust_weights_ = learned
+        self._keep_weights([(own, rows) for own, (_, rows) in zip(learned, parts, strict=True)])
+        return replace(found, parts=[part for part, _ in parts])
+
+    def _weighing(self, number: int) -> FeatureWeights:
+        cells = self.robust_cells_[number] if hasattr(self, "robust_cells_") else None
+        return FeatureWeights(self.feature_map_, self.robust_weights_[number], cells)
 
     def _summed(self, found: Coordinates, weights: Float, kernel_weights: Float) -> Gathered:
         """Gather the moments of coordinates, and those of folds if they are wanted and not too large."""
@@ -382,7 +437,7 @@ class KernelTransformer(IncrementalTransformer):
                 self.tol,
                 self.rank,
                 # The ridge of kernel rows counts every row once.
-                kernel_rows=kernel_rows and all(batch.weights is None for batch in batches),
+                kernel_rows=kernel_rows and self.robust is None and all(batch.weights is None for batch in batches),
             )
             named = [
                 InMemory(part, dataset.name, words=batch)

@@ -18,7 +18,7 @@ from standout.estimators._discriminative import DiscriminativePCA
 from standout.estimators._kernel_base import KernelTransformer
 from standout.estimators._kernel_contrastive import KernelContrastivePCA
 from standout.estimators._kernel_discriminative import KernelDiscriminativePCA, rooted
-from standout.moments import CentredRows, Moments, RowMoments, gather
+from standout.moments import CentredRows, Moments, RowMoments, gather, weighed
 from standout.selection import (
     ALPHAS,
     ComponentTest,
@@ -31,7 +31,7 @@ from standout.selection import (
     test_components,
     weights_of,
 )
-from standout.sources import InMemory, beside
+from standout.sources import InMemory, Source, beside
 
 
 def fitted_test(
@@ -84,11 +84,23 @@ def fitted_test(
     level = check_level(level, "the chance of a false alarm", 0.05)
     n_permutations = check_whole(n_permutations, "n_permutations", least=1, advice="Give a number such as 199.")
     datasets = open_datasets(X, background)
+    if hasattr(model, "robust_weights_"):
+        # Rows keep the weights of the fit.
+        datasets = [weighed(part, model._weighing(k))[0] for k, part in enumerate(datasets) if isinstance(part, Source)]
     weights, seed = to_host(model.weights_), as_seed(random_state)
     options: dict[str, Any] = {"n_components": n_components, "level": level, "n_permutations": n_permutations}
     options |= {"seed": seed, "n_jobs": n_jobs, "progress": progress}
     if isinstance(model, DiscriminativePCA):
-        problem = model.tested_problem(weights, to_host(model.shrinkage_), hasattr(model, "held_out_path_"), seed)
+        chosen = hasattr(model, "held_out_path_")
+        problem = model.tested_problem(
+            weights,
+            to_host(model.shrinkage_),
+            chosen,
+            seed,
+            model.few_columns,
+            model.n_components_,
+            model.fitted_smooth,
+        )
         return test_components(datasets, gather_all(datasets), problem, method=method, **options)
     require_rows(datasets, "the permutation test")
     if isinstance(model, ContrastivePCA):
@@ -121,4 +133,6 @@ def _permuted(datasets: Sequence[Any], problem: Problem, **options: Any) -> Comp
 def _difference(model: ContrastivePCA | KernelContrastivePCA, weights: Float) -> Problem:
     """Pose the difference of variances, with a path if α was chosen by the data."""
     given = not isinstance(model.alpha, str) and np.ndim(model.alpha) == 0
-    return Problem.of_difference(weights, float(model.alpha_), None if given else ALPHAS[::5]).of_side(model.side)
+    problem = Problem.of_difference(weights, float(model.alpha_), None if given else ALPHAS[::5]).of_side(model.side)
+    few = model.few_columns if isinstance(model, ContrastivePCA) else None
+    return problem if few is None else problem.of_columns(len(few.columns), few.numbers, model.n_components_)

@@ -38,6 +38,7 @@ from standout.features._kernels import reject_indefinite as reject_indefinite
 from standout.features._maps import centre_columns as centre_columns
 from standout.features._maps import give_same_coordinates as give_same_coordinates
 from standout.features._sums import CoordinateSums as CoordinateSums
+from standout.features._sums import FeatureWeights as FeatureWeights
 from standout.features._sums import coordinate_folds as coordinate_folds
 from standout.features._sums import coordinate_sums as coordinate_sums
 from standout.features._sums import residual_share as residual_share

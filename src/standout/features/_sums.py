@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import ClassVar
 
-from standout._arrays import Float, bytes_held, sum_of_squares
+from standout._arrays import Float, Rows, bytes_held, row_slice, sum_of_squares
 from standout._xp import like, namespace
 from standout.features._kernels import check_kernel_matrix, reject_indefinite
 from standout.features._maps import FeatureMap, LandmarkMap
-from standout.moments import FoldPart, Folds, Part, ScatterMoments
+from standout.moments import FoldPart, Folds, Part, RobustWeights, ScatterMoments, Weighed, joined_columns
 from standout.sources import Batch, Dataset, added, open_dataset
 
 
@@ -140,3 +140,39 @@ class CoordinatePart:
         if batch.weights is not None:
             diagonal = diagonal * like(batch.weights, diagonal)
         return None if moments is None else CoordinateSums(moments, float(namespace(diagonal).sum(diagonal)))
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureWeights:
+    """Robust weights of rows by their kernel coordinates. Can be sent to other processes.
+
+    Attributes
+    ----------
+    mapping : FeatureMap
+    coordinates : RobustWeights
+        What was learned from the coordinates.
+    cells : RobustWeights or None
+        What was learned from the rows, if these are to have no wild cells.
+    """
+
+    mapping: FeatureMap
+    coordinates: RobustWeights
+    cells: RobustWeights | None = None
+    # The moments of coordinates have no fourth powers.
+    origin: ClassVar[None] = None
+
+    def __call__(self, rows: Rows) -> Weighed:
+        """Weigh rows, a block at a time."""
+        wild = None
+        if self.cells is not None:
+            rows, _, _, wild = self.cells(rows)
+        size = self.mapping.block_rows(rows)
+        parts = [
+            self.coordinates(self.mapping.transform(row_slice(rows, start, start + size)))
+            for start in range(0, rows.shape[0], size)
+        ]
+        return Weighed(rows, *joined_columns(parts), wild)
+
+    def cleaned(self, rows: Rows) -> Rows:
+        """Give the rows without wild cells."""
+        return rows if self.cells is None else self.cells.cleaned(rows)

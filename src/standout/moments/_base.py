@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from standout._arrays import (
     Float,
@@ -40,6 +41,9 @@ class NormSums:
         Sum of z. With weights w all sums have the factor w², and this one is not zero; None without weights.
     quadratic : float or None
         Sum of ``|z|²``; None without weights, where it is the trace of the scatter.
+    origin : ndarray of shape (n_features,) or None
+        The point that z is measured from, if it is not the mean of the rows. Sums about one point are exact however the
+        rows are cut. The mean of some rows is not that of others, and with weights a change of mean is approximate.
 
     Examples
     --------
@@ -53,6 +57,7 @@ class NormSums:
     quartic: float
     linear: Float | None = None
     quadratic: float | None = None
+    origin: Float | None = None
 
     @classmethod
     def of(cls, rows: Rows, weights: Float | None = None) -> NormSums:
@@ -63,6 +68,14 @@ class NormSums:
         roots = namespace(weights).sqrt(weights)
         cubic, linear = weighted_sum(lengths * roots, rows), weighted_sum(weights * roots, rows)
         return cls(cubic, sum_of_squares(lengths), linear, inner(weights, lengths))
+
+    @classmethod
+    def about(cls, scaled: Float, weights: Float, mean: Float, origin: Float | None) -> NormSums:
+        """Sum over rows that are centred by their mean, and times the roots of their weights, about an origin."""
+        if origin is None:
+            return cls.of(scaled, weights)
+        roots = namespace(weights).sqrt(weights)
+        return replace(cls.of(scaled + roots[:, None] * (mean - origin), weights), origin=origin)
 
     def shifted(self, shift: Float, count: float, trace: float, scatter_shift: Float) -> NormSums:
         """Give the sums over ``z + shift``, where the `count` rows z have mean zero.
@@ -91,7 +104,13 @@ class NormSums:
         cubic, quartic = self.cubic + other.cubic, self.quartic + other.quartic
         if self.linear is None or other.linear is None or self.quadratic is None or other.quadratic is None:
             return NormSums(cubic, quartic)
-        return NormSums(cubic, quartic, self.linear + other.linear, self.quadratic + other.quadratic)
+        return NormSums(cubic, quartic, self.linear + other.linear, self.quadratic + other.quadratic, self.origin)
+
+    def has_origin_of(self, other: NormSums) -> bool:
+        """Tell whether both are sums about the same point, which is not the mean of either."""
+        if self.origin is None or other.origin is None:
+            return False
+        return self.origin is other.origin or bool(namespace(self.origin).all(self.origin == other.origin))
 
     def weighted(self, trace: float) -> NormSums:
         """Give the same sums as those of rows that all have the weight one."""
@@ -176,6 +195,8 @@ class Moments(ABC):
     norms: NormSums | None
     # Whether there is no noise in the sums (see `standout.private`).
     exact: ClassVar[bool] = True
+    # Whether these are moments of rows, and not a term that a pencil takes in the same form.
+    is_dataset: ClassVar[bool] = True
     rest: Float | None = None
     weights: WeightSums | None = None
 
@@ -228,6 +249,12 @@ class Moments(ABC):
     def variance(self, U: Float) -> Float:
         """Give the variance of the data along each column of U: ``uᵀCu``."""
 
+    def taken(self, columns: npt.NDArray[np.intp]) -> Moments:
+        """Give the moments of some of the columns, by their numbers, without the sums of norms."""
+        raise InvalidTypeError(
+            "{kind} has no moments of some of its columns", kind=type(self).__name__, advice="Use all columns."
+        )
+
     @abstractmethod
     def __add__(self, other: Moments) -> Moments:
         """Give the moments of both datasets together."""
@@ -235,7 +262,10 @@ class Moments(ABC):
     @property
     def quartic(self) -> float | None:
         """Sum of the fourth powers of the centred rows' lengths, if it was gathered."""
-        return None if self.norms is None else self.norms.quartic
+        if self.norms is None or self.norms.origin is None:
+            return None if self.norms is None else self.norms.quartic
+        about = self._norms_about(self.mean, 0.0 * self.mean if self.rest is None else self.rest, weighted=True)
+        return None if about is None else max(about.quartic, 0.0)
 
     @property
     def total_variance(self) -> float:
@@ -271,6 +301,8 @@ class Moments(ABC):
         if self.norms is None:
             return None
         shift = _with_rest(self.mean - mean, self.rest, rest)
+        if self.norms.origin is not None:
+            shift = _with_rest(self.norms.origin - mean, None, rest)
         sums = self.weights or WeightSums(self.count, self.count)
         trace = sums.total * self.total_variance
         # The scatter with squared weights is not kept. It is nearly a multiple of the scatter, and counts little here.
@@ -281,6 +313,8 @@ class Moments(ABC):
             return norms.shifted(shift, sums.squares, trace, moved)
 
     def _merged_norms(self, other: Moments, mean: Float, rest: Float) -> NormSums | None:
+        if self.norms is not None and other.norms is not None and self.norms.has_origin_of(other.norms):
+            return self.norms + other.norms
         weighted = self.weights is not None or other.weights is not None
         first, second = (part._norms_about(mean, rest, weighted=weighted) for part in (self, other))
         if first is None or second is None:

@@ -161,7 +161,7 @@ class FoldPart:
 def _taken(block: Batch, chosen: npt.NDArray[np.intp], choose: Callable[[Any, Any], Any]) -> Batch:
     """Give some rows of a block with their weights; ids, labels and groups are no longer needed."""
     weights = None if block.weights is None else take(block.weights, chosen)
-    return Batch(choose(block.rows, chosen), weights=weights)
+    return Batch(choose(block.rows, chosen), weights=weights, origin=block.origin)
 
 
 class Copies:

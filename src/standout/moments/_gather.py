@@ -162,7 +162,7 @@ class Part:
         """Gather the moments of these rows; None if all of them have the weight zero."""
         rows = batch.rows
         if batch.weights is not None:
-            return self._weighted(rows, batch.weights)
+            return self._weighted(rows, batch.weights, batch.origin)
         single = self.single and _suits_single(rows)
         # `gather` ignores these errors, too, but threads do not share NumPy's error state.
         with np.errstate(invalid="ignore", over="ignore"):
@@ -173,7 +173,7 @@ class Part:
                 return gather_root(rows, norms=self.norms)
             return gather_scatter(rows, norms=self.norms, single=single)
 
-    def _weighted(self, rows: Rows, weights: Float) -> Moments | None:
+    def _weighted(self, rows: Rows, weights: Float, origin: Float | None) -> Moments | None:
         weights = like(weights, rows) if is_foreign(rows) else weights
         if not float(namespace(weights).sum(weights)) > 0.0:
             return None
@@ -182,8 +182,8 @@ class Part:
             if kind == "rows":
                 return CentredRows(rows, weights)
             if kind == "root":
-                return gather_root(rows, weights, norms=self.norms)
-            return gather_weighted(rows, weights, norms=self.norms)
+                return gather_root(rows, weights, norms=self.norms, origin=origin)
+            return gather_weighted(rows, weights, norms=self.norms, origin=origin)
 
     @property
     def keeps_rows(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from standout._arrays import (
     Float,
@@ -17,7 +18,7 @@ from standout._arrays import (
     stacked,
     sum_of_squares,
 )
-from standout._xp import column_products, is_foreign, namespace
+from standout._xp import column_products, is_foreign, namespace, take
 from standout.moments._base import Moments, NormSums, WeightSums
 from standout.moments._scatter import ScatterMoments, centred_block, weighted_block
 
@@ -95,6 +96,12 @@ class RootMoments(Moments):
         projected = product(self.scatter_root, U)
         return column_products(projected, projected) / self.total_weight
 
+    def taken(self, columns: npt.NDArray[np.intp]) -> RootMoments:
+        """Give the moments of some of the columns."""
+        root = _compressed([take(self.scatter_root, columns, axis=1)])
+        rest = None if self.rest is None else take(self.rest, columns)
+        return replace(self, mean=take(self.mean, columns), scatter_root=root, norms=None, rest=rest)
+
     def turned(self) -> RootMoments:
         """Give the same with a triangular root, which shows no row of the data as it is."""
         return replace(self, scatter_root=np.asarray(np.linalg.qr(self.scatter_root, mode="r")))
@@ -119,8 +126,10 @@ class RootMoments(Moments):
         return RootMoments(self.count + other.count, mean, root, precision, norms, rest, weights)
 
 
-def gather_root(rows: Rows, weights: Float | None = None, *, norms: bool = False) -> RootMoments:
-    """Compute the QR root of a dataset's scatter block by block, in float64."""
+def gather_root(
+    rows: Rows, weights: Float | None = None, *, norms: bool = False, origin: Float | None = None
+) -> RootMoments:
+    """Compute the QR root of a dataset's scatter block by block, in float64; fourth powers about an origin."""
     total: Moments | None = None
     start = 0
     for block in row_blocks(rows, at_least=2 * rows.shape[1]):
@@ -130,7 +139,9 @@ def gather_root(rows: Rows, weights: Float | None = None, *, norms: bool = False
         if some is not None and not float(namespace(some).sum(some)) > 0.0:
             continue
         centred, mean, rest = centred_block(numbers) if some is None else weighted_block(numbers, some)
-        sums = NormSums.of(centred, some) if norms else None
+        sums = None
+        if norms:
+            sums = NormSums.of(centred) if some is None else NormSums.about(centred, some, mean, origin)
         known = None if some is None else WeightSums.of(some)
         part = RootMoments(centred.shape[0], mean, _compressed([centred]), norms=sums, rest=rest, weights=known)
         total = part if total is None else total + part

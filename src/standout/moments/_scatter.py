@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 
 import numpy as np
+import numpy.typing as npt
 from scipy import linalg
 
 from standout._arrays import (
@@ -27,12 +28,14 @@ from standout._arrays import (
     sum_of_squares,
     weighted_sum,
 )
-from standout._xp import column_products, diagonal, eigh, is_foreign, namespace
+from standout._xp import column_products, diagonal, eigh, is_foreign, namespace, take
 from standout.moments._base import Moments, NormSums, WeightSums, two_sum
 
 # Rows are multiplied without centring them if each column's squared mean is below this many times its variance. The
 # correction for the mean then costs at most two of the sixteen digits of float64, and no centred copy is needed.
 UNCENTRED_LIMIT = 100.0
+# So many rows show whether the data are far from zero, before any product is made in vain.
+SOME_ROWS = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +115,12 @@ class ScatterMoments(Moments):
         """Give the variance of the data along each column of U."""
         return column_products(U, self.apply(U))
 
+    def taken(self, columns: npt.NDArray[np.intp]) -> ScatterMoments:
+        """Give the moments of some of the columns."""
+        scatter = take(take(self.scatter, columns), columns, axis=1)
+        rest = None if self.rest is None else take(self.rest, columns)
+        return replace(self, mean=take(self.mean, columns), scatter=scatter, norms=None, rest=rest)
+
     def mapped(self, matrix: Float) -> ScatterMoments:
         """Give the moments of the rows multiplied by a matrix: of ``matrix @ x`` for every row x."""
         scatter = product(product(matrix, self.scatter), matrix.T)
@@ -151,8 +160,8 @@ def gather_scatter(rows: Rows, *, norms: bool = False, single: bool = True) -> S
     return total
 
 
-def gather_weighted(rows: Rows, weights: Float, *, norms: bool = False) -> ScatterMoments:
-    """Sum the scatter matrix of rows with weights block by block, in float64."""
+def gather_weighted(rows: Rows, weights: Float, *, norms: bool = False, origin: Float | None = None) -> ScatterMoments:
+    """Sum the scatter matrix of rows with weights block by block, in float64; fourth powers about an origin."""
     total: Moments | None = None
     start = 0
     for block in row_blocks(rows, at_least=2 * rows.shape[1]):
@@ -161,7 +170,7 @@ def gather_weighted(rows: Rows, weights: Float, *, norms: bool = False) -> Scatt
         if not float(namespace(some).sum(some)) > 0.0:
             continue
         scaled, mean, rest = weighted_block(double(dense(block)), some)
-        sums = NormSums.of(scaled, some) if norms else None
+        sums = NormSums.about(scaled, some, mean, origin) if norms else None
         part = ScatterMoments(
             block.shape[0], mean, self_product(scaled), norms=sums, rest=rest, weights=WeightSums.of(some)
         )
@@ -186,8 +195,9 @@ def weighted_block(block: Float, weights: Float) -> tuple[Float, Float, Float]:
 
 def _parts(rows: Rows, norms: bool, single: bool) -> Iterator[ScatterMoments]:
     """Give the moments of each block."""
-    centre = single
+    centre = single or _looks_far(rows)
     workspace: Array | None = None
+    origin: Array = np.zeros(0)
     enough = 2 * rows.shape[1]
     for block in row_blocks(rows, at_least=enough, n_bytes=UNCOPIED_BYTES if is_plain(rows) else None):
         numbers = dense(block) if single else double(dense(block))
@@ -199,8 +209,9 @@ def _parts(rows: Rows, norms: bool, single: bool) -> Iterator[ScatterMoments]:
         centre = True
         for copied in row_blocks(numbers, at_least=enough):
             if workspace is None:
-                workspace = np.empty_like(copied, order="C")
-            yield _scatter_centred(copied, norms, workspace)
+                workspace, origin = np.empty_like(copied, order="C"), copied[0].copy()
+            shifted = None if single else _scatter_shifted(copied, origin, norms, workspace)
+            yield _scatter_centred(copied, norms, workspace) if shifted is None else shifted
 
 
 def centred_block(block: Array, workspace: Array | None = None) -> tuple[Array, Float, Float]:
@@ -229,13 +240,33 @@ def _scatter_centred(block: Array, norms: bool, workspace: Array) -> ScatterMome
     return ScatterMoments(len(block), mean, scatter, float(np.finfo(block.dtype).eps), sums, rest)
 
 
+def _looks_far(rows: Rows) -> bool:
+    """Tell, from some of the rows, whether they are so far from zero that they have to be centred."""
+    some = double(dense(rows[:: max(rows.shape[0] // SOME_ROWS, 1)][:SOME_ROWS]))
+    return not _is_near(some.mean(axis=0), np.einsum("ij,ij->j", some, some) / len(some))
+
+
+def _is_near(mean: Float, squares: Float) -> bool:
+    """Tell whether rows with these means and mean squares can be corrected for the mean after multiplying them."""
+    return bool(np.all(mean**2 <= UNCENTRED_LIMIT / (1.0 + UNCENTRED_LIMIT) * squares))
+
+
+def _scatter_shifted(block: Array, origin: Array, norms: bool, workspace: Array) -> ScatterMoments | None:
+    """Subtract a row of the data, which takes one pass less than centring; None if the row is far from the mean."""
+    part = _scatter_uncentred(np.subtract(block, origin, out=workspace[: len(block)]), norms)
+    if part is None:
+        return None
+    mean, rest = two_sum(origin, part.mean)
+    return replace(part, mean=mean, rest=rest)
+
+
 def _scatter_uncentred(block: Rows, norms: bool) -> ScatterMoments | None:
     """Multiply first and correct for the mean afterwards; None if that would cost accuracy."""
     count = block.shape[0]
     scatter = self_product(block)
     mean = weighted_sum(np.ones(count), block) / count
     squares = np.diagonal(scatter) / count
-    if not np.all(mean**2 <= UNCENTRED_LIMIT / (1.0 + UNCENTRED_LIMIT) * squares):
+    if not _is_near(mean, squares):
         return None
     _add_outer(scatter, -count, mean)
     sums = _norms_of_uncentred([block], count, mean, scatter) if norms else None

@@ -15,8 +15,9 @@ from standout._checks import (
     require_background,
 )
 from standout._messages import InvalidTypeError, dataset_names
+from standout._params import check_robust
 from standout._xp import to_host
-from standout.moments import CentredRows, Kind, Moments, RowMoments, gather
+from standout.moments import CentredRows, Kind, Moments, RowMoments, gather, learned_weights, weighed
 from standout.sources import Dataset, Source, open_dataset
 
 Given: TypeAlias = Dataset | Moments
@@ -52,6 +53,24 @@ def open_host_datasets(X: Given, background: GivenBackgrounds) -> list[Opened]:
     for name, dataset in zip(dataset_names(len(datasets)), datasets, strict=True):
         reject_on_device(_specimen(dataset), f"this use of {name}", "Copy the data to the host, or use the estimators.")
     return datasets
+
+
+def with_robust_weights(datasets: Sequence[Opened], robust: str | None, seed: int) -> list[Opened]:
+    """Give datasets with robust weights, if these are asked for. Moments have no rows to weigh."""
+    if check_robust(robust) is None:
+        return list(datasets)
+    found: list[Opened] = []
+    for dataset in datasets:
+        if isinstance(dataset, Moments):
+            raise InvalidTypeError(
+                "weighs rows, but moments have none",
+                parameter="robust",
+                value=robust,
+                advice="Give the rows, or leave {p.robust} out.",
+            )
+        dataset.require_finite()
+        found.append(weighed(dataset, learned_weights(dataset, cells=robust == "cells", seed=seed))[0])
+    return found
 
 
 def gather_all(datasets: Sequence[Opened], *, norms: bool = False) -> list[Moments]:

@@ -6,6 +6,7 @@ from standout.sources._base import Words as Words
 from standout.sources._base import added as added
 from standout.sources._base import drawn as drawn
 from standout.sources._base import regrouped as regrouped
+from standout.sources._beside import Around as Around
 from standout.sources._beside import Beside, Chosen, beside
 from standout.sources._dask import DaskBlocks, open_dataset
 from standout.sources._dask import is_dask as is_dask

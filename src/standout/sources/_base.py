@@ -43,6 +43,8 @@ class Batch:
         One word per row, if the dataset has them.
     weights : array of float or None
         How much each row counts, if rows do not count equally.
+    origin : array of shape (n_features,) or None
+        A point near the centre of all rows, the same for all batches. Sums of fourth powers are taken about it.
 
     Examples
     --------
@@ -58,6 +60,7 @@ class Batch:
     labels: Words | None = None
     groups: Words | None = None
     weights: Array | None = None
+    origin: Array | None = None
 
     @property
     def n_rows(self) -> int:
@@ -71,12 +74,12 @@ class Batch:
     def taken(self, chosen: Any, start: int) -> Batch:
         """Give some of the rows, by their numbers or by a truth value each."""
         facts = {name: None if (f := getattr(self, name)) is None else f[chosen] for name in FACTS}
-        return Batch(self.rows[chosen], start, **facts)
+        return Batch(self.rows[chosen], start, **facts, origin=self.origin)
 
     def sliced(self, first: int, last: int) -> Batch:
         """Give the rows from one number to another, without a copy."""
         facts = {name: None if (f := getattr(self, name)) is None else f[first:last] for name in FACTS}
-        return Batch(row_slice(self.rows, first, last), self.start + first, **facts)
+        return Batch(row_slice(self.rows, first, last), self.start + first, **facts, origin=self.origin)
 
 
 # What is known of each row of a batch, beside its numbers.
@@ -91,7 +94,7 @@ def joined(batches: Sequence[Batch]) -> Batch:
         name: None if getattr(batches[0], name) is None else concat([getattr(part, name) for part in batches])
         for name in FACTS
     }
-    return Batch(stacked([part.rows for part in batches]), batches[0].start, **facts)
+    return Batch(stacked([part.rows for part in batches]), batches[0].start, **facts, origin=batches[0].origin)
 
 
 class Source:
@@ -216,6 +219,10 @@ class Source:
                 kept, keys = _smallest(kept, keys, count)
         self._require_rows(sum(map(len, keys)), least=1)
         return _smallest(kept, keys, count)[0][0]
+
+    def look_ahead(self, count: int, rng: np.random.Generator) -> Rows:
+        """Give rows to learn from before all are read: a random sample, or the first rows of an iterator."""
+        return self.sample(count, rng)
 
     def _require_rows(self, n_rows: int, least: int | None = None) -> None:
         """Refuse a dataset that turned out to have too few rows."""
@@ -395,6 +402,23 @@ class Batches(Source):
         if rows is None or not rows.shape[0]:
             self._reject_few(0)
         return row_slice(rows, 0, count)
+
+    def look_ahead(self, count: int, rng: np.random.Generator) -> Rows:
+        """Give the first `count` rows, or all if there are fewer; they stay to be read."""
+        seen: list[Any] = []
+        found: list[Rows] = []
+        while sum(rows.shape[0] for rows in found) < count:
+            batch = next(self._given, None)
+            if batch is None:
+                break
+            # A producer may fill the same buffer again for the next batch.
+            seen.append(copied(batch) if isinstance(batch, np.ndarray) else batch)
+            found.append(as_rows(seen[-1], f"batch {len(seen)} of {self.name}", min_rows=0, finite=True))
+        if seen:
+            self.columns, self.keys = column_names(seen[0]), column_keys(seen[0])
+        self._given = chain(seen, self._given)
+        self._require_rows(sum(rows.shape[0] for rows in found), least=1)
+        return row_slice(stacked([rows for rows in found if rows.shape[0]]), 0, count)
 
     def batches(self) -> Iterator[Batch]:
         """Give one batch after the other."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from functools import partial
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -48,27 +49,21 @@ def beside(source: Source, **facts: npt.NDArray[Any] | None) -> Source:
     return Beside(source, given)
 
 
-class Beside(Source):
-    """A source that is read in parts, with facts beside its rows.
+class Around(Source):
+    """A source whose batches go through a function: facts are put beside their rows, or the rows are changed.
+
+    Each batch is changed where it is worked on: in the threads of a scan, on the workers of Dask.
 
     Attributes
     ----------
     host : Source
-        The dataset without them.
-    facts : dict of ndarray
-        One entry per row of the dataset.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from standout.sources import Batch, Beside, open_dataset
-    >>> host = open_dataset(iter([np.ones((2, 3))]), "the target")
-    >>> Beside(host, {"weights": np.array([1.0, 3.0])}).summed(lambda batch: batch.weights.sum())
-    np.float64(4.0)
+        The dataset as it is.
+    change : Change
+        What is done to each batch. It can be sent to other processes.
     """
 
-    def __init__(self, host: Source, facts: dict[str, npt.NDArray[Any]]) -> None:
-        self.host, self.facts = host, facts
+    def __init__(self, host: Source, change: Change) -> None:
+        self.host, self.change = host, change
         self.name, self.min_rows, self.n_rows = host.name, host.min_rows, host.n_rows
         self.again, self.specimen, self.lazy = host.again, host.specimen, host.lazy
         self._learn_columns()
@@ -93,44 +88,115 @@ class Beside(Source):
 
     def first(self, count: int) -> Rows:
         """Give the first rows."""
-        found = self.host.first(count)
+        found = self.change.rows(self.host.first(count))
         self._learn_columns()
         return found
 
     def batches(self) -> Iterator[Batch]:
-        """Give one batch after the other, with its facts."""
-        adds = _WithFacts(self.facts, self.name)
-        n_rows = 0
+        """Give one batch after the other, changed."""
         for batch in self.host.batches():
-            n_rows += batch.n_rows
-            yield adds.batch(batch)
+            yield self.change.batch(batch)
         self._learn_columns()
-        _check_lengths(self.facts, n_rows, self.name)
 
     def summed(self, part: Callable[[Batch], Any]) -> Any:
-        """Add up what a function makes of each batch with its facts."""
-        if not self.again:
-            # The number of rows can be checked only as they pass.
-            return super().summed(part)
-        return self.host.summed(
-            _WithFacts(self.facts, self.name, part, needs_words=bool(getattr(part, "needs_words", True)))
-        )
+        """Add up what a function makes of each changed batch."""
+        needs_start = self.change.needs_start or bool(getattr(part, "needs_start", False))
+        needs_words = bool(getattr(part, "needs_words", True))
+        found = self.host.summed(_ChangedPart(self.change, part, needs_start, needs_words))
+        self._learn_columns()
+        return found
 
     def folded(self, function: Callable[[Any, Rows], Any], state: Any) -> Any:
-        """Take a state through the rows, one batch after the other."""
-        return self.host.folded(function, state)
+        """Take a state through the changed rows, one batch after the other."""
+        return self.host.folded(partial(_then_fold, self.change, function), state)
 
     def mapped(self, function: Callable[[Rows], Array], n_columns: int) -> Any:
-        """Give what a function makes of every row, in the way of the host."""
-        return self.host.mapped(function, n_columns)
+        """Give what a function makes of every changed row, in the way of the host."""
+        return self.host.mapped(partial(_then_map, self.change, function), n_columns)
 
     def count_rows(self) -> int:
         """Count the rows."""
         return self.host.count_rows()
 
     def sample(self, count: int, rng: np.random.Generator) -> Rows:
-        """Draw `count` rows, or all if there are fewer."""
-        return self.host.sample(count, rng)
+        """Draw `count` rows, or all if there are fewer, and change only these."""
+        return self.change.rows(self.host.sample(count, rng))
+
+    def look_ahead(self, count: int, rng: np.random.Generator) -> Rows:
+        """Give rows to learn from before all are read."""
+        return self.change.rows(self.host.look_ahead(count, rng))
+
+
+class Change(Protocol):
+    """What is done to each batch of a source. The number of rows stays."""
+
+    @property
+    def needs_start(self) -> bool:
+        """Whether the numbers of the rows must be known."""
+
+    def batch(self, batch: Batch) -> Batch:
+        """Give the batch that takes the place of another."""
+
+    def rows(self, rows: Rows) -> Rows:
+        """Give the rows that take the place of others."""
+
+
+@dataclass(frozen=True, eq=False)
+class _ChangedPart:
+    """A function of changed batches as one of batches as they are. It can be sent to other processes."""
+
+    change: Change
+    function: Callable[[Batch], Any]
+    needs_start: bool = field(default=False, compare=False)
+    needs_words: bool = field(default=True, compare=False)
+
+    def __call__(self, batch: Batch) -> Any:
+        return self.function(self.change.batch(batch))
+
+
+def _then_map(change: Change, function: Callable[[Rows], Any], rows: Rows) -> Any:
+    return function(change.rows(rows))
+
+
+def _then_fold(change: Change, function: Callable[[Any, Rows], Any], state: Any, rows: Rows) -> Any:
+    return function(state, change.rows(rows))
+
+
+class Beside(Around):
+    """A source that is read in parts, with facts beside its rows.
+
+    Attributes
+    ----------
+    host : Source
+        The dataset without them.
+    facts : dict of ndarray
+        One entry per row of the dataset.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.sources import Batch, Beside, open_dataset
+    >>> host = open_dataset(iter([np.ones((2, 3))]), "the target")
+    >>> Beside(host, {"weights": np.array([1.0, 3.0])}).summed(lambda batch: batch.weights.sum())
+    np.float64(4.0)
+    """
+
+    def __init__(self, host: Source, facts: dict[str, npt.NDArray[Any]]) -> None:
+        super().__init__(host, _WithFacts(facts, host.name))
+        self.facts = facts
+
+    def batches(self) -> Iterator[Batch]:
+        """Give one batch after the other, with its facts."""
+        n_rows = 0
+        for batch in super().batches():
+            n_rows += batch.n_rows
+            yield batch
+        _check_lengths(self.facts, n_rows, self.name)
+
+    def summed(self, part: Callable[[Batch], Any]) -> Any:
+        """Add up what a function makes of each batch with its facts."""
+        # The number of rows of an iterator can be checked only as they pass.
+        return super().summed(part) if self.again else Source.summed(self, part)
 
 
 class Chosen(Source):
@@ -202,18 +268,12 @@ class _OfChosen:
 
 @dataclass(frozen=True, eq=False)
 class _WithFacts:
-    """A function of batches with facts as one of batches without. It can be sent to other processes."""
+    """The change that adds facts to batches."""
 
     facts: dict[str, npt.NDArray[Any]]
     name: str = field(compare=False)
-    function: Callable[[Batch], Any] | None = None
-    needs_words: bool = field(default=True, compare=False)
     # Facts are found by the numbers of the rows.
     needs_start: ClassVar[bool] = True
-
-    def __call__(self, batch: Batch) -> Any:
-        assert self.function is not None
-        return self.function(self.batch(batch))
 
     def batch(self, batch: Batch) -> Batch:
         """Give a batch with its facts."""
@@ -221,6 +281,10 @@ class _WithFacts:
         if any(len(fact) < end for fact in self.facts.values()):
             _check_lengths(self.facts, end, self.name)
         return _with(batch, {name: fact[batch.start : end] for name, fact in self.facts.items()})
+
+    def rows(self, rows: Rows) -> Rows:
+        """Give the rows as they are."""
+        return rows
 
 
 def _with(batch: Batch, facts: dict[str, Any]) -> Batch:
