@@ -164,7 +164,7 @@ def test_the_rule_of_names_can_fail():
 PROMISED = {
     *("standout.DiscriminativePCA", "standout.KernelDiscriminativePCA"),
     *("standout.ContrastivePCA", "standout.KernelContrastivePCA"),
-    "standout.BackgroundSearchCV",
+    *("standout.BackgroundSearchCV", "standout.differences"),
     *("standout.make_pipeline", "standout.BackgroundPipeline", "standout.save", "standout.load", "standout.scan"),
     "standout.explore",
     *("standout.io.read_table", "standout.io.prepare", "standout.io.on_device"),

@@ -61,8 +61,10 @@ class _WherePossible:
             return self.method
         try:
             estimator._check_incremental()
-            if estimator.robust is not None:
-                reject_rows_needed("robust", estimator.robust, "Use {p.robust:None}")
+            defaults = {"robust": None, "subject_weights": "rows", "variation": "all", "blocks": None}
+            for name, default in defaults.items():
+                if getattr(estimator, name) != default:
+                    reject_rows_needed(name, getattr(estimator, name), f"Use {{p.{name}:{default}}}")
             if "_sums" not in vars(estimator) and hasattr(estimator, "components_"):
                 reject_without_sums("this estimator")
         except (ValueError, TypeError) as error:

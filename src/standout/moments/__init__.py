@@ -31,7 +31,10 @@ __all__ = [
 
 # Shared with other packages, but not part of the public interface.
 from standout.moments._folds import FoldPart as FoldPart
+from standout.moments._folds import dealt_folds as dealt_folds
 from standout.moments._folds import fold_of_rows as fold_of_rows
+from standout.moments._folds import folds_of_numbers as folds_of_numbers
+from standout.moments._folds import most_folds as most_folds
 from standout.moments._gather import Kind as Kind
 from standout.moments._gather import Part as Part
 from standout.moments._gather import in_span as in_span

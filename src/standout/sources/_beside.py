@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from standout._arrays import Array, Rows
 from standout._messages import InvalidValueError
-from standout.sources._base import Batch, InMemory, Source
+from standout._xp import to_host
+from standout.sources._base import Batch, InMemory, Source, Words
 
 
 def beside(source: Source, **facts: npt.NDArray[Any] | None) -> Source:
@@ -49,6 +50,16 @@ def beside(source: Source, **facts: npt.NDArray[Any] | None) -> Source:
     return Beside(source, given)
 
 
+def own_weights(source: Source) -> npt.NDArray[np.float64] | None:
+    """Give the weights that the rows of a dataset have been given, on the host; None for equal ones."""
+    if isinstance(source, InMemory):
+        weights = source.batch().weights
+        return None if weights is None else np.asarray(to_host(weights), dtype=np.float64)
+    if isinstance(source, Beside) and "weights" in source.facts:
+        return np.asarray(source.facts["weights"], dtype=np.float64)
+    return own_weights(source.host) if isinstance(source, Around) else None
+
+
 class Around(Source):
     """A source whose batches go through a function: facts are put beside their rows, or the rows are changed.
 
@@ -66,6 +77,7 @@ class Around(Source):
         self.host, self.change = host, change
         self.name, self.min_rows, self.n_rows = host.name, host.min_rows, host.n_rows
         self.again, self.specimen, self.lazy = host.again, host.specimen, host.lazy
+        self.beside_columns, self.subjects = host.beside_columns, host.subjects
         self._learn_columns()
 
     def _learn_columns(self) -> None:
@@ -105,6 +117,10 @@ class Around(Source):
         found = self.host.summed(_ChangedPart(self.change, part, needs_start, needs_words))
         self._learn_columns()
         return found
+
+    def column(self, name: str) -> Words:
+        """Give the words of a column that is kept beside the rows."""
+        return self.host.column(name)
 
     def folded(self, function: Callable[[Any, Rows], Any], state: Any) -> Any:
         """Take a state through the changed rows, one batch after the other."""
