@@ -329,7 +329,7 @@ def project(
     _check_annotated(adata, copy)
     _check_annotated(adata_ref, False)
     check_known(key, "key", adata_ref.uns, "in adata_ref.uns", "key")
-    of_cells, of_genes, about = _names_of(adata_ref, key)
+    of_cells, of_genes, about = names_of(adata_ref, key)
     if of_genes is None:
         raise InvalidValueError(
             "has no filters of genes in adata_ref",
@@ -568,7 +568,7 @@ def _rows(matrix: Any, cells: npt.NDArray[np.bool_] | None, genes: npt.NDArray[n
     return rows if genes is None else rows[:, genes]
 
 
-def _names_of(adata: Any, key: str) -> tuple[str, str | None, Any]:
+def names_of(adata: Any, key: str) -> tuple[str, str | None, Any]:
     """Give the names under which a fit was written: of cells, of genes (None if there are none), and all else."""
     about = adata.uns[key]
     written = {of_fit: (of_cells, of_genes) for of_cells, of_genes, of_fit in NAMES.values()}

@@ -14,6 +14,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -44,6 +45,7 @@ from standout.pencil import Solution
 from standout.selection import HeldOut, HeldOutPath, alike_message, block_length, likeness_of
 from standout.sources import (
     Backgrounds,
+    Chosen,
     Dataset,
     Source,
     Table,
@@ -441,12 +443,22 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         if self.target_label is not None:
             reject_iterator(X, "fit with target_label")
             whole = with_words(open_dataset(X, "the data"), words, facts.columns)
-            rows = rows_with_labels(whole, "fit with target_label")
+            is_in_blocks = is_dask(X)
+            # The labels of blocks come here, one per row; the rows stay where they are.
+            y = y.compute() if is_dask(y) else y
+            rows = (
+                np.broadcast_to(0.0, (whole.count_rows(), 1))
+                if is_in_blocks
+                else rows_with_labels(whole, "fit with target_label")
+            )
             self._see_columns(X, whole, reset=True)
             labels, self.background_labels_ = check_label_form(y, rows, self.target_label, background)
             named = [f"the data with label {label!r}" for label in (self.target_label, *self.background_labels_)]
             chosen = [labels == label for label in (self.target_label, *self.background_labels_)]
-            parts = [open_dataset(take(rows, some), name) for some, name in zip(chosen, named, strict=True)]
+            parts = [
+                open_dataset(Chosen(whole, some) if is_in_blocks else take(rows, some), name)
+                for some, name in zip(chosen, named, strict=True)
+            ]
             return self._with_subjects_kept(facts.beside_labels(whole, parts, [to_host(some) for some in chosen]))
         self.__dict__.pop("background_labels_", None)
         target = with_words(open_dataset(X, "the target"), words, facts.columns)
@@ -715,15 +727,32 @@ class _OnlyWeights:
 
 
 def _lazy_as_it_is(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Leave the scores of Dask collections as they are: scikit-learn's containers would compute them."""
+    """Keep the scores of Dask collections lazy: scikit-learn's containers would compute them."""
     plain: Callable[..., Any] = method.__wrapped__  # type: ignore[attr-defined]
 
     @wraps(plain)
     def chosen(self: Any, X: Any, *args: Any, **given: Any) -> Any:
         is_lazy = X.lazy if isinstance(X, Source) else is_dask(X)
-        return (plain if is_lazy else method)(self, X, *args, **given)
+        return _lazy_output(self, X, plain(self, X, *args, **given)) if is_lazy else method(self, X, *args, **given)
 
     return chosen
+
+
+def _lazy_output(model: Any, X: Any, scores: Any) -> Any:
+    """Give the scores of a Dask collection in the form that `set_output` asks for, without computing them."""
+    wanted = getattr(model, "_sklearn_output_config", {}).get("transform", get_config()["transform_output"])
+    if wanted == "default" or hasattr(scores, "columns"):
+        return scores
+    if wanted != "pandas":
+        raise InvalidValueError(
+            "set_output(transform={wanted!r}) has no lazy form, and would compute the scores of a Dask collection",
+            wanted=wanted,
+            advice="Use set_output with {v.pandas}, which gives a Dask frame, or {v.default}, a Dask array.",
+        )
+    from dask.dataframe import from_dask_array
+
+    index = X.index if hasattr(X, "columns") and hasattr(X, "index") and is_dask(X) else None
+    return from_dask_array(scores, columns=list(model.get_feature_names_out()), index=index)
 
 
 # scikit-learn has wrapped these, so that they give what `set_output` asks for.

@@ -22,6 +22,7 @@ from standout.moments import (
     Folds,
     Kind,
     Moments,
+    RootMoments,
     RowMoments,
     ScatterMoments,
     dealt_folds,
@@ -323,8 +324,19 @@ class LinearTransformer(IncrementalTransformer):
         self._keep_sums(None if any(isinstance(part, RowMoments | CentredRows) for part in moments) else moments)
 
     def _sum(self, dataset: Source) -> Moments:
-        kind: Kind = "root" if self.solver == "root" else "scatter"
-        return gather(dataset, kind=kind, norms=True, single=False, name=dataset.name)
+        n_rows, width = dataset.n_rows, dataset.width
+        # The root of few wide rows is much smaller than their scatter matrix.
+        few = n_rows is not None and width is not None and 2 * n_rows < width and not is_foreign(dataset.specimen)
+        kind: Kind = "root" if self.solver == "root" or few else "scatter"
+        moments = gather(dataset, kind=kind, norms=True, single=False, name=dataset.name)
+        # Rows are not kept: a root of fewer rows than columns is turned.
+        return moments.turned() if few and isinstance(moments, RootMoments) else moments
+
+    def _settled(self, sums: Moments) -> Moments:
+        """Give the sums of many rows as a scatter matrix, which is then the smaller form, unless roots are wanted."""
+        if isinstance(sums, RootMoments) and 2 * sums.count >= sums.n_features and self.solver != "root":
+            return sums.as_scatter()
+        return sums
 
     def _check_merge(self, other: Any) -> None:
         """Moments of the same columns can always be added."""

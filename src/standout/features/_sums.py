@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import ClassVar
 
-from standout._arrays import Float, Rows, row_slice, sum_of_squares
+from standout._arrays import Float, Rows, bytes_held, row_slice, sum_of_squares
 from standout._xp import like, namespace
 from standout.features._kernels import check_kernel_matrix, reject_indefinite
 from standout.features._maps import FeatureMap, LandmarkMap
@@ -38,6 +38,9 @@ class CoordinateSums:
 
     moments: ScatterMoments
     trace: float
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + bytes_held(self)
 
     @property
     def count(self) -> int:

@@ -3,12 +3,14 @@
 from standout.moments._base import Moments, NormSums, WeightSums, ledoit_wolf
 from standout.moments._folds import Folds
 from standout.moments._gather import gather, gather_folds, project
+from standout.moments._partition import PARTITION_SCHEMA, gather_partition, merge_partitions
 from standout.moments._robust import RobustWeights, learn_weights
 from standout.moments._root import RootMoments
 from standout.moments._rows import CentredRows, RowMoments
 from standout.moments._scatter import ScatterMoments
 
 __all__ = [
+    "PARTITION_SCHEMA",
     "CentredRows",
     "Folds",
     "Moments",
@@ -20,8 +22,10 @@ __all__ = [
     "WeightSums",
     "gather",
     "gather_folds",
+    "gather_partition",
     "learn_weights",
     "ledoit_wolf",
+    "merge_partitions",
     "project",
 ]
 

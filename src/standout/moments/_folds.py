@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import BLOCK_BYTES
+from standout._arrays import BLOCK_BYTES, bytes_held
 from standout._xp import take
 from standout.sources import Batch, Source, Subjects, added
 
@@ -102,6 +102,9 @@ class Folds(Generic[Sums]):
 
     sums: tuple[Sums | None, ...]
     n_dealt: int
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + bytes_held(self)
 
     @property
     def n_folds(self) -> int:

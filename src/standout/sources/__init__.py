@@ -7,7 +7,7 @@ from standout.sources._base import added as added
 from standout.sources._base import drawn as drawn
 from standout.sources._base import regrouped as regrouped
 from standout.sources._beside import Around as Around
-from standout.sources._beside import Beside, beside
+from standout.sources._beside import Beside, Chosen, beside
 from standout.sources._beside import own_weights as own_weights
 from standout.sources._dask import DaskBlocks, open_dataset
 from standout.sources._dask import is_dask as is_dask
@@ -42,6 +42,7 @@ __all__ = [
     "Batch",
     "Batches",
     "Beside",
+    "Chosen",
     "DaskBlocks",
     "Dataset",
     "InMemory",

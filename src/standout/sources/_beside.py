@@ -215,6 +215,73 @@ class Beside(Around):
         return super().summed(part) if self.again else Source.summed(self, part)
 
 
+class Chosen(Source):
+    """Some rows of a dataset that is read in parts, such as those with one label.
+
+    Attributes
+    ----------
+    host : Source
+        The whole dataset, which can be read again.
+    chosen : ndarray of bool
+        A truth value for each of its rows.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from standout.sources import Chosen, open_dataset
+    >>> whole = open_dataset(da.arange(8, chunks=2).reshape(4, 2), "the data")
+    >>> Chosen(whole, np.array([True, False, False, True])).rows()
+    array([[0, 1],
+           [6, 7]])
+    """
+
+    def __init__(self, host: Source, chosen: npt.NDArray[np.bool_]) -> None:
+        self.host, self.chosen = host, chosen
+        self.name, self.min_rows, self.n_rows = host.name, host.min_rows, int(chosen.sum())
+        self.columns, self.keys, self.width, self.specimen = host.columns, host.keys, host.width, host.specimen
+
+    def called(self, name: str, min_rows: int) -> Self:
+        """Give the same dataset under the name that messages are to use."""
+        named = super().called(name, min_rows)
+        named.host = self.host.called(name, min_rows)
+        return named
+
+    def batches(self) -> Iterator[Batch]:
+        """Give the chosen rows of one batch after the other."""
+        takes = _OfChosen.of(self.chosen)
+        yield from map(takes.batch, self.host.batches())
+
+    def summed(self, part: Callable[[Batch], Any]) -> Any:
+        """Add up what a function makes of the chosen rows of each batch, where the batch is."""
+        return self.host.summed(replace(_OfChosen.of(self.chosen), function=part))
+
+
+@dataclass(frozen=True, eq=False)
+class _OfChosen:
+    """A function of chosen rows as one of batches of all rows. It can be sent to other processes."""
+
+    chosen: npt.NDArray[np.bool_]
+    # How many rows are chosen before each row.
+    before: npt.NDArray[np.intp]
+    function: Callable[[Batch], Any] | None = None
+    needs_start: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, chosen: npt.NDArray[np.bool_]) -> _OfChosen:
+        return cls(chosen, np.cumsum(chosen) - chosen)
+
+    def __call__(self, batch: Batch) -> Any:
+        assert self.function is not None
+        some = self.batch(batch)
+        return self.function(some) if some.n_rows else None
+
+    def batch(self, batch: Batch) -> Batch:
+        """Give the chosen rows of a batch."""
+        numbers = np.flatnonzero(self.chosen[batch.start : batch.start + batch.n_rows])
+        return batch.taken(numbers, int(self.before[batch.start]) if batch.n_rows else 0)
+
+
 @dataclass(frozen=True, eq=False)
 class _WithFacts:
     """The change that adds facts to batches."""
