@@ -68,6 +68,13 @@ class Fit:
         return isinstance(self.model, ContrastivePCA | KernelContrastivePCA)
 
     @property
+    def is_plain(self) -> bool:
+        """Whether the fit looks at what stands out in the target, in all columns and without smoothing."""
+        model = self.model
+        limits = (getattr(model, name, None) for name in ("n_columns", "smooth"))
+        return getattr(model, "side", "target") == "target" and all(limit is None for limit in limits)
+
+    @property
     def has_background(self) -> bool:
         """Whether there is a background to compare with."""
         return len(self.datasets) > 1
