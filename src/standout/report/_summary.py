@@ -58,7 +58,7 @@ def summary(findings: Findings, names: Names = PYTHON) -> dict[str, Any]:
         "method": findings.method,
         "asked": {str(key): str(value) for key, value in findings.asked.items()},
         "datasets": [
-            {"name": part.name, "rows": part.n_rows, "weight": _number(weight)}
+            {"name": part.name, "rows": part.n_rows, "weight": _number(weight), "outlying": part.n_outlying}
             for part, weight in zip(findings.datasets, [None, *findings.weights], strict=True)
         ],
         "n_features": len(findings.features),

@@ -58,6 +58,7 @@
       }
       for (const part of plot.center) if (part.type === "Grid") part.grid_line_color = colour("grid");
       for (const renderer of plot.renderers) {
+        if (renderer.name === "ring") continue;
         const fill = renderer.glyph.fill_color;
         if (renderer.name === "target") {
           renderer.hover_glyph.line_color = { value: colour("ink") };
