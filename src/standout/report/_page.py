@@ -27,7 +27,7 @@ from standout.report._charts import (
     slider_views,
     strengths,
 )
-from standout.report._findings import Findings, Single, plane, require_findings
+from standout.report._findings import Findings, Single, Stray, plane, require_findings
 from standout.report._format import (
     ISOLATE,
     RELEASE,
@@ -65,6 +65,8 @@ from standout.report._sentences import (
 # Points of a panel that compares methods: more would only hide each other.
 MOST_POINTS = 1500
 PANEL_SIZE = 320
+# Smaller weights are not told apart.
+LEAST_WEIGHT = 0.001
 
 
 def page(findings: Findings, names: Names = PYTHON) -> str:
@@ -131,10 +133,14 @@ def page(findings: Findings, names: Names = PYTHON) -> str:
         images=pattern_images(findings),
         real=[is_real(findings, k) for k in range(findings.n_shown_components)],
         group_lines=has_group_lines(findings),
-        strays=[(findings.datasets[stray.dataset].name, stray, brief(stray.weight)) for stray in findings.strays or ()],
+        strays=[(findings.datasets[stray.dataset].name, stray, _weight(stray)) for stray in findings.strays or ()],
         distributions=[distribution(findings, k) for k in range(findings.n_shown_components)],
         data={**document(findings), "views": slider_views(findings)},
     )
+
+
+def _weight(stray: Stray) -> str:
+    return brief(stray.weight) if stray.weight >= LEAST_WEIGHT else f"< {LEAST_WEIGHT}"
 
 
 def compare(views: Sequence[Findings], names: Names = PYTHON) -> str:

@@ -18,8 +18,10 @@ ON_WHITE = {**{f"c{index}": colour for index, colour in enumerate(COLOURS)}, "gr
 N_COLOURS = len(COLOURS)
 # From dark blue to yellow in order of lightness, for colour-blind eyes as well.
 SCALE_COLOURS = 64
-# The colour of rings around rows that count less, on light and dark pages.
-RING = "#b3541e"
+# The colour of rings around rows that count less, on white. The page's script takes that of its text.
+RING = "#1c2126"
+# Points further from the middle half of the others than so many times its width are left outside, with robust weights.
+REACH = 3.0
 # Share of a background's points at either end that may lie outside of the plot: the target decides what is seen.
 BACKGROUND_TAIL = 0.01
 
@@ -171,10 +173,19 @@ def bounds_of(parts: list[Single]) -> list[float]:
 
 
 def ordinary_planes(findings: Findings, title: str) -> list[Single]:
-    """Give the points of each dataset in a view; without outlying rows, which would press all others together."""
+    """Give the points of each dataset in a view; with robust weights, as far as they are not far outside.
+
+    Rows that are out of place would press all others together.
+    """
     planes = [plane(part.scores if title == "view" else part.pca_scores) for part in findings.datasets]
-    kept = [None if part.outlying is None else part.outlying == 0 for part in findings.datasets]
-    return [view if some is None or not some.any() else view[some] for view, some in zip(planes, kept, strict=True)]
+    return planes if findings.strays is None else [_near(view) for view in planes]
+
+
+def _near(view: Single) -> Single:
+    low, high = np.quantile(view, [0.25, 0.75], axis=0)
+    reach = REACH * (high - low)
+    near = np.all((view >= low - reach) & (view <= high + reach), axis=1)
+    return view[near] if near.any() else view
 
 
 def _columns(findings: Findings, index: int) -> dict[str, Any]:

@@ -60,7 +60,7 @@ class Strays:
         self.n_outlying, self.n_wild, self.total = 0, 0, 0.0
         self.listed: list[Stray] = []
         self._shown: list[tuple[Float, Any]] = []
-        self._sums: list[Float] = [np.zeros(1), np.zeros(1)]
+        self._sums: list[Float] = [np.zeros(1), np.zeros(1), np.zeros(1)]
 
     def add(self, batch: Batch, ids: Any, scores: Float, shown: Numbers) -> Batch:
         """Take in a batch with the scores that are drawn; give it without wild cells, and with weights."""
@@ -69,9 +69,10 @@ class Strays:
         self.n_outlying += int(np.count_nonzero(outlying))
         self.n_wild += 0 if found.wild is None else int(np.count_nonzero(found.wild))
         self.total += float(found.weights.sum())
-        self._sums = [
-            total + found.weights @ power for total, power in zip(self._sums, (scores, scores**2), strict=True)
-        ]
+        # Scores are those of rows as they are. Wild cells would decide their spread.
+        own = found.weights if found.wild is None else np.where(found.wild.any(axis=1), 0.0, found.weights)
+        powers = np.ones((batch.n_rows, 1)), scores, scores**2
+        self._sums = [total + own @ power for total, power in zip(self._sums, powers, strict=True)]
         self._shown.append((found.weights[shown], outlying[shown]))
         places = np.flatnonzero(outlying)
         places = places[np.argsort(found.weights[places], kind="stable")[:MOST_LISTED]]
@@ -110,7 +111,8 @@ class Strays:
     @property
     def variances(self) -> Float:
         """Weighted variances of the scores."""
-        mean, square = (total / self.total for total in self._sums)
+        total, *powers = self._sums
+        mean, square = (power / np.maximum(total, 1e-300) for power in powers)
         return np.maximum(square - mean**2, 0.0)
 
 
