@@ -1,4 +1,4 @@
-"""The data of the linear benchmark, and of others: shapes, limits to keep, and the rows themselves.
+"""The data of the linear benchmark, and of others: shapes, bounds to keep, and the rows themselves.
 
 Ten factors are shared by target and background (a little stronger in the target, so that the
 target's own PCA follows them), two factors are the target's alone, and the noise has unit variance.
@@ -38,7 +38,7 @@ class Case:
     rows, features
         Rows of each of the two datasets; columns of both.
     allowed_ratio
-        Largest seconds of the fit over seconds of the limit.
+        Largest seconds of the fit over seconds of the reference.
     tall
         Whether the bound on memory applies: rows far outnumber columns.
     """

@@ -138,10 +138,10 @@ def requirements(rows: list[Row], cases: list[Case]) -> list[Requirement]:
     """Return the bounds that the fit has to keep, in the order of the cases."""
     found = []
     for case in cases:
-        limit = find(rows, case, "limit")
+        reference = find(rows, case, "reference")
         double, single = (find(rows, case, "standout", dtype) for dtype in ("float64", "float32"))
-        ratio = double.median_seconds / limit.median_seconds
-        found.append(Requirement(f"{case.shape} fit / limit", ratio, case.allowed_ratio, "x"))
+        ratio = double.median_seconds / reference.median_seconds
+        found.append(Requirement(f"{case.shape} fit / reference", ratio, case.allowed_ratio, "x"))
         if (allowed := case.allowed_megabytes) is not None:
             # Elsewhere the products, which alone gain from single precision, are not what takes the time.
             faster = single.median_seconds / double.median_seconds
@@ -154,8 +154,8 @@ def requirements(rows: list[Row], cases: list[Case]) -> list[Requirement]:
 
 def table(rows: list[Row]) -> str:
     """Return one line per side and case; a side without a result says why."""
-    head = ("case", "side", "seconds", "x limit", "allowed", "peak MB", "allowed", "R²")
-    return aligned([head, *(_cells(row, find(rows, row.case, "limit")) for row in rows)])
+    head = ("case", "side", "seconds", "x reference", "allowed", "peak MB", "allowed", "R²")
+    return aligned([head, *(_cells(row, find(rows, row.case, "reference")) for row in rows)])
 
 
 def aligned(cells: list[tuple[str, ...]]) -> str:
@@ -173,7 +173,7 @@ def aligned(cells: list[tuple[str, ...]]) -> str:
     return "\n".join(lines)
 
 
-def _cells(row: Row, limit: Row) -> tuple[str, ...]:
+def _cells(row: Row, reference: Row) -> tuple[str, ...]:
     side = ", ".join(filter(None, (row.side, row.dtype if row.dtype != "float64" else None, row.note)))
     if not row.seconds:
         return row.case.shape, side, (row.error or "not measured")[:ERROR_WIDTH]
@@ -182,7 +182,7 @@ def _cells(row: Row, limit: Row) -> tuple[str, ...]:
         row.case.shape,
         side,
         f"{row.median_seconds:.3f}",
-        number(row.median_seconds / limit.median_seconds),
+        number(row.median_seconds / reference.median_seconds),
         number(row.case.allowed_ratio if ours and row.dtype == "float64" else math.nan),
         f"{row.peak_megabytes:.0f}",
         number((row.case.allowed_megabytes or math.nan) if ours else math.nan, 0),

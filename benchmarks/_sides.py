@@ -14,7 +14,7 @@ import numpy as np
 
 N_COMPONENTS = 2
 # Enough for the Cholesky factor of a singular background covariance, far below the unit noise.
-LIMIT_RIDGE = 1e-6
+REFERENCE_RIDGE = 1e-6
 # Rows of an epoch, for what reads epochs: every shape is a whole number of them.
 EPOCH_ROWS = 100
 
@@ -56,15 +56,15 @@ def _centred(X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return X, Y
 
 
-def _limit_fit(inputs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Two symmetric products and one partial solve: the work no fit can leave out."""
+def _reference_fit(inputs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """Two symmetric products and one partial solve: what a direct computation takes."""
     from scipy.linalg import eigh
 
     X, Y = inputs
     A, B = X.T @ X, Y.T @ Y
     A /= len(X)
     B /= len(Y)
-    B.flat[:: len(B) + 1] += LIMIT_RIDGE
+    B.flat[:: len(B) + 1] += REFERENCE_RIDGE
     last = len(A) - 1
     wanted = (last - N_COMPONENTS + 1, last)
     return eigh(A, B, subset_by_index=wanted, overwrite_a=True, overwrite_b=True, check_finite=False)[1]
@@ -190,8 +190,8 @@ def _mne_csp(reg: str | None = None) -> Side:
 
 
 SIDES: dict[str, Side] = {
-    "limit": Side(_limit_fit, lambda vectors, X: X @ vectors, _centred),
-    "limit-gram": Side(lambda Z: Z @ Z.T, prepare=lambda X, Y: np.vstack(_centred(X, Y))),
+    "reference": Side(_reference_fit, lambda vectors, X: X @ vectors, _centred),
+    "reference-gram": Side(lambda Z: Z @ Z.T, prepare=lambda X, Y: np.vstack(_centred(X, Y))),
     "standout": Side(_standout_fit, lambda model, X: model.transform(X)),
     "sklearn-pca": Side(_sklearn_fit, lambda model, X: model.transform(X)),
     "sklearn-lda": Side(_lda_fit, lambda model, X: model.transform(X), _labelled),

@@ -1,4 +1,4 @@
-"""What a linear fit costs: against the machine's limit, against scikit-learn, against the peers.
+"""What a linear fit costs: against a reference, against scikit-learn, against the peers.
 
 Each measurement is a fresh process that loads the data, warms up and times one fit. Run it on an idle
 machine: ``python benchmarks/linear.py`` (or ``make bench``); ``--help`` lists the options.
@@ -20,9 +20,9 @@ from peers import PEERS, peer_labels
 
 
 def measure_own(case: Case, folder: Path, repeats: int) -> list[Row]:
-    """Limit, standout in both precisions, scikit-learn's PCA and LDA, turn by turn."""
+    """Reference, standout in both precisions, scikit-learn's PCA and LDA, turn by turn."""
     turns = [
-        Turn("limit-gram" if case.wide else "limit", Row(case, "limit")),
+        Turn("reference-gram" if case.wide else "reference", Row(case, "reference")),
         Turn("standout", Row(case, "standout")),
         Turn("standout", Row(case, "standout", "float32")),
         Turn("sklearn-pca", Row(case, "scikit-learn PCA(2)")),

@@ -26,9 +26,11 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "numpydoc",
+    "sphinx_copybutton",
     "myst_parser",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "gallery_order",
     "mathml",
     "live_report",
 ]
@@ -37,10 +39,21 @@ templates_path = ["_templates"]
 html_math_renderer = "mathml"
 
 # Text in Markdown.
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline", "attrs_block"]
+myst_enable_extensions = [
+    "colon_fence",
+    "deflist",
+    "dollarmath",
+    "attrs_inline",
+    "attrs_block",
+]
 myst_heading_anchors = 3
 # Links in the documents of the repository lead to other files of it.
 myst_all_links_external = False
+
+# Copy buttons leave out prompts, and what a program printed has no button.
+copybutton_prompt_text = ">>> |\\.\\.\\. "
+copybutton_prompt_is_regexp = True
+copybutton_selector = ":not(.highlight-text) > div.highlight > pre"
 
 # Names in single backticks lead to the page of what they name, where there is one.
 default_role = "py:obj"
@@ -79,7 +92,9 @@ def _members(thing: type) -> dict[str, list[str]]:
             found["properties"].append(member)
         # As asked of the class: some methods, such as `partial_fit`, are there only where they are possible; and
         # scikit-learn puts some of its own (`set_fit_request`) into our classes.
-        elif callable(method := getattr(thing, member)) and method.__module__.startswith("standout"):
+        elif callable(method := getattr(thing, member)) and method.__module__.startswith(
+            "standout"
+        ):
             found["methods"].append(member)
     return found
 
@@ -93,6 +108,7 @@ sphinx_gallery_conf = {
     "filename_pattern": r"/plot_",
     "within_subsection_order": "gallery_order.AsTaught",
     "image_srcset": ["2x"],
+    "thumbnail_size": (800, 500),
     "capture_repr": (),
     "download_all_examples": False,
     "show_signature": False,
@@ -118,8 +134,12 @@ html_copy_source = False
 html_sidebars = {"index": [], "start": [], "changelog": [], "contributing": []}
 html_context = {"default_mode": "auto"}
 html_theme_options = {
-    "logo": {"image_light": "_static/standout.svg", "image_dark": "_static/standout.svg", "text": "standout"},
-    "show_prev_next": False,
+    "logo": {
+        "image_light": "_static/standout.svg",
+        "image_dark": "_static/standout.svg",
+        "text": "standout",
+    },
+    "show_prev_next": True,
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "navbar_end": ["theme-switcher"],

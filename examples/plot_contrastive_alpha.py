@@ -2,8 +2,8 @@
 The difference or the ratio of variances
 ========================================
 
-Contrastive PCA looks for directions with a large *difference*: the target's variance minus α times the background's.
-Discriminative PCA looks for a large *ratio*, and has no α. When do they see the same, and when not?
+Contrastive PCA maximises a *difference*: the target's variance minus α times the background's variance.
+Discriminative PCA maximises a *ratio*, and has no α. When do they agree?
 """
 
 import matplotlib.pyplot as plt
@@ -19,14 +19,19 @@ target, background = images.target, images.backgrounds[0]
 dpca = DiscriminativePCA(1, shrinkage=None).fit(target, background=background)
 
 # %%
-# Along α contrastive PCA goes from PCA (α = 0) to discriminative PCA: at α = λ₁, the leading ratio, both have the
-# same leading direction (Theorem 2 of the paper). Between lie views of which one or the other may be the best.
+# As α grows, contrastive PCA changes from PCA (α = 0) to discriminative PCA: at α = λ₁, the leading ratio, both have
+# the same leading direction (Theorem 2 of the paper). A view in between can be better than both.
 
 alphas = np.append(np.geomspace(0.1, 0.99 * dpca.eigenvalues_[0], 24), dpca.eigenvalues_[0])
 path = alpha_path(target, background, alpha=alphas, n_components=1)
-angles = [np.degrees(principal_angles(component, dpca.components_)[0]) for component in path.components]
+angles = [
+    np.degrees(principal_angles(component, dpca.components_)[0])
+    for component in path.components
+]
 centred = target - target.mean(axis=0)
-errors = [clustering_error(centred @ component.T, images.labels) for component in path.components]
+errors = [
+    clustering_error(centred @ component.T, images.labels) for component in path.components
+]
 
 fig, axes = plt.subplots(2, 1, figsize=(8, 6), sharex=True, layout="constrained")
 axes[0].semilogx(path.parameters, angles, "o-", color="black", markersize=4)
@@ -39,9 +44,9 @@ axes[0].legend(frameon=False)
 print(f"at α = λ₁ the angle is {angles[-1]:.1e} degrees")
 
 # %%
-# α has no natural value. ``ContrastivePCA()`` looks at 0 and 40 values, groups the views that look alike, and keeps
-# one of each group in ``candidates_``, to be looked at. To begin with it takes the one that holds the largest share
-# of the target's variance beyond the share it holds of the background's.
+# α has no natural value. ``ContrastivePCA()`` computes the views at 0 and at 40 values, clusters similar views, and
+# stores one of each cluster in ``candidates_``. Look at all of them. By default the fit uses the view whose share of
+# the target's variance exceeds its share of the background's variance most.
 
 cpca = ContrastivePCA(2).fit(target, background=background)
 fig, axes = plt.subplots(1, len(cpca.alphas_), figsize=(10, 3.2), layout="constrained")
@@ -49,6 +54,8 @@ for ax, alpha, components in zip(axes, cpca.alphas_, cpca.candidates_, strict=Tr
     scores = centred @ components.T
     error = clustering_error(scores, images.labels)
     for label, colour in zip([6, 9], ["#D55E00", "#0072B2"], strict=True):
-        ax.scatter(*scores[images.labels == label].T, s=8, color=colour, alpha=0.6, linewidths=0)
-    chosen = " (taken)" if alpha == cpca.alpha_ else ""
+        ax.scatter(
+            *scores[images.labels == label].T, s=8, color=colour, alpha=0.6, linewidths=0
+        )
+    chosen = " (default)" if alpha == cpca.alpha_ else ""
     ax.set(title=f"α = {alpha:.3g}{chosen}\nerror {error:.0%}", xticks=[], yticks=[])

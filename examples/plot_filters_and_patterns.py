@@ -2,10 +2,9 @@
 Filters extract, patterns show
 ==============================
 
-``components_`` are *filters*: weights that compute a score. ``patterns_`` are what that score looks like in the data.
-They are not the same, and to ask a filter what a component means is a common mistake. Here the answer is known: ten
-made-up genes, of which C, D, E and F rise and fall together in every sample, and C and D vary by something else in
-the target only.
+``components_`` are *filters*: weights that compute a score. ``patterns_`` show what the score looks like in the data.
+Interpreting a filter as if it were a pattern is a common mistake. Here the truth is known. Of ten simulated genes, C,
+D, E and F share a factor in all samples. C and D have a second factor, in the target only.
 """
 
 import matplotlib.pyplot as plt
@@ -29,8 +28,8 @@ dpca = DiscriminativePCA(1).fit(target, background=background)
 pca = DiscriminativePCA(1).fit(target)
 
 # %%
-# The filter gives E and F large negative weights: C + D - E - F is free of what all four share. But E and F do not
-# take part in what stands out. The pattern says so. PCA shows what all four share.
+# The filter gives E and F large negative weights, because C + D - E - F cancels the shared factor. But E and F do not
+# have the second factor, and the pattern shows this. PCA shows the shared factor.
 
 views = {
     "PCA: pattern": pca.patterns_[0],
@@ -40,15 +39,19 @@ views = {
 }
 fig, axes = plt.subplots(2, 2, figsize=(9, 5), sharex=True, layout="constrained")
 for ax, (name, weights) in zip(axes.flat, views.items(), strict=True):
-    weights = weights * np.sign(weights @ own)  # the sign of a component means nothing
-    ax.bar(genes, weights / np.abs(weights).max(), color=np.where(own > 0, "#D55E00", "#BBBBBB"))
+    weights = weights * np.sign(weights @ own)  # the sign of a component is arbitrary
+    ax.bar(
+        genes,
+        weights / np.abs(weights).max(),
+        color=np.where(own > 0, "#D55E00", "#BBBBBB"),
+    )
     ax.axhline(0.0, color="grey", linewidth=0.8)
     ax.set(title=name, ylim=(-1.15, 1.15), yticks=[-1, 0, 1])
 
 # %%
-# ``inverse_transform`` therefore goes through the patterns: it gives the part of each row that the components
-# carry, with all that is shared left at its mean.
+# ``inverse_transform`` uses the patterns: it gives the part of each row that the components explain, with all shared
+# variation removed.
 
 carried = dpca.inverse_transform(dpca.transform(target)) - dpca.mean_
 for gene, spread in zip(genes, carried.std(axis=0), strict=True):
-    print(f"{gene}: the component moves it by {spread:.2f}")
+    print(f"{gene}: standard deviation explained by the component {spread:.2f}")

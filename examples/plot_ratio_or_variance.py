@@ -2,9 +2,9 @@
 A large ratio of something small
 ================================
 
-The ratio of variances does not ask how large they are. A column that hardly varies, but varies ten times as much in
-the target, beats one that varies much, and half as much again. That is often what one wants: weak signals are found.
-But it can also be a sensor whose last digit flickers.
+The ratio of variances ignores their size. A column with little variation, but ten times as much of it in the target,
+wins against a column with much variation and one and a half times as much of it in the target. This is often wanted,
+because it finds weak signals. But the column can also be a sensor whose last digit is unstable.
 """
 
 import matplotlib.pyplot as plt
@@ -23,34 +23,42 @@ background = rng.normal(size=(2000, 4)) * [ours for ours, _ in spreads.values()]
 target = rng.normal(size=(2000, 4)) * [theirs for _, theirs in spreads.values()]
 
 # %%
-# Three methods, three answers to three questions: which direction varies most (PCA), where is the *difference* of
-# variances largest (contrastive PCA, α = 1), where is the *ratio* largest (discriminative PCA without shrinkage)?
-# With shrinkage, a variance must be worth something beside the mean variance of the background: the tiny column no
-# longer counts.
+# Three methods answer three questions. Which direction varies most (PCA)? Where is the *difference* of variances largest
+# (contrastive PCA, α = 1)? Where is the *ratio* largest (discriminative PCA without shrinkage)? With shrinkage, a
+# variance that is small compared with the mean variance of the background counts little: the tiny column is ignored.
 
 models = {
     "PCA": DiscriminativePCA(1).fit(target),
-    "contrastive PCA, α = 1": ContrastivePCA(1, alpha=1.0).fit(target, background=background),
-    "discriminative PCA,\nno shrinkage": DiscriminativePCA(1, shrinkage=None).fit(target, background=background),
-    "discriminative PCA,\nshrinkage 0.1": DiscriminativePCA(1, shrinkage=0.1).fit(target, background=background),
+    "contrastive PCA, α = 1": ContrastivePCA(1, alpha=1.0).fit(
+        target, background=background
+    ),
+    "discriminative PCA,\nno shrinkage": DiscriminativePCA(1, shrinkage=None).fit(
+        target, background=background
+    ),
+    "discriminative PCA,\nshrinkage 0.1": DiscriminativePCA(1, shrinkage=0.1).fit(
+        target, background=background
+    ),
 }
-fig, axes = plt.subplots(1, 5, figsize=(12, 3), sharey=True, layout="constrained", width_ratios=[1.4, 1, 1, 1, 1])
+fig, axes = plt.subplots(2, 3, figsize=(9, 5.2), sharey=True, layout="constrained")
+spread, *others, corner = axes.flat
 places = np.arange(4)
-axes[0].barh(places - 0.2, target.std(axis=0), 0.4, color="#D55E00", label="target")
-axes[0].barh(places + 0.2, background.std(axis=0), 0.4, color="#BBBBBB", label="background")
-axes[0].set(xscale="log", title="spread of each column", yticks=places, yticklabels=list(spreads))
-axes[0].legend(frameon=False, fontsize=8, loc="center right", bbox_to_anchor=(1.0, 0.38))
-axes[0].invert_yaxis()
-for ax, (name, model) in zip(axes[1:], models.items(), strict=True):
+spread.barh(places - 0.2, target.std(axis=0), 0.4, color="#D55E00", label="target")
+spread.barh(places + 0.2, background.std(axis=0), 0.4, color="#BBBBBB", label="background")
+spread.set(xscale="log", title="the data", xlabel="standard deviation")
+spread.set(yticks=places, yticklabels=list(spreads))
+spread.invert_yaxis()
+corner.set_axis_off()
+corner.legend(*spread.get_legend_handles_labels(), frameon=False, loc="center")
+for ax, (name, model) in zip(others, models.items(), strict=True):
     # The share that each column has in the score's variance.
     share = model.components_[0] ** 2 * target.var(axis=0)
     ax.barh(places, share / share.sum(), color="black")
     ax.set(title=name, xlim=(0, 1.05), xlabel="share of the score")
 
 # %%
-# If columns have different units, put them on one scale first, *the same for all datasets*: see the example on
-# unequal preprocessing. And look at ``background_variance_`` and ``patterns_`` beside the ratio: they say how large
-# what was found is.
+# If columns have different units, scale them first, *in the same way for all datasets*: see the example on unequal
+# preprocessing. Besides the ratio, look at ``background_variance_`` and ``patterns_``: they tell how large the effect
+# is.
 
 for name, model in models.items():
     print(name.replace("\n", " "), "-> target variance", model.target_variance_.round(4))

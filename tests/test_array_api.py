@@ -24,6 +24,7 @@ LINEAR = {
     "roots, no background": (DiscriminativePCA(3, solver="root"), 0),
     "tested": (DiscriminativePCA("auto", test="analytic"), 1),
     "tested, no shrinkage": (DiscriminativePCA(3, test="analytic", shrinkage=None), 1),
+    "few columns": (DiscriminativePCA(2, n_columns=7), 2),
     "both sides": (DiscriminativePCA(3, side="both"), 1),
     "background's side": (ContrastivePCA(2, alpha=2.0, side="background"), 2),
     "one alpha": (ContrastivePCA(2, alpha=2.0), 2),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.preprocessing import StandardScaler
 
@@ -16,6 +17,8 @@ from experiments.faces import PRINTED as PRINTED_FACES
 from experiments.table1 import CLUSTERS, INTENSITIES
 from experiments.table1 import PRINTED as PRINTED_DIGITS
 from standout import DiscriminativePCA
+from standout.cli import main
+from standout.metrics import clustering_error
 
 ROOT = Path(__file__).parents[1]
 RUN = json.loads((ROOT / "docs" / "data" / "reproduction.json").read_text("utf-8"))
@@ -93,6 +96,21 @@ def of_pca_at(intensity):
     return sum(f"intensity {intensity}" in (claim["where"] or f"intensity {intensity}") for claim in held), len(figures)
 
 
+# The rows of the page's table of mice, and what the experiment calls them.
+MICE = {
+    "PCA": "PCA",
+    "dPCA, the paper's formula": "dPCA",
+    "dPCA, default shrinkage (Ledoit-Wolf)": "dPCA, Ledoit-Wolf",
+    'dPCA, `shrinkage="clusters"`': CLUSTERS,
+    "dPCA, shrinkage 0.5, known from the labels to do well": "dPCA, shrinkage 0.5",
+    "cPCA, α = 3.5938 (printed in the paper)": "cPCA, α = 3.5938",
+    "cPCA, α = 27.8256 (printed in the paper)": "cPCA, α = 27.8256",
+    "cPCA, α chosen by spectral clustering": "cPCA",
+}
+# What `standout fit` reports for the command on the page; a test below runs it.
+COMMAND = "It reports an error of 0.230 (PCA: 0.322)."
+
+
 def quoted():
     """Every passage of the page with a figure in it, as the run would have it."""
     girls = [
@@ -102,22 +120,23 @@ def quoted():
     for name, found in FOUND.items():
         yield f"| {found['title']} | {found['paper']} | {count(name)[0]} | {count(name)[1]} |"
     yield f"| all | | {TOTAL[0]} | {TOTAL[1]} |"
-    yield f"Of the {TOTAL[1]} that do not come out"
+    yield f"Of the {TOTAL[1]} claims that are not reproduced"
     yield f"{span(alternatives())} for the alternatives"
     yield f"The printed error of dPCA is {PRINTED_DIGITS[1][0]:.3f} ({PRINTED_DIGITS[2][0]:.3f} for two components)"
     yield f"ours is {span(over_intensities('dPCA'))}"
     yield "(at an intensity of 0.65, {} of {})".format(*of_pca_at(0.65))
     for intensity in INTENSITIES:
-        row = [with_spread("table1", method, f"intensity {intensity:g}") for method in ("PCA", "dPCA", CLUSTERS)]
+        row = [
+            with_spread("table1", method, f"intensity {intensity:g}") for method in ("PCA", "dPCA", CLUSTERS, "cPCA")
+        ]
         yield f"| {intensity:g} | {' | '.join(row)} | {PRINTED_DIGITS[2][0]:.3f} |"
     shrinkage = FOUND["table1"]["shrinkage"]["dPCA, Ledoit-Wolf"][1]
     yield f"is small here ({shrinkage:.3f}) and changes little ({span(over_intensities('dPCA, Ledoit-Wolf'))})"
-    yield f"PCA does not tell them apart ({error('mice', 'PCA')}), dPCA does ({error('mice', 'dPCA')})"
-    yield f"with the default shrinkage better ({with_spread('mice', 'dPCA, Ledoit-Wolf')})"
-    yield f"A shrinkage of 0.5 gives {error('mice', 'dPCA, shrinkage 0.5')}"
-    yield f"another view, of groups of mice, with {error('mice', CLUSTERS)}"
+    for shown, method in MICE.items():
+        mean, spread = errors("mice", method)
+        yield f"| {shown} | {mean:.3f}" + (f" ± {spread:.3f} |" if spread else " |")
     times = FOUND["mice"]["claims"]["cPCA with 15 α takes about 15 times as long as dPCA"]["ours"]
-    yield f"takes 15 times as long as dPCA does not come out ({times})"
+    yield f"takes 15 times as long as dPCA. This is not reproduced ({times})"
     yield "the printed error of KdPCA is 0.1417, and so is ours"
     yield f"with 1e-3 the error is {error('faces', 'KdPCA, ε = 1e-3')}"
     chosen = error("faces", 'KdPCA, epsilon="clusters"')
@@ -137,7 +156,7 @@ def test_the_page_says_what_the_run_found(passage):
 
 
 def test_every_figure_of_the_page_is_compared_with_the_run():
-    rest = re.sub(r"```.*?```|\]\([^)]*\)", "", PAGE)
+    rest = re.sub(r"```.*?```|\]\([^)]*\)", "", PAGE).replace(COMMAND, "")
     for passage in quoted():
         rest = rest.replace(passage, "")
     assert set(re.findall(r"\d\.\d+", rest)) <= GIVEN
@@ -156,13 +175,54 @@ def test_statements_of_the_page_without_a_figure_hold_in_the_run():
     assert FOUND["mdpca_girls"]["claims"]["MdPCA shows the digits"]["verdict"] == "not reproduced"
 
 
+# The rows of the table that compares ratio and difference: experiment, setting, and the name of its discriminative PCA.
+COMPARED = {
+    "digits over frogs, intensity 0.25": ("table1", "intensity 0.25", "dPCA"),
+    "digits over frogs, intensity 0.5": ("table1", "intensity 0.5", "dPCA"),
+    "mice, standardised": ("mice", "c-SC-s, standardised", "dPCA"),
+    "digits over girls, two backgrounds, intensity 0.5": ("mdpca_girls", "intensity 0.5", "MdPCA"),
+    "digits over girls, two backgrounds, intensity 1": ("mdpca_girls", "intensity 1", "MdPCA"),
+    "mice, raw units": ("mice", "c-SC-s, raw", "dPCA"),
+}
+
+
+@pytest.mark.parametrize("row", COMPARED)
+def test_which_method_compares_ratio_and_difference_as_the_run_did(row):
+    name, setting, own = COMPARED[row]
+    shown = [error(name, method, setting) for method in (own, f'{own}, shrinkage="clusters"', "cPCA")]
+    assert f"| {row} | {' | '.join(shown)} |" in words((ROOT / "docs" / "which-method.md").read_text("utf-8"))
+
+
+def test_contrastive_pca_does_better_where_the_page_says_so():
+    for setting in FOUND["table1"]["error"]:
+        assert errors("table1", "cPCA", setting)[0] < errors("table1", "dPCA", setting)[0]
+    ours = [errors("mice", method)[0] for method in ("dPCA", "dPCA, Ledoit-Wolf", CLUSTERS)]
+    assert max(errors("mice", method)[0] for method in MICE.values() if method.startswith("cPCA")) < min(ours)
+
+
+def unit_length(name, seed):
+    """The error of a synthetic test with components of unit length."""
+    experiment = EXPERIMENTS[name]
+    data = experiment.draw(experiment.settings[0], seed)
+    own = next(method for method in experiment.methods if method.name == OWN[name])
+    model = clone(own.estimator).set_params(n_components=2).fit(data.target, background=data.backgrounds)
+    lengths = np.linalg.norm(model.components_, axis=1)
+    return clustering_error(model.transform(data.target) / lengths, data.labels)
+
+
+def test_unit_length_loses_as_many_seeds_as_the_page_says():
+    lost = {OWN[name]: sum(unit_length(name, seed) > 0.1 for seed in range(5)) for name in OWN}
+    assert "in {KMdPCA} of 5 seeds for KMdPCA, in {MdPCA} of 5 for MdPCA, and in {KdPCA} of 5".format(**lost) in PAGE
+
+
 def test_the_readme_says_what_the_run_found():
-    assert f"a verdict on each of its {sum(TOTAL)} claims: {TOTAL[0]} come out" in README
-    assert f"{TOTAL[1]} do not" in README
-    clusters = over_intensities(CLUSTERS)
-    assert f'`shrinkage="clusters"`, which uses no label, {max(clusters):.2f} to {min(clusters):.2f}' in README
+    assert f"a verdict on each of its {sum(TOTAL)} claims: {TOTAL[0]} are reproduced" in README
+    assert f"{TOTAL[1]} are not" in README
+    clusters, contrastive = over_intensities(CLUSTERS), over_intensities("cPCA")
+    assert f'{max(clusters):.2f} to {min(clusters):.2f} with `shrinkage="clusters"`' in README
+    assert f"{max(contrastive):.2f} to {min(contrastive):.2f} with contrastive PCA" in README
     assert np.mean(over_intensities("dPCA")) == pytest.approx(0.30, abs=0.01)
-    assert "an error of about 0.30 by the paper's formula where 0.166 is printed" in README
+    assert "an error of about 0.30 by the paper's formula, printed 0.166" in README
 
 
 def test_the_run_was_of_the_experiments_as_they_are():
@@ -171,6 +231,16 @@ def test_the_run_was_of_the_experiments_as_they_are():
         assert list(FOUND[name]["claims"]) == [claim.text for claim in experiment.claims if not claim.beyond]
         for found in FOUND[name]["error"].values():
             assert {method.name for method in experiment.methods} <= set(found)
+
+
+def test_the_command_on_mice_reports_what_the_page_says(data_dir, tmp_path, capsys):
+    shell = re.search(r"```sh (standout fit .*?) ```", PAGE)[1].replace("\\ ", "").split()
+    shell[shell.index("mice_protein.csv")] = str(data_dir / "mice_protein.csv")
+    assert main([*shell[1:-1], str(tmp_path / "mice"), "--quiet", "--test", "none"]) == 0
+    summary = json.loads((tmp_path / "mice" / "summary.json").read_text("utf-8"))
+    shown = "It reports an error of {clustering_error:.3f} (PCA: {pca_clustering_error:.3f}).".format(**summary)
+    assert shown == COMMAND
+    assert shown in PAGE
 
 
 @pytest.mark.filterwarnings("ignore:the background covariance is singular")

@@ -52,6 +52,14 @@ def test_sets_of_rows_are_sets():
 def test_the_first_question_is_pca_of_all_rows():
     question = blank(GROUPS).question
     assert [part.count for part in question.rows(GROUPS)] == [N]
+    with pytest.raises(ValueError, match="there are 0"):
+        applied(blank(GROUPS), {"do": "swap"}, GROUPS)
+
+
+def test_the_first_target_is_compared_with_all_other_rows():
+    for step in (TARGET, by_hand("target", "set", rows(*range(30)))):
+        assert [part.count for part in after(step).rows(GROUPS)] == [30, 60]
+    assert after(TARGET, BACKGROUND, {"do": "choose", "side": "target", "groups": NAMES}).backgrounds == ()
 
 
 def test_a_row_is_on_one_side_only():
@@ -67,6 +75,8 @@ def test_a_row_is_on_one_side_only():
 def test_set_operations_of_a_side():
     base = [TARGET, BACKGROUND]
     assert after(*base, by_hand("target", "remove", rows(0, 1))).rows(GROUPS)[0].count == 28
+    assert after(*base, by_hand("target", "keep", rows(0, 1, 40))).rows(GROUPS)[0] == rows(0, 1)
+    assert [part.count for part in after(*base, by_hand("background", "keep", rows(0, 40))).rows(GROUPS)] == [30, 1]
     chosen = after(*base, by_hand("background", "set", rows(0, 40)))
     assert [part.count for part in chosen.rows(GROUPS)] == [29, 2]
     assert len(after(*base, by_hand("background", "add", rows(0, 1))).backgrounds) == 3
@@ -92,7 +102,7 @@ def test_whole_groups_stay_groups():
         ({"do": "choose", "side": "target", "groups": ["dead"]}, "no group 'dead'"),
         ({"do": "choose", "side": "target", "groups": []}, "no rows"),
         ({"do": "choose", "side": "background", "groups": ["ill"]}, "no row of the target would be left"),
-        ({"do": "swap"}, "there are 0"),
+        ({"do": "choose", "side": "background", "groups": ["dead"]}, "no group 'dead'"),
         ({"do": "leave", "rows": [N]}, "no step"),
         ({"do": "method", "method": "magic"}, "no step"),
         ({"do": "set", "name": "colour", "value": 1}, "no step"),
@@ -220,7 +230,10 @@ def journeys(draw):
             steps.append({"do": "choose", "side": kind, "groups": draw(names)})
         elif kind == "lasso":
             polygon = draw(st.lists(st.tuples(corner, corner), min_size=3, max_size=6))
-            side, how = draw(st.sampled_from(["target", "background"])), draw(st.sampled_from(["set", "add", "remove"]))
+            side, how = (
+                draw(st.sampled_from(["target", "background"])),
+                draw(st.sampled_from(["set", "add", "remove", "keep"])),
+            )
             steps.append(("lasso", side, how, polygon))
         elif kind == "leave":
             steps.append({"do": "leave", "rows": draw(st.lists(st.integers(0, N - 1), min_size=1, max_size=3))})

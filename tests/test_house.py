@@ -161,6 +161,7 @@ PROMISED = {
     *("standout.ContrastivePCA", "standout.KernelContrastivePCA"),
     "standout.BackgroundSearchCV",
     *("standout.make_pipeline", "standout.BackgroundPipeline", "standout.save", "standout.load", "standout.scan"),
+    "standout.explore",
     *("standout.io.read_table", "standout.io.prepare", "standout.io.on_device"),
     *("standout.tl.dpca", "standout.tl.cpca", "standout.tl.kernel_dpca", "standout.tl.project"),
     *("standout.selection.component_test", "standout.selection.stability"),

@@ -22,8 +22,21 @@ def _write(app: Sphinx, error: Exception | None) -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder, "result")
-        words = ["fit", str(DATA / "patients.csv"), "--background", str(DATA / "healthy.csv")]
-        words += ["--id-column", "id", "--label-column", "subtype", "--quiet", "-o", str(result)]
+        words = [
+            "fit",
+            str(DATA / "patients.csv"),
+            "--background",
+            str(DATA / "healthy.csv"),
+        ]
+        words += [
+            "--id-column",
+            "id",
+            "--label-column",
+            "subtype",
+            "--quiet",
+            "-o",
+            str(result),
+        ]
         if main(words) != 0:
             raise ExtensionError("the example report could not be made")
         place = Path(app.outdir, "example")

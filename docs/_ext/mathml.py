@@ -33,7 +33,9 @@ def _inline(writer: Any, node: nodes.math) -> None:
 def _block(writer: Any, node: nodes.math_block) -> None:
     writer.body.append('<div class="formula">')
     if node["number"]:
-        writer.body.append(f'<span class="eqno">({get_node_equation_number(writer, node)})</span>')
+        writer.body.append(
+            f'<span class="eqno">({get_node_equation_number(writer, node)})</span>'
+        )
     writer.body.append(_converted(node.astext(), node, as_block=True))
     writer.body.append("</div>")
     raise nodes.SkipNode

@@ -20,14 +20,21 @@ def make() -> dict[str, list[str]]:
     subtype = rng.permutation(np.repeat([-1.0, 1.0], 100))
     raised = np.zeros(20)
     raised[[2, 6, 9, 12, 15, 18]] = [0.9, -0.8, 0.8, 0.9, -0.7, 0.8]
-    healthy = 10.0 + rng.normal(size=(200, 3)) @ everybody + 0.6 * rng.normal(size=(200, 20))
-    patients = 10.2 + rng.normal(size=(200, 3)) @ everybody + 0.6 * rng.normal(size=(200, 20))
+    healthy = (
+        10.0 + rng.normal(size=(200, 3)) @ everybody + 0.6 * rng.normal(size=(200, 20))
+    )
+    patients = (
+        10.2 + rng.normal(size=(200, 3)) @ everybody + 0.6 * rng.normal(size=(200, 20))
+    )
     patients += subtype[:, np.newaxis] * raised
     names = np.where(subtype > 0, "B", "A")
     return {
         "healthy.csv": [
             ",".join(["id", *PROTEINS]),
-            *(",".join([f"H{i:03d}", *(f"{x:.2f}" for x in row)]) for i, row in enumerate(healthy, 1)),
+            *(
+                ",".join([f"H{i:03d}", *(f"{x:.2f}" for x in row)])
+                for i, row in enumerate(healthy, 1)
+            ),
         ],
         "patients.csv": [
             ",".join(["id", "subtype", *PROTEINS]),

@@ -20,13 +20,21 @@ def main() -> None:
     """Run the pages that are named, or all."""
     PICTURES.mkdir(parents=True, exist_ok=True)
     for page in [HERE / f"{name}.md" for name in sys.argv[1:]] or sorted(HERE.glob("*.md")):
-        code = "\n".join(re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL))
+        code = "\n".join(
+            re.findall(
+                r"^```python\n(.*?)^```",
+                page.read_text("utf-8"),
+                flags=re.MULTILINE | re.DOTALL,
+            )
+        )
         if ".savefig(" not in code:
             continue
         path = os.pathsep.join([str(HERE.parents[1] / "src"), str(HERE.parents[1])])
         environment = {**os.environ, "PYTHONPATH": path, "MPLBACKEND": "agg"}
         with tempfile.TemporaryDirectory() as folder:
-            subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment, check=True)
+            subprocess.run(
+                [sys.executable, "-c", code], cwd=folder, env=environment, check=True
+            )
             for picture in Path(folder).glob("*.png"):
                 (PICTURES / picture.name).write_bytes(picture.read_bytes())
                 print(PICTURES / picture.name)

@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from standout.cli import explore
     from standout.estimators import (
         BackgroundPipeline,
         BackgroundSearchCV,
@@ -31,6 +32,7 @@ __all__ = [
     "KernelContrastivePCA",
     "KernelDiscriminativePCA",
     "__version__",
+    "explore",
     "load",
     "make_pipeline",
     "save",
@@ -53,6 +55,7 @@ _HOMES = {
         "standout.estimators",
     ),
     **dict.fromkeys(("load", "save"), "standout.persistence"),
+    "explore": "standout.cli",
     "scan": "standout.io",
 }
 _PACKAGES = (

@@ -41,6 +41,26 @@ def check_n_components(n_components: Any, n_features: int, n_directions: int) ->
     return _check_most(n_components, "n_components", n_directions, span, advice)
 
 
+def check_n_columns(n_columns: Any, n_features: int | None = None, n_components: int = 1) -> int | None:
+    """Check the number of columns that components may have, against the data if these are known; None for a rule."""
+    advice = "Give a number of columns, {v.auto}, or {v.None} for all."
+    if isinstance(n_columns, str):
+        check_choice(n_columns, "n_columns", ["auto"], advice)
+        return None
+    if n_columns is None:
+        return None
+    n_columns = check_whole(n_columns, "n_columns", advice=advice)
+    if n_columns < n_components:
+        raise InvalidValueError(
+            "is less than {limit}, the number of components",
+            parameter="n_columns",
+            value=n_columns,
+            limit=n_components,
+            advice="Give at least {limit}.",
+        )
+    return n_columns if n_features is None else _check_most(n_columns, "n_columns", n_features, "features")
+
+
 def is_auto(n_components: Any) -> bool:
     """Tell whether the number of components is to be found; a number is not checked yet."""
     if isinstance(n_components, str):

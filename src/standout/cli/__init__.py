@@ -16,7 +16,14 @@ from collections.abc import Iterator, Sequence
 from standout.cli._display import accept_any_character, close_output, flat, print_failure
 from standout.cli._signals import SIGNALS
 
-__all__ = ["main"]
+# As in typing, which takes long to load.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from standout.explorer import Exploration
+
+__all__ = ["explore", "main"]
 
 FAILED = 2
 
@@ -54,6 +61,92 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except (Exception, KeyboardInterrupt) as error:
             SIGNALS.hold()
             return _fail(error)
+
+
+def explore(
+    X: Any,
+    y: Any = None,
+    *,
+    background: Any = None,
+    target: Any = None,
+    features: Sequence[str] | None = None,
+    ids: Sequence[Any] | None = None,
+    labels: Sequence[Any] | None = None,
+    method: str = "dpca",
+    image_shape: tuple[int, int] | None = None,
+    session: Any = None,
+    port: int = 0,
+    browser: bool = True,
+    wait: bool | None = None,
+    **parameters: Any,
+) -> Exploration:
+    """What stands out in these rows, against those, and without that one? Ask by hand, on a page.
+
+    Opens a page in the browser: a scatter plot of scores in which target and background are chosen by groups or by a
+    lasso. The answer follows at once. Every step can be undone, and the page has the code that repeats it. Needs
+    ``standout[explore]``.
+
+    Parameters
+    ----------
+    X : array-like, frame or table of shape (n, n_features)
+        The rows. With `background`, those of the target.
+    y : array-like of shape (n,), default=None
+        The group of each row, by which target and background can be chosen.
+    background : dataset, or list or tuple of datasets, default=None
+        The backgrounds to begin with. Without them, and without `target`, the page begins with PCA of all rows.
+    target : str or list of str, default=None
+        The groups of `y` to begin with as target; each other group is a background.
+    features : sequence of str, default=None
+        Names of the columns. None takes those of a frame.
+    ids, labels : sequence of length n, default=None
+        Names of the rows, and labels for colours.
+    method : {"dpca", "cpca", "kdpca", "kcpca", "pca", "kpca"}, default="dpca"
+    image_shape : tuple of (height, width), default=None
+        If the columns are the pixels of images: rows are shown as images.
+    session : str or Path, default=None
+        A session that was saved on the page, whose steps are taken first.
+    port : int, default=0
+        Port of the page; 0 takes a free one.
+    browser : bool, default=True
+        Open the browser.
+    wait : bool or None, default=None
+        Wait until the last page is closed. None waits in scripts, and not in notebooks and at the prompt.
+    **parameters
+        Parameters of the estimator, such as ``shrinkage=0.1``.
+
+    Returns
+    -------
+    Exploration
+        With the `address` of the page, ``close()`` and ``wait()``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout import explore
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 5))
+    >>> page = explore(X, ["ill"] * 80 + ["well"] * 120, target="ill", browser=False, wait=False)
+    Explore: http://127.0.0.1:...
+    >>> page.close()
+    """
+    from standout.cli._explore import explore_data
+
+    return explore_data(
+        X,
+        y,
+        background,
+        target=target,
+        features=features,
+        ids=ids,
+        labels=labels,
+        method=method,
+        image_shape=image_shape,
+        session=session,
+        port=port,
+        browser=browser,
+        wait=wait,
+        parameters=parameters,
+    )
 
 
 def _run(words: list[str]) -> int:

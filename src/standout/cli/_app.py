@@ -55,7 +55,7 @@ SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_
 # The sections of the help.
 FILES, KINDS, COLUMNS = "Target and backgrounds", "Kinds of files", "Columns and rows"
 CELLS, LARGE = "Values", "Large files"
-BUDGET = "Bounds and budget"
+BUDGET, PAGE = "Bounds and budget", "The page"
 METHOD, KERNEL, REPORT, OUTPUT, OTHER = "Method", "Kernels (kdpca, kcpca, kpca)", "Report", "Output", "Other"
 
 
@@ -274,6 +274,11 @@ HELP = {
     "target-name": "What the target is called, if not as its file or group.",
     "background-name": "What a background is called, one for each. Repeatable.",
     "image-shape": "Height and width of images whose pixels are the columns: patterns are drawn as images.",
+    "demo": "Explore digits over photographs, which need no file.",
+    "session": "Begin with the steps of a session that was saved on the page.",
+    "save": "Open no page: write the result of the question, or of the session, into this folder.",
+    "port": "Port of the page; 0 takes a free one.",
+    "no-browser": "Open the browser, or only print the address.",
     "from-sums": "TARGET and backgrounds are private sums, by standout release.",
     "ranges": "CSV file with the columns column, low, high: what each column can hold by its documentation. Never look "
     "it up in ROWS.",
@@ -460,6 +465,38 @@ def compare(context: click.Context, /, **options: Any) -> None:
     compare_methods(options, methods)
 
 
+@app.command("explore", cls=SectionedCommand, short_help="Choose the question by hand, on a page that answers at once.")
+@with_options(
+    click.argument("data", metavar="TARGET", required=False),
+    *data_options[1:],
+    method_option,
+    *parameter_options,
+    option(REPORT, "--image-shape", "HEIGHTxWIDTH", type=Sides()),
+    option(PAGE, "--demo", is_flag=True),
+    option(PAGE, "--session", "FILE"),
+    option(PAGE, "--save", "OUT"),
+    option(PAGE, "--port", "N", type=click.IntRange(0, 65535), default=0),
+    option(PAGE, "--browser/--no-browser", default=True, show_default=False),
+    quiet_option,
+)
+@click.pass_context
+def explore(context: click.Context, /, **options: Any) -> None:
+    """Choose target and background by hand, and see at once what stands out.
+
+    Opens a page in the browser. Rows are chosen by their groups, or by a lasso around points. Data are given as for
+    standout fit, but target and backgrounds may be left open: then the page begins with PCA of all rows.
+
+    The page is for this machine only, and for those who know its address. It ends with Ctrl-C, or when its last page is
+    closed.
+    """
+    if options["demo"] == (options["data"] is not None):
+        raise click.UsageError("there is nothing to explore. Give a file, or --demo for data that need none.")
+    check_options(context, options, [options["method"]], complete=False)
+    from standout.cli._explore import explore_files
+
+    explore_files(options, given_options(context))
+
+
 @app.command("release", cls=SectionedCommand, short_help="Write sums with noise that may leave this place.")
 @with_options(
     click.argument("data", metavar="ROWS"),
@@ -513,13 +550,20 @@ def command_line(words: Sequence[str]) -> str:
 # --- what the options ask for -----------------------------------------------------------------------------------------
 
 
-def check_options(context: click.Context, options: dict[str, Any], methods: Sequence[str]) -> None:
-    """Refuse an option that none of the methods has, and options that exclude each other; set what follows."""
-    given = {
-        param.name
-        for param in context.command.params
-        if context.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
-    }
+def given_options(context: click.Context) -> set[str]:
+    """Name the parameters that were given on the command line."""
+    names = [str(param.name) for param in context.command.params]
+    return {name for name in names if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+
+
+def check_options(
+    context: click.Context, options: dict[str, Any], methods: Sequence[str], *, complete: bool = True
+) -> None:
+    """Refuse an option that none of the methods has, and options that exclude each other; set what follows.
+
+    If the question need not be complete, target and backgrounds may be left to be chosen.
+    """
+    given = given_options(context)
     having = {parameter.name: parameter.methods for parameter in PARAMETERS} | {"bandwidth": WITH_KERNELS}
     for name, those in having.items():
         if name in given and not set(those) & set(methods):
@@ -551,15 +595,15 @@ def check_options(context: click.Context, options: dict[str, Any], methods: Sequ
         if options["in_memory"]:
             raise click.UsageError("--checkpoint is for files that are read in parts. Leave out --in-memory.")
         options["in_memory"] = False
-    _check_form(options, any(method in COMPARING for method in methods))
+    _check_form(options, complete and any(method in COMPARING for method in methods), complete)
 
 
-def _check_form(options: dict[str, Any], need_background: bool) -> None:
+def _check_form(options: dict[str, Any], need_background: bool, need_target: bool) -> None:
     """Check that the backgrounds are files, or groups of one file, and that there are some if they are needed."""
     by_group = options["group_column"] is not None
     if by_group and options["background"]:
         raise click.UsageError("--background and --group-column exclude each other. Give files, or one file's groups.")
-    if by_group and not options["target"]:
+    if by_group and need_target and not options["target"]:
         raise click.UsageError("--group-column needs --target, the group that is the target.")
     if not by_group and (options["target"] or options["background_group"]):
         raise click.UsageError("--target and --background-group need --group-column, the column that has the groups.")

@@ -140,12 +140,16 @@ def _open_pairs(options: dict[str, Any], display: Display) -> Datasets:
     names = _names_of_files(paths)
     reading = reading_of(options)
     scans: list[Scan] = []
+    # Each file is opened with the columns that it has.
+    readings: list[tuple[str, dict[str, Any]]] = []
     # What each file was refused for: a column to be dropped need not be in every file, but in one.
     refused: dict[str, list[UnknownColumnsError]] = {pattern: [] for pattern in reading["drop"]}
     display.stage("looking at the files")
     for path, name in zip(paths, _called(names[1:]), strict=True):
-        scan = _opened(path, dict(reading), ("id_column", "label_column") if scans else (), refused)
+        own = dict(reading)
+        scan = _opened(path, own, ("id_column", "label_column") if scans else (), refused)
         scans.append(scan.called(name, 2))
+        readings.append((path, own))
     for errors in refused.values():
         if len(errors) == len(paths):
             raise errors[0]
@@ -168,7 +172,7 @@ def _open_pairs(options: dict[str, Any], display: Display) -> Datasets:
         _columns(scans[0]),
         {what: _shown_path(file) for what, file in asked.items()} | (IN_PARTS if parts == scans else {}),
         scans=[(scan, None) for scan in scans],
-        code=_scan_code([(path, reading) for path in paths]),
+        code=_scan_code(readings),
     )
 
 
@@ -312,6 +316,12 @@ def _open_groups(options: dict[str, Any], display: Display) -> Datasets:
     )
 
 
+def groups_of(options: dict[str, Any]) -> list[str]:
+    """Find the groups of a file, by reading their column only."""
+    reading = {**reading_of(options), "group_column": options["group_column"]}
+    return _groups(open_files(options["data"], **reading))
+
+
 def _groups(scan: Scan) -> list[str]:
     """Find the groups that there are by reading their column only."""
     return sorted({group for words in scan.words("groups") for group in set(words.tolist())})
@@ -368,7 +378,7 @@ def _in_words(wanted: dict[str, Any]) -> dict[str, str]:
 def _scan_code(readings: Sequence[tuple[str, dict[str, Any]]]) -> str:
     """Write in Python how the datasets are opened."""
     lines = ["from standout import scan"]
-    for name, (path, reading) in zip(_variables(len(readings)), readings, strict=True):
+    for name, (path, reading) in zip(dataset_variables(len(readings)), readings, strict=True):
         given = {
             option: value
             for option, value in reading.items()
@@ -385,7 +395,7 @@ def _prepare_code(wanted: dict[str, Any], n_backgrounds: int) -> str:
     if not given:
         return ""
     words = "".join(f", {option}={value!r}" for option, value in given.items())
-    target, *backgrounds = _variables(n_backgrounds + 1)
+    target, *backgrounds = dataset_variables(n_backgrounds + 1)
     made = "".join(f", {name}" for name in backgrounds)
     return (
         f"from standout.io import prepare\nprepared = prepare({target}, [{', '.join(backgrounds)}]{words})\n"
@@ -393,7 +403,7 @@ def _prepare_code(wanted: dict[str, Any], n_backgrounds: int) -> str:
     )
 
 
-def _variables(n_datasets: int) -> list[str]:
+def dataset_variables(n_datasets: int) -> list[str]:
     """Give the names that the code of the report has for the datasets."""
     several = [f"background_{number}" for number in range(1, n_datasets)]
     return ["target", *(["background"] if n_datasets == 2 else several)]

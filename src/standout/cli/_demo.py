@@ -32,14 +32,15 @@ def show_digits(options: dict[str, Any]) -> None:
         def drawn(folder: Path) -> None:
             draw_digits(images, folder / "digits.png")
 
-        findings = fit_and_write(model, _as_datasets(images), final, options, display, drawn)
+        findings = fit_and_write(model, demo_datasets(images), final, options, display, drawn)
     _show(findings, display)
     display.say(f"Picture: {final / 'digits.png'}")
     display.say()
     show_result(findings, final, display)
 
 
-def _as_datasets(images: ImageContrast) -> Datasets:
+def demo_datasets(images: ImageContrast) -> Datasets:
+    """Give the images as the datasets of a fit."""
     height, width = images.image_shape
     columns = [f"pixel {row + 1}:{column + 1}" for row in range(height) for column in range(width)]
     labels = np.array([f"digit {digit}" for digit in images.labels], dtype=object)

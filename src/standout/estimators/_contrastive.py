@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from standout._messages import warn_user
 from standout._params import (
     check_alpha,
     check_held_out,
+    check_n_columns,
     check_n_components,
     check_n_representatives,
     check_side,
@@ -25,8 +26,8 @@ from standout.estimators._base import RowFacts, unchanged_if_refused
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._linear import LinearFit, LinearSums, LinearTransformer, fit_linear
 from standout.moments import Folds, Moments
-from standout.pencil import solve, solve_path
-from standout.selection import ALPHAS, PATH_FOLDS, AlphaChoice, HeldOut, HeldOutPath, choose_alpha, judge_path
+from standout.pencil import solve_path
+from standout.selection import ALPHAS, PATH_FOLDS, AlphaChoice, HeldOutPath, choose_alpha, few_of, judge_path
 from standout.sources import Backgrounds, Dataset
 
 # Share of the target's variance from which on an error of rounding is worth a warning.
@@ -40,14 +41,11 @@ class ContrastiveFit(LinearFit):
     Attributes
     ----------
     choice : AlphaChoice
-    held_out : HeldOut or None
-        What the components are worth on rows that were not fitted.
     path : HeldOutPath or None
         How each α fares on rows that were not fitted, if one was chosen by that.
     """
 
     choice: AlphaChoice
-    held_out: HeldOut | None = None
     path: HeldOutPath | None = None
 
     @property
@@ -84,6 +82,13 @@ class ContrastivePCA(LinearTransformer):
         are judged on its rows. Fewer are used where a dataset has few rows, where there are many rows per column
         (20 or more: 5 folds) or more than 2,000 columns, and none beyond 8,192. A fit with folds takes about 1.5 times
         as long as one without where there are many rows, up to 4 times for wide data. None leaves them out.
+    n_columns : int, "auto" or None, default=None
+        Number of columns that the components may use; all others have zeros in `components_`. Columns are ranked by the
+        pattern in units of the backgrounds' spread, ``|(B u)ⱼ| / √Bⱼⱼ``, each by its best rank in any component; the
+        last third is left out, the same problem is solved on the others, and so on to this number. "auto" is the fewest
+        columns whose held-out ratio (the mean of the components' logarithms) is within one standard error of the best,
+        over 5 folds that choose columns of their own; where there are more columns than rows, it is all columns or at
+        most half the number of rows. None is all columns.
     side : {"target", "background", "both"}, default="target"
         "background" finds what the backgrounds have and the target lacks: the directions with the least difference, in
         ascending order. "both" finds the most extreme of the two ends, by the size of the difference.
@@ -132,6 +137,13 @@ class ContrastivePCA(LinearTransformer):
         The components and means without each fold, and the variances; there if `held_out_ratio_` is.
     held_out_path_ : HeldOutPath
         How each α fares on rows that were not fitted; only with ``alpha="held-out"``.
+    columns_ : ndarray of int
+        The numbers of the columns that the components use, ascending; only with `n_columns`. See `get_support`.
+    column_frequency_ : ndarray of shape (n_features,)
+        In which share of the folds each column is chosen: sets of columns vary more than views do. Only with
+        `n_columns`, if there are folds.
+    columns_path_ : HeldOutPath
+        How each number of columns fares on rows that were not fitted; only with ``n_columns="auto"``.
     mean_ : ndarray of shape (n_features,)
         Mean of the target.
     weights_ : ndarray of shape (n_backgrounds,)
@@ -200,6 +212,7 @@ class ContrastivePCA(LinearTransformer):
         n_representatives: int = 4,
         background_weights: Any = None,
         held_out: int | None = 10,
+        n_columns: Any = None,
         side: str = "target",
         robust: str | None = None,
         target_label: Any = None,
@@ -211,6 +224,7 @@ class ContrastivePCA(LinearTransformer):
         self.n_representatives = n_representatives
         self.background_weights = background_weights
         self.held_out = held_out
+        self.n_columns = n_columns
         self.side = side
         self.robust = robust
         self.target_label = target_label
@@ -250,6 +264,7 @@ class ContrastivePCA(LinearTransformer):
         """
         alphas = alphas_to_try(self.alpha, self.n_representatives)
         check_side(self.side)
+        check_n_columns(self.n_columns)
         solver = check_solver(self.solver, without=("root",))
         with unchanged_if_refused(self):
             facts = RowFacts(sample_weight, background_sample_weight)
@@ -261,7 +276,8 @@ class ContrastivePCA(LinearTransformer):
                 lambda sums, solver: self._answer(sums, solver, alphas, seed),
                 n_components=self.n_components if isinstance(self.n_components, int | np.integer) else 1,
                 solver=solver,
-                n_folds=check_held_out(self.held_out) or (PATH_FOLDS if chooses_by_folds(self.alpha) else None),
+                n_folds=check_held_out(self.held_out)
+                or (PATH_FOLDS if chooses_by_folds(self.alpha) or self._finds_n_columns else None),
                 roots=False,
             )
             self._keep_columns(datasets, fit.target.n_features)
@@ -291,20 +307,30 @@ class ContrastivePCA(LinearTransformer):
             side=self.side,
         )
 
-        def solve_others(target: Moments, backgrounds: list[Moments]) -> Float:
-            problem = contrast.contrastive(target, backgrounds, weights, choice.alpha)
-            return solve(problem, n_components, solver="dense", side=self.side).vectors
-
-        held_out = None
-        if self.held_out is not None:
-            held_out = sums.held_out(solve_others, weights, choice.solution.vectors, self.side)
-        return ContrastiveFit(target, backgrounds, weights, choice.solution, choice, held_out, path)
+        solution, few, held_out = self._on_few_columns(
+            contrast.contrastive(target, backgrounds, weights, choice.alpha),
+            choice.solution,
+            sums,
+            lambda target, backgrounds: contrast.contrastive(target, backgrounds, weights, choice.alpha),
+            weights,
+            solver=solver,
+            seed=seed,
+            dense_size=target.n_features,
+        )
+        if few is not None:
+            # Each representative has columns of its own.
+            problems = [contrast.contrastive(target, backgrounds, weights, alpha) for alpha in choice.alphas.tolist()]
+            views = [
+                few_of(problem, found, len(few.columns), side=self.side, solver=solver, seed=seed)[0]
+                for problem, found in zip(problems, choice.solutions, strict=True)
+            ]
+            choice = replace(choice, solutions=views)
+        return ContrastiveFit(target, backgrounds, weights, solution, choice, path, held_out=held_out, few=few)
 
     def _keep_fit(self, fit: ContrastiveFit) -> None:
         """Warn of rounding, and keep the results."""
         _warn_of_rounding(fit)
         self._keep_linear(fit)
-        self._keep_held_out(fit.held_out)
         self._keep_path(fit.path)
         self.alphas_ = like(fit.choice.alphas, self.mean_)
         self.alpha_ = fit.choice.alpha
@@ -312,6 +338,9 @@ class ContrastivePCA(LinearTransformer):
 
     def _check_incremental(self) -> None:
         check_side(self.side)
+        check_n_columns(self.n_columns)
+        if self._finds_n_columns:
+            reject_rows_needed("n_columns", self.n_columns, "Give {p.n_columns} as a number")
         alphas_to_try(self.alpha, self.n_representatives)
         if chooses_by_folds(self.alpha):
             reject_rows_needed("alpha", self.alpha, "Use {p.alpha:auto} or a number")

@@ -14,6 +14,7 @@ from standout._checks import require_background
 from standout._messages import InvalidTypeError, InvalidValueError, warn_user
 from standout._params import (
     check_held_out,
+    check_n_columns,
     check_n_components,
     check_shrinkage,
     check_side,
@@ -34,11 +35,12 @@ from standout.selection import (
     PATH_FOLDS,
     SHRINKAGES,
     ComponentTest,
+    FewColumns,
     GroupSearch,
-    HeldOut,
     HeldOutPath,
     Problem,
     choose_weights,
+    few_of,
     judge_path,
     require_rows,
     sampled_scores,
@@ -69,8 +71,6 @@ class DiscriminativeFit(LinearFit):
         How each shrinkage fares on rows that were not fitted, if one was chosen by that.
     groups : GroupSearch or None
         How clearly each shrinkage showed groups, if that was looked at.
-    held_out : HeldOut or None
-        What the components are worth on rows that were not fitted.
     test : ComponentTest or None
         Which components are real, if that was tested.
     solver : str
@@ -81,7 +81,6 @@ class DiscriminativeFit(LinearFit):
     solver: str
     path: HeldOutPath | None = None
     groups: GroupSearch | None = None
-    held_out: HeldOut | None = None
     test: ComponentTest | None = None
 
 
@@ -128,6 +127,13 @@ class DiscriminativePCA(LinearTransformer):
         are judged on its rows. Fewer are used where a dataset has few rows, where there are many rows per column
         (20 or more: 5 folds) or more than 2,000 columns, and none beyond 8,192. A fit with folds takes about 1.5 times
         as long as one without where there are many rows, up to 4 times for wide data. None leaves them out.
+    n_columns : int, "auto" or None, default=None
+        Number of columns that the components may use; all others have zeros in `components_`. Columns are ranked by the
+        pattern in units of the backgrounds' spread, ``|(B u)ⱼ| / √Bⱼⱼ``, each by its best rank in any component; the
+        last third is left out, the same problem is solved on the others, and so on to this number. "auto" is the fewest
+        columns whose held-out ratio (the mean of the components' logarithms) is within one standard error of the best,
+        over 5 folds that choose columns of their own; where there are more columns than rows, it is all columns or at
+        most half the number of rows. None is all columns.
     side : {"target", "background", "both"}, default="target"
         "background" finds what the backgrounds have and the target lacks: the directions with the least ratio, in
         ascending order. "both" finds the most extreme of the two ends, by the size of the logarithm of the ratio. The
@@ -176,6 +182,13 @@ class DiscriminativePCA(LinearTransformer):
         Standard error of `held_out_ratio_`, by a jackknife over the folds.
     held_out_ : HeldOut
         The components and means without each fold, and the variances; there if `held_out_ratio_` is.
+    columns_ : ndarray of int
+        The numbers of the columns that the components use, ascending; only with `n_columns`. See `get_support`.
+    column_frequency_ : ndarray of shape (n_features,)
+        In which share of the folds each column is chosen: sets of columns vary more than views do. Only with
+        `n_columns`, if there are folds.
+    columns_path_ : HeldOutPath
+        How each number of columns fares on rows that were not fitted; only with ``n_columns="auto"``.
     mean_ : ndarray of shape (n_features,)
         Mean of the target.
     weights_ : ndarray of shape (n_backgrounds,)
@@ -261,6 +274,7 @@ class DiscriminativePCA(LinearTransformer):
         shrinkage: Any = "auto",
         test: str | None = None,
         held_out: int | None = 10,
+        n_columns: Any = None,
         side: str = "target",
         robust: str | None = None,
         target_label: Any = None,
@@ -273,6 +287,7 @@ class DiscriminativePCA(LinearTransformer):
         self.shrinkage = shrinkage
         self.test = test
         self.held_out = held_out
+        self.n_columns = n_columns
         self.side = side
         self.robust = robust
         self.target_label = target_label
@@ -323,7 +338,8 @@ class DiscriminativePCA(LinearTransformer):
                 lambda sums, solver: self._answer(datasets, sums, solver, seed),
                 n_components=int(self.n_components) if isinstance(self.n_components, int | np.integer) else PERHAPS,
                 solver=solver,
-                n_folds=check_held_out(self.held_out) or (PATH_FOLDS if self._chooses_by_folds else None),
+                n_folds=check_held_out(self.held_out)
+                or (PATH_FOLDS if self._chooses_by_folds or self._finds_n_columns else None),
                 norms=isinstance(self.shrinkage, str),
             )
             self._keep_columns(datasets, fit.target.n_features)
@@ -346,7 +362,6 @@ class DiscriminativePCA(LinearTransformer):
         _warn_of_choices(fit, chosen=is_auto(self.n_components))
         self._keep_linear(fit)
         self.shrinkage_ = like(fit.shrinkage, self.mean_)
-        self._keep_held_out(fit.held_out)
         for name in ("p_values_", "component_test_", "group_search_", "held_out_path_"):
             self.__dict__.pop(name, None)
         if fit.path is not None:
@@ -366,10 +381,13 @@ class DiscriminativePCA(LinearTransformer):
         if self.test == "analytic":
             chosen["test"] = self.test
         check_side(self.side, **chosen)
+        check_n_columns(self.n_columns)
 
     def _check_incremental(self) -> None:
         self._check_rules()
         check_solver(self.solver)
+        if self._finds_n_columns:
+            reject_rows_needed("n_columns", self.n_columns, "Give {p.n_columns} as a number")
         if self._chooses_by_folds:
             reject_rows_needed("shrinkage", self.shrinkage, "Use {p.shrinkage:auto} or a number")
         if check_test(self.test) == "permutation":
@@ -413,8 +431,19 @@ class DiscriminativePCA(LinearTransformer):
         auto = is_auto(self.n_components)
         n_components = 1 if auto else check_n_components(self.n_components, target.n_features, n_directions)
         if not backgrounds:
-            solution = solve(contrast.principal(target), n_components, solver=solver, seed=seed, side=self.side)
-            return DiscriminativeFit(target, [], np.zeros(0), solution, np.zeros(0), solver)
+            alone = contrast.principal(target)
+            solution = solve(alone, n_components, solver=solver, seed=seed, side=self.side)
+            solution, few, _ = self._on_few_columns(
+                alone,
+                solution,
+                sums,
+                lambda target, _: contrast.principal(target),
+                np.zeros(0),
+                solver=solver,
+                seed=seed,
+                dense_size=FEW,
+            )
+            return DiscriminativeFit(target, [], np.zeros(0), solution, np.zeros(0), solver, few=few)
         shrinkage = check_shrinkage(self.shrinkage, rules=SHRINKAGE_RULES)
         shares = (
             np.array([_found_shrinkage(background) for background in backgrounds])
@@ -431,21 +460,18 @@ class DiscriminativePCA(LinearTransformer):
         problem = contrast.discriminative(target, backgrounds, weights, shares)
         solution = solve(problem, n_components, solver=solver, seed=seed, side=self.side)
 
-        def solve_others(target: Moments, backgrounds: list[Moments]) -> Float:
-            """Solve the same problem without a fold; shrinkage by Ledoit and Wolf is that of the other folds."""
+        def pose(target: Moments, backgrounds: list[Moments]) -> Pencil:
+            """Pose the same problem without a fold; shrinkage by Ledoit and Wolf is that of the other folds."""
             own = shares
             if self.shrinkage == "auto":
                 own = np.array([ledoit_wolf(background, sums.n_columns) for background in backgrounds])
-            problem = contrast.discriminative(target, backgrounds, weights, own, n_columns=sums.n_columns)
-            # Iterations are faster than all of LAPACK's work for a few vectors.
-            solver = "lanczos" if problem.n_features > FEW else "dense"
-            return solve(problem, solution.values.shape[0], solver=solver, side=self.side).vectors
+            return contrast.discriminative(target, backgrounds, weights, own, n_columns=sums.n_columns)
 
-        held_out = None
-        if self.held_out is not None:
-            held_out = sums.held_out(solve_others, weights, solution.vectors, self.side)
+        solution, few, held_out = self._on_few_columns(
+            problem, solution, sums, pose, weights, solver=solver, seed=seed, dense_size=FEW
+        )
         return DiscriminativeFit(
-            target, backgrounds, weights, solution, shares, solver, path=path, groups=groups, held_out=held_out
+            target, backgrounds, weights, solution, shares, solver, path=path, groups=groups, held_out=held_out, few=few
         )
 
     def _searched(
@@ -485,7 +511,9 @@ class DiscriminativePCA(LinearTransformer):
         test = test_components(
             datasets,
             [fit.target, *fit.backgrounds],
-            self.tested_problem(fit.weights, fit.shrinkage, fit.path is not None, seed),
+            self.tested_problem(
+                fit.weights, fit.shrinkage, fit.path is not None, seed, fit.few, fit.solution.values.shape[0]
+            ),
             method=self.test,
             n_components=None if auto else fit.solution.values.shape[0],
             seed=seed,
@@ -498,10 +526,16 @@ class DiscriminativePCA(LinearTransformer):
         if auto and test.n_significant > 1:
             problem = contrast.discriminative(fit.target, fit.backgrounds, fit.weights, fit.shrinkage)
             solution = solve(problem, test.n_significant, solver=fit.solver, seed=seed, side=self.side)
+            if fit.few is not None:
+                count = max(len(fit.few.columns), test.n_significant)
+                solution, columns = few_of(problem, solution, count, side=self.side, solver=fit.solver, seed=seed)
+                fit = replace(fit, few=replace(fit.few, columns=columns))
         return replace(fit, test=test, solution=solution)
 
-    def tested_problem(self, weights: Float, shares: Float, chosen: bool, seed: int) -> Problem:
-        """Say what a test reshuffles: the fit, the path of shrinkages it was chosen from, the rule of its weights."""
+    def tested_problem(
+        self, weights: Float, shares: Float, chosen: bool, seed: int, few: FewColumns | None, n_components: int
+    ) -> Problem:
+        """Say what a test reshuffles: the fit, what its shrinkage and its columns were chosen from, its weights."""
         # The plain ratio of a background with fewer rows than columns, at the start of the path, is infinite.
         path = CHOICES[1::2] if chosen else None
 
@@ -509,7 +543,8 @@ class DiscriminativePCA(LinearTransformer):
             return self._weights(target, backgrounds, shares, "dense", 1, seed)
 
         by_rule = isinstance(self.background_weights, str) and len(weights) > 1
-        return Problem.of_shrinkage(weights, shares, path, choose if by_rule else None).of_side(self.side)
+        problem = Problem.of_shrinkage(weights, shares, path, choose if by_rule else None).of_side(self.side)
+        return problem if few is None else problem.of_columns(len(few.columns), few.numbers, n_components)
 
     def _weights(
         self, target: Moments, backgrounds: list[Moments], shares: Float, solver: str, n_components: int, seed: int

@@ -18,7 +18,7 @@ from standout.estimators._kernel_base import Gathered, KernelTransformer
 from standout.features import KernelValueMap, LandmarkMap
 from standout.moments import Moments, RobustWeights
 from standout.pencil import solve
-from standout.selection import HeldOut, choose_alpha, judge
+from standout.selection import HeldOut, LeftOut, choose_alpha, judge
 from standout.sources import Backgrounds, Dataset
 
 # Up to this many coordinates LAPACK finds the leading vectors as fast as iterations do.
@@ -272,7 +272,7 @@ class KernelContrastivePCA(KernelTransformer):
         self._keep(choice.solution, target, backgrounds, weights)
         self._keep_coordinates(gathered)
 
-        def solve_others(target: Moments, backgrounds: list[Moments]) -> Float:
+        def solve_others(target: Moments, backgrounds: list[Moments], _: LeftOut) -> Float:
             problem = contrast.contrastive(target, backgrounds, weights, choice.alpha)
             solver = "lanczos" if iterative else "dense"
             return solve(problem, self.n_components, solver=solver, side=self.side, rank=False).vectors

@@ -19,6 +19,7 @@ from standout.pencil import solve, solve_path
 from standout.selection import (
     GroupSearch,
     HeldOutPath,
+    LeftOut,
     choose_weights,
     judge,
     judge_path,
@@ -315,7 +316,7 @@ class KernelDiscriminativePCA(KernelTransformer):
         vectors = solution.vectors if root is None else product(root.T, solution.vectors)
         vectors = vectors * gathered.signs(vectors)
 
-        def solve_others(target: Moments, backgrounds: list[Moments]) -> Float:
+        def solve_others(target: Moments, backgrounds: list[Moments], _: LeftOut) -> Float:
             root, target, backgrounds = rooted([target, *backgrounds], plain)
             problem = contrast.kernel_discriminative(target, backgrounds, weights, epsilon)
             found = solve(problem, self.n_components, solver=solver, seed=seed, side=self.side).vectors

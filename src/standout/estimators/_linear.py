@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from standout._arrays import Array, Float, Rows, double, in_type_of, is_single
 from standout._checks import as_rows, check_one_place, check_same_columns, check_whole, reject_on_device
 from standout._messages import InvalidTypeError, InvalidValueError, dataset_names, warn_user
-from standout._params import is_auto
-from standout._xp import columns_as_rows, is_foreign, largest, namespace
+from standout._params import check_n_columns, is_auto
+from standout._xp import columns_as_rows, indices_like, is_foreign, largest, like, namespace, to_host
 from standout.estimators._base import check_same_place
 from standout.estimators._incremental import IncrementalTransformer, reject_rows_needed
 from standout.moments import (
@@ -29,9 +29,19 @@ from standout.moments import (
     gather_folds,
     project,
 )
-from standout.pencil import Solution, choose_solver
+from standout.pencil import Pencil, Solution, choose_solver
 from standout.private import PrivateMoments, warn_if_drowned
-from standout.selection import HeldOut, SpanFolds, judge, n_folds_for
+from standout.selection import (
+    FewColumns,
+    FoldColumns,
+    HeldOut,
+    LeftOut,
+    SpanFolds,
+    few_of,
+    judge,
+    n_folds_for,
+    numbers_of_columns,
+)
 from standout.sources import Source
 
 # Share of a value from which on an error of rounding is worth a warning.
@@ -70,7 +80,7 @@ class LinearSums:
 
     def held_out(
         self,
-        solve: Callable[[Moments, list[Moments]], Float],
+        solve: Callable[[Moments, list[Moments], LeftOut], Float],
         weights: Float,
         vectors: Float,
         side: str = "target",
@@ -94,12 +104,18 @@ class LinearFit:
     backgrounds : list of Moments
     weights : ndarray of shape (n_backgrounds,)
     solution : Solution
+    held_out : HeldOut or None
+        What the components are worth on rows that were not fitted.
+    few : FewColumns or None
+        The columns of the components, if few were asked for.
     """
 
     target: Moments
     backgrounds: list[Moments]
     weights: Float
     solution: Solution
+    held_out: HeldOut | None = field(default=None, kw_only=True)
+    few: FewColumns | None = field(default=None, kw_only=True)
 
     @property
     def accurate(self) -> bool:
@@ -117,6 +133,9 @@ class LinearTransformer(IncrementalTransformer):
     patterns_: Float
     n_components_: int
     solver: str
+    side: str
+    n_columns: Any
+    held_out: int | None
 
     @classmethod
     def from_moments(cls, target: Any, backgrounds: Any = None, **parameters: Any) -> Self:
@@ -200,9 +219,100 @@ class LinearTransformer(IncrementalTransformer):
         rows: Array = double(scores) @ self.patterns_ + self.mean_
         return rows
 
+    def get_support(self, indices: bool = False) -> npt.NDArray[Any]:
+        """Which columns do the components use, as scikit-learn's selectors tell it?
+
+        Parameters
+        ----------
+        indices : bool, default=False
+            Give the numbers of the columns, and not a truth value for each.
+
+        Returns
+        -------
+        ndarray
+            Of shape (n_features,), or (n_columns,) with `indices`. All columns without `n_columns`.
+        """
+        check_is_fitted(self)
+        columns = to_host(getattr(self, "columns_", np.arange(self.n_features_in_)))
+        return columns if indices else np.isin(np.arange(self.n_features_in_), columns)
+
+    def _on_few_columns(
+        self,
+        problem: Pencil,
+        solution: Solution,
+        sums: LinearSums,
+        pose: Callable[[Moments, list[Moments]], Pencil],
+        weights: Float,
+        *,
+        solver: str,
+        seed: int,
+        dense_size: int,
+    ) -> tuple[Solution, FewColumns | None, HeldOut | None]:
+        """Solve on few columns, if that is asked for, and find out what the components are worth, by folds.
+
+        `pose` gives the problem without a fold from its moments; up to `dense_size` it is solved without iterations.
+        """
+        n_components, n_features = solution.values.shape[0], problem.n_features
+        folds = FoldColumns(pose, n_components, self.side, sums.span, dense_size)
+        few, seen, n_rows = None, [], sum(part.count for part in sums.moments)
+        count = check_n_columns(self.n_columns, n_features, n_components)
+        if self._finds_n_columns:
+            counts = numbers_of_columns(n_features, n_rows, n_components)
+            found = None if sums.folds is None or len(sums.folds) == 1 else folds.choose(counts, sums.folds, weights)
+            if found is None and len(sums.moments) > 1:
+                warn_user(
+                    "the number of columns could not be chosen: there are too few rows, or too many columns, for folds",
+                    advice="All are used. Give {p.n_columns} as a number.",
+                    finding=True,
+                )
+            path, seen = (None, []) if found is None else found
+            count = n_features if path is None else int(path.parameters[path.chosen])
+            few = FewColumns(np.arange(n_features), path=path)
+        steps = numbers_of_columns(n_features, n_rows, n_components, count)
+        if count is not None:
+            solution, columns = few_of(problem, solution, count, side=self.side, solver=solver, seed=seed)
+            few = replace(few or FewColumns(columns), columns=columns)
+
+        def solve_others(target: Moments, backgrounds: list[Moments], left_out: LeftOut) -> Float:
+            if count is None:
+                return folds.whole(target, backgrounds)[1].vectors
+            *_, (columns, vectors) = folds.without(target, backgrounds, left_out, steps)
+            judged.append(columns)
+            return vectors
+
+        judged: list[npt.NDArray[np.intp]] = []
+        held_out = None
+        if self.held_out is not None:
+            held_out = sums.held_out(solve_others, weights, solution.vectors, self.side)
+        return solution, None if few is None else few.seen(judged or seen, n_features), held_out
+
+    @property
+    def few_columns(self) -> FewColumns | None:
+        """Which columns the components use; None if all were asked for."""
+        if not hasattr(self, "columns_"):
+            return None
+        return FewColumns(to_host(self.columns_), path=getattr(self, "columns_path_", None))
+
+    @property
+    def _finds_n_columns(self) -> bool:
+        return isinstance(self.n_columns, str)
+
+    def _keep_columns_used(self, few: FewColumns | None) -> None:
+        """Keep which columns the components use."""
+        for name in ("columns_", "column_frequency_", "columns_path_"):
+            self.__dict__.pop(name, None)
+        if few is not None:
+            self.columns_ = indices_like(few.columns, self.mean_)
+            if few.frequency is not None:
+                self.column_frequency_ = like(few.frequency, self.mean_)
+            if few.path is not None:
+                self.columns_path_ = few.path
+
     def _keep_linear(self, fit: LinearFit) -> None:
         """Keep what every linear fit has found."""
+        self._keep_held_out(fit.held_out)
         self.mean_ = fit.target.mean
+        self._keep_columns_used(fit.few)
         self.components_ = columns_as_rows(fit.solution.vectors)
         self.patterns_ = columns_as_rows(fit.solution.patterns)
         self._keep(fit.solution, fit.target, fit.backgrounds, fit.weights)
@@ -274,6 +384,13 @@ def _check_private(estimator: Any, *, n_exact: int) -> None:
             parameter="shrinkage",
             value=shrinkage,
             advice="Use {p.shrinkage:auto}, which follows from the known noise, or a number.",
+        )
+    if getattr(estimator, "n_columns", None) is not None:
+        raise InvalidValueError(
+            "is refused on private sums: their noise would choose columns, too",
+            parameter="n_columns",
+            value=estimator.n_columns,
+            advice="Leave {p.n_columns} out.",
         )
     advice = "Give a number of components, and compare their variance with the noise."
     if test is not None:

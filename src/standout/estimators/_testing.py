@@ -91,7 +91,10 @@ def fitted_test(
     options: dict[str, Any] = {"n_components": n_components, "level": level, "n_permutations": n_permutations}
     options |= {"seed": seed, "n_jobs": n_jobs, "progress": progress}
     if isinstance(model, DiscriminativePCA):
-        problem = model.tested_problem(weights, to_host(model.shrinkage_), hasattr(model, "held_out_path_"), seed)
+        chosen = hasattr(model, "held_out_path_")
+        problem = model.tested_problem(
+            weights, to_host(model.shrinkage_), chosen, seed, model.few_columns, model.n_components_
+        )
         return test_components(datasets, gather_all(datasets), problem, method=method, **options)
     require_rows(datasets, "the permutation test")
     if isinstance(model, ContrastivePCA):
@@ -124,4 +127,6 @@ def _permuted(datasets: Sequence[Any], problem: Problem, **options: Any) -> Comp
 def _difference(model: ContrastivePCA | KernelContrastivePCA, weights: Float) -> Problem:
     """Pose the difference of variances, with a path if α was chosen by the data."""
     given = not isinstance(model.alpha, str) and np.ndim(model.alpha) == 0
-    return Problem.of_difference(weights, float(model.alpha_), None if given else ALPHAS[::5]).of_side(model.side)
+    problem = Problem.of_difference(weights, float(model.alpha_), None if given else ALPHAS[::5]).of_side(model.side)
+    few = model.few_columns if isinstance(model, ContrastivePCA) else None
+    return problem if few is None else problem.of_columns(len(few.columns), few.numbers, model.n_components_)

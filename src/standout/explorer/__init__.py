@@ -3,6 +3,12 @@
 ``standout.explore`` and the command ``standout explore`` open the page. The parts here work without one.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from standout.explorer._engine import Engine, Explored
 from standout.explorer._history import History, open_session
 from standout.explorer._kept import KeptSums, inside
@@ -24,3 +30,25 @@ __all__ = [
     "open_session",
     "python",
 ]
+
+if TYPE_CHECKING:
+    from standout.explorer._question import Step
+    from standout.explorer._server import Exploration as Exploration
+
+
+# Shared with other packages, but not part of the public interface.
+def serve(
+    engine: Engine,
+    first: Sequence[Step],
+    *,
+    save: Callable[[History, str], Path],
+    command: Callable[[History], str],
+    session: History | None,
+    port: int,
+) -> Exploration:
+    """Begin to serve the page of an exploration; see `standout.explorer._page.Setting`."""
+    # Loaded here: the rest of the package does without the packages that a page needs.
+    from standout.explorer._page import Setting
+    from standout.explorer._server import Exploration
+
+    return Exploration(Setting(engine, first, save, command, session), port=port)

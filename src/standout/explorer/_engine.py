@@ -57,6 +57,8 @@ class Explored:
     image_shape : tuple of two int, or None
     code : str
         How to get ``X`` and ``groups`` in Python.
+    variables : dict of str to str, or None
+        The variables of that code that hold the groups, if rows are not all in memory.
 
     Examples
     --------
@@ -75,6 +77,7 @@ class Explored:
     sources: dict[str, Source] | None = None
     image_shape: tuple[int, int] | None = None
     code: str = "X, groups = ...  # an array with all rows, and the group of each"
+    variables: dict[str, str] | None = None
 
     @classmethod
     def of(cls, parts: Sequence[Any], names: Sequence[str], columns: Sequence[str], **known: Any) -> Explored:

@@ -43,7 +43,7 @@ class History:
     >>> history.undo()
     True
     >>> history.state.question.target.name
-    'ill + well'
+    'all rows'
     """
 
     def __init__(self, groups: Groups, first: Sequence[Step] = ()) -> None:
@@ -88,6 +88,11 @@ class History:
         moved = self.place < len(self.steps)
         self.place += moved
         return moved
+
+    def follow(self, other: History) -> None:
+        """Take over the steps of another history of the same rows."""
+        self.steps, self._states = list(other.steps), list(other._states)
+        self.place, self.n_first = other.place, other.n_first
 
     def written(self, columns: Sequence[str]) -> str:
         """Give the session as JSON; names of columns and numbers of rows tell whether data are those of the session."""

@@ -9,11 +9,14 @@ import base64
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
+from inspect import signature
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+import standout
 from standout._messages import InvalidValueError
 
 Mask = npt.NDArray[np.bool_]
@@ -28,20 +31,16 @@ METHODS = {
     "kpca": "KernelDiscriminativePCA",
 }
 ALONE = ("pca", "kpca")
-# Which methods have each parameter that can be changed.
-PARAMETERS = {
-    "n_components": tuple(METHODS),
-    "shrinkage": ("dpca",),
-    "alpha": ("cpca", "kcpca"),
-    "epsilon": ("kdpca",),
-    "background_weights": ("dpca", "cpca", "kdpca", "kcpca"),
-    "kernel": ("kdpca", "kcpca", "kpca"),
-    "gamma": ("kdpca", "kcpca", "kpca"),
-    "degree": ("kdpca", "kcpca", "kpca"),
-    "kernel_params": ("kdpca", "kcpca", "kpca"),
-    "random_state": tuple(METHODS),
-}
+# Parameters that mean something without a background.
+OF_ONE = ("n_components", "random_state", "kernel", "gamma", "degree", "kernel_params")
 PICTURES = ("answer", "pca", "held")
+
+
+@cache
+def has(method: str, parameter: str) -> bool:
+    """Tell whether a method has a parameter."""
+    known = signature(getattr(standout, METHODS[method])).parameters
+    return parameter in known and (method not in ALONE or parameter in OF_ONE)
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
@@ -178,6 +177,8 @@ class Side:
         Rows chosen by hand.
     rest : bool
         Whether it is all rows that are not the target.
+    called : str
+        What it is called, if not by its groups.
 
     Examples
     --------
@@ -189,11 +190,19 @@ class Side:
     groups: tuple[str, ...] = ()
     rows: RowSet | None = None
     rest: bool = False
+    called: str = field(default="", compare=False)
 
     @property
     def name(self) -> str:
         """What it is called."""
+        if self.called:
+            return self.called
         return "all other rows" if self.rest else "chosen rows" if self.rows is not None else " + ".join(self.groups)
+
+    @property
+    def part(self) -> str:
+        """What some of its rows are called."""
+        return self.name if self.rows is not None else f"part of {self.name}"
 
 
 @dataclass(frozen=True)
@@ -233,7 +242,7 @@ class Question:
     @property
     def settings(self) -> dict[str, Any]:
         """The parameters of the method's class that were set."""
-        given = {name: value for name, value in self.parameters if self.method in PARAMETERS[name]}
+        given = {name: value for name, value in self.parameters if has(self.method, name)}
         weights = given.get("background_weights")
         if not isinstance(weights, str) and weights is not None and len(weights) != len(self.compared):
             # They were given for other backgrounds.
@@ -310,9 +319,9 @@ def blank(groups: Groups) -> State:
     --------
     >>> from standout.explorer import Groups, blank
     >>> blank(Groups.of(["well", "ill"])).question.target.name
-    'ill + well'
+    'all rows'
     """
-    return State(Question(Side(groups=groups.names)))
+    return State(Question(Side(groups=groups.names, called="all rows")))
 
 
 def _rows_of(side: Side, question: Question, groups: Groups) -> RowSet:
@@ -338,9 +347,9 @@ def applied(state: State, step: Step, groups: Groups) -> State:
     ----------
     state : State
     step : mapping
-        ``do`` says what: "choose" (groups of a side), "rows" (rows chosen by hand are made a side, added to it or
-        taken away), "rest" (the background is all rows that are not the target), "swap", "leave" (rows are left out),
-        "restore", "method", "set" (a parameter) or "view".
+        ``do`` says what: "choose" (groups of a side), "rows" (rows chosen by hand are made a side, added to it, taken
+        away, or all that is kept of it), "rest" (the background is all rows that are not the target), "swap", "leave"
+        (rows are left out), "restore", "method", "set" (a parameter) or "view".
     groups : Groups
 
     Returns
@@ -352,7 +361,6 @@ def applied(state: State, step: Step, groups: Groups) -> State:
     >>> from standout.explorer import Groups, applied, blank
     >>> groups = Groups.of(["ill", "ill", "well", "well", "well"])
     >>> state = applied(blank(groups), {"do": "choose", "side": "target", "groups": ["ill"]}, groups)
-    >>> state = applied(state, {"do": "rest"}, groups)
     >>> [rows.count for rows in state.question.rows(groups)]
     [2, 3]
     """
@@ -369,7 +377,11 @@ def applied(state: State, step: Step, groups: Groups) -> State:
     try:
         if step["do"] == "view":
             return replace(state, view=_viewed(state, step))
-        return replace(state, question=known[step["do"]](state.question, step, groups))
+        after = known[step["do"]](state.question, step, groups)
+        if not after.backgrounds and state.question.target.groups == groups.names != after.target.groups:
+            # The first target that is chosen is compared with all other rows.
+            after = replace(after, backgrounds=(Side(rest=True),))
+        return replace(state, question=after)
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, InvalidValueError):
             raise
@@ -395,28 +407,34 @@ def _choose_rows(question: Question, step: Step, groups: Groups) -> Question:
     """Make rows a side, add them to it, or take them away from it; they leave the other side."""
     rows = step["rows"] if isinstance(step["rows"], RowSet) else RowSet.read(step["rows"], groups.n_rows)
     how = step["how"]
-    if how not in ("set", "add", "remove"):
+    if how not in ("set", "add", "remove", "keep"):
         raise ValueError
+    if how == "keep":
+        rows, how = ~rows, "remove"
     if step["side"] == "target":
-        before = _rows_of(question.target, replace(question, left_out=None), groups)
+        side = question.target
+        before = _rows_of(side, replace(question, left_out=None), groups)
         after = rows if how == "set" else before | rows if how == "add" else before - rows
         _require_some(after)
         kept = question.backgrounds
         if how != "remove":
             kept = _without(kept, rows, question, groups)
-        return replace(question, target=Side(rows=after), backgrounds=kept)
+        called = {"set": "", "add": f"{side.name} + chosen rows", "remove": side.part}[how]
+        if how == "add" and side.rows is not None:
+            called = side.name
+        return replace(question, target=Side(rows=after, called=called), backgrounds=kept)
     if how == "remove":
         return replace(question, backgrounds=_without(question.backgrounds, rows, question, groups, of_rest=True))
     moved = _leaving_target(question, rows, groups)
     if how == "set":
-        return replace(moved, backgrounds=(Side(rows=rows),))
+        return replace(moved, backgrounds=(Side(rows=rows, called="other chosen rows"),))
     *others, last = question.backgrounds or (None,)
     if last is not None and last.rest:
         # All other rows are in it already, and those of the target have just come.
         return moved
     if last is not None and last.rows is not None:
-        return replace(moved, backgrounds=(*others, Side(rows=last.rows | rows)))
-    return replace(moved, backgrounds=(*question.backgrounds, Side(rows=rows)))
+        return replace(moved, backgrounds=(*others, replace(last, rows=last.rows | rows)))
+    return replace(moved, backgrounds=(*question.backgrounds, Side(rows=rows, called="other chosen rows")))
 
 
 def _leaving_target(question: Question, rows: RowSet, groups: Groups) -> Question:
@@ -442,7 +460,7 @@ def _without(
         elif left.count:
             names = tuple(name for name in side.groups if not (groups.rows((name,)) & rows).count)
             whole = bool(names) and groups.rows(names) == left
-            kept.append(Side(groups=names) if whole else Side(rows=left))
+            kept.append(Side(groups=names) if whole else Side(rows=left, called=side.part))
     return tuple(kept)
 
 
@@ -457,8 +475,9 @@ def _swap(question: Question, step: Step, groups: Groups) -> Question:
         raise InvalidValueError(problem, n_backgrounds=n_backgrounds, advice="Choose one background.")
     other = question.backgrounds[0]
     if other.rest:
-        other = Side(rows=_rows_of(other, replace(question, left_out=None), groups))
-        _require_some(other.rows)
+        found = _rows_of(other, replace(question, left_out=None), groups)
+        _require_some(found)
+        other = Side(rows=found, called=other.name)
         return replace(question, target=other, backgrounds=(Side(rest=True),))
     return replace(question, target=other, backgrounds=(question.target,))
 
@@ -483,7 +502,7 @@ def _set_method(question: Question, step: Step, groups: Groups) -> Question:
 
 def _set_parameter(question: Question, step: Step, groups: Groups) -> Question:
     name, value = step["name"], step["value"]
-    if name not in PARAMETERS:
+    if not any(has(method, name) for method in METHODS):
         raise ValueError
     parameters = {**dict(question.parameters), name: _frozen(value)}
     return replace(question, parameters=tuple(sorted(parameters.items())))

@@ -43,7 +43,7 @@ def _line(text: str, sets: str, uses: str = "") -> Line:
     return Line(text, frozenset(sets.split()), frozenset(uses.split()))
 
 
-def python(history: History, head: str) -> str:
+def python(history: History, head: str, variables: dict[str, str] | None = None, *, sides: bool = False) -> str:
     """Which code gives the answer of this exploration?
 
     Parameters
@@ -51,6 +51,11 @@ def python(history: History, head: str) -> str:
     history : History
     head : str
         Code that gives ``X``, an array with all rows, and ``groups``, an array with the name of each row's group.
+    variables : dict of str to str, default=None
+        For data larger than memory: the variables of `head` that hold the groups.
+    sides : bool, default=False
+        End with the rows of the sides, ``target`` and ``background`` (``background_1`` ... for several), and not with
+        the fit.
 
     Returns
     -------
@@ -73,6 +78,8 @@ def python(history: History, head: str) -> str:
     backgrounds = [~target]
     model = DiscriminativePCA().fit(X[target], background=[X[rows] for rows in backgrounds])
     """
+    if variables is not None:
+        return head if sides else _by_groups(history, head, variables)
     lines = [
         _line("left_out = np.zeros(len(X), dtype=bool)", "left_out"),
         _line("target = np.ones(len(X), dtype=bool)", "target"),
@@ -80,13 +87,27 @@ def python(history: History, head: str) -> str:
     ]
     for step, before, after in zip(history.steps, history.states, history.states[1:], strict=False):
         lines += _lines(step, before, after, history.groups)
-    lines.append(_fitted("model", history.state.question, history.groups))
-    kept = _with_effect(lines, "model")
+    lines.append(_chosen(history.state.question) if sides else _fitted("model", history.state.question, history.groups))
+    kept = _with_effect(lines, "sides" if sides else "model")
     code = "\n".join(line.text for line in kept)
     classes = sorted({name for name in METHODS.values() if f"{name}(" in code})
-    imports = ["import numpy as np", f"from standout import {', '.join(classes)}"]
+    imports = ["import numpy as np", *([f"from standout import {', '.join(classes)}"] if classes else [])]
     imports += ["from standout.explorer import inside"] if "inside(" in code else []
     return "\n".join([*imports, "", head, code])
+
+
+def _by_groups(history: History, head: str, variables: dict[str, str]) -> str:
+    """Write the fit of whole groups, each of which is a dataset."""
+    question = history.state.question
+    others = tuple(name for name in history.groups.names if name not in question.target.groups)
+    sides = [side.groups or others for side in (question.target, *question.compared)]
+    if any(len(names) != 1 for names in sides):
+        return f"{head}\n# A side of several groups is one dataset: choose its rows by where= in scan."
+    target, *backgrounds = [variables[names[0]] for names in sides]
+    given = ", ".join(f"{name}={_value(value)}" for name, value in parameters(question, history.groups).items())
+    against = f", background=[{', '.join(backgrounds)}]" if backgrounds else ""
+    method = METHODS[question.method]
+    return f"{head}\nfrom standout import {method}\nmodel = {method}({given}).fit({target}{against})"
 
 
 def _lines(step: Step, before: State, after: State, groups: Groups) -> list[Line]:
@@ -143,11 +164,11 @@ def _lines_of_rows(step: Step, before: State, after: State, groups: Groups) -> l
         lines.append(_line(f"chosen = np.isin(np.arange(len(X)), {numbers})", "chosen"))
     how = step["how"]
     if step["side"] == "target":
-        made = {"set": "chosen", "add": "target | chosen", "remove": "target & ~chosen"}[how]
+        made = {"set": "chosen", "add": "target | chosen", "remove": "target & ~chosen", "keep": "target & chosen"}[how]
         lines.append(_line(f"target = {made}", "target", "chosen" if how == "set" else "chosen target"))
-        return lines + (_left_backgrounds(before, after, "chosen") if how != "remove" else [])
-    if how == "remove":
-        return lines + _left_backgrounds(before, after, "chosen")
+        return lines + (_left_backgrounds(before, after, "chosen") if how in ("set", "add") else [])
+    if how in ("remove", "keep"):
+        return lines + _left_backgrounds(before, after, "chosen" if how == "remove" else "~chosen")
     if before.question.target != after.question.target:
         lines.append(_line("target = target & ~chosen", "target", "target chosen"))
     if how == "set":
@@ -165,8 +186,11 @@ def _left_backgrounds(before: State, after: State, taken: str) -> list[Line]:
     """Take rows away from the backgrounds that had them; one without rows is dropped."""
     if before.question.backgrounds == after.question.backgrounds:
         return []
+    left = taken[1:] if taken.startswith("~") else f"~{taken}"
     lines = [
-        _line(f"backgrounds = [rows & ~{taken} for rows in backgrounds]", "backgrounds", f"backgrounds {taken}"),
+        _line(
+            f"backgrounds = [rows & {left} for rows in backgrounds]", "backgrounds", f"backgrounds {taken.strip('~')}"
+        ),
     ]
     if len(after.question.backgrounds) < len(before.question.backgrounds):
         text = "backgrounds = [rows for rows in backgrounds if rows.any()]"
@@ -191,6 +215,18 @@ def _fitted(variable: str, question: Question, groups: Groups, *, everything: bo
         uses.append("backgrounds")
     given = ", ".join(f"{name}={_value(value)}" for name, value in parameters(question, groups).items())
     return _line(f"{variable} = {METHODS[question.method]}({given}).{call})", variable, " ".join(uses))
+
+
+def _chosen(question: Question) -> Line:
+    """Write the rows of the sides."""
+    kept = "" if question.left_out is None else " & ~left_out"
+    uses = f"target{' left_out' if kept else ''}"
+    n_backgrounds = len(question.compared)
+    if not n_backgrounds:
+        return _line(f"target = X[target{kept}]", "sides", uses)
+    names = ["background"] if n_backgrounds == 1 else [f"background_{k + 1}" for k in range(n_backgrounds)]
+    made = f"{', '.join(names)}{',' if n_backgrounds == 1 else ''} = (X[rows{kept}] for rows in backgrounds)"
+    return _line(f"{made}\ntarget = X[target{kept}]", "sides", f"{uses} backgrounds")
 
 
 def parameters(question: Question, groups: Groups) -> dict[str, Any]:
@@ -228,7 +264,12 @@ def words(step: Step) -> str:
         return f"{chosen}: {side}" if step["side"] == "target" or len(step["groups"]) < 2 else f"{chosen}: backgrounds"
     if what == "rows":
         rows = f"{step['rows'].count:,} rows"
-        made = {"set": f"{rows}: {side}", "add": f"{rows} added to {side}", "remove": f"{rows} taken from {side}"}
+        made = {
+            "set": f"{rows}: {side}",
+            "add": f"{rows} added to {side}",
+            "remove": f"{rows} taken from {side}",
+            "keep": f"{side} narrowed by a lasso",
+        }
         return made[step["how"]]
     if what == "leave":
         numbers = [str(number) for number in step["rows"]]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from standout._arrays import Float, Rows, double, in_type_of, inner, squared_lengths, sum_of_squares, weighted_sum
 from standout._messages import InvalidTypeError, InvalidValueError
@@ -232,6 +233,12 @@ class Moments(ABC):
     @abstractmethod
     def variance(self, U: Float) -> Float:
         """Give the variance of the data along each column of U: ``uᵀCu``."""
+
+    def taken(self, columns: npt.NDArray[np.intp]) -> Moments:
+        """Give the moments of some of the columns, by their numbers, without the sums of norms."""
+        raise InvalidTypeError(
+            "{kind} has no moments of some of its columns", kind=type(self).__name__, advice="Use all columns."
+        )
 
     @abstractmethod
     def __add__(self, other: Moments) -> Moments:

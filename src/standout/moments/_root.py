@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from standout._arrays import (
     Float,
@@ -17,7 +18,7 @@ from standout._arrays import (
     stacked,
     sum_of_squares,
 )
-from standout._xp import column_products, is_foreign, namespace
+from standout._xp import column_products, is_foreign, namespace, take
 from standout.moments._base import Moments, NormSums, WeightSums
 from standout.moments._scatter import ScatterMoments, centred_block, weighted_block
 
@@ -94,6 +95,12 @@ class RootMoments(Moments):
         """Give the variance of the data along each column of U."""
         projected = product(self.scatter_root, U)
         return column_products(projected, projected) / self.total_weight
+
+    def taken(self, columns: npt.NDArray[np.intp]) -> RootMoments:
+        """Give the moments of some of the columns."""
+        root = _compressed([take(self.scatter_root, columns, axis=1)])
+        rest = None if self.rest is None else take(self.rest, columns)
+        return replace(self, mean=take(self.mean, columns), scatter_root=root, norms=None, rest=rest)
 
     def __add__(self, other: Moments) -> Moments:
         """Give the moments of both datasets together."""

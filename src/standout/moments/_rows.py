@@ -8,6 +8,7 @@ from operator import add
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from standout._arrays import (
     Array,
@@ -30,7 +31,7 @@ from standout._arrays import (
     sum_of_squares,
     weighted_sum,
 )
-from standout._xp import column_products, concat, like, namespace
+from standout._xp import column_products, concat, like, namespace, take, to_host
 from standout.moments._base import Moments, NormSums, WeightSums, two_sum
 from standout.moments._root import RootMoments, gather_root
 from standout.moments._scatter import UNCENTRED_LIMIT, ScatterMoments, centred_block, gather_scatter, weighted_block
@@ -155,6 +156,10 @@ class RowMoments(Moments):
             # Far from zero the mean itself is rounded.
             rows -= rows.mean(axis=0)
         return rows
+
+    def taken(self, columns: npt.NDArray[np.intp]) -> RowMoments:
+        """Give the moments of some of the columns."""
+        return RowMoments(*(take(block, columns, axis=1) for block in self.blocks), single=self.single)
 
     def __add__(self, other: Moments) -> Moments:
         """Give the moments of both datasets together."""
@@ -317,6 +322,10 @@ class CentredRows(Moments):
         """Give the centred rows, times the roots of their weights."""
         return self._centred
 
+    def taken(self, columns: npt.NDArray[np.intp]) -> CentredRows:
+        """Give the moments of some of the columns."""
+        return CentredRows(take(self.rows, columns, axis=1), self.row_weights)
+
     def __add__(self, other: Moments) -> Moments:
         """Give the moments of both datasets together."""
         if not isinstance(other, Moments):
@@ -333,6 +342,21 @@ class CentredRows(Moments):
             for part in (self, other)
         ]
         return CentredRows(stacked([dense(part) for part in rows]), concat(each))
+
+
+def squares_by_group(
+    dataset: RowMoments | CentredRows, groups: npt.NDArray[np.intp], n_groups: int
+) -> tuple[Array, Float]:
+    """Give the sums of squares of the centred columns over the rows of each group, and the weight of its rows."""
+    members = (groups[None, :] == np.arange(n_groups)[:, None]).astype(np.float64)
+    if isinstance(dataset, CentredRows):
+        rows, weights = dataset.centred_rows(), dataset.row_weights
+        totals = members.sum(axis=1) if weights is None else members @ to_host(weights)
+        return product(like(members, rows), rows**2), totals
+    sums = np.empty((n_groups, dataset.n_features))
+    for columns in column_slices(dataset.count, dataset.n_features):
+        sums[:, columns] = product(members, double(dataset._centred_columns(columns)) ** 2)
+    return sums, members.sum(axis=1)
 
 
 def joint_gram(given: Sequence[RowMoments | CentredRows]) -> Float:

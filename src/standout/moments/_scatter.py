@@ -8,6 +8,7 @@ from functools import reduce
 from operator import add
 
 import numpy as np
+import numpy.typing as npt
 from scipy import linalg
 
 from standout._arrays import (
@@ -27,7 +28,7 @@ from standout._arrays import (
     sum_of_squares,
     weighted_sum,
 )
-from standout._xp import column_products, diagonal, eigh, is_foreign, namespace
+from standout._xp import column_products, diagonal, eigh, is_foreign, namespace, take
 from standout.moments._base import Moments, NormSums, WeightSums, two_sum
 
 # Rows are multiplied without centring them if each column's squared mean is below this many times its variance. The
@@ -113,6 +114,12 @@ class ScatterMoments(Moments):
     def variance(self, U: Float) -> Float:
         """Give the variance of the data along each column of U."""
         return column_products(U, self.apply(U))
+
+    def taken(self, columns: npt.NDArray[np.intp]) -> ScatterMoments:
+        """Give the moments of some of the columns."""
+        scatter = take(take(self.scatter, columns), columns, axis=1)
+        rest = None if self.rest is None else take(self.rest, columns)
+        return replace(self, mean=take(self.mean, columns), scatter=scatter, norms=None, rest=rest)
 
     def mapped(self, matrix: Float) -> ScatterMoments:
         """Give the moments of the rows multiplied by a matrix: of ``matrix @ x`` for every row x."""

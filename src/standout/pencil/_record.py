@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
 from standout._arrays import Array, Float, stacked, weighted_sum
@@ -108,6 +109,12 @@ class Form:
         """Relative rounding error of `root`."""
         return max((moments.root_level for _, moments in self.terms), default=float(np.finfo(np.float64).eps))
 
+    def taken(self, columns: npt.NDArray[np.intp]) -> Form:
+        """Give the form of vectors that are zero but for some columns, as a form of these columns."""
+        return replace(
+            self, n_features=len(columns), terms=tuple((weight, part.taken(columns)) for weight, part in self.terms)
+        )
+
     def scaled(self, factor: float) -> Form:
         """Give the form multiplied by a number."""
         terms = tuple((factor * coefficient, moments) for coefficient, moments in self.terms)
@@ -182,6 +189,10 @@ class Pencil:
     a: Form
     b: Form
     mirrored: bool = False
+
+    def taken(self, columns: npt.NDArray[np.intp]) -> Pencil:
+        """Give the same problem for vectors that are zero but for some columns, by their numbers."""
+        return replace(self, a=self.a.taken(columns), b=self.b.taken(columns))
 
     @property
     def n_features(self) -> int:

@@ -283,10 +283,10 @@ def pattern_images(findings: Findings) -> list[str]:
     """Give the patterns of the components as images, in data URIs, if columns are pixels."""
     if findings.image_shape is None or findings.correlations is None:
         return []
-    return [_image(row.reshape(findings.image_shape)) for row in findings.correlations[:MOST_SHOWN]]
+    return [pixel_image(row.reshape(findings.image_shape)) for row in findings.correlations[:MOST_SHOWN]]
 
 
-def _image(values: Float) -> str:
+def pixel_image(values: Float) -> str:
     """Draw numbers as a picture of pixels: blue below 0, orange above, white at 0."""
     from matplotlib.image import imsave
 

@@ -216,7 +216,7 @@ def _points(view: Single, bounds: Sequence[float], style: Style, opacity: float)
 
 
 def _filled_in(template: str, **fields: Any) -> str:
-    html: str = _environment().get_template(template).render(css=_as_it_is(_static("page.css")), **fields)
+    html: str = _environment().get_template(template).render(css=_as_it_is(stylesheet()), **fields)
     return html
 
 
@@ -277,6 +277,11 @@ def _bokeh_script() -> str:
     found: Any = resources.files(bokeh) / "server" / "static" / "js" / "bokeh.min.js"
     script: str = found.read_text(encoding="utf-8")
     return script
+
+
+def stylesheet() -> str:
+    """Give the look of the page."""
+    return _static("page.css")
 
 
 def _static(file: str) -> str:

@@ -34,9 +34,15 @@ __all__ = [
 
 # Shared with other packages, but not part of the public interface.
 from standout.selection._analytic import analytic_test as analytic_test
+from standout.selection._columns import FewColumns as FewColumns
+from standout.selection._columns import FoldColumns as FoldColumns
+from standout.selection._columns import few_of as few_of
+from standout.selection._columns import numbers_of_columns as numbers_of_columns
+from standout.selection._columns import rank_columns as rank_columns
 from standout.selection._groups import sampled_scores as sampled_scores
 from standout.selection._groups import search_groups as search_groups
 from standout.selection._held_out import PATH_FOLDS as PATH_FOLDS
+from standout.selection._held_out import LeftOut as LeftOut
 from standout.selection._held_out import SpanFolds as SpanFolds
 from standout.selection._held_out import judge as judge
 from standout.selection._held_out import judge_path as judge_path

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 from scipy import optimize
 
-from standout._arrays import Array, Float, Rows, product
+from standout._arrays import Array, Float, Rows, dense, product
 from standout._messages import InvalidValueError
 from standout._xp import column_products, concat, eigh, like, namespace, take, to_host
 from standout.moments import (
@@ -21,6 +22,7 @@ from standout.moments import (
     fold_of_rows,
     joint_gram,
     project,
+    squares_by_group,
 )
 from standout.pencil import Form
 from standout.sources import Batch
@@ -37,6 +39,10 @@ ROWS_PER_FOLD = 2
 MOST_SCALED = 3.0
 # A held-out variance of the backgrounds below this share of the target's is taken as this share.
 LEAST_SHARE = 1e-12
+
+
+# A fold that is left out, and the number of folds.
+LeftOut = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,11 +258,14 @@ class SpanFolds:
     datasets : list of RowMoments or CentredRows
     maps : list of array
         For each dataset, the weights of its rows in each direction of the span.
+    fold_of : list of ndarray of int
+        For each dataset, the fold of each row.
     """
 
     folds: list[Folds[Moments]]
     datasets: list[RowMoments | CentredRows]
     maps: list[Array]
+    fold_of: list[npt.NDArray[np.intp]]
 
     @classmethod
     def of(
@@ -284,12 +293,47 @@ class SpanFolds:
             _folds_of(coordinates[start:end, :], part.row_weights, numbers, n_folds, n_dealt)
             for part, (start, end), numbers in zip(datasets, places, fold_of, strict=True)
         ]
-        return cls(folds, list(datasets), [weights[start:end, :] for start, end in places])
+        return cls(folds, list(datasets), [weights[start:end, :] for start, end in places], list(fold_of))
 
     @property
     def n_columns(self) -> int:
         """Number of columns of the data."""
         return self.datasets[0].n_features
+
+    def basis_of(self, columns: npt.NDArray[np.intp]) -> Array:
+        """Give the rows of the basis of the span that belong to some columns: of shape (n_columns, r)."""
+        part = replace(self, datasets=[dataset.taken(columns) for dataset in self.datasets])
+        size = self.maps[0].shape[1]
+        return part.lifted(like(np.eye(size), self.maps[0]))
+
+    @cached_property
+    def _squares(self) -> list[tuple[Array, Float]]:
+        n_folds = self.folds[0].n_folds
+        return [
+            squares_by_group(part, numbers, n_folds) for part, numbers in zip(self.datasets, self.fold_of, strict=True)
+        ]
+
+    def variances_without(self, left_out: LeftOut) -> list[Array]:
+        """Give the variances of the columns of each dataset, over the rows of all folds but one."""
+        fold, n_folds = left_out
+        kept = np.arange(self.folds[0].n_folds) % n_folds != fold
+        return [
+            namespace(squares).sum(take(squares, kept), axis=0) / float(counts[kept].sum())
+            for squares, counts in self._squares
+        ]
+
+    def rows_without(self, left_out: LeftOut, columns: npt.NDArray[np.intp]) -> list[Moments]:
+        """Give the moments of some columns of each dataset, as rows, over the rows of all folds but one."""
+        fold, n_folds = left_out
+        kept: list[Moments] = []
+        for dataset, numbers in zip(self.datasets, self.fold_of, strict=True):
+            part = dataset.taken(columns)
+            chosen = np.flatnonzero(numbers % n_folds != fold)
+            rows = part.rows if isinstance(part, CentredRows) else concat([dense(block) for block in part.blocks])
+            weights = None if part.row_weights is None else take(part.row_weights, chosen)
+            some = take(rows, chosen)
+            kept.append(CentredRows(some, weights) if isinstance(part, CentredRows) else RowMoments(some))
+        return kept
 
     def inside(self, vectors: Array) -> Array:
         """Give directions in the columns of the data, the columns of an array, in the coordinates of the span."""
@@ -328,7 +372,7 @@ def _folds_of(
 
 
 def judge(
-    solve: Callable[[Moments, list[Moments]], Float],
+    solve: Callable[[Moments, list[Moments], LeftOut], Float],
     folds: Sequence[Folds[Moments]],
     weights: Float,
     vectors: Float,
@@ -339,7 +383,8 @@ def judge(
     Parameters
     ----------
     solve : callable
-        Finds the components, as columns, from the moments of a target and of backgrounds.
+        Finds the components, as columns, from the moments of a target and of backgrounds without a fold, which is told
+        with the number of folds.
     folds : sequence of Folds
         Of the target, then of each background.
     weights : ndarray
@@ -370,7 +415,7 @@ def judge(
     for number in range(folds[0].n_folds):
         target, *backgrounds = (part[number] for part in others)
         try:
-            solution = solve(target, backgrounds)
+            solution = solve(target, backgrounds, (number, folds[0].n_folds))
         except InvalidValueError:
             # The other folds have fewer directions than components are wanted.
             return None
@@ -447,18 +492,79 @@ def judge_path(
     means = [[sums.mean for sums in part] for part in others]
     variances = np.array([_fold_variances(part, filters, left) for part, left in zip(folds, others, strict=True)])
     counts = np.array([[_weight(sums) for sums in part.sums] for part in folds], dtype=np.float64)
-    log_ratios = _log_ratio(*_pooled(variances, counts, weights, None))
-    by_fold = np.array([_log_ratio(*_pooled(variances, counts, weights, fold)) for fold in range(len(filters))])
-    usable = np.isfinite(log_ratios) if allowed is None else np.isfinite(log_ratios) & allowed
+    path = _path_of(parameters, variances, counts, weights, 1, side, allowed)
+    return path, PathViews(filters, means, folds[0].n_dealt)
+
+
+def judge_counts(
+    without: Callable[[Moments, list[Moments], LeftOut], Sequence[Float]],
+    counts: npt.NDArray[np.intp],
+    folds: Sequence[Folds[Moments]],
+    weights: Float,
+    side: str,
+) -> HeldOutPath | None:
+    """Find out which number of columns gives the most extreme ratios on rows that were not fitted.
+
+    Parameters
+    ----------
+    without : callable
+        Finds the components, as columns, for each number of columns, from the moments without a fold.
+    counts : ndarray of int
+        The numbers of columns, descending.
+    folds, weights, side
+        As in `judge_path`, but for the mean of the logarithmic ratios of all components.
+
+    Returns
+    -------
+    HeldOutPath or None
+        None if there are too few rows for two folds, or fewer components without one of them.
+    """
+    folds = _with_enough_rows(folds, PATH_FOLDS)
+    if not folds:
+        return None
+    others = [part.others() for part in folds]
+    filters = []
+    for number in range(folds[0].n_folds):
+        target, *backgrounds = (part[number] for part in others)
+        try:
+            found = concat(list(without(target, backgrounds, (number, folds[0].n_folds))), axis=1)
+        except InvalidValueError:
+            return None
+        # The same scale in every fold: a ratio of sums over folds depends on it.
+        spread = _compared_by(side, [target, *backgrounds], weights).value(found)
+        xp = namespace(found)
+        filters.append(found / xp.sqrt(xp.clip(spread, float(np.finfo(np.float64).tiny), None)))
+    variances = np.array([_fold_variances(part, filters, left) for part, left in zip(folds, others, strict=True)])
+    rows = np.array([[_weight(sums) for sums in part.sums] for part in folds], dtype=np.float64)
+    n_components = filters[0].shape[1] // len(counts)
+    return _path_of(counts.astype(np.float64), variances, rows, weights, n_components, side, None)
+
+
+def _path_of(
+    parameters: Float,
+    variances: Float,
+    counts: Float,
+    weights: Float,
+    n_components: int,
+    side: str,
+    allowed: npt.NDArray[np.bool_] | None,
+) -> HeldOutPath:
+    """Choose a value of a parameter by the mean of the components' logarithmic ratios."""
     worth = {"target": np.positive, "background": np.negative, "both": np.abs}[side]
-    values, by_fold = worth(log_ratios), worth(by_fold)
+
+    def without(fold: int | None) -> tuple[Float, Float]:
+        ratios = _log_ratio(*_pooled(variances, counts, weights, fold)).reshape(len(parameters), n_components)
+        return ratios.mean(axis=1), worth(ratios).mean(axis=1)
+
+    log_ratios, values = without(None)
+    by_fold = np.array([without(fold)[1] for fold in range(counts.shape[1])])
+    usable = np.isfinite(log_ratios) if allowed is None else np.isfinite(log_ratios) & allowed
     best = int(np.argmax(np.where(usable, values, -np.inf)))
     errors = _jackknife_error(by_fold - by_fold[:, best : best + 1])
     chosen = best
     while chosen + 1 < len(parameters) and usable[chosen + 1] and _within(values, errors, chosen + 1, best):
         chosen += 1
-    path = HeldOutPath(parameters, log_ratios, errors, best, chosen)
-    return path, PathViews(filters, means, folds[0].n_dealt)
+    return HeldOutPath(parameters, log_ratios, errors, best, chosen)
 
 
 def _within(values: Float, errors: Float, place: int, best: int) -> bool:

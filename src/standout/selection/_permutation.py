@@ -31,21 +31,27 @@ from standout._xp import (
     add_to_diagonal,
     cholesky,
     diagonal,
+    is_foreign,
     largest_eigenvalue,
     largest_ratio,
     like,
     namespace,
     solve_triangular,
     take,
+    to_host,
 )
 from standout.moments import CentredRows, Moments, RowMoments, ScatterMoments, in_span
-from standout.pencil import Form, Pencil, solve
+from standout.pencil import Form, Pencil, Solution, solve
 from standout.selection._analytic import ComponentTest, concluded, reject_singular_background
+from standout.selection._columns import eliminated, eliminated_in, numbers_of_columns, rank_columns
+from standout.selection._spectrum import PooledSpectrum
 
 # Steps towards the spatial median: a rough one is good enough.
 N_STEPS = 30
 # A test ends once this many reshufflings reach the observed value, or as many as rule out significance.
 ENOUGH = 10
+# From so many coordinates on, ratios to one background are found by iterations.
+LEAST_ITERATED = 400
 # Reshufflings that find out how the values along a path vary by chance.
 N_PILOT = 20
 
@@ -79,6 +85,10 @@ class Problem:
         Finds the weights from moments and the shares, if they are chosen by the data.
     side : {"target", "background", "both"}
         Whether the largest value is tested, the least, or the most extreme one.
+    counts : ndarray of shape (g,) or None
+        On how many columns, which each reshuffling chooses anew; None for all.
+    n_ranked : int
+        By how many components columns are chosen.
     """
 
     weights: Float
@@ -89,6 +99,8 @@ class Problem:
     fitted: Problem | None = None
     choose_weights: Callable[[Moments, list[Moments], Float], Float] | None = None
     side: str = "target"
+    counts: Order | None = None
+    n_ranked: int = 1
 
     @classmethod
     def of_shrinkage(
@@ -135,6 +147,24 @@ class Problem:
         """Give the same for a side."""
         return replace(self, side=side, fitted=None if self.fitted is None else self.fitted.of_side(side))
 
+    def of_columns(self, n_columns: int, path: Sequence[int] | None, n_ranked: int) -> Problem:
+        """Give the same on few columns; `path` has the numbers among which this one was chosen."""
+        fitted = replace(self.fitted or self, counts=np.array([n_columns]), n_ranked=n_ranked)
+        if self.fitted is None and path is None:
+            return fitted
+        # With the number of columns of the fit every value of the parameter, with the value of the fit every number.
+        others = np.array([count for count in path or () if count != n_columns], dtype=np.intp)
+        place = np.append(np.arange(self.n_values), np.full(len(others), self.position))
+        return replace(
+            self,
+            shares=self.shares[place],
+            ridges=self.ridges[place],
+            alphas=None if self.alphas is None else self.alphas[place],
+            fitted=fitted,
+            counts=np.append(np.full(self.n_values, n_columns), others),
+            n_ranked=n_ranked,
+        )
+
     def extremity(self, value: float) -> float:
         """Give how extreme a value is on the side that is tested: the larger, the more."""
         if self.alphas is not None:
@@ -148,6 +178,11 @@ class Problem:
         if self.alphas is not None:
             return extremity if self.side == "target" or (self.side == "both" and observed > 0.0) else -extremity
         return extremity if self.side == "target" or (self.side == "both" and observed >= 1.0) else 1.0 / extremity
+
+    def with_fewer_components(self) -> Problem:
+        """Give the same for the next component: columns are chosen by those that are left."""
+        fitted = None if self.fitted is None else self.fitted.with_fewer_components()
+        return replace(self, n_ranked=max(self.n_ranked - 1, 1), fitted=fitted)
 
     def used(self, used: npt.NDArray[np.bool_]) -> Problem:
         """Give the same without the backgrounds that have no weight."""
@@ -178,6 +213,12 @@ class _Pool:
         The sums over all rows.
     gram : array or None
         The inner products of the rows, if there are fewer rows than coordinates.
+    basis : array of shape (n_features, r) or None
+        What the coordinates are of, if columns are chosen; None if they are the columns.
+    squares : array of shape (n, n_features) or None
+        The squares of the columns, if there is a basis.
+    spectrum : PooledSpectrum or None
+        The rows in other coordinates, if ratios to one background are found by iterations.
     """
 
     rows: Float
@@ -187,6 +228,9 @@ class _Pool:
     total: Float | None
     total_row: Float
     gram: Float | None
+    basis: Float | None = None
+    squares: Float | None = None
+    spectrum: PooledSpectrum | None = None
 
     @classmethod
     def of(cls, rows: Float, sizes: tuple[int, ...], held: Float, n_features: int, by_gram: bool) -> _Pool:
@@ -197,9 +241,14 @@ class _Pool:
 
     def values(self, problem: Problem, order: Order) -> Float:
         """Give the leading value of each parameter, for the rows dealt in this order."""
+        if self.spectrum is not None:
+            return self._values_by_spectrum(self.spectrum, problem, order)
         if self.gram is not None:
             return self._values_by_gram(problem, order)
         scatters = self._dealt(order)
+        if problem.counts is not None:
+            found = self.on_columns(scatters, problem, order)
+            return np.array([problem.extremity(value) for value in found])
         return np.array([self._leading(scatters, problem, number) for number in range(problem.n_values)])
 
     def _ridge(self, variances: Float, problem: Problem, weights: Float, number: int) -> float:
@@ -228,6 +277,41 @@ class _Pool:
         b = add_to_diagonal(b, self._ridge(_variances(scatters[1:], self.sizes[1:]), problem, weights, number))
         return max(_largest_ratio(a, b) if end else _largest_ratio(b, a) for end in ends)
 
+    def on_columns(self, scatters: Sequence[Float], problem: Problem, order: Order) -> list[float]:
+        """Give the leading value for each parameter, on columns that are chosen by the rows as they are dealt."""
+        assert problem.counts is not None
+        answers: dict[int, float] = {}
+        # Values of the parameter with different numbers of columns share the way to them.
+        settings = [tuple(row) for row in np.column_stack([problem.shares, problem.ridges, _alphas(problem)]).tolist()]
+        for setting in dict.fromkeys(settings):
+            numbers = [number for number, other in enumerate(settings) if other == setting]
+            pencil = _pencil(self, scatters, problem, numbers[0])
+            whole = solve(pencil, min(problem.n_ranked, pencil.n_features), side=problem.side)
+            least = min(int(problem.counts[number]) for number in numbers)
+            steps = numbers_of_columns(self.n_features, sum(self.sizes), problem.n_ranked, least)
+            wanted = sorted({*steps, *problem.counts[numbers].tolist()}, reverse=True)
+            # Backgrounds without a part in B have shrinkage 1.
+            dealt = np.split(order, np.cumsum(self.sizes)[:-1])[1:]
+            groups = [group for group, share in zip(dealt, setting, strict=False) if share < 1.0]
+            found = self._eliminated(pencil, whole, wanted, problem.side, groups)
+            by_count = {len(columns): float(part.values[0]) for columns, part in found}
+            answers |= {number: by_count[int(problem.counts[number])] for number in numbers}
+        return [answers[number] for number in range(problem.n_values)]
+
+    def _eliminated(
+        self, pencil: Pencil, whole: Solution, counts: list[int], side: str, groups: list[Order]
+    ) -> Iterator[tuple[Order, Solution]]:
+        if self.basis is None or self.squares is None:
+            yield from eliminated(pencil, whole, counts, side=side)
+            return
+        basis, xp = self.basis, namespace(self.squares)
+        diagonal = np.full(self.n_features, pencil.b.ridge)
+        for (weight, _), group in zip(pencil.b.terms, groups, strict=False):
+            diagonal += weight * to_host(xp.mean(take(self.squares, group), axis=0))
+        order = rank_columns(product(basis, whole.patterns), diagonal)
+        few = eliminated_in(pencil, whole, counts, order, lambda some: take(basis, some), side=side)
+        yield from ((columns, part) for columns, part, _ in few)
+
     def moments(self, scatters: Sequence[Float]) -> list[Moments]:
         """Give moments with these scatters."""
         nothing = like(np.zeros(self.rows.shape[1]), self.rows)
@@ -253,6 +337,13 @@ class _Pool:
                 scatters[number] = squares - row[:, None] * (row / len(group))
         scatters[largest] = rest - rest_row[:, None] * (rest_row / self.sizes[largest])
         return scatters
+
+    def _values_by_spectrum(self, spectrum: PooledSpectrum, problem: Problem, order: Order) -> Float:
+        """Give the leading ratios to one background by iterations, for all parameters at once."""
+        dealt = spectrum.dealt(order[: self.sizes[0]], order[self.sizes[0] :])
+        variances = np.array([dealt.variance])
+        ridges = [self._ridge(variances, problem, problem.weights, number) for number in range(problem.n_values)]
+        return dealt.largest_ratios(problem.shares[:, 0], np.array(ridges))
 
     def _values_by_gram(self, problem: Problem, order: Order) -> Float:
         """Give the leading ratios from inner products: the problem then has as many dimensions as the target has rows.
@@ -368,7 +459,7 @@ def permutation_test(
         reject_singular_background()
 
     wide = n_features > sum(sizes)
-    parts = in_span(datasets)[1] if wide else [dataset.centred_rows() for dataset in datasets]
+    basis, parts = in_span(datasets) if wide else (None, [dataset.centred_rows() for dataset in datasets])
     # Rows with weights come times the roots of these, and are dealt so. Their squares are divided by their number.
     factors = [sqrt(dataset.count / dataset.total_weight) for dataset in datasets]
     parts = [part if factor == 1.0 else part * factor for part, factor in zip(parts, factors, strict=True)]
@@ -379,30 +470,47 @@ def permutation_test(
     most = min(rows.shape[1], target.count - 1)
     asked = check_n_components(1 if n_components is None else n_components, n_features, most)
     totals = np.array([dataset.total_variance for dataset in datasets[1:]])
+    plain_ratio = ridged and problem.alphas is None and problem.choose_weights is None and problem.side == "target"
+    plain_ratio = plain_ratio and problem.counts is None
+    # Iterations take a fraction of the time of LAPACK's work for one value.
+    by_spectrum = plain_ratio and len(datasets) == 2 and float(problem.weights[0]) == 1.0 and not is_foreign(rows)
     answers: list[_Answer] = []
     while len(answers) < (most if n_components is None else asked):
-        by_gram = ridged and problem.alphas is None and problem.choose_weights is None and problem.side == "target"
-        by_gram = by_gram and max(sizes[0], sum(sizes[1:])) < rows.shape[1]
+        by_gram = plain_ratio and max(sizes[0], sum(sizes[1:])) < rows.shape[1]
         plain = _Pool.of(rows, sizes, np.zeros(len(totals)), n_features, by_gram=False)
         scatters = plain._dealt(np.arange(rows.shape[0]))
         # The ridge is a share of each background's whole variance. What lies along the components already found is
         # no longer exchangeable: it stays as it is, and only the rest goes with the reshuffled rows.
         held = np.maximum(totals - _variances(scatters[1:], sizes[1:]), 0.0)
         pool = replace(plain, held=held)
+        if problem.counts is not None and basis is not None:
+            pool = replace(pool, basis=basis, squares=product(rows, basis.T) ** 2)
         fitted = problem.fitted or problem
         solution = solve(_pencil(pool, scatters, fitted), 1, side=problem.side)
+        value = float(solution.values[0])
         if solution.singular and problem.alphas is None:
             reject_singular_background()
         if solution.n_missing:
             _reject_singular_target()
+        if problem.counts is not None:
+            value = pool.on_columns(scatters, fitted, np.arange(rows.shape[0]))[0]
         if by_gram:
             pool = _Pool.of(rows, sizes, held, n_features, by_gram=True)
+        if by_spectrum and not by_gram and rows.shape[1] >= LEAST_ITERATED:
+            pool = replace(pool, spectrum=PooledSpectrum.of(pool.rows))
         with _listening(progress, len(answers), n_permutations) as told:
-            test = _Sequence(pool, problem, float(solution.values[0]), seed, len(answers), n_jobs)
+            test = _Sequence(pool, problem, value, seed, len(answers), n_jobs)
             answers.append(test.answer(n_permutations, level, told))
         if n_components is None and answers[-1].p_value > level:
             break
+        # The pattern is that of all columns, also where few are chosen: a filter on few columns leaves more of the same
+        # component in others.
         rows = _without(rows, solution.patterns[:, 0])
+        if problem.counts is not None:
+            # The rows of the basis turn as the rows of the data do.
+            turned = like(np.eye(n_features), rows) if basis is None else basis
+            basis = _without(turned, solution.patterns[:, 0])
+            problem = problem.with_fewer_components()
     factor = scale or 1.0
     # Each component has its own side where both are looked at.
     return concluded(
@@ -503,22 +611,26 @@ class _Sequence:
                 yield from work(delayed(self.pool.values)(self.problem, order) for order in batch)
 
 
-def _pencil(pool: _Pool, scatters: Sequence[Float], problem: Problem) -> Pencil:
+def _alphas(problem: Problem) -> Float:
+    return np.zeros(problem.n_values) if problem.alphas is None else problem.alphas
+
+
+def _pencil(pool: _Pool, scatters: Sequence[Float], problem: Problem, number: int = 0) -> Pencil:
     """Pose the problem of the fit in the coordinates at hand; see `standout.contrast`."""
     size = scatters[0].shape[0]
     target, *backgrounds = pool.moments(scatters)
-    weights, shares = problem.weights, problem.shares[0]
+    weights, shares = problem.weights, problem.shares[number]
     if problem.choose_weights is not None:
         weights = problem.choose_weights(target, backgrounds, shares)
     if problem.alphas is not None:
-        taken = tuple((-float(problem.alphas[0] * w), part) for w, part in zip(weights, backgrounds, strict=True))
+        taken = tuple((-float(problem.alphas[number] * w), part) for w, part in zip(weights, backgrounds, strict=True))
         return Pencil(Form(size, ((1.0, target), *taken)), Form(size, (), ridge=1.0))
     terms = tuple(
         (float(weight * (1.0 - share)), background)
         for weight, share, background in zip(weights, shares, backgrounds, strict=True)
         if share < 1.0
     )
-    ridge = pool._ridge(_variances(scatters[1:], pool.sizes[1:]), problem, weights, 0)
+    ridge = pool._ridge(_variances(scatters[1:], pool.sizes[1:]), problem, weights, number)
     return Pencil(Form(size, ((1.0, target),)), Form(size, terms, ridge=ridge))
 
 

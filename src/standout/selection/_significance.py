@@ -233,6 +233,7 @@ def test_components(
     fitted = problem.fitted or problem
     weights, shares = fitted.weights, fitted.shares[0]
     plain = problem.fitted is None and np.all(shares <= HARDLY_SHRUNKEN) and problem.choose_weights is None
+    plain = plain and problem.counts is None
     own_side = problem.side == "target"
     permuted = False
     if method in (None, "auto"):

@@ -24,7 +24,7 @@ from standout._arrays import (
     sum_of_squares,
 )
 from standout._checks import as_seed, check_whole
-from standout._params import check_level, check_n_components, check_shrinkage, check_weights
+from standout._params import check_level, check_n_columns, check_n_components, check_shrinkage, check_weights
 from standout._writing import tracked
 from standout.moments import (
     CentredRows,
@@ -38,6 +38,7 @@ from standout.moments import (
     project,
 )
 from standout.pencil import Pencil, Solution, solve
+from standout.selection._columns import FewColumns, few_of
 from standout.selection._inputs import (
     Given,
     GivenBackgrounds,
@@ -86,6 +87,8 @@ class Stability:
         The same for the held-out ratios. In-sample ratios, and with them `ratios`, can lie far above it.
     level : float
         Share of the draws inside each interval.
+    column_frequency : ndarray of shape (n_features,) or None
+        In which share of the draws each column is chosen; None without `n_columns`.
 
     Examples
     --------
@@ -108,6 +111,7 @@ class Stability:
     patterns_interval: Float
     ratios_interval: Float
     level: float
+    column_frequency: Float | None = None
 
 
 def stability(
@@ -117,6 +121,7 @@ def stability(
     n_components: int = 2,
     background_weights: Any = None,
     shrinkage: Any = "auto",
+    n_columns: int | None = None,
     robust: str | None = None,
     n_bootstrap: int = 100,
     level: float = 0.95,
@@ -142,6 +147,8 @@ def stability(
         Weight of each background, as in `DiscriminativePCA`.
     shrinkage : "auto", float in [0, 1] or None, default="auto"
         As in `DiscriminativePCA`. "auto" is the Ledoit-Wolf estimate from all rows, kept for all draws.
+    n_columns : int or None, default=None
+        Number of columns of the components, as in `DiscriminativePCA`; every draw chooses columns of its own.
     robust : {None, "rows", "cells"}, default=None
         As in `DiscriminativePCA`. Weights are learned once, from all rows, and kept for all draws.
     n_bootstrap : int, default=100
@@ -215,15 +222,15 @@ def stability(
     weights = check_weights(background_weights, len(datasets) - 1)
     seed = as_seed(random_state)
 
-    refit, basis = _prepare(datasets, n_components, weights, share, seed)
-    full = refit.solve([np.ones(rows.shape[0], dtype=np.intp) for rows in refit.datasets])
+    refit, basis = _prepare(datasets, n_components, weights, share, seed, n_columns)
+    full, _ = refit.solve([np.ones(rows.shape[0], dtype=np.intp) for rows in refit.datasets])
     check_n_components(n_components, refit.n_columns, 0 if full is None else len(full.values))
     assert full is not None
     if full.solver == "root":
         # If all rows are too ill-conditioned for a matrix, so are draws of them.
         refit = replace(refit, attempts=refit.attempts[-1:])
 
-    angles, ratios, filters, patterns = _fit_draws(refit, full, draws, n_bootstrap)
+    angles, ratios, filters, patterns, seen = _fit_draws(refit, full, draws, n_bootstrap)
     components, looks = _lift(full.vectors.T, basis), _lift(full.patterns.T, basis)
     # The rule for signs is about the columns of the data, not about the coordinates of a basis.
     largest = np.take_along_axis(components, np.argmax(np.abs(components), axis=1)[:, np.newaxis], axis=1)
@@ -241,6 +248,7 @@ def stability(
         patterns_interval=_intervals(patterns, basis, level),
         ratios_interval=_interval_of_ratios(ratios, level),
         level=level,
+        column_frequency=FewColumns(np.zeros(0, dtype=np.intp)).seen(seen, refit.n_columns).frequency,
     )
 
 
@@ -256,17 +264,25 @@ class _Refit:
     n_components: int
     seed: int
     attempts: tuple[tuple[Kind, str], ...]
+    n_used: int | None = None
 
-    def solve(self, counts: Sequence[Counts]) -> Solution | None:
-        """Solve for as many components as there are directions, or as are wanted; None where no row differs."""
+    def solve(self, counts: Sequence[Counts]) -> tuple[Solution | None, Counts | None]:
+        """Solve for as many components as there are directions, or as are wanted; None where no row differs.
+
+        With the solution come its columns, if few are wanted.
+        """
         solution: Solution | None = None
+        columns: Counts | None = None
         for kind, solver in self.attempts:
             # A nearly singular matrix may pass as definite. It then gives NaN, which does not count as accurate.
             with np.errstate(invalid="ignore", divide="ignore"):
-                solution = _leading(self._pose(counts, kind), self.n_components, solver, self.seed)
+                problem = self._pose(counts, kind)
+                solution = _leading(problem, self.n_components, solver, self.seed)
+                if solution is not None and self.n_used is not None:
+                    solution, columns = few_of(problem, solution, self.n_used, solver=solver, seed=self.seed)
             if solution is None or (solution.accurate and solution.solver != "root"):
                 break
-        return solution
+        return solution, columns
 
     def left_out_ratios(self, counts: Sequence[Counts], filters: Float) -> Float:
         """Give the ratios along filters of the rows that were not drawn."""
@@ -295,18 +311,26 @@ class _Refit:
 
 
 def _prepare(
-    datasets: list[Opened], n_components: int, weights: Float, share: float | None, seed: int
+    datasets: list[Opened],
+    n_components: int,
+    weights: Float,
+    share: float | None,
+    seed: int,
+    n_used: int | None,
 ) -> tuple[_Refit, Float | None]:
     """Look at all rows once: find the shrinkage, and bring wide data to a basis of their rows."""
     moments = gather_all(datasets, norms=share is None)
     n_columns = moments[0].n_features
     n_components = check_n_components(n_components, n_columns, sum(part.count - 1 for part in moments))
+    n_used = check_n_columns(n_used, n_columns, n_components)
     shares = np.array([ledoit_wolf(part) if share is None else share for part in moments[1:]])
     kept = [part for part in moments if isinstance(part, RowMoments | CentredRows)]
     own = [weights_of(dataset) for dataset in datasets]
-    if len(kept) < len(moments):
+    if len(kept) < len(moments) or n_used is not None:
+        # Columns are chosen among those of the data.
+        attempts = TALL if len(kept) < len(moments) else WIDE
         rows = [rows_of(dataset) for dataset in datasets]
-        return _Refit(rows, own, weights, shares, n_columns, n_components, seed, TALL), None
+        return _Refit(rows, own, weights, shares, n_columns, n_components, seed, attempts, n_used), None
     basis, coordinates = in_span(kept)
     # Rows of low rank are many for the coordinates that they need.
     many = sum(len(rows) for rows in coordinates) > 2 * basis.shape[1]
@@ -320,26 +344,28 @@ def _prepare(
 
 def _fit_draws(
     refit: _Refit, full: Solution, draws: Iterable[int], n_bootstrap: int
-) -> tuple[Float, Float, Float, Float]:
-    """Fit one draw after the other: angles, ratios, and filters and patterns with the signs of the full fit."""
+) -> tuple[Float, Float, Float, Float, list[Counts]]:
+    """Fit one draw after the other: angles, ratios, filters and patterns with the signs of the full fit, columns."""
     size, n_components = full.vectors.shape
     angles = np.full((n_bootstrap, n_components), np.pi / 2)
     ratios = np.full((n_bootstrap, n_components), np.nan)
     filters = np.zeros((n_bootstrap, n_components, size))
     patterns = np.zeros((n_bootstrap, n_components, size))
+    seen: list[Counts] = []
     rng = np.random.default_rng(refit.seed)
     for number in draws:
         counts = [_draw(rng, rows.shape[0]) for rows in refit.datasets]
-        found = refit.solve(counts)
+        found, columns = refit.solve(counts)
         if found is None:
             continue
+        seen += [] if columns is None else [columns]
         n_found = len(found.values)
         turned, signs = _compare(found.vectors, full.vectors[:, :n_found])
         angles[number, :n_found] = turned
         ratios[number, :n_found] = refit.left_out_ratios(counts, found.vectors)
         filters[number, :n_found] = (found.vectors * signs).T
         patterns[number, :n_found] = (found.patterns * signs).T
-    return angles, ratios, filters, patterns
+    return angles, ratios, filters, patterns, seen
 
 
 def _draw(rng: np.random.Generator, n_rows: int) -> Counts:

@@ -1,0 +1,140 @@
+"""Leading ratios of many relabelings of the same rows, along a path of shrinkages, without a factorisation for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg
+
+from standout._arrays import Float, product, self_product, sum_of_squares
+
+# Iterations end if the values have changed by less than this share in so many steps.
+TOLERANCE, CHECKED = 1e-6, 8
+MOST_STEPS = 400
+
+
+@dataclass(frozen=True, eq=False)
+class PooledSpectrum:
+    """The rows of a target and one background, in coordinates in which the scatter T of all rows is diagonal.
+
+    However the rows are dealt, the scatters about the means of the two groups, ``S_x`` and ``S_y``, add up to
+    ``W = T - R Rᵀ``, where R has the two means times the roots of the numbers of rows. With ``κ = (1 - s) / n_y`` and
+    the ridge ρ of a shrinkage s, the largest ratio of ``S_x / n_x`` to ``κ S_y + ρ I`` follows from the largest value ν
+    of ``S_x u = ν (κ W + ρ I) u``: it is ``(ν / n_x) / (1 - κ ν)``. The matrix on the right is diagonal but for R, so
+    that Lanczos iterations need nothing but products with ``S_x``, for all shrinkages at once.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_rows, r)
+    squares : ndarray of shape (r,)
+        The diagonal of T.
+    sums : ndarray of shape (r,)
+        The sum of all rows.
+    """
+
+    rows: Float
+    squares: Float
+    sums: Float
+
+    @classmethod
+    def of(cls, rows: Float) -> PooledSpectrum:
+        """Turn the rows."""
+        squares, vectors = linalg.eigh(self_product(rows), check_finite=False)
+        turned = product(rows, vectors)
+        return cls(turned, np.maximum(squares, 0.0), turned.sum(axis=0))
+
+    def dealt(self, target: npt.NDArray[np.intp], background: npt.NDArray[np.intp]) -> Relabelled:
+        """Give the sums of two groups of rows."""
+        sizes = len(target), len(background)
+        smaller = self.rows[target if sizes[0] <= sizes[1] else background]
+        scatter, row = self_product(smaller), smaller.sum(axis=0)
+        if sizes[0] > sizes[1]:
+            # The sums of the larger group are what the smaller one leaves of the total.
+            np.negative(scatter, out=scatter)
+            scatter.flat[:: len(scatter) + 1] += self.squares
+            row = self.sums - row
+        other = self.sums - row
+        trace = float(np.sum(self.squares)) - float(np.trace(scatter)) - sum_of_squares(other) / sizes[1]
+        scatter -= np.multiply.outer(row, row / sizes[0])
+        means = np.column_stack([row / np.sqrt(sizes[0]), other / np.sqrt(sizes[1])])
+        return Relabelled(self.squares, scatter, means, sizes, trace / sizes[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Relabelled:
+    """One relabeling: the target's scatter about its mean, both means, and the background's total variance."""
+
+    squares: Float
+    scatter: Float
+    means: Float
+    sizes: tuple[int, int]
+    variance: float
+
+    def largest_ratios(self, shares: Float, ridges: Float) -> Float:
+        """Give the largest ratio at each shrinkage with its ridge, to about six digits; infinite if none is finite."""
+        factors = (1.0 - shares) / self.sizes[1]
+        diagonal = factors * self.squares[:, np.newaxis] + ridges
+        if not np.all(diagonal > 0.0):
+            return np.full(len(shares), np.inf)
+        scales = 1.0 / np.sqrt(diagonal)
+        # In these units the matrix on the right is I - Q Qᵀ, and H = I + Q G Qᵀ is the root of its inverse.
+        sides = np.sqrt(factors) * (scales[:, np.newaxis, :] * self.means[:, :, np.newaxis])
+        inner = np.einsum("iag,ibg->gab", sides, sides)
+        values, turns = np.linalg.eigh(inner)
+        if not np.all(values < 1.0):
+            return np.full(len(shares), np.inf)
+        # (1/√(1 - v) - 1) / v, without cancelling where v is small.
+        roots = np.sqrt(1.0 - values)
+        middle = np.einsum("gab,gb,gcb->gac", turns, 1.0 / (roots * (1.0 + roots)), turns)
+
+        def rooted(vectors: Float) -> Float:
+            along = np.einsum("iag,ig->ag", sides, vectors)
+            turned: Float = vectors + np.einsum("iag,gab,bg->ig", sides, middle, along, optimize=True)
+            return turned
+
+        def applied(vectors: Float) -> Float:
+            return rooted(scales * product(self.scatter, scales * rooted(vectors)))
+
+        leading = _largest_values(applied, len(self.squares), len(shares))
+        with np.errstate(divide="ignore"):
+            return np.where(factors * leading < 1.0, leading / self.sizes[0] / (1.0 - factors * leading), np.inf)
+
+
+def _largest_values(applied: Callable[[Float], Float], size: int, count: int) -> Float:
+    """Give the largest eigenvalue of several matrices of one size, which are applied to one vector each.
+
+    Lanczos iterations in lock step. Vectors are not made orthogonal again: the largest value needs no more.
+    """
+    vectors = np.repeat(np.random.default_rng(0).standard_normal((size, 1)), count, axis=1)
+    vectors /= np.linalg.norm(vectors, axis=0)
+    before, lengths = np.zeros_like(vectors), np.zeros(count)
+    own: list[Float] = []
+    beside: list[Float] = []
+    found = np.zeros(count)
+    for step in range(1, min(MOST_STEPS, 4 * size) + 1):
+        images = applied(vectors) - lengths * before
+        own.append(np.einsum("ij,ij->j", vectors, images))
+        images -= own[-1] * vectors
+        lengths = np.linalg.norm(images, axis=0)
+        done = bool(np.all(lengths <= np.finfo(np.float64).eps * np.abs(own[0]) * size))
+        if step % CHECKED == 0 or done or step == min(MOST_STEPS, 4 * size):
+            last, found = found, _tops(np.array(own), np.array(beside).reshape(-1, count))
+            if done or np.all(found - last <= TOLERANCE * found):
+                break
+        beside.append(lengths)
+        before, vectors = vectors, images / np.where(lengths > 0.0, lengths, 1.0)
+    return found
+
+
+def _tops(own: Float, beside: Float) -> Float:
+    """Give the largest eigenvalue of each tridiagonal matrix, whose entries are columns."""
+    last = len(own) - 1
+    return np.array(
+        [
+            linalg.eigvalsh_tridiagonal(one, other, select="i", select_range=(last, last))[0]
+            for one, other in zip(own.T, beside.T, strict=True)
+        ]
+    )
