@@ -1,6 +1,6 @@
 """Make the pictures of the tutorials again: run the code of each page, and keep what it saves.
 
-Run it from a clone, with the real data named: ``STANDOUT_DATA=../shared/data python docs/tutorials/pictures.py [PAGE ...]``
+Run it in a clone: ``STANDOUT_DATA=../shared/data python docs/tutorials/pictures.py [PAGE ...]``
 """
 
 from __future__ import annotations
