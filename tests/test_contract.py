@@ -33,6 +33,7 @@ SOLVERS = ["auto", "dense", "root", "reduced", "lanczos", "lobpcg"]
         *(ContrastivePCA(side=side) for side in ("background", "both")),
         *(KernelDiscriminativePCA(side=side) for side in ("background", "both")),
         KernelContrastivePCA(side="background"),
+        *(DiscriminativePCA(smooth="chain", smoothness=strength) for strength in (1.0, "held-out")),
         *(DiscriminativePCA(1, n_columns=count) for count in (1, "auto")),
         *(ContrastivePCA(1, n_columns=count) for count in (1, "auto")),
         DiscriminativePCA(robust="rows"),

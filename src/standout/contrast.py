@@ -6,17 +6,20 @@ from collections.abc import Sequence
 
 from standout._arrays import Float
 from standout._xp import cholesky, eigh, namespace
+from standout.graphs import Smooth
 from standout.moments import Moments, ScatterMoments
 from standout.pencil import Form, Pencil
 from standout.private import PrivateMoments
 
 
-def principal(target: Moments) -> Pencil:
+def principal(target: Moments, smooth: Smooth | None = None) -> Pencil:
     """Which problem is PCA? The variance of the target against unit length: ``Cxx u = λ u`` (eq. 1, and Remark 1).
 
     Parameters
     ----------
     target : Moments
+    smooth : Smooth, optional
+        Adds ``γ L`` to the identity, with L the Laplacian of a graph over the columns.
 
     Returns
     -------
@@ -31,7 +34,8 @@ def principal(target: Moments) -> Pencil:
     array([4.5])
     """
     d = target.n_features
-    return Pencil(Form(d, ((1.0, target),)), Form(d, (), ridge=1.0))
+    rough = () if smooth is None or smooth.strength == 0.0 else ((smooth.strength, smooth.graph),)
+    return Pencil(Form(d, ((1.0, target),)), Form(d, rough, ridge=1.0))
 
 
 def discriminative(
@@ -41,6 +45,7 @@ def discriminative(
     shrinkage: Sequence[float] | Float,
     *,
     n_columns: int | None = None,
+    smooth: Smooth | None = None,
 ) -> Pencil:
     """Which problem is dPCA and MdPCA? The variance of the target against that of the backgrounds (eqs. 6 and 20).
 
@@ -57,6 +62,8 @@ def discriminative(
         s, one number in [0, 1] per background.
     n_columns : int, optional
         Number of columns D of the data, if the moments are those of coordinates in a subspace.
+    smooth : Smooth, optional
+        Adds ``γ (Σ ωₖ tr Cₖ / D) L`` to B, with L the Laplacian of a graph over the columns.
 
     Returns
     -------
@@ -86,6 +93,9 @@ def discriminative(
             terms.append((float(weight * share), background.spherical))
             continue
         ridge += float(weight * share) * background.total_variance / (n_columns or d)
+    if smooth is not None and smooth.strength > 0.0:
+        mean = sum(weight * part.total_variance for weight, part in zip(weights, backgrounds, strict=True)) / d
+        terms.append((float(smooth.strength * mean), smooth.graph))
     return Pencil(Form(d, ((1.0, target),)), Form(d, tuple(terms), ridge=ridge))
 
 
@@ -94,7 +104,7 @@ def contrastive(
 ) -> Pencil:
     """Which problem is cPCA? The target's variance minus α times the backgrounds', against unit length.
 
-    ``A = Cxx - α Σ ωₖ Cₖ`` and ``B = I``: contrastive PCA, the baseline of the paper's Sec. VI, for one or several
+    ``A = Cxx - α Σ ωₖ Cₖ`` and ``B = I``: contrastive PCA, the baseline of the paper's Sec. VII, for one or several
     backgrounds. With α = 0 it is PCA. With α the leading ratio of dPCA it has dPCA's leading direction (Theorem 2).
 
     Parameters

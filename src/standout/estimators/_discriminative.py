@@ -24,10 +24,11 @@ from standout._params import (
     check_weights,
     is_auto,
 )
-from standout._xp import concat, like
+from standout._xp import concat, is_foreign, like
 from standout.estimators._base import RowFacts, unchanged_if_refused
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._linear import LinearFit, LinearSums, LinearTransformer, fit_linear, warn_of_trouble
+from standout.graphs import Smooth, check_smooth, check_smoothness, column_graph
 from standout.moments import Moments, ledoit_wolf
 from standout.pencil import Pencil, solve, solve_path
 from standout.private import PrivateMoments
@@ -56,6 +57,10 @@ CHOICES = SHRINKAGES[::2]
 NEARLY_PCA = 0.9
 # Number of components that the choice of a solver assumes while it is not known.
 PERHAPS = 10
+# The strengths of smoothing among which the rule "held-out" chooses.
+SMOOTHNESS = np.array([0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0])
+# From this size on, iterations find a few vectors of a full matrix faster than LAPACK does.
+LARGE = 1000
 # Up to this size LAPACK finds a few vectors without a fold as fast as iterations do.
 FEW = 600
 
@@ -71,6 +76,10 @@ class DiscriminativeFit(LinearFit):
         How each shrinkage fares on rows that were not fitted, if one was chosen by that.
     groups : GroupSearch or None
         How clearly each shrinkage showed groups, if that was looked at.
+    smooth : Smooth or None
+        What is added for rough components.
+    smoothness_path : HeldOutPath or None
+        How each γ fares on rows that were not fitted, if one was chosen by that.
     test : ComponentTest or None
         Which components are real, if that was tested.
     solver : str
@@ -81,6 +90,8 @@ class DiscriminativeFit(LinearFit):
     solver: str
     path: HeldOutPath | None = None
     groups: GroupSearch | None = None
+    smooth: Smooth | None = None
+    smoothness_path: HeldOutPath | None = None
     test: ComponentTest | None = None
 
 
@@ -134,6 +145,14 @@ class DiscriminativePCA(LinearTransformer):
         columns whose held-out ratio (the mean of the components' logarithms) is within one standard error of the best,
         over 5 folds that choose columns of their own; where there are more columns than rows, it is all columns or at
         most half the number of rows. None is all columns.
+    smooth : "chain", (height, width), sparse matrix or None, default=None
+        Which columns are neighbours: each with the next one, pixels of an image, or a symmetric matrix of weights such
+        as those of `standout.graphs`. ``γ (tr B / D) L`` is added to B, with L the graph's Laplacian, so that rough
+        components count for less. It helps where the shared variation is rough, what stands out is smooth, and rows are
+        few; elsewhere it does nothing. Up to 8,192 columns.
+    smoothness : float or "held-out", default=1.0
+        γ, with `smooth`. "held-out" looks at 0 and 9 values from 0.01 to 100, and takes the one whose first component
+        has the largest ratio on rows that were not fitted.
     side : {"target", "background", "both"}, default="target"
         "background" finds what the backgrounds have and the target lacks: the directions with the least ratio, in
         ascending order. "both" finds the most extreme of the two ends, by the size of the logarithm of the ratio. The
@@ -146,6 +165,15 @@ class DiscriminativePCA(LinearTransformer):
         what the rest of their row lets expect. Each dataset is weighed by itself. Weights are learned from all rows, or
         from a random sample of 5,000 (of an iterator, the first 5,000), and then kept: folds and tests use the same.
         What lies apart but close together, a rare group, keeps its weight. ``transform`` takes rows as they are.
+    subject_weights : {"rows", "equal"}, default="rows"
+        With `groups`: whether every row counts the same, or every subject, so that one with ten times the rows does not
+        decide alone.
+    variation : {"all", "within", "between"}, default="all"
+        With `groups`: "within" takes off each subject's mean, and looks at what varies inside of subjects; "between"
+        looks at the subjects' means alone. `transform` takes rows as they are.
+    blocks : int, "auto" or None, default=None
+        For rows in the order of time, where no subjects are named: so many neighbouring rows are taken as one subject.
+        "auto" is 8 autocorrelation times of the leading scores, and at most a twelfth of the rows.
     target_label : object, default=None
         With a label here, ``fit(X, y)`` takes the rows with this label as target and the rows of each other label as
         one background, in sorted order.
@@ -187,6 +215,10 @@ class DiscriminativePCA(LinearTransformer):
     column_frequency_ : ndarray of shape (n_features,)
         In which share of the folds each column is chosen: sets of columns vary more than views do. Only with
         `n_columns`, if there are folds.
+    smoothness_ : float
+        γ; only with `smooth`.
+    smoothness_path_ : HeldOutPath
+        How each γ fares on rows that were not fitted; only with ``smoothness="held-out"``.
     columns_path_ : HeldOutPath
         How each number of columns fares on rows that were not fitted; only with ``n_columns="auto"``.
     mean_ : ndarray of shape (n_features,)
@@ -205,6 +237,10 @@ class DiscriminativePCA(LinearTransformer):
         How each shrinkage fares on rows that were not fitted; only with ``shrinkage="held-out"`` or "clusters".
     background_labels_ : list
         Labels of the backgrounds; only with `target_label`.
+    n_subjects_ : list of int
+        Number of subjects of each dataset, the target first; only with `groups` or `blocks`.
+    block_length_ : int
+        Number of neighbouring rows that make a block; only with `blocks`.
     row_weights_ : list of ndarray of shape (n_samples,) or None
         With `robust`: how much each row of each dataset counts, the target first. A typical row has about 1. None for
         data that are read in parts: see `weigh`.
@@ -275,8 +311,13 @@ class DiscriminativePCA(LinearTransformer):
         test: str | None = None,
         held_out: int | None = 10,
         n_columns: Any = None,
+        smooth: Any = None,
+        smoothness: Any = 1.0,
         side: str = "target",
         robust: str | None = None,
+        subject_weights: str = "rows",
+        variation: str = "all",
+        blocks: int | str | None = None,
         target_label: Any = None,
         solver: str = "auto",
         random_state: Any = None,
@@ -288,8 +329,13 @@ class DiscriminativePCA(LinearTransformer):
         self.test = test
         self.held_out = held_out
         self.n_columns = n_columns
+        self.smooth = smooth
+        self.smoothness = smoothness
         self.side = side
         self.robust = robust
+        self.subject_weights = subject_weights
+        self.variation = variation
+        self.blocks = blocks
         self.target_label = target_label
         self.solver = solver
         self.random_state = random_state
@@ -301,8 +347,12 @@ class DiscriminativePCA(LinearTransformer):
         y: Any = None,
         *,
         background: Backgrounds = None,
+        groups: Any = None,
+        background_groups: Any = None,
         sample_weight: Any = None,
         background_sample_weight: Any = None,
+        adjust: Any = None,
+        background_adjust: Any = None,
     ) -> DiscriminativePCA:
         """Find the components of the target X against the backgrounds.
 
@@ -316,10 +366,18 @@ class DiscriminativePCA(LinearTransformer):
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
             One background, or several, each in any form that X may have. None means PCA of the target.
+        groups, background_groups : array-like of shape (n_samples,), default=None
+            The subject (mouse, donor, recording) of each row of X and of the background; for several backgrounds a list
+            with one for each. Rows of a subject belong together: folds and permutations take whole subjects. A subject
+            may be in several datasets. With `target_label`, `groups` is for the rows of all datasets.
         sample_weight : array-like of shape (n_samples,), default=None
             How much each row of X counts. Means, covariances and shrinkage are weighted ones.
         background_sample_weight : array-like, or list of array-like, default=None
             The same for the background; for several ones a list, in which None stands for equal weights.
+        adjust, background_adjust : list of str, or table of shape (n_samples, n_covariates), default=None
+            Covariates such as age, batch or depth, whose linear effect is taken out of each dataset first: names of
+            columns (of frames, or kept beside the rows of tables and scans), or tables; for several backgrounds a list
+            of tables. Words are categories. `transform` takes rows as they are.
 
         Returns
         -------
@@ -327,24 +385,35 @@ class DiscriminativePCA(LinearTransformer):
             The fitted estimator itself.
         """
         self._check_rules()
-        solver = check_solver(self.solver)
+        solver = check_solver(self.solver, without=() if self.smooth is None else ("reduced", "lobpcg"))
         with unchanged_if_refused(self):
-            facts = RowFacts(sample_weight, background_sample_weight)
+            facts = RowFacts(
+                sample_weight, background_sample_weight, groups, background_groups, adjust, background_adjust
+            )
             datasets = self._weighed(self._datasets(X, y, background, facts))
             self._check_choices(datasets)
+            if self.smooth is not None and datasets[0].width is not None:
+                # Before matrices of columns by columns are gathered.
+                column_graph(self.smooth, datasets[0].width)
             seed = self._seed()
             fit = fit_linear(
                 datasets,
                 lambda sums, solver: self._answer(datasets, sums, solver, seed),
                 n_components=int(self.n_components) if isinstance(self.n_components, int | np.integer) else PERHAPS,
-                solver=solver,
+                solver=self._filled_solver(datasets) if self.smooth is not None and solver == "auto" else solver,
                 n_folds=check_held_out(self.held_out)
-                or (PATH_FOLDS if self._chooses_by_folds or self._finds_n_columns else None),
+                or (PATH_FOLDS if self._chooses_by_folds or self._finds_n_columns or self._finds_smoothness else None),
                 norms=isinstance(self.shrinkage, str),
             )
             self._keep_columns(datasets, fit.target.n_features)
             self._keep_fit(datasets, fit, seed)
+            self._warn_if_alike(datasets)
         return self
+
+    def _filled_solver(self, datasets: Sequence[Source]) -> str:
+        """Choose a solver for a background whose matrix is full."""
+        on_device = datasets[0].specimen is not None and is_foreign(datasets[0].specimen)
+        return "lanczos" if (datasets[0].width or 0) > LARGE and not on_device else "dense"
 
     def _keep_fit(self, datasets: Sequence[Source | Moments], fit: DiscriminativeFit, seed: int) -> None:
         """Test the components if asked to, warn of trouble, and keep the results."""
@@ -360,8 +429,14 @@ class DiscriminativePCA(LinearTransformer):
                 warn_user(problem, finding=True, advice=reason.advice, limit=reason.limit, **reason.facts)
         warn_of_trouble(fit.solution)
         _warn_of_choices(fit, chosen=is_auto(self.n_components))
-        self._keep_linear(fit)
+        self._keep_linear(fit, datasets)
         self.shrinkage_ = like(fit.shrinkage, self.mean_)
+        for name in ("smoothness_", "smoothness_path_"):
+            self.__dict__.pop(name, None)
+        if fit.smooth is not None:
+            self.smoothness_ = fit.smooth.strength
+        if fit.smoothness_path is not None:
+            self.smoothness_path_ = fit.smoothness_path
         for name in ("p_values_", "component_test_", "group_search_", "held_out_path_"):
             self.__dict__.pop(name, None)
         if fit.path is not None:
@@ -382,10 +457,14 @@ class DiscriminativePCA(LinearTransformer):
             chosen["test"] = self.test
         check_side(self.side, **chosen)
         check_n_columns(self.n_columns)
+        check_smooth(self.smooth, self.background_weights)
+        check_smoothness(self.smoothness)
 
     def _check_incremental(self) -> None:
         self._check_rules()
         check_solver(self.solver)
+        if self._finds_smoothness:
+            reject_rows_needed("smoothness", self.smoothness, "Give {p.smoothness} as a number")
         if self._finds_n_columns:
             reject_rows_needed("n_columns", self.n_columns, "Give {p.n_columns} as a number")
         if self._chooses_by_folds:
@@ -430,20 +509,21 @@ class DiscriminativePCA(LinearTransformer):
         n_directions = sum(dataset.count - 1 for dataset in moments)
         auto = is_auto(self.n_components)
         n_components = 1 if auto else check_n_components(self.n_components, target.n_features, n_directions)
+        smooth = self._smooth(target)
         if not backgrounds:
-            alone = contrast.principal(target)
+            alone = contrast.principal(target, smooth)
             solution = solve(alone, n_components, solver=solver, seed=seed, side=self.side)
             solution, few, _ = self._on_few_columns(
                 alone,
                 solution,
                 sums,
-                lambda target, _: contrast.principal(target),
+                lambda target, _: contrast.principal(target, smooth),
                 np.zeros(0),
                 solver=solver,
                 seed=seed,
                 dense_size=FEW,
             )
-            return DiscriminativeFit(target, [], np.zeros(0), solution, np.zeros(0), solver, few=few)
+            return DiscriminativeFit(target, [], np.zeros(0), solution, np.zeros(0), solver, few=few, smooth=smooth)
         shrinkage = check_shrinkage(self.shrinkage, rules=SHRINKAGE_RULES)
         shares = (
             np.array([_found_shrinkage(background) for background in backgrounds])
@@ -451,13 +531,14 @@ class DiscriminativePCA(LinearTransformer):
             else np.full(len(backgrounds), shrinkage)
         )
         weights = self._weights(target, backgrounds, shares, solver, n_components, seed)
-        path, groups = self._searched(datasets, sums, weights, seed)
+        path, groups = self._searched(datasets, sums, weights, seed, smooth)
         if path is not None:
             place = groups.view if groups is not None and groups.found else path.chosen
             shares = np.full(len(backgrounds), path.parameters[place])
             # What was chosen for another shrinkage is chosen again for this one.
             weights = self._weights(target, backgrounds, shares, solver, n_components, seed)
-        problem = contrast.discriminative(target, backgrounds, weights, shares)
+        smooth, rough_path = self._smoothed(sums, weights, shares, smooth, seed)
+        problem = contrast.discriminative(target, backgrounds, weights, shares, smooth=smooth)
         solution = solve(problem, n_components, solver=solver, seed=seed, side=self.side)
 
         def pose(target: Moments, backgrounds: list[Moments]) -> Pencil:
@@ -465,17 +546,71 @@ class DiscriminativePCA(LinearTransformer):
             own = shares
             if self.shrinkage == "auto":
                 own = np.array([ledoit_wolf(background, sums.n_columns) for background in backgrounds])
-            return contrast.discriminative(target, backgrounds, weights, own, n_columns=sums.n_columns)
+            return contrast.discriminative(target, backgrounds, weights, own, n_columns=sums.n_columns, smooth=smooth)
 
         solution, few, held_out = self._on_few_columns(
             problem, solution, sums, pose, weights, solver=solver, seed=seed, dense_size=FEW
         )
         return DiscriminativeFit(
-            target, backgrounds, weights, solution, shares, solver, path=path, groups=groups, held_out=held_out, few=few
+            target,
+            backgrounds,
+            weights,
+            solution,
+            shares,
+            solver,
+            path=path,
+            groups=groups,
+            held_out=held_out,
+            few=few,
+            smooth=smooth,
+            smoothness_path=rough_path,
         )
 
+    @property
+    def fitted_smooth(self) -> Smooth | None:
+        """What the fit has added for rough components."""
+        if self.smooth is None:
+            return None
+        return Smooth(column_graph(self.smooth, self.n_features_in_, self.mean_), self.smoothness_)
+
+    def _smooth(self, target: Moments) -> Smooth | None:
+        """Give what is added for rough components; where that is still to be chosen, for the weakest."""
+        if self.smooth is None:
+            return None
+        graph = column_graph(self.smooth, target.n_features, target.mean)
+        return Smooth(graph, check_smoothness(self.smoothness) or 0.0)
+
+    @property
+    def _finds_smoothness(self) -> bool:
+        return self.smooth is not None and isinstance(self.smoothness, str)
+
+    def _smoothed(
+        self, sums: LinearSums, weights: Float, shares: Float, smooth: Smooth | None, seed: int
+    ) -> tuple[Smooth | None, HeldOutPath | None]:
+        """Choose how strongly components are smoothed, if that is to be chosen, by rows that were not fitted."""
+        if smooth is None or not self._finds_smoothness or sums.folds is None:
+            return smooth, None
+
+        def solve_path_of(target: Moments, backgrounds: list[Moments], values: Float) -> Float:
+            own = shares
+            if self.shrinkage == "auto":
+                own = np.array([ledoit_wolf(background) for background in backgrounds])
+            pencils = [
+                contrast.discriminative(target, backgrounds, weights, own, smooth=replace(smooth, strength=value))
+                for value in values.tolist()
+            ]
+            path = solve_path(pencils, 1, solver="dense", seed=seed, side=self.side)
+            return concat([found.vectors[:, :1] for found in path], axis=1)
+
+        judged = judge_path(solve_path_of, SMOOTHNESS, sums.folds, weights, side=self.side)
+        if judged is None:
+            return smooth, None
+        # The largest one within a standard error would smooth far too much where rows are few.
+        path = replace(judged[0], chosen=judged[0].best)
+        return replace(smooth, strength=float(path.parameters[path.chosen])), path
+
     def _searched(
-        self, datasets: Sequence[Source], sums: LinearSums, weights: Float, seed: int
+        self, datasets: Sequence[Source], sums: LinearSums, weights: Float, seed: int, smooth: Smooth | None
     ) -> tuple[HeldOutPath | None, GroupSearch | None]:
         """Look at all shrinkages, if one of them is to be chosen by rows that were not fitted."""
         if not self._chooses_by_folds or sums.folds is None:
@@ -484,7 +619,12 @@ class DiscriminativePCA(LinearTransformer):
         def solve_path_of(target: Moments, backgrounds: list[Moments], values: Float) -> Float:
             pencils = [
                 contrast.discriminative(
-                    target, backgrounds, weights, np.full(len(backgrounds), share), n_columns=sums.n_columns
+                    target,
+                    backgrounds,
+                    weights,
+                    np.full(len(backgrounds), share),
+                    n_columns=sums.n_columns,
+                    smooth=smooth,
                 )
                 for share in values
             ]
@@ -512,7 +652,13 @@ class DiscriminativePCA(LinearTransformer):
             datasets,
             [fit.target, *fit.backgrounds],
             self.tested_problem(
-                fit.weights, fit.shrinkage, fit.path is not None, seed, fit.few, fit.solution.values.shape[0]
+                fit.weights,
+                fit.shrinkage,
+                fit.path is not None,
+                seed,
+                fit.few,
+                fit.solution.values.shape[0],
+                fit.smooth,
             ),
             method=self.test,
             n_components=None if auto else fit.solution.values.shape[0],
@@ -524,7 +670,9 @@ class DiscriminativePCA(LinearTransformer):
         )
         solution = fit.solution
         if auto and test.n_significant > 1:
-            problem = contrast.discriminative(fit.target, fit.backgrounds, fit.weights, fit.shrinkage)
+            problem = contrast.discriminative(
+                fit.target, fit.backgrounds, fit.weights, fit.shrinkage, smooth=fit.smooth
+            )
             solution = solve(problem, test.n_significant, solver=fit.solver, seed=seed, side=self.side)
             if fit.few is not None:
                 count = max(len(fit.few.columns), test.n_significant)
@@ -533,7 +681,14 @@ class DiscriminativePCA(LinearTransformer):
         return replace(fit, test=test, solution=solution)
 
     def tested_problem(
-        self, weights: Float, shares: Float, chosen: bool, seed: int, few: FewColumns | None, n_components: int
+        self,
+        weights: Float,
+        shares: Float,
+        chosen: bool,
+        seed: int,
+        few: FewColumns | None,
+        n_components: int,
+        smooth: Smooth | None,
     ) -> Problem:
         """Say what a test reshuffles: the fit, what its shrinkage and its columns were chosen from, its weights."""
         # The plain ratio of a background with fewer rows than columns, at the start of the path, is infinite.
@@ -544,6 +699,9 @@ class DiscriminativePCA(LinearTransformer):
 
         by_rule = isinstance(self.background_weights, str) and len(weights) > 1
         problem = Problem.of_shrinkage(weights, shares, path, choose if by_rule else None).of_side(self.side)
+        if smooth is not None:
+            strengths = SMOOTHNESS[::2] if self._finds_smoothness else None
+            problem = problem.of_smoothness(smooth.graph.covariance(), smooth.strength, strengths)
         return problem if few is None else problem.of_columns(len(few.columns), few.numbers, n_components)
 
     def _weights(

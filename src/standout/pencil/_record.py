@@ -217,7 +217,8 @@ class Pencil:
     @property
     def needs_range(self) -> bool:
         """Whether a direction in which no dataset varies could be taken for a solution."""
-        return self.is_difference or (self.mirrored and self.a.ridge > 0.0)
+        only_added = self.a.ridge > 0.0 or not all(part.is_dataset for _, part in self.a.terms)
+        return self.is_difference or (self.mirrored and only_added)
 
 
 @dataclass(frozen=True, eq=False)

@@ -179,7 +179,7 @@ class SpanProblem:
         the directions of the data. Ratios have no such problem: they have no value along such a direction.
         """
         terms = {id(part): part for pencil in pencils for form in (pencil.a, pencil.b) for _, part in form.terms}
-        datasets = [part for part in terms.values() if part.total_variance > 0.0]
+        datasets = [part for part in terms.values() if part.is_dataset and part.total_variance > 0.0]
         size = pencils[0].n_features
         # Each dataset is scaled by its own spread, so that a small one is not mistaken for rounding of a large one.
         total = Form(size, tuple((1.0 / part.total_variance, part) for part in datasets))

@@ -64,6 +64,9 @@ class Points:
         With robust weights: how much each shown row counts, and 1 for one that lies far from all others.
     n_outlying, n_wild : int or None
         With robust weights: number of such rows of all, and of values that were replaced.
+    n_subjects : int or None
+        Number of subjects that the rows are of, or of blocks of neighbouring rows; None if rows were taken as
+        independent.
 
     Examples
     --------
@@ -95,6 +98,7 @@ class Points:
     outlying: Small | None = field(default=None, repr=False, metadata=array("n"))
     n_outlying: int | None = field(default=None, repr=False)
     n_wild: int | None = field(default=None, repr=False)
+    n_subjects: int | None = None
 
     @property
     def sampled(self) -> bool:

@@ -12,7 +12,7 @@ from scipy import stats
 
 from standout._arrays import Float, Rows, double
 from standout._xp import cumulative_sum, like, namespace, take, take_per_column, to_host
-from standout.moments import project
+from standout.moments import dealt_folds, project
 from standout.selection._held_out import HeldOutPath, PathViews
 from standout.sources import Source, drawn
 
@@ -170,7 +170,8 @@ def sampled_scores(
         # The same generator draws the same rows for the numbers and for the rows themselves.
         numbers = drawn(count, MOST_ROWS, np.random.default_rng(seed))
         batch = dataset.sample_batch(MOST_ROWS, np.random.default_rng(seed))
-        found = views.scores(batch.rows, numbers, number, project)
+        dealt = dealt_folds(dataset.subjects, views.n_dealt)
+        found = views.scores(batch.rows, numbers, number, project, dealt)
         if batch.weights is not None:
             # A few rows that hardly count could be taken for a group, or hide others by their distance.
             found = take(found, batch.weights >= HARDLY_COUNTS * np.median(batch.weights))

@@ -44,7 +44,9 @@ from standout.moments import CentredRows, Moments, RowMoments, ScatterMoments, i
 from standout.pencil import Form, Pencil, Solution, solve
 from standout.selection._analytic import ComponentTest, concluded, reject_singular_background
 from standout.selection._columns import eliminated, eliminated_in, numbers_of_columns, rank_columns
+from standout.selection._dealing import Dealing, Order, Sizes, middle_of_few
 from standout.selection._spectrum import PooledSpectrum
+from standout.sources import Subjects
 
 # Steps towards the spatial median: a rough one is good enough.
 N_STEPS = 30
@@ -55,7 +57,6 @@ LEAST_ITERATED = 400
 # Reshufflings that find out how the values along a path vary by chance.
 N_PILOT = 20
 
-Order = npt.NDArray[np.intp]
 # Told of the component, the reshufflings made, the most that there can be, and the seconds that these would take.
 Listener = Callable[[int, int, int, float], None]
 
@@ -89,6 +90,10 @@ class Problem:
         On how many columns, which each reshuffling chooses anew; None for all.
     n_ranked : int
         By how many components columns are chosen.
+    laplacian : ndarray of shape (n_features, n_features) or None
+        Of a graph over the columns.
+    strengths : ndarray of shape (g,) or None
+        γ: ``γ (Σ ωₖ tr Cₖ / D) L`` is added to the background form.
     """
 
     weights: Float
@@ -101,6 +106,8 @@ class Problem:
     side: str = "target"
     counts: Order | None = None
     n_ranked: int = 1
+    laplacian: Float | None = None
+    strengths: Float | None = None
 
     @classmethod
     def of_shrinkage(
@@ -154,15 +161,27 @@ class Problem:
             return fitted
         # With the number of columns of the fit every value of the parameter, with the value of the fit every number.
         others = np.array([count for count in path or () if count != n_columns], dtype=np.intp)
-        place = np.append(np.arange(self.n_values), np.full(len(others), self.position))
+        counts = np.append(np.full(self.n_values, n_columns), others)
+        return replace(self._longer(len(others)), fitted=fitted, counts=counts, n_ranked=n_ranked)
+
+    def of_smoothness(self, laplacian: Float, strength: float, path: Float | None) -> Problem:
+        """Give the same with smoothing over a graph; `path` has the strengths among which this one was chosen."""
+        fitted = replace(self.fitted or self, laplacian=laplacian, strengths=np.array([strength]))
+        if self.fitted is None and path is None:
+            return fitted
+        others = np.zeros(0) if path is None else path[path != strength]
+        strengths = np.append(np.full(self.n_values, strength), others)
+        return replace(self._longer(len(others)), fitted=fitted, laplacian=laplacian, strengths=strengths)
+
+    def _longer(self, n_more: int) -> Problem:
+        """Repeat the value of the fit."""
+        place = np.append(np.arange(self.n_values), np.full(n_more, self.position))
         return replace(
             self,
             shares=self.shares[place],
             ridges=self.ridges[place],
             alphas=None if self.alphas is None else self.alphas[place],
-            fitted=fitted,
-            counts=np.append(np.full(self.n_values, n_columns), others),
-            n_ranked=n_ranked,
+            strengths=None if self.strengths is None else self.strengths[place],
         )
 
     def extremity(self, value: float) -> float:
@@ -217,6 +236,8 @@ class _Pool:
         What the coordinates are of, if columns are chosen; None if they are the columns.
     squares : array of shape (n, n_features) or None
         The squares of the columns, if there is a basis.
+    rough : array of shape (r, r) or None
+        The Laplacian of a graph over the columns, in the coordinates.
     spectrum : PooledSpectrum or None
         The rows in other coordinates, if ratios to one background are found by iterations.
     """
@@ -230,6 +251,7 @@ class _Pool:
     gram: Float | None
     basis: Float | None = None
     squares: Float | None = None
+    rough: Float | None = None
     spectrum: PooledSpectrum | None = None
 
     @classmethod
@@ -239,8 +261,10 @@ class _Pool:
             return cls(rows, sizes, held, n_features, None, total_row, product(rows, rows.T))
         return cls(rows, sizes, held, n_features, self_product(rows), total_row, None)
 
-    def values(self, problem: Problem, order: Order) -> Float:
-        """Give the leading value of each parameter, for the rows dealt in this order."""
+    def values(self, problem: Problem, order: Order, sizes: Sizes | None = None) -> Float:
+        """Give the leading value of each parameter, for the rows dealt in this order into groups of these sizes."""
+        if sizes is not None and sizes != self.sizes:
+            return replace(self, sizes=sizes).values(problem, order)
         if self.spectrum is not None:
             return self._values_by_spectrum(self.spectrum, problem, order)
         if self.gram is not None:
@@ -254,6 +278,12 @@ class _Pool:
     def _ridge(self, variances: Float, problem: Problem, weights: Float, number: int) -> float:
         shrunken = float(np.sum(weights * problem.shares[number] * (variances + self.held))) / self.n_features
         return shrunken + float(problem.ridges[number])
+
+    def roughness(self, variances: Float, problem: Problem, weights: Float, number: int) -> float:
+        """Give the factor of the Laplacian."""
+        if problem.strengths is None:
+            return 0.0
+        return float(problem.strengths[number] * np.sum(weights * (variances + self.held))) / self.n_features
 
     def _leading(self, scatters: list[Float], problem: Problem, number: int) -> float:
         """Give how extreme one pencil is, and nothing else: this is the inner loop.
@@ -274,7 +304,10 @@ class _Pool:
         if problem.alphas is not None:
             difference = a - float(problem.alphas[number]) * b
             return max(largest_eigenvalue(difference if end else -difference) for end in ends)
-        b = add_to_diagonal(b, self._ridge(_variances(scatters[1:], self.sizes[1:]), problem, weights, number))
+        variances = _variances(scatters[1:], self.sizes[1:])
+        if self.rough is not None:
+            b = b + self.roughness(variances, problem, weights, number) * self.rough
+        b = add_to_diagonal(b, self._ridge(variances, problem, weights, number))
         return max(_largest_ratio(a, b) if end else _largest_ratio(b, a) for end in ends)
 
     def on_columns(self, scatters: Sequence[Float], problem: Problem, order: Order) -> list[float]:
@@ -282,7 +315,8 @@ class _Pool:
         assert problem.counts is not None
         answers: dict[int, float] = {}
         # Values of the parameter with different numbers of columns share the way to them.
-        settings = [tuple(row) for row in np.column_stack([problem.shares, problem.ridges, _alphas(problem)]).tolist()]
+        rest = [np.zeros(problem.n_values) if part is None else part for part in (problem.alphas, problem.strengths)]
+        settings = [tuple(row) for row in np.column_stack([problem.shares, problem.ridges, *rest]).tolist()]
         for setting in dict.fromkeys(settings):
             numbers = [number for number, other in enumerate(settings) if other == setting]
             pencil = _pencil(self, scatters, problem, numbers[0])
@@ -401,8 +435,9 @@ def permutation_test(
     scale: float | None = None,
     n_jobs: int | None = None,
     progress: bool | Listener = False,
+    subjects: Sequence[Subjects] | None = None,
 ) -> ComponentTest:
-    """How many components are larger than those of reshuffled rows?
+    """How many components are larger than those of reshuffled rows, or of reshuffled subjects?
 
     Reshuffling ends as soon as it is clear that a component is not significant: after `ENOUGH` reshufflings that reach
     it (Besag and Clifford, 1991). Where a parameter was chosen by the data, each reshuffling counts with the value of
@@ -429,6 +464,9 @@ def permutation_test(
     progress : bool or callable, default=False
         Show a progress bar on standard error, or call a function after each reshuffling, with the number of the
         component, the reshufflings made, the most that there can be, and the seconds that these would take.
+    subjects : sequence of Subjects, optional
+        Which rows of each dataset belong together. Whole subjects are then dealt, and each dataset is centred at a
+        robust middle of the means of its subjects.
 
     Returns
     -------
@@ -451,19 +489,29 @@ def permutation_test(
     if problem.choose_weights is not None:
         used[:] = True
     problem = problem.used(used)
+    dealing = None
+    if subjects is not None:
+        dealing = Dealing.of([own for own, is_used in zip(subjects, [True, *used], strict=True) if is_used])
+        dealing.check(level)
     datasets = [target, *(background for background, is_used in zip(backgrounds, used, strict=True) if is_used)]
     sizes = tuple(dataset.count for dataset in datasets)
     n_features = target.n_features
     ridged = problem.is_ridged
+    ridged = ridged or problem.laplacian is not None
     if problem.alphas is None and not ridged and sum(sizes[1:]) - len(sizes) + 1 < n_features:
         reject_singular_background()
 
-    wide = n_features > sum(sizes)
+    wide = n_features > sum(sizes) and problem.laplacian is None
     basis, parts = in_span(datasets) if wide else (None, [dataset.centred_rows() for dataset in datasets])
     # Rows with weights come times the roots of these, and are dealt so. Their squares are divided by their number.
     factors = [sqrt(dataset.count / dataset.total_weight) for dataset in datasets]
     parts = [part if factor == 1.0 else part * factor for part, factor in zip(parts, factors, strict=True)]
-    parts = [part - spatial_median(part) for part in parts]
+    if dealing is None:
+        parts = [part - spatial_median(part) for part in parts]
+    else:
+        means = dealing.means(stacked(parts))
+        middles = [middle_of_few(take(means, np.flatnonzero(dealing.homes == home))) for home in range(len(parts))]
+        parts = [part - middle for part, middle in zip(parts, middles, strict=True)]
     if scale is not None:
         parts[0] = parts[0] / sqrt(scale)
     rows = stacked(parts)
@@ -471,9 +519,10 @@ def permutation_test(
     asked = check_n_components(1 if n_components is None else n_components, n_features, most)
     totals = np.array([dataset.total_variance for dataset in datasets[1:]])
     plain_ratio = ridged and problem.alphas is None and problem.choose_weights is None and problem.side == "target"
-    plain_ratio = plain_ratio and problem.counts is None
+    plain_ratio = plain_ratio and problem.counts is None and problem.laplacian is None
     # Iterations take a fraction of the time of LAPACK's work for one value.
     by_spectrum = plain_ratio and len(datasets) == 2 and float(problem.weights[0]) == 1.0 and not is_foreign(rows)
+    most_made = n_permutations if dealing is None else int(min(n_permutations, round(dealing.n_relabelings) - 1))
     answers: list[_Answer] = []
     while len(answers) < (most if n_components is None else asked):
         by_gram = plain_ratio and max(sizes[0], sum(sizes[1:])) < rows.shape[1]
@@ -483,6 +532,9 @@ def permutation_test(
         # no longer exchangeable: it stays as it is, and only the rest goes with the reshuffled rows.
         held = np.maximum(totals - _variances(scatters[1:], sizes[1:]), 0.0)
         pool = replace(plain, held=held)
+        if problem.laplacian is not None:
+            turned = None if basis is None else product(basis.T, product(problem.laplacian, basis))
+            pool = replace(pool, rough=problem.laplacian if turned is None else turned)
         if problem.counts is not None and basis is not None:
             pool = replace(pool, basis=basis, squares=product(rows, basis.T) ** 2)
         fitted = problem.fitted or problem
@@ -494,19 +546,23 @@ def permutation_test(
             _reject_singular_target()
         if problem.counts is not None:
             value = pool.on_columns(scatters, fitted, np.arange(rows.shape[0]))[0]
-        if by_gram:
-            pool = _Pool.of(rows, sizes, held, n_features, by_gram=True)
+        if by_gram or dealing is not None:
+            dealt = rows if dealing is None else dealing.stretched(rows)
+            made = _Pool.of(dealt, sizes, held, n_features, by_gram=by_gram)
+            pool = replace(pool, rows=made.rows, total=made.total, total_row=made.total_row, gram=made.gram)
+            if problem.counts is not None and basis is not None:
+                pool = replace(pool, squares=product(dealt, basis.T) ** 2)
         if by_spectrum and not by_gram and rows.shape[1] >= LEAST_ITERATED:
             pool = replace(pool, spectrum=PooledSpectrum.of(pool.rows))
-        with _listening(progress, len(answers), n_permutations) as told:
-            test = _Sequence(pool, problem, value, seed, len(answers), n_jobs)
-            answers.append(test.answer(n_permutations, level, told))
+        with _listening(progress, len(answers), most_made) as told:
+            test = _Sequence(pool, problem, value, seed, len(answers), n_jobs, dealing)
+            answers.append(test.answer(most_made, level, told))
         if n_components is None and answers[-1].p_value > level:
             break
         # The pattern is that of all columns, also where few are chosen: a filter on few columns leaves more of the same
         # component in others.
         rows = _without(rows, solution.patterns[:, 0])
-        if problem.counts is not None:
+        if problem.counts is not None or problem.laplacian is not None:
             # The rows of the basis turn as the rows of the data do.
             turned = like(np.eye(n_features), rows) if basis is None else basis
             basis = _without(turned, solution.patterns[:, 0])
@@ -521,6 +577,7 @@ def permutation_test(
         level,
         n_permutations=sum(answer.n_made for answer in answers),
         scale=scale,
+        unit="rows" if dealing is None else dealing.kind,
     )
 
 
@@ -551,6 +608,7 @@ class _Sequence:
     seed: int
     number: int
     n_jobs: int | None
+    dealing: Dealing | None
 
     def answer(self, n_permutations: int, level: float, told: Callable[[int], None]) -> _Answer:
         """Reshuffle at most so many times."""
@@ -599,20 +657,18 @@ class _Sequence:
 
     def _values(self, rng: np.random.Generator, count: int) -> Iterator[Float]:
         """Give the values of one reshuffling after the other; several processes change nothing but the time."""
-        n_rows = self.pool.rows.shape[0]
+        n_rows, sizes = self.pool.rows.shape[0], self.pool.sizes
+        orders: Iterator[tuple[Order, Sizes]] = ((rng.permutation(n_rows), sizes) for _ in range(count))
+        if self.dealing is not None:
+            orders = self.dealing.draws(rng, count)
         if self.n_jobs in (None, 1):
-            for _ in range(count):
-                yield self.pool.values(self.problem, rng.permutation(n_rows))
+            for order in orders:
+                yield self.pool.values(self.problem, *order)
             return
-        orders = (rng.permutation(n_rows) for _ in range(count))
         with Parallel(n_jobs=self.n_jobs) as work:
             # A few at a time: the first ones may be enough.
             while batch := list(islice(orders, 2 * effective_n_jobs(self.n_jobs))):
-                yield from work(delayed(self.pool.values)(self.problem, order) for order in batch)
-
-
-def _alphas(problem: Problem) -> Float:
-    return np.zeros(problem.n_values) if problem.alphas is None else problem.alphas
+                yield from work(delayed(self.pool.values)(self.problem, *order) for order in batch)
 
 
 def _pencil(pool: _Pool, scatters: Sequence[Float], problem: Problem, number: int = 0) -> Pencil:
@@ -630,7 +686,12 @@ def _pencil(pool: _Pool, scatters: Sequence[Float], problem: Problem, number: in
         for weight, share, background in zip(weights, shares, backgrounds, strict=True)
         if share < 1.0
     )
-    ridge = pool._ridge(_variances(scatters[1:], pool.sizes[1:]), problem, weights, number)
+    variances = _variances(scatters[1:], pool.sizes[1:])
+    ridge = pool._ridge(variances, problem, weights, number)
+    if pool.rough is not None:
+        nothing = like(np.zeros(size), pool.rough)
+        rough = ScatterMoments(1, nothing, pool.rough)
+        terms = (*terms, (pool.roughness(variances, problem, weights, number), rough))
     return Pencil(Form(size, ((1.0, target),)), Form(size, terms, ridge=ridge))
 
 
