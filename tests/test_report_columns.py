@@ -33,9 +33,9 @@ def test_the_words_follow_the_side(data):
     assert said(less, "side") == [
         "Side: the background's. Components are directions in which the target varies less than it does."
     ]
-    assert "What does the target lack of what the background has?" in page(less)
+    assert "What varies less in the target than in the background?" in page(less)
     both = examine(ContrastivePCA(2, side="both").fit(X, background=Y), X, Y)
-    assert "differ most" in page(both)
+    assert "What differs most between the target and the background?" in page(both)
     # The formula and the slider know the largest ratios only.
     assert less.test is None
     assert less.path is None

@@ -118,7 +118,7 @@ def fit_model(model: Any, datasets: Datasets, options: dict[str, Any], display: 
     steps = ["moments", *_searched(model, against=bool(backgrounds)), "solving"]
     display.stage(f"fitting {METHODS[options['method']]}: {', '.join(steps)}")
     with collected_warnings() as said, _with_bar(model, datasets, display):
-        model.fit(target, background=backgrounds or None)
+        model.fit(target, background=backgrounds or None, **datasets.facts(1 + len(backgrounds)))
     return said
 
 
@@ -145,6 +145,7 @@ def examine_model(
             [getattr(part, "values", part) for part in backgrounds],
             n_components=model.n_components_,
             random_state=options["random_state"],
+            **datasets.facts(n_fitted),
         )
     with display.making_room() if datasets.streamed and display.moves else nullcontext():
         findings = examine(
@@ -251,6 +252,8 @@ class ScoreFile:
         """Write the rows of a batch."""
         columns: dict[str, Any] = {"dataset": np.full(batch.n_rows, self._names[number], dtype=object)}
         columns |= score_columns(batch, scores, as_words=self._ids_are_words, labelled=self._labelled)
+        if batch.weights is not None:
+            columns["weight"] = np.asarray(batch.weights, np.float64)
         if held_out is not None:
             columns |= {f"held_out_{k + 1}": np.asarray(column, np.float64) for k, column in enumerate(held_out.T)}
         self._writer.append(columns)

@@ -25,6 +25,10 @@ from standout.sources import Source, Table, drawn
 
 # Rows that are drawn; all numbers come from all rows.
 MOST_DRAWN = 20_000
+# Bytes up to which the rows that are drawn are kept beside the others.
+MOST_COPIED = 2**26
+# Columns up to which the threads of BLAS would only wait for each other.
+MOST_NARROW = 1000
 # Beyond so many rows, kernels give no answer.
 MOST_KERNEL_ROWS = 50_000
 # Answers, datasets with their sums, and scores of all rows that are kept.
@@ -202,6 +206,8 @@ class Engine:
         self.data = data
         n_rows = data.groups.n_rows
         self.drawn = drawn(n_rows, MOST_DRAWN, np.random.default_rng(0))
+        small = 8 * len(self.drawn) * len(data.columns) <= MOST_COPIED
+        self._drawn_rows = data.values[self.drawn] if small else None
         self._kept: dict[str, OrderedDict[Hashable, Any]] = {}
         self._lock = threading.Lock()
 
@@ -236,6 +242,11 @@ class Engine:
         return members[0] if len(members) == 1 else Joined(members)
 
     # --- answers ---
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether sums are taken by several threads, and problems are so small that BLAS needs none of its own."""
+        return len(self.data.columns) <= MOST_NARROW
 
     def answer(self, question: Question, *, held_out: bool = True) -> Answer:
         """What stands out in the target of this question?
@@ -332,11 +343,16 @@ class Engine:
     def scores(self, question: Question, numbers: npt.NDArray[np.intp] | None = None) -> Float:
         """Give the scores of rows, by their numbers, along the components of an answer; None means the drawn rows."""
         model = self.answer(question, held_out=False).model
-        numbers = self.drawn if numbers is None else numbers
-        return np.asarray(model.transform(self.data.values[numbers]))
+        if numbers is None and self._drawn_rows is not None:
+            return np.asarray(model.transform(self._drawn_rows))
+        return np.asarray(model.transform(self.data.values[self.drawn if numbers is None else numbers]))
 
     def lassoed(self, question: Question, axes: tuple[int, int], polygon: Sequence[Sequence[float]]) -> RowSet:
         """Give the rows, of all, whose scores lie within a lasso."""
+        return RowSet.of(self.plane(question, axes).inside(np.asarray(polygon, dtype=np.float64)))
+
+    def plane(self, question: Question, axes: tuple[int, int]) -> Plane:
+        """Give the scores of all rows along two components, ready for lassos."""
 
         def projected() -> Plane:
             model = self.answer(question, held_out=False).model
@@ -344,8 +360,7 @@ class Engine:
             parts = in_order(lambda rows: np.asarray(model.transform(self.data.values[rows])), chunks)
             return Plane.of(_on_axes(np.concatenate(list(parts)), axes))
 
-        plane: Plane = self._remembered("scores", (question, axes), projected, MOST_SCORES)
-        return RowSet.of(plane.inside(np.asarray(polygon, dtype=np.float64)))
+        return self._remembered("scores", (question, axes), projected, MOST_SCORES)
 
     def distribution(self, question: Question, column: int) -> dict[str, Any]:
         """Give how a column is spread in the target and in each background, over all rows: shares in bins."""

@@ -180,6 +180,9 @@ class Page:
             yield self._outlying(state)
             if self._data.image_shape is not None:
                 yield self._images(state)
+        if self._data.in_memory:
+            # The next lasso finds the scores of all rows ready.
+            self._engine.plane(state.pictured, (state.view.x, state.view.y))
 
     # --- replies ---
 

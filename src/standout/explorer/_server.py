@@ -23,6 +23,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from threadpoolctl import threadpool_limits
 from tornado.httpserver import HTTPServer
 from tornado.web import Application, HTTPError, RequestHandler
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
@@ -72,6 +73,8 @@ class Exploration:
         # Tests and results take seconds: they must not keep answers waiting.
         self.patient = ThreadPoolExecutor(2, thread_name_prefix="standout-explore-slow")
         self._listening = _listening_at(port)
+        # Several pages and parts of the rows are worked on at a time.
+        self._limits = threadpool_limits(1, user_api="blas") if setting.engine.is_narrow else None
         self.port = int(self._listening.getsockname()[1])
         self.hosts = {f"127.0.0.1:{self.port}", f"localhost:{self.port}"}
         self.address = f"http://127.0.0.1:{self.port}/?{TOKEN}={self._token}"
@@ -88,6 +91,8 @@ class Exploration:
         self.workers.shutdown(wait=False, cancel_futures=True)
         self.patient.shutdown(wait=False, cancel_futures=True)
         self._loop.close()
+        if self._limits is not None:
+            self._limits.restore_original_limits()
         self._ended.set()
 
     async def _until_stopped(self) -> None:

@@ -36,9 +36,9 @@ def title(findings: Findings) -> str:
     names = [part.name for part in findings.backgrounds]
     against = "the background" if names == ["background"] else joined([isolated(name) for name in names])
     if findings.side == "background":
-        return f"What does {target} lack of what {against} {_has(findings)}?"
+        return f"What varies less in {target} than in {against}?"
     if findings.side == "both":
-        return f"Where do {target} and {against} differ most?"
+        return f"What differs most between {target} and {against}?"
     return f"What stands out in {target} against {against}?"
 
 
@@ -52,7 +52,8 @@ def question(findings: Findings) -> str:
     against = _named(background_words(findings), findings.backgrounds)
     if findings.side != "target":
         how = "less than" if findings.side == "background" else "most differently from"
-        return f"You asked in which directions {target} varies {how} {against}{columns}, by {findings.method}."
+        other = against.removesuffix(",")
+        return f"You asked in which directions {target} varies {how} {other}{columns}, by {findings.method}."
     return (
         f"You asked in which directions {target} varies while {against} {_does(findings)} not{columns}, by "
         f"{findings.method}."
@@ -62,13 +63,14 @@ def question(findings: Findings) -> str:
 def _named(role: str, parts: Sequence[Points]) -> str:
     """Name the datasets in a role, with their numbers of rows."""
     if len(parts) == 1 and role == f"the {parts[0].name}":
-        return f"{role} ({counted(parts[0].n_rows, 'row')})"
-    names = [f"{isolated(part.name)} ({counted(part.n_rows, 'row')})" for part in parts]
+        return f"{role} ({_size(parts[0])})"
+    names = [f"{isolated(part.name)} ({_size(part)})" for part in parts]
     return f"{role}, {joined(names)},"
 
 
-def _has(findings: Findings) -> str:
-    return "has" if len(findings.backgrounds) == 1 else "have"
+def _size(part: Points) -> str:
+    rows = counted(part.n_rows, "row")
+    return rows if part.n_subjects is None else f"{counted(part.n_subjects, 'subject')}, {rows}"
 
 
 def _does(findings: Findings) -> str:
@@ -319,6 +321,9 @@ def key_numbers(findings: Findings) -> list[KeyNumber]:
     for place, part in enumerate(findings.datasets):
         role = "background" if place else "target"
         keys.append(KeyNumber(Explained(whole(part.n_rows), f"Number of rows of the {role}."), "rows", part.name))
+        if part.n_subjects is not None:
+            meaning = f"Number of subjects that the rows of the {role} are of. Rows of a subject are not independent."
+            keys.append(KeyNumber(Explained(whole(part.n_subjects), meaning), "subjects", part.name))
     if findings.features:
         meaning = "Number of columns that all datasets share."
         keys.append(KeyNumber(Explained(whole(len(findings.features)), meaning), "columns"))
