@@ -218,6 +218,7 @@ PARAMETERS = (
         "auto|held-out|NUMBER|A1,A2,...",
         ("cpca", "kcpca"),
     ),
+    Parameter("robust", None, Value("none", "rows", "cells", number=None), "none|rows|cells", tuple(METHODS)),
     Parameter("random_state", None, Value("none", number=int), "N|none", tuple(METHODS)),
     Parameter("kernel", "rbf", click.Choice(KERNELS), "NAME", WITH_KERNELS, KERNEL),
     Parameter("gamma", None, Value("none"), "NUMBER|none", WITH_KERNELS, KERNEL),
@@ -264,6 +265,8 @@ HELP = {
     "auto: the formula where it is exact, else permutation; other methods are permuted if the data are small.",
     "alpha": "How much of the background is subtracted (cpca, kcpca). Of several values, one is chosen. held-out: the "
     "value with the largest ratio on rows that were not fitted.",
+    "robust": "rows: rows far from all others count less. cells: single values far from the others of their column are "
+    "first replaced by what the rest of their row lets expect.",
     "random-state": "Seed of everything random; none is a fixed seed, too.",
     "kernel": f"One of {', '.join(KERNELS)}.",
     "gamma": "Parameter of rbf, poly, laplacian, sigmoid and chi2; none is scikit-learn's default.",

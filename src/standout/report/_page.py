@@ -27,8 +27,19 @@ from standout.report._charts import (
     slider_views,
     strengths,
 )
-from standout.report._findings import Findings, Single, plane, require_findings
-from standout.report._format import ISOLATE, RELEASE, counted, harmless, percent, phrased, plain, shortened, whole
+from standout.report._findings import Findings, Single, Stray, plane, require_findings
+from standout.report._format import (
+    ISOLATE,
+    RELEASE,
+    brief,
+    counted,
+    harmless,
+    percent,
+    phrased,
+    plain,
+    shortened,
+    whole,
+)
 from standout.report._scatter import (
     SHAPES,
     Style,
@@ -36,6 +47,7 @@ from standout.report._scatter import (
     bounds_of,
     document,
     n_views,
+    ordinary_planes,
     scale_ends,
     styles_of,
 )
@@ -53,6 +65,8 @@ from standout.report._sentences import (
 # Points of a panel that compares methods: more would only hide each other.
 MOST_POINTS = 1500
 PANEL_SIZE = 320
+# Smaller weights are not told apart.
+LEAST_WEIGHT = 0.001
 
 
 def page(findings: Findings, names: Names = PYTHON) -> str:
@@ -119,9 +133,14 @@ def page(findings: Findings, names: Names = PYTHON) -> str:
         images=pattern_images(findings),
         real=[is_real(findings, k) for k in range(findings.n_shown_components)],
         group_lines=has_group_lines(findings),
+        strays=[(findings.datasets[stray.dataset].name, stray, _weight(stray)) for stray in findings.strays or ()],
         distributions=[distribution(findings, k) for k in range(findings.n_shown_components)],
         data={**document(findings), "views": slider_views(findings)},
     )
+
+
+def _weight(stray: Stray) -> str:
+    return brief(stray.weight) if stray.weight >= LEAST_WEIGHT else f"< {LEAST_WEIGHT}"
 
 
 def compare(views: Sequence[Findings], names: Names = PYTHON) -> str:
@@ -170,7 +189,7 @@ def compare(views: Sequence[Findings], names: Names = PYTHON) -> str:
 
 def _panel(findings: Findings, names: Names) -> dict[str, Any]:
     planes = [plane(part.scores) for part in findings.datasets]
-    bounds = bounds_of(planes)
+    bounds = bounds_of(ordinary_planes(findings, "view"))
     points = [_points(view, bounds, background_style(k), 0.25) for k, view in enumerate(planes[1:])]
     groups = findings.target.groups
     for number, style in enumerate(styles_of(findings)):
