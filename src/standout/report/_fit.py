@@ -68,6 +68,13 @@ class Fit:
         return isinstance(self.model, ContrastivePCA | KernelContrastivePCA)
 
     @property
+    def is_plain(self) -> bool:
+        """Whether the fit looks at what stands out in the target, in all columns and without smoothing."""
+        model = self.model
+        limits = (getattr(model, name, None) for name in ("n_columns", "smooth"))
+        return getattr(model, "side", "target") == "target" and all(limit is None for limit in limits)
+
+    @property
     def is_robust(self) -> bool:
         """Whether rows of the fit have robust weights, and these are known."""
         return hasattr(self.model, "robust_weights_") and self.are_own
