@@ -35,6 +35,10 @@ def title(findings: Findings) -> str:
         return f"What varies most in {target}?"
     names = [part.name for part in findings.backgrounds]
     against = "the background" if names == ["background"] else joined([isolated(name) for name in names])
+    if findings.side == "background":
+        return f"What varies less in {target} than in {against}?"
+    if findings.side == "both":
+        return f"What differs most between {target} and {against}?"
     return f"What stands out in {target} against {against}?"
 
 
@@ -46,6 +50,10 @@ def question(findings: Findings) -> str:
     if not findings.backgrounds:
         return f"You asked in which directions {target} varies most{columns}, by {findings.method}."
     against = _named(background_words(findings), findings.backgrounds)
+    if findings.side != "target":
+        how = "less than" if findings.side == "background" else "most differently from"
+        other = against.removesuffix(",")
+        return f"You asked in which directions {target} varies {how} {other}{columns}, by {findings.method}."
     return (
         f"You asked in which directions {target} varies while {against} {_does(findings)} not{columns}, by "
         f"{findings.method}."
@@ -109,6 +117,12 @@ def _strength(findings: Findings) -> list[str | Explained]:
         ratio,
         f" as much as {against}, {judged_on(findings)}",
     ]
+    if findings.side != "target" and float(findings.ratios[0]) < 1.0:
+        varies = [
+            f"along component 1 the target varies less than {against}: ",
+            ratio,
+            f" as much, {judged_on(findings)}",
+        ]
     if isinf(float(findings.ratios[0])):
         varies = [f"along component 1 the target varies, and {against} {_does(findings)} not vary at all"]
     test = findings.test
@@ -143,7 +157,8 @@ def ratio_meaning(findings: Findings, k: int) -> str:
     against = background_words(findings)
     start = f"Variance of the target's scores along component {k + 1}, divided by that of {against}"
     if findings.ratio_errors is None:
-        return f"{start}. It is taken over the rows of the fit itself, which makes it too large. 1 means no difference."
+        wrong = "too large" if findings.side == "target" else "too extreme"
+        return f"{start}. It is taken over the rows of the fit itself, which makes it {wrong}. 1 means no difference."
     return (
         f"{start}. Each row is judged by components that were found without it. After ± stands the standard error. "
         "1 means no difference."
