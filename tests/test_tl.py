@@ -331,3 +331,15 @@ def test_groups_are_named_by_their_values(adata, values, target):
     standout.tl.dpca(adata, "group", target, [values[0]])
     expected = DiscriminativePCA().fit(adata.X[N // 2 :], background=adata.X[: N // 2])
     np.testing.assert_allclose(adata.obsm["X_dpca"], expected.transform(adata.X))
+
+
+def test_robust_weights_are_written_for_the_cells_that_were_fitted(adata):
+    stray = int(np.flatnonzero(adata.obs["condition"] == "stim")[3])
+    adata.X[stray] *= 40.0
+    standout.tl.dpca(adata, "condition", "stim", background=["ctrl"], robust="rows")
+    weights = adata.obs["dpca_weight"].to_numpy()
+    assert weights[stray] < 0.01
+    fitted = adata.obs["condition"].isin(["stim", "ctrl"]).to_numpy()
+    assert np.all(np.isnan(weights[~fitted]))
+    assert np.median(weights[fitted]) == pytest.approx(1.0, abs=0.05)
+    assert adata.uns["dpca"]["params"]["robust"] == "rows"
