@@ -31,6 +31,7 @@ METHODS = {
 FORMATS = ("csv", "tsv", "parquet", "arrow", "feather", "npy", "npz", "mat", "h5ad", "zarr")
 MISSING = ("error", "drop-rows", "drop-columns", "mean")
 STANDARDS = ("none", "background", "pooled")
+VARIATIONS = ("all", "within", "between")
 
 COMPARING = ("dpca", "kdpca", "cpca", "kcpca")
 SIDES = ("target", "background", "both")
@@ -231,6 +232,7 @@ PARAMETERS = (
     Parameter("smooth", None, Neighbours(), "chain|grid:HEIGHTxWIDTH|none", ("dpca",)),
     Parameter("smoothness", 1.0, Value("held-out"), "NUMBER|held-out", ("dpca",)),
     Parameter("test", None, TESTS, "none|auto|analytic|permutation", COMPARING),
+    Parameter("blocks", None, Value("none", "auto", number=int), "N|auto|none", COMPARING),
     Parameter(
         "alpha",
         "auto",
@@ -267,6 +269,11 @@ HELP = {
     "subject-column": "Column that tells whose row it is (mouse, donor, recording). Rows of a subject are not "
     "independent: folds and permutations then take whole subjects.",
     "subject-pattern": "Regular expression for the subject within that column: '(.*)_' takes mouse 309 of 309_12.",
+    "adjust": "Column, such as age or batch, whose linear effect is taken out of each dataset first. Words are "
+    "categories. Repeatable.",
+    "variation": "With --subject-column: within takes off each subject's mean, between looks at subjects' means alone.",
+    "blocks": "For rows in the order of time: so many neighbouring rows are held out and permuted together. auto: "
+    "several times as many as rows remember.",
     "label-column": "Column for the colours and the clustering error, never for the fit.",
     "log1p": "Take log(1 + x) of every value, as is usual for counts.",
     "standardize": "Centre and scale columns by all background rows, or by all rows; the same for all datasets.",
@@ -343,6 +350,8 @@ data_options = (
     option(COLUMNS, "--label-column", "NAME"),
     option(COLUMNS, "--subject-column", "NAME"),
     option(COLUMNS, "--subject-pattern", "REGEX"),
+    option(COLUMNS, "--adjust", "NAME", multiple=True),
+    option(COLUMNS, "--variation", type=click.Choice(VARIATIONS), default="all"),
     option(CELLS, "--log1p", is_flag=True),
     option(CELLS, "--standardize", type=click.Choice(STANDARDS), default="none"),
     option(CELLS, "--missing", type=click.Choice(MISSING), default="error"),
@@ -631,6 +640,10 @@ def check_options(
         if options["in_memory"]:
             raise click.UsageError("--checkpoint is for files that are read in parts. Leave out --in-memory.")
         options["in_memory"] = False
+    if options["variation"] != "all" and options["subject_column"] is None:
+        raise click.UsageError("--variation needs --subject-column, the column that names the subjects.")
+    if options["blocks"] is not None and options["subject_column"] is not None:
+        raise click.UsageError("--blocks and --subject-column exclude each other. Leave one out.")
     if options["subject_pattern"] is not None:
         _check_pattern(options["subject_pattern"], options["subject_column"])
     _check_form(options, complete and any(method in COMPARING for method in methods), complete)

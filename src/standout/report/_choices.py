@@ -175,8 +175,9 @@ def _subjects(fit: Fit, names: Sequence[str]) -> Message:
     for number, (name, n_subjects, n_rows) in enumerate(zip(names, fit.n_subjects, fit.counts, strict=True)):
         sizes = {f"name_{number}": shortened(name), f"n_{number}": whole(n_subjects), f"rows_{number}": whole(n_rows)}
         facts |= sizes
-        parts.append(f"{{n_{number}}} subjects, {{rows_{number}}} rows of {{name_{number}}}")
-    return _choice("Rows belong together: " + "; ".join(parts) + ". Whole subjects are held out", "subjects", **facts)
+        parts.append(f"{{n_{number}}} {fit.unit}s, {{rows_{number}}} rows of {{name_{number}}}")
+    said = f"Rows belong together: {'; '.join(parts)}. Whole {fit.unit}s are held out"
+    return _choice(said, "subjects", **facts)
 
 
 def _kernel(model: Any) -> Message:

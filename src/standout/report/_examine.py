@@ -327,6 +327,7 @@ def _read_rows(
             cells=_cells(fit, part.shown.cells, telling) if number == 0 else None,
             images=_grey(part.shown.images) if number == 0 else None,
             n_subjects=None if fit.n_subjects is None else fit.n_subjects[number],
+            unit=fit.unit,
             **_labels_of(part.shown, groups),
             **({} if strays is None else _weights_of(strays[number])),
         )

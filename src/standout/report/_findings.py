@@ -67,6 +67,8 @@ class Points:
     n_subjects : int or None
         Number of subjects that the rows are of, or of blocks of neighbouring rows; None if rows were taken as
         independent.
+    unit : {"subject", "block"}
+        What the subjects are.
 
     Examples
     --------
@@ -99,6 +101,7 @@ class Points:
     n_outlying: int | None = field(default=None, repr=False)
     n_wild: int | None = field(default=None, repr=False)
     n_subjects: int | None = None
+    unit: str = "subject"
 
     @property
     def sampled(self) -> bool:

@@ -137,6 +137,11 @@ class Fit:
         return getattr(self.model, "n_subjects_", None) if self.are_own else None
 
     @property
+    def unit(self) -> str:
+        """What rows belong together in: a subject, or a block of neighbouring rows."""
+        return "block" if hasattr(self.model, "block_length_") else "subject"
+
+    @property
     def ratios(self) -> Float | None:
         """How many times as much as the backgrounds the target varies: on rows that were held out, if there are any."""
         if not self.has_background:

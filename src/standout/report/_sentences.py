@@ -70,7 +70,7 @@ def _named(role: str, parts: Sequence[Points]) -> str:
 
 def _size(part: Points) -> str:
     rows = counted(part.n_rows, "row")
-    return rows if part.n_subjects is None else f"{counted(part.n_subjects, 'subject')}, {rows}"
+    return rows if part.n_subjects is None else f"{counted(part.n_subjects, part.unit)}, {rows}"
 
 
 def _does(findings: Findings) -> str:
@@ -322,8 +322,8 @@ def key_numbers(findings: Findings) -> list[KeyNumber]:
         role = "background" if place else "target"
         keys.append(KeyNumber(Explained(whole(part.n_rows), f"Number of rows of the {role}."), "rows", part.name))
         if part.n_subjects is not None:
-            meaning = f"Number of subjects that the rows of the {role} are of. Rows of a subject are not independent."
-            keys.append(KeyNumber(Explained(whole(part.n_subjects), meaning), "subjects", part.name))
+            meaning = f"Number of {part.unit}s of the {role}. Rows of a {part.unit} are not independent."
+            keys.append(KeyNumber(Explained(whole(part.n_subjects), meaning), f"{part.unit}s", part.name))
     if findings.features:
         meaning = "Number of columns that all datasets share."
         keys.append(KeyNumber(Explained(whole(len(findings.features)), meaning), "columns"))
