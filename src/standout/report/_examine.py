@@ -157,6 +157,9 @@ def examine(
     for given, what in ((ids, "ids"), (labels, "labels")):
         if given is not None:
             check_one_each(len(given), fit.counts[0], what, "row of the target")
+    smooth = getattr(fit.model, "smooth", None)
+    if image_shape is None and isinstance(smooth, tuple):
+        image_shape = smooth
     if image_shape is not None:
         image_shape = _check_image_shape(image_shape, fit.n_features)
     rows = _read_rows(fit, names, columns, ids, labels, on_scores, with_path, n_images=_n_images(fit, image_shape))
@@ -193,7 +196,7 @@ def examine(
         path=rows.path,
         clustering_error=rows.errors[0],
         pca_clustering_error=rows.errors[1],
-        choices=(*choices(fit, names, test, untested), *rows.robust),
+        choices=(*choices(fit, names, columns, test, untested), *rows.robust),
         cautions=(
             *_of_dependence(fit, rows),
             *map(_as_message, notes),
@@ -207,6 +210,10 @@ def examine(
         title=title,
         label_name=label_name,
         image_shape=image_shape,
+        side=getattr(fit.model, "side", "target"),
+        in_order=isinstance(smooth, str),
+        columns_used=getattr(fit.model, "columns_", None),
+        column_frequency=getattr(fit.model, "column_frequency_", None),
         correlation_errors=rows.correlation_errors,
         cell_columns=rows.cell_columns,
         strays=rows.strays,
@@ -320,6 +327,7 @@ def _read_rows(
             cells=_cells(fit, part.shown.cells, telling) if number == 0 else None,
             images=_grey(part.shown.images) if number == 0 else None,
             n_subjects=None if fit.n_subjects is None else fit.n_subjects[number],
+            unit=fit.unit,
             **_labels_of(part.shown, groups),
             **({} if strays is None else _weights_of(strays[number])),
         )
@@ -523,6 +531,8 @@ def _tested(fit: Fit) -> tuple[ComponentTest | None, Message | None]:
         return known, None
     if not fit.has_background or fit.is_kernel or fit.is_contrastive:
         return None, None
+    if not fit.is_plain:
+        return None, not_tested("the formula knows the largest ratio over all columns only")
     if fit.n_subjects is not None:
         return None, not_tested("the formula is for independent rows, and these belong to subjects")
     if fit.degrees <= fit.n_features or not fit.is_formed:
@@ -545,7 +555,7 @@ def _scree(fit: Fit) -> Float:
     """Look at a few eigenvalues beyond the components that were kept."""
     model = fit.model
     own: Float = model.eigenvalues_
-    if fit.is_kernel or not fit.is_formed or len(own) >= SCREE or fit.size > MOST_SCREE:
+    if fit.is_kernel or not fit.is_plain or not fit.is_formed or len(own) >= SCREE or fit.size > MOST_SCREE:
         return own[:SCREE]
     target, *backgrounds = fit.moments
     k = min(SCREE, target.n_features, sum(part.count - 1 for part in fit.moments))

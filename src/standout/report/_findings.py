@@ -67,6 +67,8 @@ class Points:
     n_subjects : int or None
         Number of subjects that the rows are of, or of blocks of neighbouring rows; None if rows were taken as
         independent.
+    unit : {"subject", "block"}
+        What the subjects are.
 
     Examples
     --------
@@ -99,6 +101,7 @@ class Points:
     n_outlying: int | None = field(default=None, repr=False)
     n_wild: int | None = field(default=None, repr=False)
     n_subjects: int | None = None
+    unit: str = "subject"
 
     @property
     def sampled(self) -> bool:
@@ -225,6 +228,14 @@ class Findings:
         What the labels are called, such as the name of their column.
     image_shape : tuple of two int or None
         Height and width, if columns are the pixels of images.
+    side : str
+        Whether the components are those of the "target", of the "background", or of "both" ends.
+    in_order : bool
+        Whether each column is a neighbour of the next one.
+    columns_used : ndarray of int or None
+        Which columns the components use, if few were asked for.
+    column_frequency : ndarray of shape (n_features,) or None
+        In which share of the folds each column was chosen.
     label_names : tuple of str
         Names of the groups of the target's rows; empty without labels, or with labels on a scale.
     label_counts : ndarray of shape (n_groups, d, n_bins)
@@ -292,6 +303,10 @@ class Findings:
     image_shape: tuple[int, int] | None = field(default=None, repr=False)
     correlation_errors: Float | None = field(default=None, repr=False, metadata=array("SP"))
     cell_columns: Numbers | None = field(default=None, repr=False, metadata=array("M"))
+    side: str = field(default="target", repr=False)
+    in_order: bool = field(default=False, repr=False)
+    columns_used: Numbers | None = field(default=None, repr=False, metadata=array("U"))
+    column_frequency: Float | None = field(default=None, repr=False, metadata=array("P"))
     strays: tuple[Stray, ...] | None = field(default=None, repr=False)
 
     @property

@@ -68,6 +68,13 @@ class Fit:
         return isinstance(self.model, ContrastivePCA | KernelContrastivePCA)
 
     @property
+    def is_plain(self) -> bool:
+        """Whether the fit looks at what stands out in the target, in all columns and without smoothing."""
+        model = self.model
+        limits = (getattr(model, name, None) for name in ("n_columns", "smooth"))
+        return getattr(model, "side", "target") == "target" and all(limit is None for limit in limits)
+
+    @property
     def is_robust(self) -> bool:
         """Whether rows of the fit have robust weights, and these are known."""
         return hasattr(self.model, "robust_weights_") and self.are_own
@@ -128,6 +135,11 @@ class Fit:
     def n_subjects(self) -> list[int] | None:
         """Number of subjects of each dataset; None if rows were taken as independent."""
         return getattr(self.model, "n_subjects_", None) if self.are_own else None
+
+    @property
+    def unit(self) -> str:
+        """What rows belong together in: a subject, or a block of neighbouring rows."""
+        return "block" if hasattr(self.model, "block_length_") else "subject"
 
     @property
     def ratios(self) -> Float | None:
