@@ -304,7 +304,7 @@ class Page:
             if numbers is not None:
                 return _scaled(numbers)
             found, codes = np.unique(labels.astype(str), return_inverse=True)
-            return _named(codes.ravel(), found.tolist())
+            return _named(codes.ravel(), [name or "without a label" for name in found.tolist()])
         names = ["target", "background", "neither", "left out"]
         present = [role for role in range(4) if np.any(roles == role)]
         return {"scale": "roles", "codes": "", "names": [[role, names[role]] for role in present]}
