@@ -42,6 +42,10 @@ def fit(model, target=TARGET, background=BACKGROUND, y=None):
     return model.fit(target, y, background=background)
 
 
+def fit_subjects(model):
+    return model.set_params(blocks=5).fit(TARGET, background=BACKGROUND)
+
+
 # Every class in every state that a fit can leave it in: with each attribute, each kind of coordinates, each kernel.
 def private_sums(rows):
     """Give sums as a release gives them, but without noise, which has no seed."""
@@ -53,6 +57,10 @@ def private_sums(rows):
 
 CASES = {
     "linear": lambda: fit(DiscriminativePCA(3)),
+    "linear, subjects": lambda: fit_subjects(DiscriminativePCA(1, test="auto")),
+    "contrastive, subjects": lambda: fit_subjects(ContrastivePCA(1)),
+    "kernel, subjects": lambda: fit_subjects(KernelDiscriminativePCA(1)),
+    "contrastive kernel, subjects": lambda: fit_subjects(KernelContrastivePCA(1)),
     "linear, without background": lambda: fit(DiscriminativePCA(), background=None),
     "linear, two backgrounds, weights as array": lambda: fit(
         DiscriminativePCA(background_weights=np.array([1, 3])), background=[BACKGROUND, SECOND]

@@ -48,7 +48,8 @@ def test_what_differs_from_the_classes_is_in_the_help_and_on_the_pages(capsys):
 def test_parameters_of_reading_and_preparing_have_options_of_their_names():
     known = {option.name for option in fit.params}
     for function, others in (
-        (standout.scan, {"paths", "batch_rows", "progress", "in_parts"}),
+        # Columns beside the rows are those of --subject-column and --adjust.
+        (standout.scan, {"paths", "batch_rows", "progress", "in_parts", "beside"}),
         (standout.io.prepare, {"target", "backgrounds", "copy", "names"}),
     ):
         assert set(inspect.signature(function).parameters) - others <= known

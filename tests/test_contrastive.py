@@ -200,6 +200,7 @@ def test_alpha_is_chosen_by_the_shares_of_the_backgrounds_with_their_weights():
     assert fitted.alpha_ == fitted.alphas_[np.argmax(excess)]
 
 
+@pytest.mark.filterwarnings("ignore:neighbouring rows are alike")
 def test_mice_one_of_four_representatives_separates_the_treatments(data_dir):
     data = mice_contrast(load("mice_protein.csv", data_dir))
     scaler = StandardScaler().fit(data.backgrounds[0])

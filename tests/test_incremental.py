@@ -1,5 +1,7 @@
 """Batches and merging: whatever the way the rows come, the answer is that of one fit on all of them."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 import standout
 from standout import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
+from standout.moments import ScatterMoments
 
 LANDMARKS = np.random.default_rng(5).normal(size=(25, 5)) * 2
 ESTIMATORS = {
@@ -374,3 +377,38 @@ def test_a_first_batch_that_was_refused_leaves_nothing_behind():
 def test_backgrounds_of_batches_are_asked_for_as_those_of_a_fit_are():
     asked = DiscriminativePCA().get_metadata_routing()
     assert asked.partial_fit.requests["background"] is asked.fit.requests["background"] is True
+
+
+@pytest.mark.parametrize("method", [DiscriminativePCA, ContrastivePCA])
+def test_few_wide_rows_are_kept_by_a_small_root_that_is_no_row(method, rng):
+    target, background = rng.normal(size=(2, 12, 400))
+    expected = method(2).fit(target, background=background)
+    model = method(2)
+    for start in range(0, 12, 4):
+        model.partial_fit(target[start : start + 4], background=background[start : start + 4])
+    # Two scatter matrices would have 2,560,000 bytes.
+    assert len(pickle.dumps(model)) < 300_000
+    np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-8)
+    np.testing.assert_allclose(np.abs(model.components_ @ expected.patterns_.T), np.eye(2), atol=1e-6)
+    centred = target - target.mean(axis=0)
+    kept = np.vstack([part.scatter_root for part in model._sums])
+    assert np.abs(kept[:, None, :] - centred[None]).max(axis=2).min() > 0.1
+    # With more rows than half the columns, the matrix is the smaller form.
+    more = rng.normal(size=(300, 400))
+    model.partial_fit(more)
+    assert isinstance(model._sums[0], ScatterMoments)
+    np.testing.assert_allclose(model._sums[0].covariance(), np.cov(np.vstack([target, more]).T, bias=True), atol=1e-10)
+
+
+def test_partitions_without_rows_add_nothing(rng):
+    target, background = rng.normal(size=(2, 60, 4))
+    expected = DiscriminativePCA(2).fit(target, background=background)
+    model = DiscriminativePCA(2).partial_fit(target[:0], background=background[:0])
+    model.partial_fit(target[:0], background=background[:30])
+    model.partial_fit(target, background=background[30:]).partial_fit(target[:0])
+    np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_)
+    with pytest.raises(ValueError, match="3 features|3 columns|has 3"):
+        model.partial_fit(np.zeros((0, 3)))
+    labelled = DiscriminativePCA(2, target_label=1).partial_fit(target[:0], [])
+    labelled.partial_fit(np.vstack([target, background]), np.repeat([1, 0], 60))
+    np.testing.assert_allclose(labelled.eigenvalues_, expected.eigenvalues_)

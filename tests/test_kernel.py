@@ -150,6 +150,8 @@ def test_only_the_kernel_method_with_both_backgrounds_finds_the_circles(seed):
     assert error(KernelDiscriminativePCA(2, **SQUARE), data, None) > 0.25
 
 
+# Neighbouring pictures of a face are of neighbouring directions of the light.
+@pytest.mark.filterwarnings("ignore:neighbouring rows are alike")
 @pytest.mark.parametrize("epsilon", [1e-4, 1e-5])
 def test_faces_are_told_apart_as_in_the_paper(epsilon, data_dir):
     faces = np.load(data_dir / "yaleb.npz")

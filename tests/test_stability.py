@@ -13,6 +13,9 @@ from standout.moments import gather
 from standout.selection import Stability, stability
 from standout.selection import _stability as module
 
+# The transcription fits rows that are repeated one after the other: they are alike, which a fit warns of.
+pytestmark = pytest.mark.filterwarnings("ignore:neighbouring rows are alike")
+
 
 def planted(rng, n_rows, direction, gain=3.0):
     """Rows of unit noise, with `gain` times the standard deviation along a direction of unit length."""

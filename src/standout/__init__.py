@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from standout.io import scan
     from standout.persistence import load, save
+    from standout.sources import differences
 
 __version__ = "0.1.0.dev0"
 
@@ -32,6 +33,7 @@ __all__ = [
     "KernelContrastivePCA",
     "KernelDiscriminativePCA",
     "__version__",
+    "differences",
     "explore",
     "load",
     "make_pipeline",
@@ -55,6 +57,7 @@ _HOMES = {
         "standout.estimators",
     ),
     **dict.fromkeys(("load", "save"), "standout.persistence"),
+    "differences": "standout.sources",
     "explore": "standout.cli",
     "scan": "standout.io",
 }
@@ -63,13 +66,17 @@ _PACKAGES = (
     "datasets",
     "estimators",
     "explorer",
+    "export",
     "features",
+    "get",
     "graphs",
     "io",
     "metrics",
+    "mne",
     "moments",
     "pencil",
     "persistence",
+    "pl",
     "plots",
     "private",
     "report",

@@ -195,7 +195,7 @@ class FindingWarning(CautionWarning):
 
 
 def warn_user(
-    problem: str, *, finding: bool = False, category: type[CautionWarning] = CautionWarning, **fields: Any
+    problem: str | Message, *, finding: bool = False, category: type[CautionWarning] = CautionWarning, **fields: Any
 ) -> None:
     """Warn, and let the warning point to the line outside of this library and scikit-learn that led here."""
     level, frame = 2, sys._getframe(1)

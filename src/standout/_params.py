@@ -259,6 +259,13 @@ def check_kernel_weights(weights: Any, n_kernels: int) -> Float | None:
     return _check_one_each(weights, "kernel_weights", n_kernels, advice)
 
 
+def check_blocks(blocks: Any) -> int | str | None:
+    """Check the length of blocks of neighbouring rows: a number, "auto", or None for no blocks."""
+    if blocks is None or is_auto(blocks):
+        return blocks if blocks is None else "auto"
+    return check_whole(blocks, "blocks", least=1, advice="Give a number of rows, {v.auto} or {v.None}.")
+
+
 def check_robust(robust: Any) -> str | None:
     """Check what strays are looked for: none, rows, or cells and rows."""
     return None if robust is None else check_choice(robust, "robust", ROBUST, "Give one of {known}, or {v.None}.")

@@ -56,7 +56,7 @@ def plot_scores(scores: Any, labels: Any = None, *, ax: Any = None, title: str |
         problem, advice = "there is {given} score in a row, but {limit} are drawn", "Give at least two components."
         raise InvalidValueError(problem, given=rows.shape[1], limit=2, advice=advice)
     if ax is None:
-        ax = _pyplot().subplots(figsize=(5, 4.5), layout="constrained")[1]
+        ax = new_axes()
     low, high = _limits(rows[:, :2])
     shown = np.clip(rows[:, :2], low, high)
     far = (shown != rows[:, :2]).any(axis=1)
@@ -80,6 +80,11 @@ def plot_scores(scores: Any, labels: Any = None, *, ax: Any = None, title: str |
     if labels is not None or far.any():
         _legend_above_points(ax)
     return ax
+
+
+def new_axes(height: float = 4.5) -> Any:
+    """Make new Axes of the usual width."""
+    return _pyplot().subplots(figsize=(5, height), layout="constrained")[1]
 
 
 def _limits(points: Any) -> tuple[Any, Any]:

@@ -49,6 +49,7 @@ def dpca(
     background: Any = None,
     *,
     n_comps: int | None = None,
+    subject: str | None = None,
     layer: str | None = None,
     use_rep: str | None = None,
     mask_var: Any = _UNSET,
@@ -79,6 +80,9 @@ def dpca(
         cells as a background of its own, all with equal weights. Cells without a group belong to none.
     n_comps : int, optional
         Number of components, in scanpy's word; ``n_components`` is the same.
+    subject : str, optional
+        Column of ``adata.obs`` with the donor (patient, animal, sample) of each cell. Cells of a donor are not
+        independent: folds, permutations and p-values then take whole donors. A donor may be in several groups.
     layer : str, optional
         Layer to use instead of X.
     use_rep : str, optional
@@ -139,7 +143,7 @@ def dpca(
     return _fitted(
         DiscriminativePCA,
         adata,
-        _Choice(groupby, target, background, min_cells, layer, use_rep, mask_var, use_highly_variable),
+        _Choice(groupby, target, background, min_cells, layer, use_rep, mask_var, use_highly_variable, subject),
         _with_components(params, n_comps),
         key_added,
         copy,
@@ -153,6 +157,7 @@ def cpca(
     background: Any = None,
     *,
     n_comps: int | None = None,
+    subject: str | None = None,
     layer: str | None = None,
     use_rep: str | None = None,
     mask_var: Any = _UNSET,
@@ -168,7 +173,7 @@ def cpca(
 
     Parameters
     ----------
-    adata, groupby, target, background, n_comps, layer, use_rep, mask_var, use_highly_variable, min_cells
+    adata, groupby, target, background, n_comps, subject, layer, use_rep, mask_var, use_highly_variable, min_cells
         As in `dpca`.
     key_added, copy
         As in `dpca`.
@@ -201,7 +206,7 @@ def cpca(
     return _fitted(
         ContrastivePCA,
         adata,
-        _Choice(groupby, target, background, min_cells, layer, use_rep, mask_var, use_highly_variable),
+        _Choice(groupby, target, background, min_cells, layer, use_rep, mask_var, use_highly_variable, subject),
         _with_components(params, n_comps),
         key_added,
         copy,
@@ -215,6 +220,7 @@ def kernel_dpca(
     background: Any = None,
     *,
     n_comps: int | None = None,
+    subject: str | None = None,
     layer: str | None = None,
     use_rep: str | None = None,
     mask_var: Any = _UNSET,
@@ -231,7 +237,7 @@ def kernel_dpca(
 
     Parameters
     ----------
-    adata, groupby, target, background, n_comps, layer, use_rep, mask_var, use_highly_variable, min_cells
+    adata, groupby, target, background, n_comps, subject, layer, use_rep, mask_var, use_highly_variable, min_cells
         As in `dpca`.
     key_added, copy
         As in `dpca`.
@@ -264,7 +270,7 @@ def kernel_dpca(
     return _fitted(
         KernelDiscriminativePCA,
         adata,
-        _Choice(groupby, target, background, min_cells, layer, use_rep, mask_var, use_highly_variable),
+        _Choice(groupby, target, background, min_cells, layer, use_rep, mask_var, use_highly_variable, subject),
         _with_components(params, n_comps),
         key_added,
         copy,
@@ -323,7 +329,7 @@ def project(
     _check_annotated(adata, copy)
     _check_annotated(adata_ref, False)
     check_known(key, "key", adata_ref.uns, "in adata_ref.uns", "key")
-    of_cells, of_genes, about = _names_of(adata_ref, key)
+    of_cells, of_genes, about = names_of(adata_ref, key)
     if of_genes is None:
         raise InvalidValueError(
             "has no filters of genes in adata_ref",
@@ -375,6 +381,7 @@ class _Choice:
     use_rep: str | None
     mask_var: Any
     use_highly_variable: bool | None
+    subject: str | None
 
     def cells(self, adata: Any) -> tuple[dict[str, npt.NDArray[np.bool_]], dict[str, Any]]:
         """Give the cells of the target and of each background, and what is to be remembered of the choice."""
@@ -408,7 +415,16 @@ class _Choice:
             if cells.sum() < 2:
                 reject_too_few(name, int(cells.sum()), 2)
         about = {"groupby": self.groupby, "target": targets, "background": "rest" if pooled else backgrounds}
-        return chosen, about
+        return chosen, {**about, "subject": self.subject}
+
+    def subjects(self, adata: Any, cells: Sequence[npt.NDArray[np.bool_]]) -> dict[str, Any]:
+        """Give the donors of the cells of the target and of each background, as parameters of `fit`."""
+        if self.subject is None:
+            return {}
+        check_known(self.subject, "subject", adata.obs.columns, "a column of adata.obs", "column")
+        donors = words_of_array(adata.obs[self.subject].astype(object))
+        own, *others = (donors[some] for some in cells)
+        return {"groups": own, "background_groups": others}
 
     def rows(self, adata: Any) -> tuple[Any, npt.NDArray[np.bool_] | None, dict[str, Any]]:
         """Give the matrix, the genes of it that are used (None for all), and what is to be remembered."""
@@ -441,7 +457,8 @@ def _fitted(method: Any, adata: Any, choice: _Choice, params: dict[str, Any], ke
     result = adata.copy() if copy else adata
     of_target, *of_backgrounds = (_rows(matrix, some, genes) for some in cells.values())
     # Arrays in every case: a frame would have an index of its own.
-    model = method(**params).set_output(transform="default").fit(of_target, background=of_backgrounds)
+    model = method(**params).set_output(transform="default")
+    model.fit(of_target, background=of_backgrounds, **choice.subjects(adata, list(cells.values())))
     scores = model.transform(_rows(matrix, None, genes))
     _store(result, model, scores, genes, {**about, **how, **params}, key)
     return result if copy else None
@@ -551,7 +568,7 @@ def _rows(matrix: Any, cells: npt.NDArray[np.bool_] | None, genes: npt.NDArray[n
     return rows if genes is None else rows[:, genes]
 
 
-def _names_of(adata: Any, key: str) -> tuple[str, str | None, Any]:
+def names_of(adata: Any, key: str) -> tuple[str, str | None, Any]:
     """Give the names under which a fit was written: of cells, of genes (None if there are none), and all else."""
     about = adata.uns[key]
     written = {of_fit: (of_cells, of_genes) for of_cells, of_genes, of_fit in NAMES.values()}

@@ -6,6 +6,7 @@ is asked, and hands over to its module.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -242,6 +243,9 @@ HELP = {
     "columns": "Columns to use, or patterns as 'gene_*'. Repeatable.",
     "drop": "Columns to leave out, or patterns. Repeatable.",
     "where": "Rows to use: those with this value in this column. Repeatable.",
+    "subject-column": "Column that tells whose row it is (mouse, donor, recording). Rows of a subject are not "
+    "independent: folds and permutations then take whole subjects.",
+    "subject-pattern": "Regular expression for the subject within that column: '(.*)_' takes mouse 309 of 309_12.",
     "label-column": "Column for the colours and the clustering error, never for the fit.",
     "log1p": "Take log(1 + x) of every value, as is usual for counts.",
     "standardize": "Centre and scale columns by all background rows, or by all rows; the same for all datasets.",
@@ -307,6 +311,8 @@ data_options = (
     option(FILES, "--background-group", "GROUP", multiple=True),
     *file_options,
     option(COLUMNS, "--label-column", "NAME"),
+    option(COLUMNS, "--subject-column", "NAME"),
+    option(COLUMNS, "--subject-pattern", "REGEX"),
     option(CELLS, "--log1p", is_flag=True),
     option(CELLS, "--standardize", type=click.Choice(STANDARDS), default="none"),
     option(CELLS, "--missing", type=click.Choice(MISSING), default="error"),
@@ -592,7 +598,21 @@ def check_options(
         if options["in_memory"]:
             raise click.UsageError("--checkpoint is for files that are read in parts. Leave out --in-memory.")
         options["in_memory"] = False
+    if options["subject_pattern"] is not None:
+        _check_pattern(options["subject_pattern"], options["subject_column"])
     _check_form(options, complete and any(method in COMPARING for method in methods), complete)
+
+
+def _check_pattern(pattern: str, column: str | None) -> None:
+    """Check the pattern that finds the subject in a word."""
+    if column is None:
+        raise click.UsageError("--subject-pattern needs --subject-column, the column that it is for.")
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise click.UsageError(
+            f"--subject-pattern {pattern!r} is no regular expression: {error}. Give, for example, '(.*)_'."
+        ) from None
 
 
 def _check_form(options: dict[str, Any], need_background: bool, need_target: bool) -> None:
@@ -611,11 +631,16 @@ def _check_form(options: dict[str, Any], need_background: bool, need_target: boo
         )
 
 
+# Parameters whose options have another name.
+CALLED = {"groups": "subject_column", "background_groups": "subject_column"}
+
+
 class Options(Names):
     """How the command line names parameters and writes values."""
 
     def parameter(self, name: str) -> str:
         """Give the option of a parameter; a parameter without an option can be set in Python only."""
+        name = CALLED.get(name, name)
         return option_name(name) if name in _known() else f"{name} (in Python)"
 
     def setting(self, name: str, value: Any) -> str:

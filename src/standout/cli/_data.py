@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from glob import has_magic
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from standout._messages import Message, listed, reject_too_few
 from standout.cli._display import Display, printable
@@ -23,7 +25,7 @@ from standout.io import (
     prepare,
 )
 from standout.io import scan as open_files
-from standout.sources import Source
+from standout.sources import Source, open_dataset
 
 # What scans do about missing values, for each choice of the user: those that are filled in later are kept.
 MISSING_IN_SCANS = {"error": "error", "drop-rows": "drop-rows", "drop-columns": "keep", "mean": "keep"}
@@ -60,6 +62,8 @@ class Datasets:
         The column that the labels are from.
     scans : list of (Scan, list of str or None)
         For each dataset the files, and the groups if they hold several.
+    subjects : list of ndarray
+        For each dataset the subject of each row; empty if none are named.
     """
 
     parts: list[Any]
@@ -71,6 +75,13 @@ class Datasets:
     code: str = ""
     label_name: str | None = None
     scans: list[tuple[Scan, list[str] | None]] = field(default_factory=list)
+    subjects: list[Any] = field(default_factory=list)
+
+    def facts(self, n_fitted: int) -> dict[str, Any]:
+        """Give what is known of the rows of the datasets that go into a fit, as parameters of `fit`."""
+        if not self.subjects:
+            return {}
+        return {"groups": self.subjects[0], "background_groups": self.subjects[1:n_fitted] or None}
 
     @property
     def streamed(self) -> bool:
@@ -103,16 +114,57 @@ def open_datasets(options: dict[str, Any], display: Display) -> Datasets:
     display.stage("preparing the data")
     wanted = {name: options[name] for name in ("log1p", "standardize", "missing")}
     if wanted == {"log1p": False, "standardize": "none", "missing": "error"}:
-        return replace(opened, parts=match_columns(opened.parts, called))
+        return _with_subjects(replace(opened, parts=match_columns(opened.parts, called)), options, display)
     prepared = prepare(opened.parts[0], opened.parts[1:], **wanted, copy=False, names=called)
     parts = [prepared.target, *prepared.backgrounds]
     columns = [opened.columns[place] for place in prepared.step.kept_]
     notes = [note for note in prepared.notes if note.facts.get("kind") != "constant columns"]
     code = "\n".join(filter(None, [opened.code, _prepare_code(wanted, len(parts) - 1)]))
     asked = {**opened.asked, **_in_words(wanted)}
-    return replace(
+    made = replace(
         opened, parts=_without_names(parts), columns=columns, asked=asked, notes=notes, step=prepared.step, code=code
     )
+    return _with_subjects(made, options, display)
+
+
+def _with_subjects(datasets: Datasets, options: dict[str, Any], display: Display) -> Datasets:
+    """Find the subject of each row, if a column names them."""
+    column, pattern = options.get("subject_column"), options.get("subject_pattern")
+    if column is None:
+        return datasets
+    display.stage("looking at the subjects")
+    names = dataset_variables(len(datasets.parts))
+    found, lines = [], []
+    for part, called, name in zip(datasets.parts, _called(datasets.names[1:]), names, strict=True):
+        words = open_dataset(part, called).column(column)
+        found.append(words if pattern is None else _matched(words, pattern, column, called))
+        read = f"{name}.column({column!r})"
+        if pattern is not None:
+            read = f"[(match[1] if (match := re.search({pattern!r}, word)).groups() else match[0]) for word in {read}]"
+        lines.append(f"subjects_of_{name} = {read}")
+    # The columns are beside the rows of scans, before these are prepared.
+    code = [*(["import re"] if pattern is not None else []), *_in_scans(datasets.code, lines)]
+    asked = {**datasets.asked, "subjects": printable(column if pattern is None else f"{column}, by {pattern}")}
+    return replace(datasets, subjects=found, asked=asked, code="\n".join(code))
+
+
+def _in_scans(code: str, lines: list[str]) -> list[str]:
+    """Put lines of code behind those that open the files."""
+    every = code.split("\n")
+    last = max(number for number, line in enumerate(every) if " = scan(" in line)
+    return [*every[: last + 1], *lines, *every[last + 1 :]]
+
+
+def _matched(words: Any, pattern: str, column: str, called: str) -> Any:
+    """Give what a pattern finds in words: its first group, or all that it matches."""
+    found = [re.search(pattern, word) for word in words.tolist()]
+    if None in found:
+        row = found.index(None)
+        raise click.UsageError(
+            f"--subject-pattern {pattern!r} does not match {words[row]!r}, row {row + 1} of column {column!r} of "
+            f"{called}. Choose one that matches every row."
+        )
+    return np.array([match[1] if match.groups() else match[0] for match in found if match is not None], dtype=object)
 
 
 def _renamed(opened: Datasets, options: dict[str, Any]) -> Datasets:
@@ -213,6 +265,7 @@ def reading_of(options: dict[str, Any]) -> dict[str, Any]:
         **{name: options.get(name) for name in ("id_column", "label_column", "format", "variable", "checkpoint")},
         "missing": MISSING_IN_SCANS[options.get("missing", "error")],
         "in_parts": False,
+        "beside": [options["subject_column"]] if options.get("subject_column") is not None else [],
     }
 
 

@@ -118,7 +118,7 @@ def fit_model(model: Any, datasets: Datasets, options: dict[str, Any], display: 
     steps = ["moments", *_searched(model, against=bool(backgrounds)), "solving"]
     display.stage(f"fitting {METHODS[options['method']]}: {', '.join(steps)}")
     with collected_warnings() as said, _with_bar(model, datasets, display):
-        model.fit(target, background=backgrounds or None)
+        model.fit(target, background=backgrounds or None, **datasets.facts(1 + len(backgrounds)))
     return said
 
 
@@ -145,6 +145,7 @@ def examine_model(
             [getattr(part, "values", part) for part in backgrounds],
             n_components=model.n_components_,
             random_state=options["random_state"],
+            **datasets.facts(n_fitted),
         )
     with display.making_room() if datasets.streamed and display.moves else nullcontext():
         findings = examine(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,8 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from standout._arrays import Array, Float, Rows, double
@@ -21,6 +23,7 @@ from standout._checks import (
     as_backgrounds,
     as_labels,
     as_seed,
+    check_choice,
     check_one_place,
     check_same_columns,
     check_same_keys,
@@ -35,16 +38,38 @@ from standout._messages import (
     listed,
     warn_user,
 )
-from standout._params import check_robust
+from standout._params import check_blocks, check_robust
 from standout._xp import is_foreign, largest_entries, like, looks_foreign, namespace, place, take, to_host
-from standout.moments import Moments, RobustWeights, Weighed, Weighing, learned_weights, weighed
+from standout.moments import Moments, RobustWeights, Weighed, Weighing, dealt_folds, learned_weights, weighed
 from standout.pencil import Solution
-from standout.selection import HeldOut, HeldOutPath
-from standout.sources import Backgrounds, Dataset, Source, Table, is_dask, open_dataset
+from standout.selection import HeldOut, HeldOutPath, alike_message, block_length, likeness_of
+from standout.sources import (
+    Backgrounds,
+    Chosen,
+    Dataset,
+    Source,
+    Table,
+    adjusted,
+    as_words,
+    between_subjects,
+    equal_weights,
+    in_blocks,
+    is_dask,
+    open_dataset,
+    own_weights,
+    with_subjects,
+    with_words,
+    within_subjects,
+    without_columns,
+)
 from standout.sources import beside as beside_rows
 
 # How many units in the last place of the largest score rounding may be: sums of terms that partly cancel lose a few.
 SCORE_ROUNDING = 16.0
+VARIATIONS = ("all", "within", "between")
+SUBJECT_WEIGHTS = ("rows", "equal")
+# Rows from whose scores the length of blocks is found, at most.
+MOST_SCORED = 20_000
 
 Model = TypeVar("Model")
 
@@ -59,34 +84,99 @@ class RowFacts:
         Weight of each row of the target; with labels, of all rows.
     background_sample_weight : array-like, list of array-like, or None
         Weights of the rows of the background; of several ones a list, in which None stands for equal weights.
+    groups : array-like of shape (n_samples,) or None
+        The subject of each row of the target; with labels, of all rows.
+    background_groups : array-like, list of array-like, or None
+        The subjects of the rows of the background; of several ones a list.
+    adjust, background_adjust : list of str, table, or None
+        Covariates to be taken out; of several backgrounds a list of tables.
     """
 
     sample_weight: Any = None
     background_sample_weight: Any = None
+    groups: Any = None
+    background_groups: Any = None
+    adjust: Any = None
+    background_adjust: Any = None
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of frames that hold facts."""
+        named = [self.groups] if isinstance(self.groups, str) else []
+        return list(dict.fromkeys([*named, *self._names_of_covariates]))
+
+    @property
+    def _names_of_covariates(self) -> list[str]:
+        given = [self.adjust] if isinstance(self.adjust, str) else self.adjust
+        several = isinstance(given, list | tuple) and all(isinstance(name, str) for name in given)
+        return list(given) if several else []
 
     def beside(self, datasets: list[Source]) -> list[Source]:
         """Put the facts beside the rows of the datasets, the target first."""
         weights = [self.sample_weight, *self._of_backgrounds(len(datasets) - 1)]
-        return [
+        weighted = [
             beside_rows(dataset, weights=_checked_weights(own, dataset))
             for dataset, own in zip(datasets, weights, strict=True)
         ]
+        named = with_subjects(weighted, self.groups, self.background_groups)
+        return self._adjusted(named, [self.adjust, *self._covariates_of_backgrounds(len(datasets) - 1)])
 
-    def beside_labels(self, datasets: list[Source], chosen: list[npt.NDArray[np.bool_]]) -> list[Source]:
-        """Put the facts beside the rows of datasets that were told apart by labels."""
-        if self.background_sample_weight is not None:
-            raise InvalidValueError(
-                "is given, but with {p.target_label} the weights of all rows are in sample_weight",
-                parameter="background_sample_weight",
-                advice="Leave it out.",
-            )
-        if self.sample_weight is None:
-            return datasets
-        weights = to_host(check_sample_weight(self.sample_weight, len(chosen[0])))
+    def _adjusted(self, datasets: list[Source], covariates: Sequence[Any]) -> list[Source]:
+        parameters = ["adjust", *["background_adjust"] * (len(datasets) - 1)]
         return [
-            beside_rows(part, weights=_checked_weights(weights[some], part))
-            for part, some in zip(datasets, chosen, strict=True)
+            dataset if own is None else adjusted(dataset, own, parameter)
+            for dataset, own, parameter in zip(datasets, covariates, parameters, strict=True)
         ]
+
+    def _covariates_of_backgrounds(self, n_backgrounds: int) -> list[Any]:
+        given = self.background_adjust
+        if given is None:
+            return [self.adjust if self._names_of_covariates else None] * n_backgrounds
+        several = isinstance(given, list | tuple) and any(one is None or np.ndim(one) > 1 for one in given)
+        each = list(given) if several else [given]
+        if len(each) != n_backgrounds:
+            raise InvalidValueError(
+                "has covariates for {given} background(s), but there are {limit}",
+                parameter="background_adjust",
+                given=len(each),
+                limit=n_backgrounds,
+                advice="Give a list with a table, or {v.None}, for each background.",
+            )
+        return each
+
+    def beside_labels(self, whole: Source, datasets: list[Source], chosen: list[npt.NDArray[np.bool_]]) -> list[Source]:
+        """Put the facts beside the rows of datasets that were told apart by labels."""
+        for name in ("sample_weight", "groups", "adjust"):
+            if getattr(self, f"background_{name}") is not None:
+                raise InvalidValueError(
+                    "is given, but with {p.target_label} the rows of the backgrounds are in X",
+                    parameter=f"background_{name}",
+                    advice="Leave it out, and give one entry for each row of X as {name}.",
+                    name=name,
+                )
+        if self.sample_weight is not None:
+            weights = to_host(check_sample_weight(self.sample_weight, len(chosen[0])))
+            datasets = [
+                beside_rows(part, weights=_checked_weights(weights[some], part))
+                for part, some in zip(datasets, chosen, strict=True)
+            ]
+        if self._names_of_covariates:
+            raise InvalidTypeError(
+                "names columns, but {p.target_label} makes the backgrounds of rows of X",
+                parameter="adjust",
+                value=self.adjust,
+                advice="Give the covariates of all rows as a table.",
+            )
+        if self.adjust is not None:
+            table = self.adjust if hasattr(self.adjust, "iloc") else np.asarray(self.adjust)
+            parts = [table.iloc[some] if hasattr(table, "iloc") else table[some] for some in chosen]
+            datasets = self._adjusted(datasets, parts)
+        if self.groups is None:
+            return datasets
+        groups = whole.column(self.groups) if isinstance(self.groups, str) else self.groups
+        words = as_words(groups, len(chosen[0]), "the data", "groups")
+        own, *others = (words[some] for some in chosen)
+        return with_subjects(datasets, own, others)
 
     def _of_backgrounds(self, n_backgrounds: int) -> list[Any]:
         given = self.background_sample_weight
@@ -129,7 +219,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     `background_variance_` when fitted.
     """
 
-    __metadata_request__fit = dict.fromkeys(("background", "sample_weight", "background_sample_weight"), True)
+    __metadata_request__fit = dict.fromkeys(("background", *(field.name for field in fields(RowFacts))), True)
     __metadata_request__partial_fit = {"background": True}  # noqa: RUF012
     __metadata_request__score = {"background": True}  # noqa: RUF012
 
@@ -144,6 +234,9 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     feature_names_in_: npt.NDArray[Any]
     target_label: Any
     robust: str | None
+    subject_weights: str
+    variation: str
+    blocks: Any
     random_state: Any
     robust_weights_: list[RobustWeights]
 
@@ -154,8 +247,12 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         y: Any = None,
         *,
         background: Backgrounds = None,
+        groups: Any = None,
+        background_groups: Any = None,
         sample_weight: Any = None,
         background_sample_weight: Any = None,
+        adjust: Any = None,
+        background_adjust: Any = None,
     ) -> Any:
         """Find the components of the target X against the backgrounds."""
 
@@ -177,14 +274,16 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         background : dataset, or list or tuple of datasets, default=None
             The backgrounds.
         **facts
-            What else ``fit`` takes, such as `sample_weight`.
+            What else ``fit`` takes, such as `groups` and `sample_weight`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
         """
         reject_iterator(X, "fit_transform")
-        return self.fit(X, y, background=background, **facts).transform(X)
+        fitted = self.fit(X, y, background=background, **facts)
+        names = RowFacts(**facts).columns
+        return fitted.transform(without_columns(X, names)[0] if names else X)
 
     def transform(self, X: Dataset) -> Any:
         """Project rows on the components.
@@ -340,23 +439,44 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def _datasets(self, X: Dataset, y: Any, background: Backgrounds, facts: RowFacts | None = None) -> list[Source]:
         """Open and check the datasets of a fit, the target first, with what is known of their rows."""
         facts = facts or RowFacts()
+        X, words = without_columns(X, facts.columns)
         if self.target_label is not None:
             reject_iterator(X, "fit with target_label")
-            whole = open_dataset(X, "the data")
-            rows = rows_with_labels(whole, "fit with target_label")
+            whole = with_words(open_dataset(X, "the data"), words, facts.columns)
+            is_in_blocks = is_dask(X)
+            # The labels of blocks come here, one per row; the rows stay where they are.
+            y = y.compute() if is_dask(y) else y
+            rows = (
+                np.broadcast_to(0.0, (whole.count_rows(), 1))
+                if is_in_blocks
+                else rows_with_labels(whole, "fit with target_label")
+            )
             self._see_columns(X, whole, reset=True)
             labels, self.background_labels_ = check_label_form(y, rows, self.target_label, background)
             named = [f"the data with label {label!r}" for label in (self.target_label, *self.background_labels_)]
             chosen = [labels == label for label in (self.target_label, *self.background_labels_)]
-            parts = [open_dataset(take(rows, some), name) for some, name in zip(chosen, named, strict=True)]
-            return facts.beside_labels(parts, [to_host(some) for some in chosen])
+            parts = [
+                open_dataset(Chosen(whole, some) if is_in_blocks else take(rows, some), name)
+                for some, name in zip(chosen, named, strict=True)
+            ]
+            return self._with_subjects_kept(facts.beside_labels(whole, parts, [to_host(some) for some in chosen]))
         self.__dict__.pop("background_labels_", None)
-        target = open_dataset(X, "the target")
+        target = with_words(open_dataset(X, "the target"), words, facts.columns)
         check_no_labels(y, target)
         self._see_columns(X, target, reset=True)
-        datasets = [target, *self._opened_backgrounds(background, target, X)]
+        datasets = [target, *self._opened_backgrounds(background, target, X, facts.columns)]
         check_one_place([part.specimen for part in datasets], dataset_names(len(datasets)))
-        return facts.beside(datasets)
+        return self._with_subjects_kept(facts.beside(datasets))
+
+    def _with_subjects_kept(self, datasets: list[Source]) -> list[Source]:
+        """Keep how many subjects each dataset has, if that was said."""
+        for name in ("n_subjects_", "block_length_"):
+            self.__dict__.pop(name, None)
+        datasets = self._as_asked(datasets)
+        found = [part.subjects.n_here for part in datasets if part.subjects is not None]
+        if found:
+            self.n_subjects_ = found
+        return datasets
 
     def _weighed(self, datasets: list[Source]) -> list[Source]:
         """Give the datasets with robust weights, if these are asked for, and keep what was learned."""
@@ -401,11 +521,66 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """Give what weighs rows as those of a dataset."""
         return self.robust_weights_[number]
 
-    def _opened_backgrounds(self, background: Backgrounds, target: Source, X: Any = None) -> list[Source]:
+    def _as_asked(self, datasets: list[Source]) -> list[Source]:
+        """Make blocks of neighbouring rows subjects, weigh subjects alike, and take the variation that is asked for."""
+        variation = check_choice(self.variation, "variation", VARIATIONS)
+        weights = check_choice(self.subject_weights, "subject_weights", SUBJECT_WEIGHTS)
+        length = check_blocks(self.blocks)
+        known = datasets[0].subjects is not None
+        if length is not None and known:
+            raise InvalidValueError(
+                "is given together with {p.groups}, which says already which rows belong together",
+                parameter="blocks",
+                value=self.blocks,
+                advice="Leave one of them out.",
+            )
+        if length is not None:
+            self.block_length_ = self._found_length(datasets) if isinstance(length, str) else length
+            datasets = in_blocks(datasets, self.block_length_)
+        for parameter, value, default in (("variation", variation, "all"), ("subject_weights", weights, "rows")):
+            if value != default and not known:
+                raise InvalidValueError(
+                    "is about subjects, and none are named",
+                    parameter=parameter,
+                    value=value,
+                    advice="Name the subject of each row: {p.groups}.",
+                )
+        if variation == "within":
+            datasets = [within_subjects(part) for part in datasets]
+        elif variation == "between":
+            return between_subjects(datasets)
+        if weights == "equal":
+            datasets = [beside_rows(part, weights=equal_weights(part, own_weights(part))) for part in datasets]
+        return datasets
+
+    def _found_length(self, datasets: list[Source]) -> int:
+        """Find how long blocks must be for neighbouring ones to be independent, from the scores of a first fit."""
+        for dataset in datasets:
+            if not dataset.again:
+                in_blocks([dataset], 1)
+        rules: dict[str, Any] = dict.fromkeys(("test", "robust", "target_label", "blocks", "held_out"))
+        rules |= {"shrinkage": "auto", "epsilon": "scaled", "n_components": 1}
+        first = clone(self)
+        known = first.get_params(deep=False)
+        first.set_params(**{name: value for name, value in rules.items() if name in known})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            first.fit(datasets[0], background=datasets[1:] or None)
+        counts = [part.count_rows() for part in datasets]
+        scores = [
+            to_host(double(found if looks_foreign(found) else np.asarray(found))[: min(count, MOST_SCORED), :])
+            for count, found in zip(counts, map(first._scores, datasets), strict=True)
+        ]
+        return block_length(scores, min(counts))
+
+    def _opened_backgrounds(
+        self, background: Backgrounds, target: Source, X: Any = None, beside: Sequence[str] = ()
+    ) -> list[Source]:
         """Open the backgrounds, and check each against the columns of the target if these are known already."""
         opened = []
         for number, data in enumerate(as_backgrounds(background, X), start=1):
-            dataset = open_dataset(data, f"background {number}")
+            data, words = without_columns(data, beside)
+            dataset = with_words(open_dataset(data, f"background {number}"), words, beside)
             if dataset.width is not None and target.width is not None:
                 check_same_columns(
                     dataset.width, dataset.columns, dataset.name, target.width, target.columns, "the target"
@@ -503,14 +678,25 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """Give a number to start random generators with: a fixed one unless `random_state` is set."""
         return as_seed(self.random_state)
 
-    def _keep_held_out(self, found: HeldOut | None) -> None:
-        """Keep what the components are worth on rows that were not fitted."""
+    def _keep_held_out(self, found: HeldOut | None, datasets: Sequence[Any]) -> None:
+        """Keep what the components are worth on rows that were not fitted, and which rows are in which fold."""
         for name in ("held_out_", "held_out_ratio_", "held_out_ratio_error_"):
             self.__dict__.pop(name, None)
         if found is not None:
+            dealt = [dealt_folds(getattr(part, "subjects", None), found.n_dealt) for part in datasets]
+            if all(own is not None for own in dealt) and dealt:
+                found = replace(found, dealt=tuple(own.astype(np.int16) for own in dealt if own is not None))
             self.held_out_ = found
             self.held_out_ratio_ = like(found.ratios, found.components)
             self.held_out_ratio_error_ = like(found.standard_errors, found.components)
+
+    def _warn_if_alike(self, datasets: Sequence[Source]) -> None:
+        """Warn if neighbouring rows have like scores, and nobody said which rows belong together."""
+        if len(datasets) == 1 or any(part.subjects is not None for part in datasets):
+            return
+        found = likeness_of(datasets, self._projection)
+        if found > 0.0:
+            warn_user(alike_message(found), finding=True)
 
     def _keep_path(self, path: HeldOutPath | None) -> None:
         """Keep how the values of a parameter fare on rows that were not fitted, if one was chosen by that."""
@@ -541,15 +727,32 @@ class _OnlyWeights:
 
 
 def _lazy_as_it_is(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Leave the scores of Dask collections as they are: scikit-learn's containers would compute them."""
+    """Keep the scores of Dask collections lazy: scikit-learn's containers would compute them."""
     plain: Callable[..., Any] = method.__wrapped__  # type: ignore[attr-defined]
 
     @wraps(plain)
     def chosen(self: Any, X: Any, *args: Any, **given: Any) -> Any:
         is_lazy = X.lazy if isinstance(X, Source) else is_dask(X)
-        return (plain if is_lazy else method)(self, X, *args, **given)
+        return _lazy_output(self, X, plain(self, X, *args, **given)) if is_lazy else method(self, X, *args, **given)
 
     return chosen
+
+
+def _lazy_output(model: Any, X: Any, scores: Any) -> Any:
+    """Give the scores of a Dask collection in the form that `set_output` asks for, without computing them."""
+    wanted = getattr(model, "_sklearn_output_config", {}).get("transform", get_config()["transform_output"])
+    if wanted == "default" or hasattr(scores, "columns"):
+        return scores
+    if wanted != "pandas":
+        raise InvalidValueError(
+            "set_output(transform={wanted!r}) has no lazy form, and would compute the scores of a Dask collection",
+            wanted=wanted,
+            advice="Use set_output with {v.pandas}, which gives a Dask frame, or {v.default}, a Dask array.",
+        )
+    from dask.dataframe import from_dask_array
+
+    index = X.index if hasattr(X, "columns") and hasattr(X, "index") and is_dask(X) else None
+    return from_dask_array(scores, columns=list(model.get_feature_names_out()), index=index)
 
 
 # scikit-learn has wrapped these, so that they give what `set_output` asks for.

@@ -98,6 +98,15 @@ class ContrastivePCA(LinearTransformer):
         what the rest of their row lets expect. Each dataset is weighed by itself. Weights are learned from all rows, or
         from a random sample of 5,000 (of an iterator, the first 5,000), and then kept: folds and tests use the same.
         What lies apart but close together, a rare group, keeps its weight. ``transform`` takes rows as they are.
+    subject_weights : {"rows", "equal"}, default="rows"
+        With `groups`: whether every row counts the same, or every subject, so that one with ten times the rows does not
+        decide alone.
+    variation : {"all", "within", "between"}, default="all"
+        With `groups`: "within" takes off each subject's mean, and looks at what varies inside of subjects; "between"
+        looks at the subjects' means alone. `transform` takes rows as they are.
+    blocks : int, "auto" or None, default=None
+        For rows in the order of time, where no subjects are named: so many neighbouring rows are taken as one subject.
+        "auto" is 8 autocorrelation times of the leading scores, and at most a twelfth of the rows.
     target_label : object, default=None
         With a label here, ``fit(X, y)`` takes the rows with this label as target and the rows of each other label as
         one background, in sorted order.
@@ -150,6 +159,10 @@ class ContrastivePCA(LinearTransformer):
         Weights of the backgrounds, with sum 1.
     background_labels_ : list
         Labels of the backgrounds; only with `target_label`.
+    n_subjects_ : list of int
+        Number of subjects of each dataset, the target first; only with `groups` or `blocks`.
+    block_length_ : int
+        Number of neighbouring rows that make a block; only with `blocks`.
     row_weights_ : list of ndarray of shape (n_samples,) or None
         With `robust`: how much each row of each dataset counts, the target first. A typical row has about 1. None for
         data that are read in parts: see `weigh`.
@@ -215,6 +228,9 @@ class ContrastivePCA(LinearTransformer):
         n_columns: Any = None,
         side: str = "target",
         robust: str | None = None,
+        subject_weights: str = "rows",
+        variation: str = "all",
+        blocks: int | str | None = None,
         target_label: Any = None,
         solver: str = "auto",
         random_state: Any = None,
@@ -227,6 +243,9 @@ class ContrastivePCA(LinearTransformer):
         self.n_columns = n_columns
         self.side = side
         self.robust = robust
+        self.subject_weights = subject_weights
+        self.variation = variation
+        self.blocks = blocks
         self.target_label = target_label
         self.solver = solver
         self.random_state = random_state
@@ -237,8 +256,12 @@ class ContrastivePCA(LinearTransformer):
         y: Any = None,
         *,
         background: Backgrounds = None,
+        groups: Any = None,
+        background_groups: Any = None,
         sample_weight: Any = None,
         background_sample_weight: Any = None,
+        adjust: Any = None,
+        background_adjust: Any = None,
     ) -> ContrastivePCA:
         """Find the components of the target X against the backgrounds.
 
@@ -252,10 +275,18 @@ class ContrastivePCA(LinearTransformer):
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
             One background, or several, each in any form that X may have. None means PCA of the target.
+        groups, background_groups : array-like of shape (n_samples,), default=None
+            The subject (mouse, donor, recording) of each row of X and of the background; for several backgrounds a list
+            with one for each. Rows of a subject belong together: folds and permutations take whole subjects. A subject
+            may be in several datasets. With `target_label`, `groups` is for the rows of all datasets.
         sample_weight : array-like of shape (n_samples,), default=None
             How much each row of X counts. Means, covariances and shrinkage are weighted ones.
         background_sample_weight : array-like, or list of array-like, default=None
             The same for the background; for several ones a list, in which None stands for equal weights.
+        adjust, background_adjust : list of str, or table of shape (n_samples, n_covariates), default=None
+            Covariates such as age, batch or depth, whose linear effect is taken out of each dataset first: names of
+            columns (of frames, or kept beside the rows of tables and scans), or tables; for several backgrounds a list
+            of tables. Words are categories. `transform` takes rows as they are.
 
         Returns
         -------
@@ -267,7 +298,9 @@ class ContrastivePCA(LinearTransformer):
         check_n_columns(self.n_columns)
         solver = check_solver(self.solver, without=("root",))
         with unchanged_if_refused(self):
-            facts = RowFacts(sample_weight, background_sample_weight)
+            facts = RowFacts(
+                sample_weight, background_sample_weight, groups, background_groups, adjust, background_adjust
+            )
             datasets = self._weighed(self._datasets(X, y, background, facts))
             check_weights(self.background_weights, len(datasets) - 1)
             seed = self._seed()
@@ -281,7 +314,8 @@ class ContrastivePCA(LinearTransformer):
                 roots=False,
             )
             self._keep_columns(datasets, fit.target.n_features)
-            self._keep_fit(fit)
+            self._keep_fit(fit, datasets)
+            self._warn_if_alike(datasets)
         return self
 
     def _answer(self, sums: LinearSums, solver: str, alphas: Float, seed: int) -> ContrastiveFit:
@@ -327,10 +361,10 @@ class ContrastivePCA(LinearTransformer):
             choice = replace(choice, solutions=views)
         return ContrastiveFit(target, backgrounds, weights, solution, choice, path, held_out=held_out, few=few)
 
-    def _keep_fit(self, fit: ContrastiveFit) -> None:
+    def _keep_fit(self, fit: ContrastiveFit, datasets: Sequence[Any]) -> None:
         """Warn of rounding, and keep the results."""
         _warn_of_rounding(fit)
-        self._keep_linear(fit)
+        self._keep_linear(fit, datasets)
         self._keep_path(fit.path)
         self.alphas_ = like(fit.choice.alphas, self.mean_)
         self.alpha_ = fit.choice.alpha
@@ -348,7 +382,7 @@ class ContrastivePCA(LinearTransformer):
 
     def _solve(self, sums: list[Any]) -> None:
         alphas = alphas_to_try(self.alpha, self.n_representatives)
-        self._keep_fit(self._answer(LinearSums(sums), self.solver, alphas, self._seed()))
+        self._keep_fit(self._answer(LinearSums(sums), self.solver, alphas, self._seed()), [])
 
     def _n_wanted(self) -> int:
         return self.n_components

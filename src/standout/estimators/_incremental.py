@@ -61,8 +61,10 @@ class _WherePossible:
             return self.method
         try:
             estimator._check_incremental()
-            if estimator.robust is not None:
-                reject_rows_needed("robust", estimator.robust, "Use {p.robust:None}")
+            defaults = {"robust": None, "subject_weights": "rows", "variation": "all", "blocks": None}
+            for name, default in defaults.items():
+                if getattr(estimator, name) != default:
+                    reject_rows_needed(name, getattr(estimator, name), f"Use {{p.{name}:{default}}}")
             if "_sums" not in vars(estimator) and hasattr(estimator, "components_"):
                 reject_without_sums("this estimator")
         except (ValueError, TypeError) as error:
@@ -86,12 +88,14 @@ class IncrementalTransformer(BackgroundTransformer):
 
         The rows may be cut into batches in any way, and the batches come in any order: the answer is that of ``fit``
         on all rows, up to rounding. Only sums over the rows are kept. The components are found again after every
-        batch, as soon as every dataset has two rows.
+        batch, as soon as every dataset has two rows. To gather first and solve once, add up `standout.moments.gather`
+        of the batches (with ``norms=True``), and give the sums to ``from_moments``.
 
         Parameters
         ----------
         X : dataset, default=None
-            More rows of the target, in any form that ``fit`` takes; with `target_label`, rows of all datasets.
+            More rows of the target, in any form that ``fit`` takes; with `target_label`, rows of all datasets. A table
+            without rows adds nothing.
         y : array-like of shape (n_samples,), default=None
             Label of each row, with `target_label`; a batch need not have all labels.
         background : dataset, or list or tuple of datasets, default=None
@@ -114,6 +118,8 @@ class IncrementalTransformer(BackgroundTransformer):
             else:
                 datasets, labels = self._batch(X, background), None
                 check_no_labels(y, datasets[0])
+            if all(dataset is None for dataset in datasets):
+                return self
             places = [None if dataset is None else dataset.specimen for dataset in datasets]
             _check_places(known, places, "the new rows")
             if known:
@@ -193,6 +199,10 @@ class IncrementalTransformer(BackgroundTransformer):
     def _sum(self, dataset: Source) -> Sums:
         """Sum up a dataset."""
 
+    def _settled(self, sums: Any) -> Any:
+        """Give sums in the form in which they are kept."""
+        return sums
+
     @abstractmethod
     def _solve(self, sums: list[Any]) -> None:
         """Find the components from sums, and keep them."""
@@ -218,6 +228,7 @@ class IncrementalTransformer(BackgroundTransformer):
             parts |= {label: added(parts.get(label), part) for label, part in zip(labels, new[1:], strict=True)}
             labels = _sorted_labels(parts)
             sums = [added(known[0] if known else None, new[0]), *(parts[label] for label in labels)]
+        sums = [None if part is None else self._settled(part) for part in sums]
         enough = all(part is not None and part.count >= 2 for part in sums)
         if enough and sum(part.count - 1 for part in sums) >= self._n_wanted():
             self._solve(sums)
@@ -259,9 +270,10 @@ class IncrementalTransformer(BackgroundTransformer):
         fresh = not self.__dict__.get("_sums")
         datasets: list[Source | None] = []
         for name, part in zip(dataset_names(len(parts)), parts, strict=True):
-            dataset = None if part is None else open_dataset(part, name, min_rows=1)
-            datasets.append(dataset)
-            if dataset is None:
+            dataset = None if part is None else open_dataset(part, name, min_rows=0 if _is_empty(part) else 1)
+            empty = dataset is not None and dataset.n_rows == 0
+            datasets.append(None if empty else dataset)
+            if dataset is None or (empty and fresh):
                 continue
             dataset.require_finite()
             if fresh or name == "the target":
@@ -275,6 +287,8 @@ class IncrementalTransformer(BackgroundTransformer):
 
     def _labelled_batch(self, X: Any, y: Any, background: Any) -> tuple[list[Source | None], list[Any]]:
         """Check a batch of rows with labels: a dataset per label, the target first, and the backgrounds' labels."""
+        if _is_empty(X):
+            return [None], []
         whole = open_dataset(X, "the data", min_rows=1)
         rows = rows_with_labels(whole, "partial_fit with target_label")
         whole.require_finite()
@@ -301,6 +315,12 @@ class IncrementalTransformer(BackgroundTransformer):
                 self._check_columns(width, dataset.columns, dataset.name)
             else:
                 self._set_columns(width, dataset.columns)
+
+
+def _is_empty(data: Any) -> bool:
+    """Tell whether a table in memory has columns and no rows, as a partition of a larger table may have."""
+    shape = getattr(data, "shape", None)
+    return isinstance(shape, tuple) and len(shape) == 2 and shape[0] == 0
 
 
 def reject_rows_needed(parameter: str, value: Any, advice: str) -> NoReturn:

@@ -59,11 +59,12 @@ from standout.moments import (
     gather,
     gather_folds,
     learned_weights,
+    most_folds,
     project,
     weighed,
 )
 from standout.selection import PATH_FOLDS, learn_kernel_weights, n_folds_for
-from standout.sources import InMemory, Source
+from standout.sources import InMemory, Source, attached
 
 DEFAULT_RANK = 500
 # How many of the first rows are looked at for the number of columns and for a point near the data.
@@ -259,6 +260,7 @@ class KernelTransformer(IncrementalTransformer):
     def _summed(self, found: Coordinates, weights: Float, kernel_weights: Float) -> Gathered:
         """Gather the moments of coordinates, and those of folds if they are wanted and not too large."""
         wanted = check_held_out(self.held_out) or (PATH_FOLDS if self._chooses_by_folds else None)
+        wanted = None if wanted is None else most_folds(wanted, found.parts)
         n_folds, size = None, found.mapping.n_coordinates
         if wanted is not None and len(found.parts) > 1:
             known = [part.n_rows for part in found.parts if part.n_rows is not None and part.in_memory]
@@ -415,7 +417,9 @@ class KernelTransformer(IncrementalTransformer):
         if precomputed:
             self._reject_iterators(datasets)
             # All rows are needed together, and are read once.
+            subjects = [data.subjects for data in datasets]
             datasets = [InMemory(data.rows(), data.name, words=data.batch()) for data in datasets]
+            datasets = attached(datasets, subjects)
             _check_precomputed(datasets, approximation)
         if not isinstance(approximation, str):
             return Coordinates(given_landmarks(kernel, self._landmarks(some)), datasets, "landmarks")
@@ -444,7 +448,8 @@ class KernelTransformer(IncrementalTransformer):
                 for part, dataset, batch in zip(parts, datasets, batches, strict=True)
             ]
             nearly_full = not kernel_rows and 2 * mapping.n_coordinates > n_rows
-            return Coordinates(mapping, named, "exact", residual, nearly_full)
+            of_subjects = attached(named, [data.subjects for data in datasets])
+            return Coordinates(mapping, of_subjects, "exact", residual, nearly_full)
         rank = min(self.rank or DEFAULT_RANK, n_rows)
         landmarks = chosen_landmarks(kernel, datasets, rank, self.tol or BOUNDED_TOL, rng)
         return Coordinates(landmarks, datasets, "pivoted")

@@ -54,6 +54,15 @@ class KernelContrastivePCA(KernelTransformer):
         Other parameters of the kernel, such as ``{"bandwidth": 5.0}`` for "gaussian" or those of a callable.
     background_weights : array-like of shape (n_backgrounds,), default=None
         Weight of each background, scaled to sum 1. None means equal weights.
+    subject_weights : {"rows", "equal"}, default="rows"
+        With `groups`: whether every row counts the same, or every subject, so that one with ten times the rows does not
+        decide alone.
+    variation : {"all", "within", "between"}, default="all"
+        With `groups`: "within" takes off each subject's mean, and looks at what varies inside of subjects; "between"
+        looks at the subjects' means alone. `transform` takes rows as they are.
+    blocks : int, "auto" or None, default=None
+        For rows in the order of time, where no subjects are named: so many neighbouring rows are taken as one subject.
+        "auto" is 8 autocorrelation times of the leading scores, and at most a twelfth of the rows.
     target_label : object, default=None
         With a label here, ``fit(X, y)`` takes the rows with this label as target and the rows of each other label as
         one background, in sorted order.
@@ -126,6 +135,10 @@ class KernelContrastivePCA(KernelTransformer):
         The kind of coordinates used: "exact", "pivoted", "landmarks" or "fourier".
     background_labels_ : list
         Labels of the backgrounds; only with `target_label`.
+    n_subjects_ : list of int
+        Number of subjects of each dataset, the target first; only with `groups` or `blocks`.
+    block_length_ : int
+        Number of neighbouring rows that make a block; only with `blocks`.
     row_weights_ : list of ndarray of shape (n_samples,) or None
         With `robust`: how much each row of each dataset counts, the target first. A typical row has about 1. None for
         data that are read in parts: see `weigh`.
@@ -175,6 +188,9 @@ class KernelContrastivePCA(KernelTransformer):
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
         background_weights: Any = None,
+        subject_weights: str = "rows",
+        variation: str = "all",
+        blocks: int | str | None = None,
         target_label: Any = None,
         rank: int | None = None,
         tol: float | None = None,
@@ -194,6 +210,9 @@ class KernelContrastivePCA(KernelTransformer):
         self.coef0 = coef0
         self.kernel_params = kernel_params
         self.background_weights = background_weights
+        self.subject_weights = subject_weights
+        self.variation = variation
+        self.blocks = blocks
         self.target_label = target_label
         self.rank = rank
         self.tol = tol
@@ -210,8 +229,12 @@ class KernelContrastivePCA(KernelTransformer):
         y: Any = None,
         *,
         background: Backgrounds = None,
+        groups: Any = None,
+        background_groups: Any = None,
         sample_weight: Any = None,
         background_sample_weight: Any = None,
+        adjust: Any = None,
+        background_adjust: Any = None,
     ) -> KernelContrastivePCA:
         """Find the components of the target X against the backgrounds.
 
@@ -225,10 +248,18 @@ class KernelContrastivePCA(KernelTransformer):
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
             One background, or several, each in any form that X may have. None means kernel PCA of the target.
+        groups, background_groups : array-like of shape (n_samples,), default=None
+            The subject (mouse, donor, recording) of each row of X and of the background; for several backgrounds a list
+            with one for each. Rows of a subject belong together: folds and permutations take whole subjects. A subject
+            may be in several datasets. With `target_label`, `groups` is for the rows of all datasets.
         sample_weight : array-like of shape (n_samples,), default=None
             How much each row of X counts. Means, covariances and shrinkage are weighted ones.
         background_sample_weight : array-like, or list of array-like, default=None
             The same for the background; for several ones a list, in which None stands for equal weights.
+        adjust, background_adjust : list of str, or table of shape (n_samples, n_covariates), default=None
+            Covariates such as age, batch or depth, whose linear effect is taken out of each dataset first: names of
+            columns (of frames, or kept beside the rows of tables and scans), or tables; for several backgrounds a list
+            of tables. Words are categories. `transform` takes rows as they are.
 
         Returns
         -------
@@ -240,11 +271,14 @@ class KernelContrastivePCA(KernelTransformer):
         with unchanged_if_refused(self):
             seed = self._seed()
             self._check_numbers()
-            facts = RowFacts(sample_weight, background_sample_weight)
+            facts = RowFacts(
+                sample_weight, background_sample_weight, groups, background_groups, adjust, background_adjust
+            )
             datasets = self._datasets(X, y, background, facts)
             rng = np.random.default_rng(seed)
             gathered = self._gather(datasets, y, self.background_weights, rng, kernel_rows=False)
             self._answer(gathered, seed)
+            self._warn_if_alike(datasets)
         return self
 
     def _answer(self, gathered: Gathered, seed: int) -> None:
@@ -289,7 +323,7 @@ class KernelContrastivePCA(KernelTransformer):
             found = None if found is None else _in_kernel_values(found, mapping)
             if hasattr(self, "robust_weights_"):
                 self.robust_weights_ = [_weights_in_kernel_values(own, mapping) for own in self.robust_weights_]
-        self._keep_held_out(found)
+        self._keep_held_out(found, gathered.found.parts)
         self._keep_path(path)
         self.components_ = columns_as_rows(candidates[choice.chosen])
         self.alphas_ = like(choice.alphas, self.components_)

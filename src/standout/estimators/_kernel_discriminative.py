@@ -70,6 +70,15 @@ class KernelDiscriminativePCA(KernelTransformer):
     background_weights : array-like of shape (n_backgrounds,), str or None, default=None
         Weight of each background (ω in the paper), scaled to sum 1. None means equal weights; "worst-case", "best" and
         "spectral" are rules that choose them, as in `DiscriminativePCA`.
+    subject_weights : {"rows", "equal"}, default="rows"
+        With `groups`: whether every row counts the same, or every subject, so that one with ten times the rows does not
+        decide alone.
+    variation : {"all", "within", "between"}, default="all"
+        With `groups`: "within" takes off each subject's mean, and looks at what varies inside of subjects; "between"
+        looks at the subjects' means alone. `transform` takes rows as they are.
+    blocks : int, "auto" or None, default=None
+        For rows in the order of time, where no subjects are named: so many neighbouring rows are taken as one subject.
+        "auto" is 8 autocorrelation times of the leading scores, and at most a twelfth of the rows.
     target_label : object, default=None
         With a label here, ``fit(X, y)`` takes the rows with this label as target and the rows of each other label as
         one background, in sorted order.
@@ -151,6 +160,10 @@ class KernelDiscriminativePCA(KernelTransformer):
         The kind of coordinates used: "exact", "pivoted", "landmarks" or "fourier".
     background_labels_ : list
         Labels of the backgrounds; only with `target_label`.
+    n_subjects_ : list of int
+        Number of subjects of each dataset, the target first; only with `groups` or `blocks`.
+    block_length_ : int
+        Number of neighbouring rows that make a block; only with `blocks`.
     row_weights_ : list of ndarray of shape (n_samples,) or None
         With `robust`: how much each row of each dataset counts, the target first. A typical row has about 1. None for
         data that are read in parts: see `weigh`.
@@ -211,6 +224,9 @@ class KernelDiscriminativePCA(KernelTransformer):
         kernel_params: dict[str, Any] | None = None,
         epsilon: Any = "scaled",
         background_weights: Any = None,
+        subject_weights: str = "rows",
+        variation: str = "all",
+        blocks: int | str | None = None,
         target_label: Any = None,
         rank: int | None = None,
         tol: float | None = None,
@@ -229,6 +245,9 @@ class KernelDiscriminativePCA(KernelTransformer):
         self.kernel_params = kernel_params
         self.epsilon = epsilon
         self.background_weights = background_weights
+        self.subject_weights = subject_weights
+        self.variation = variation
+        self.blocks = blocks
         self.target_label = target_label
         self.rank = rank
         self.tol = tol
@@ -245,8 +264,12 @@ class KernelDiscriminativePCA(KernelTransformer):
         y: Any = None,
         *,
         background: Backgrounds = None,
+        groups: Any = None,
+        background_groups: Any = None,
         sample_weight: Any = None,
         background_sample_weight: Any = None,
+        adjust: Any = None,
+        background_adjust: Any = None,
     ) -> KernelDiscriminativePCA:
         """Find the components of the target X against the backgrounds.
 
@@ -260,10 +283,18 @@ class KernelDiscriminativePCA(KernelTransformer):
             Label of each row, with `target_label`; otherwise ignored.
         background : dataset, or list or tuple of datasets, default=None
             One background, or several, each in any form that X may have. None means kernel PCA of the target.
+        groups, background_groups : array-like of shape (n_samples,), default=None
+            The subject (mouse, donor, recording) of each row of X and of the background; for several backgrounds a list
+            with one for each. Rows of a subject belong together: folds and permutations take whole subjects. A subject
+            may be in several datasets. With `target_label`, `groups` is for the rows of all datasets.
         sample_weight : array-like of shape (n_samples,), default=None
             How much each row of X counts. Means, covariances and shrinkage are weighted ones.
         background_sample_weight : array-like, or list of array-like, default=None
             The same for the background; for several ones a list, in which None stands for equal weights.
+        adjust, background_adjust : list of str, or table of shape (n_samples, n_covariates), default=None
+            Covariates such as age, batch or depth, whose linear effect is taken out of each dataset first: names of
+            columns (of frames, or kept beside the rows of tables and scans), or tables; for several backgrounds a list
+            of tables. Words are categories. `transform` takes rows as they are.
 
         Returns
         -------
@@ -276,9 +307,13 @@ class KernelDiscriminativePCA(KernelTransformer):
             # Equal weights until a rule has chosen.
             given = None if isinstance(self.background_weights, str) else self.background_weights
             self._check_numbers()
-            facts = RowFacts(sample_weight, background_sample_weight)
+            facts = RowFacts(
+                sample_weight, background_sample_weight, groups, background_groups, adjust, background_adjust
+            )
             datasets = self._datasets(X, y, background, facts)
-            self._answer(self._gather(datasets, y, given, np.random.default_rng(seed), kernel_rows=True), seed)
+            gathered = self._gather(datasets, y, given, np.random.default_rng(seed), kernel_rows=True)
+            self._answer(gathered, seed)
+            self._warn_if_alike(datasets)
         return self
 
     def _check_choices(self, datasets: list[Source]) -> None:
@@ -327,7 +362,7 @@ class KernelDiscriminativePCA(KernelTransformer):
             held_out = judge(solve_others, gathered.folds, weights, vectors, self.side)
         self._keep(solution, target, backgrounds, weights)
         self._keep_coordinates(gathered)
-        self._keep_held_out(held_out)
+        self._keep_held_out(held_out, gathered.found.parts)
         self.components_ = columns_as_rows(vectors)
         self.epsilon_ = epsilon
         for name, found in (("group_search_", groups), ("held_out_path_", path)):

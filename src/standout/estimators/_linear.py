@@ -22,11 +22,14 @@ from standout.moments import (
     Folds,
     Kind,
     Moments,
+    RootMoments,
     RowMoments,
     ScatterMoments,
-    fold_of_rows,
+    dealt_folds,
+    folds_of_numbers,
     gather,
     gather_folds,
+    most_folds,
     project,
 )
 from standout.pencil import Pencil, Solution, choose_solver
@@ -308,9 +311,9 @@ class LinearTransformer(IncrementalTransformer):
             if few.path is not None:
                 self.columns_path_ = few.path
 
-    def _keep_linear(self, fit: LinearFit) -> None:
+    def _keep_linear(self, fit: LinearFit, datasets: Sequence[Any]) -> None:
         """Keep what every linear fit has found."""
-        self._keep_held_out(fit.held_out)
+        self._keep_held_out(fit.held_out, datasets)
         self.mean_ = fit.target.mean
         self._keep_columns_used(fit.few)
         self.components_ = columns_as_rows(fit.solution.vectors)
@@ -321,8 +324,19 @@ class LinearTransformer(IncrementalTransformer):
         self._keep_sums(None if any(isinstance(part, RowMoments | CentredRows) for part in moments) else moments)
 
     def _sum(self, dataset: Source) -> Moments:
-        kind: Kind = "root" if self.solver == "root" else "scatter"
-        return gather(dataset, kind=kind, norms=True, single=False, name=dataset.name)
+        n_rows, width = dataset.n_rows, dataset.width
+        # The root of few wide rows is much smaller than their scatter matrix.
+        few = n_rows is not None and width is not None and 2 * n_rows < width and not is_foreign(dataset.specimen)
+        kind: Kind = "root" if self.solver == "root" or few else "scatter"
+        moments = gather(dataset, kind=kind, norms=True, single=False, name=dataset.name)
+        # Rows are not kept: a root of fewer rows than columns is turned.
+        return moments.turned() if few and isinstance(moments, RootMoments) else moments
+
+    def _settled(self, sums: Moments) -> Moments:
+        """Give the sums of many rows as a scatter matrix, which is then the smaller form, unless roots are wanted."""
+        if isinstance(sums, RootMoments) and 2 * sums.count >= sums.n_features and self.solver != "root":
+            return sums.as_scatter()
+        return sums
 
     def _check_merge(self, other: Any) -> None:
         """Moments of the same columns can always be added."""
@@ -456,6 +470,9 @@ def fit_linear(
     def attempt(solver: str, single: bool) -> Fit:
         sums = _gathered(datasets, KIND_FOR_SOLVER[solver], n_folds, norms, single)
         moments = sums.moments
+        for dataset, part in zip(datasets, moments, strict=True):
+            if dataset.subjects is not None:
+                dataset.subjects.checked(part.count, dataset.name)
         for dataset, part in zip(datasets[1:], moments[1:], strict=True):
             check_same_columns(part.n_features, None, dataset.name, moments[0].n_features, None, "the target")
         check_one_place([part.mean for part in moments], [dataset.name for dataset in datasets])
@@ -478,8 +495,7 @@ def fit_linear(
 
 def _gathered(datasets: Sequence[Source], kind: Kind, wanted: int | None, norms: bool, single: bool) -> LinearSums:
     """Gather the moments of all datasets, those of the folds as well if they are wanted and not too large."""
-    if len(datasets) == 1:
-        wanted = None
+    wanted = None if len(datasets) == 1 or wanted is None else most_folds(wanted, datasets)
     width = datasets[0].width or int(datasets[0].first(1).shape[1])
     known = [dataset.n_rows for dataset in datasets if dataset.n_rows is not None]
     all_known = len(known) == len(datasets)
@@ -497,7 +513,11 @@ def _gathered(datasets: Sequence[Source], kind: Kind, wanted: int | None, norms:
         kept = [part for part in moments if isinstance(part, RowMoments | CentredRows)]
         if wanted is None or n_folds is None or len(kept) < len(moments):
             return LinearSums(moments)
-        numbers = [fold_of_rows(0, part.count, wanted) % n_folds for part in kept]
+        dealt = [dealt_folds(dataset.subjects, wanted) for dataset in datasets]
+        numbers = [
+            folds_of_numbers(np.arange(part.count), wanted, own) % n_folds
+            for part, own in zip(kept, dealt, strict=True)
+        ]
         return _in_span(moments, kept, numbers, n_folds, wanted)
     folds = [
         gather_folds(

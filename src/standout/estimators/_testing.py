@@ -28,6 +28,7 @@ from standout.selection import (
     permutation_test,
     require_rows,
     rows_of,
+    subjects_of,
     test_components,
     weights_of,
 )
@@ -46,6 +47,8 @@ def fitted_test(
     random_state: Any = None,
     n_jobs: int | None = None,
     progress: Any = False,
+    groups: Any = None,
+    background_groups: Any = None,
 ) -> ComponentTest:
     """Which components of this fitted model are more than chance?
 
@@ -61,7 +64,7 @@ def fitted_test(
         The data of the fit.
     n_components : int or None, default=None
         How many components to test. None means until the first that is not significant.
-    method, level, n_permutations, random_state, n_jobs, progress
+    method, level, n_permutations, random_state, n_jobs, progress, groups, background_groups
         As in `standout.selection.component_test`.
 
     Returns
@@ -83,7 +86,7 @@ def fitted_test(
     check_is_fitted(model)
     level = check_level(level, "the chance of a false alarm", 0.05)
     n_permutations = check_whole(n_permutations, "n_permutations", least=1, advice="Give a number such as 199.")
-    datasets = open_datasets(X, background)
+    datasets = open_datasets(X, background, groups, background_groups)
     if hasattr(model, "robust_weights_"):
         # Rows keep the weights of the fit.
         datasets = [weighed(part, model._weighing(k))[0] for k, part in enumerate(datasets) if isinstance(part, Source)]
@@ -103,6 +106,7 @@ def fitted_test(
         )
         return test_components(datasets, gather_all(datasets), problem, method=method, **options)
     require_rows(datasets, "the permutation test")
+    options["subjects"] = subjects_of(datasets)
     if isinstance(model, ContrastivePCA):
         return _permuted(datasets, _difference(model, weights), **options)
     if not isinstance(model, KernelTransformer):

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import ClassVar
 
-from standout._arrays import Float, Rows, row_slice, sum_of_squares
+from standout._arrays import Float, Rows, bytes_held, row_slice, sum_of_squares
 from standout._xp import like, namespace
 from standout.features._kernels import check_kernel_matrix, reject_indefinite
 from standout.features._maps import FeatureMap, LandmarkMap
-from standout.moments import FoldPart, Folds, Part, RobustWeights, ScatterMoments, Weighed, joined_columns
+from standout.moments import FoldPart, Folds, Part, RobustWeights, ScatterMoments, Weighed, dealt_folds, joined_columns
 from standout.sources import Batch, Dataset, added, open_dataset
 
 
@@ -38,6 +38,9 @@ class CoordinateSums:
 
     moments: ScatterMoments
     trace: float
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + bytes_held(self)
 
     @property
     def count(self) -> int:
@@ -84,7 +87,11 @@ def coordinate_folds(
     Rows are dealt into `n_dealt` folds; those of fold k of them are summed up in fold k modulo `n_folds`.
     """
     part = CoordinatePart(mapping)
-    folds: Folds[CoordinateSums] = open_dataset(dataset, name, min_rows=1).summed(FoldPart(part, n_folds, n_dealt))
+    source = open_dataset(dataset, name, min_rows=1)
+    dealt = dealt_folds(source.subjects, n_dealt)
+    folds: Folds[CoordinateSums] = source.summed(FoldPart(part, n_folds, n_dealt, dealt))
+    if source.subjects is not None:
+        source.subjects.checked(folds.count, name)
     if not part.direct:
         return folds
     assert isinstance(mapping, LandmarkMap)

@@ -1,5 +1,7 @@
 """Files as datasets: read in batches or at once, prepared alike; and results to files."""
 
+from standout.io._checkpoint import pack as pack
+from standout.io._checkpoint import unpack as unpack
 from standout.io._columns import UnknownColumnsError as UnknownColumnsError
 from standout.io._files import EXTENSIONS, READERS
 from standout.io._hdf5 import BackedRows as BackedRows

@@ -135,30 +135,36 @@ class Checkpoint:
         self._due = now + max(INTERVAL, (now - start) / WRITING_SHARE)
 
     def _packed(self, reached: Reached) -> bytes:
-        arrays: dict[str, Array] = {}
-        about = {
-            "key": self._key,
-            "total": flattened(reached.total, arrays, KINDS, "total"),
-            "place": list(reached.place),
-            "n_rows": reached.n_rows,
-        }
-        buffer = io.BytesIO()
-        np.savez(buffer, about=np.array(json.dumps(about)), **arrays)  # type: ignore[arg-type]
-        content = buffer.getvalue()
-        return _MAGIC + hashlib.sha256(content).digest() + content
+        return pack(reached.total, {"key": self._key, "place": list(reached.place), "n_rows": reached.n_rows})
 
     def _unpacked(self, stored: bytes) -> Reached:
-        start = len(_MAGIC)
-        digest, content = stored[start : start + 32], stored[start + 32 :]
-        if not stored.startswith(_MAGIC) or hashlib.sha256(content).digest() != digest:
-            raise ValueError("the checksum does not fit")
-        with np.load(io.BytesIO(content), allow_pickle=False) as loaded:
-            arrays = {name: loaded[name] for name in loaded.files}
-        about = json.loads(str(arrays.pop("about")))
+        total, about = unpack(stored)
         if about["key"] != self._key:
             raise ValueError("the sum is that of another pass")
         file, row = about["place"]
-        return Reached(restored(about["total"], arrays, KINDS), (file, row), about["n_rows"])
+        return Reached(total, (file, row), about["n_rows"])
+
+
+def pack(total: Any, about: dict[str, Any]) -> bytes:
+    """Give a sum as bytes, with a checksum: plain arrays and the names of known records, nothing that can run code."""
+    arrays: dict[str, Array] = {}
+    described = json.dumps({**about, "total": flattened(total, arrays, KINDS, "total")})
+    buffer = io.BytesIO()
+    np.savez(buffer, about=np.array(described), **arrays)  # type: ignore[arg-type]
+    content = buffer.getvalue()
+    return _MAGIC + hashlib.sha256(content).digest() + content
+
+
+def unpack(stored: bytes) -> tuple[Any, dict[str, Any]]:
+    """Give the sum that `pack` has packed, and what was told about it; ValueError if the bytes are damaged."""
+    start = len(_MAGIC)
+    digest, content = stored[start : start + 32], stored[start + 32 :]
+    if not stored.startswith(_MAGIC) or hashlib.sha256(content).digest() != digest:
+        raise ValueError("the checksum does not fit")
+    with np.load(io.BytesIO(content), allow_pickle=False) as loaded:
+        arrays = {name: loaded[name] for name in loaded.files}
+    about = json.loads(str(arrays.pop("about")))
+    return restored(about.pop("total"), arrays, KINDS), about
 
 
 def checkpoint_folder(checkpoint: Any) -> Path | None:

@@ -15,6 +15,8 @@ from standout._messages import InvalidTypeError, InvalidValueError, listed, shor
 from standout.io._reader import Head, Wanted, unusable, word
 
 ROLES = {"ids": "id_column", "labels": "label_column", "groups": "group_column"}
+# What the role of a column that is kept beside the rows starts with.
+BESIDE = "beside "
 
 
 class UnknownColumnsError(InvalidValueError):
@@ -30,7 +32,7 @@ class Asked:
     columns, drop : tuple of str
         Columns to take, in this order (all, if empty), and to leave out; patterns such as ``"gene_*"`` are allowed.
     roles : mapping of str to str
-        The columns that hold ids, labels and groups.
+        The columns that hold ids, labels and groups, and those that are kept beside the rows.
     where : mapping of str to tuple of str
         For a column, the values of the rows that are wanted.
     """
@@ -41,15 +43,16 @@ class Asked:
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def ask(columns: Any, drop: Any, roles: Mapping[str, Any], where: Any) -> Asked:
+def ask(columns: Any, drop: Any, roles: Mapping[str, Any], where: Any, beside: Any = ()) -> Asked:
     """Check the types of what the user asks."""
     for role, name in roles.items():
         if name is not None:
             _check_name(name, ROLES[role])
+    kept = {BESIDE + name: name for name in _patterns(beside, "beside")}
     return Asked(
         _patterns(columns, "columns"),
         _patterns(drop, "drop"),
-        {role: name for role, name in roles.items() if name is not None},
+        {**{role: name for role, name in roles.items() if name is not None}, **kept},
         _conditions(where),
     )
 
@@ -97,19 +100,19 @@ def choose(head: Head, asked: Asked, source: Any) -> Wanted:
     for role, name in asked.roles.items():
         # The names that a file keeps for its rows need no column.
         if not (role == "ids" and name == "" and head.has_ids):
-            _check_column(name, ROLES[role], every, names, beside, source)
+            _check_column(name, _parameter(role), every, names, beside, source)
     for name in asked.where:
         _check_column(name, "where", every, names, beside, source)
-    named = {ROLES[role]: name for role, name in asked.roles.items() if name not in beside}
+    named = [(_parameter(role), name) for role, name in asked.roles.items() if name not in beside]
     conditions = [name for name in asked.where if name not in beside]
-    for parameter, name in [*named.items(), *(("where", name) for name in conditions)]:
+    for parameter, name in [*named, *(("where", name) for name in conditions)]:
         if name in asked.columns:
             problem, facts = "has {name}, which is also {other}", {"name": repr(short(name)), "other": parameter}
             advice = "Leave it out of {p.columns}: it does not go into a fit."
             raise InvalidValueError(problem, parameter="columns", advice=advice, **facts)
     dropped = set(_matching(asked.drop, names, "drop", source))
     is_index = head.index is not None and head.index not in asked.columns
-    aside = {*named.values(), *conditions, *([head.index] if is_index else [])}
+    aside = {*(name for _, name in named), *conditions, *([head.index] if is_index else [])}
     chosen = _matching(asked.columns, names, "columns", source) if asked.columns else range(len(names))
     features = [place for place in chosen if place not in dropped and names[place] not in aside]
     check_unique([names[place] for place in features], source)
@@ -123,6 +126,11 @@ def choose(head: Head, asked: Asked, source: Any) -> Wanted:
         roles.setdefault("ids", str(head.index))
     roles |= {f"where {name}": name for name in asked.where}
     return Wanted(compact(features), roles)
+
+
+def _parameter(role: str) -> str:
+    """Name the parameter that asks for a role."""
+    return ROLES.get(role, "beside")
 
 
 def choose_again(head: Head, first: Head, wanted: Wanted, asked: Asked, source: Any, reference: Any) -> Wanted:

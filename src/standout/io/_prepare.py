@@ -160,8 +160,9 @@ def _without_gaps(dataset: Any, name: str, missing: str, notes: list[Message]) -
     if not n_dropped:
         return dataset
     notes.append(Message("{count} row(s) of {name} with a missing value were left out", count=n_dropped, name=name))
-    found = Batch(dataset.values, 0, dataset.ids, dataset.labels, dataset.groups).taken(kept, 0)
-    return replace(dataset, values=found.rows, ids=found.ids, labels=found.labels, groups=found.groups)
+    words = {name: getattr(dataset, name) for name in ("ids", "labels", "groups", "beside")}
+    found = Batch(dataset.values, **words).taken(kept, 0)
+    return replace(dataset, values=found.rows, **{name: getattr(found, name) for name in words})
 
 
 # --- the same columns -----------------------------------------------------------------------------------------------

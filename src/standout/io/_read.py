@@ -26,6 +26,7 @@ def scan(
     id_column: str | None = None,
     label_column: str | None = None,
     group_column: str | None = None,
+    beside: str | Sequence[str] = (),
     missing: Literal["error", "keep", "drop-rows"] = "error",
     format: Format | None = None,
     variable: str | None = None,
@@ -56,6 +57,9 @@ def scan(
         Columns that name rows, colour them, and say to which group they belong. They do not go into a fit, and neither
         do columns of `where`. In an .npz or .mat file they can also be vectors beside the matrix, and in an .h5ad file
         they are columns of ``obs``.
+    beside : str or sequence of str
+        Columns to keep beside the rows as words, such as subjects and covariates, for ``fit(..., groups="donor")``.
+        They do not go into a fit either.
     missing : {"error", "keep", "drop-rows"}, default="error"
         What to do about missing values: refuse them, give them as NaN (for a step of a pipeline that fills them in), or
         leave out the rows that have one.
@@ -110,7 +114,8 @@ def scan(
     >>> int(np.argmax(np.abs(dpca.components_))), scores.shape
     (3, (300, 1))
     """
-    asked = ask(columns, drop, {"ids": id_column, "labels": label_column, "groups": group_column}, where)
+    roles = {"ids": id_column, "labels": label_column, "groups": group_column}
+    asked = ask(columns, drop, roles, where, beside)
     if batch_rows is not None:
         batch_rows = check_whole(batch_rows, "batch_rows")
     folder = checkpoint_folder(checkpoint)
@@ -150,6 +155,7 @@ def read_table(
     id_column: str | None = None,
     label_column: str | None = None,
     group_column: str | None = None,
+    beside: str | Sequence[str] = (),
     format: Format | None = None,
     variable: str | None = None,
 ) -> Table:
@@ -161,7 +167,7 @@ def read_table(
         A file: CSV, TSV or text with a header (.csv, .tsv, .tab, .txt, also with .gz), Parquet (.parquet, .pq), Arrow
         (.arrow, .ipc, .feather), NumPy (.npy, .npz, sparse ones of SciPy too), MATLAB (.mat), AnnData (.h5ad) or Zarr;
         or several of one kind, a folder or a pattern, as in :func:`scan`.
-    columns, drop, where, id_column, label_column, group_column, format, variable
+    columns, drop, where, id_column, label_column, group_column, beside, format, variable
         As in :func:`scan`.
 
     Returns
@@ -202,6 +208,7 @@ def read_table(
         id_column=id_column,
         label_column=label_column,
         group_column=group_column,
+        beside=beside,
         missing="keep",
         format=format,
         variable=variable,

@@ -18,11 +18,11 @@ from standout._checks import check_choice
 from standout._messages import InvalidValueError, reject_too_few, short, shown
 from standout._writing import progress_bar
 from standout.io._checkpoint import Checkpoint, Reached
-from standout.io._columns import compact
+from standout.io._columns import BESIDE, compact
 from standout.io._files import readable, stamp
 from standout.io._reader import Form, Reader, Wanted, ahead
 from standout.io._table import Collected, check_cells, rows_with_missing
-from standout.sources import Batch, Source, Table, added, regrouped
+from standout.sources import Batch, Source, Table, Words, added, regrouped
 
 MISSING_IN_SCANS = ("error", "keep", "drop-rows")
 ROLES = ("ids", "labels", "groups")
@@ -114,6 +114,8 @@ class Scan(Source):
     def _describe(self) -> None:
         """Set what is known of the rows without reading them."""
         self.columns = self._called if self._has_names else None
+        roles = [role for file in self._scanned[:1] for role in file.wanted.words]
+        self.beside_columns = tuple(role.removeprefix(BESIDE) for role in roles if role.startswith(BESIDE))
         self.width = len(self._called)
         counts = [file.n_rows for file in self._scanned if file.n_rows is not None]
         known = len(counts) == len(self._scanned) and not self._where and self.missing != "drop-rows"
@@ -218,6 +220,11 @@ class Scan(Source):
         scan = self if self.missing == "drop-rows" else self._without_features()
         return (getattr(batch, role) for batch in scan.batches())
 
+    def column(self, name: str) -> Words:
+        """Give the words of a column that is kept beside the rows, without reading the numbers."""
+        place = self.beside_columns.index(name)
+        return np.concatenate([words[:, place] for words in self.words("beside")])
+
     def count_rows(self) -> int:
         """Count the rows, by reading no more than is needed: the columns of `where`, if rows are chosen by them."""
         if self.n_rows is not None:
@@ -237,7 +244,7 @@ class Scan(Source):
         table = self._collected()
         for batch in self._in_small_batches()._checked_batches(words=words):
             table.add(batch)
-        return table.made(self._called, ", ".join(self.files), has_names=self._has_names)
+        return self._named(table.made(self._called, ", ".join(self.files), has_names=self._has_names))
 
     def read_groups(self, table_of: Callable[[str], Any]) -> tuple[dict[Any, Table], list[str]]:
         """Read all rows once, into a table for each key that a function gives to the groups.
@@ -259,8 +266,14 @@ class Scan(Source):
                         batch if len(chosen) == batch.n_rows else batch.taken(chosen, 0)
                     )
         source = ", ".join(self.files)
-        made = {key: table.made(self._called, source, has_names=self._has_names) for key, table in tables.items()}
+        made = {
+            key: self._named(table.made(self._called, source, has_names=self._has_names))
+            for key, table in tables.items()
+        }
         return made, sorted(keys)
+
+    def _named(self, table: Table) -> Table:
+        return replace(table, beside_columns=() if table.beside is None else self.beside_columns)
 
     def _collected(self, known: bool = True) -> Collected:
         dtype = np.result_type(*(file.form.dtype for file in self._scanned))
@@ -383,7 +396,9 @@ class Scan(Source):
         wanted = np.ones(rows.shape[0], dtype=bool)
         for name, values in self._where.items():
             wanted &= np.isin(words[f"where {name}"], [spelling for value in values for spelling in _spellings(value)])
-        batch = Batch(rows, 0, words.get("ids"), words.get("labels"), words.get("groups"))
+        kept = [words[BESIDE + name] for name in self.beside_columns if BESIDE + name in words]
+        beside = np.column_stack(kept) if kept else None
+        batch = Batch(rows, 0, words.get("ids"), words.get("labels"), words.get("groups"), beside=beside)
         places = np.flatnonzero(wanted)
         if len(places) < batch.n_rows:
             batch = batch.taken(places, 0)

@@ -29,7 +29,7 @@ class Collected:
         self._pieces: list[Array] = []
         self._sparse: list[Rows] = []
         self._filled = 0
-        self._words: dict[str, list[Any]] = {"ids": [], "labels": [], "groups": []}
+        self._words: dict[str, list[Any]] = {"ids": [], "labels": [], "groups": [], "beside": []}
 
     def add(self, batch: Batch) -> None:
         """Put more rows under those that are there."""
@@ -62,13 +62,13 @@ class Collected:
 
     def made(self, columns: list[str], source: str, *, has_names: bool) -> Table:
         """Give the table."""
-        words = {role: np.concatenate(parts) if parts else None for role, parts in self._words.items()}
+        words: dict[str, Any] = {role: np.concatenate(parts) if parts else None for role, parts in self._words.items()}
         if self._sparse:
             values: Rows = stacked(self._sparse)
         else:
             values = self._joined(len(columns))
         check_rows_of_file(values.shape[0], source)
-        return Table(values, list(columns), words["ids"], words["labels"], words["groups"], source, has_names)
+        return Table(values, list(columns), source=source, has_names=has_names, **words)
 
     def _joined(self, width: int) -> Array:
         if not self._pieces:

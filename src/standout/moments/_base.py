@@ -9,7 +9,17 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import Float, Rows, double, in_type_of, inner, squared_lengths, sum_of_squares, weighted_sum
+from standout._arrays import (
+    Float,
+    Rows,
+    bytes_held,
+    double,
+    in_type_of,
+    inner,
+    squared_lengths,
+    sum_of_squares,
+    weighted_sum,
+)
 from standout._messages import InvalidTypeError, InvalidValueError
 from standout._xp import namespace
 
@@ -189,6 +199,9 @@ class Moments(ABC):
     is_dataset: ClassVar[bool] = True
     rest: Float | None = None
     weights: WeightSums | None = None
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + bytes_held(self)
 
     @property
     def n_features(self) -> int:

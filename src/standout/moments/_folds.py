@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import BLOCK_BYTES
+from standout._arrays import BLOCK_BYTES, bytes_held
 from standout._xp import take
-from standout.sources import Batch, added
+from standout.sources import Batch, Source, Subjects, added
 
 Sums = TypeVar("Sums")
 
@@ -29,6 +29,43 @@ def fold_of_rows(start: int, count: int, n_folds: int) -> npt.NDArray[np.intp]:
     folds = np.argsort(_hashed(numbers).reshape(-1, n_folds), axis=1).ravel()
     skipped = start - first * n_folds
     return folds[skipped : skipped + count]
+
+
+def fold_of_subjects(counts: npt.NDArray[np.int64], n_folds: int) -> npt.NDArray[np.intp]:
+    """Give the fold of each subject, from the number of rows that each has in each dataset.
+
+    A subject is in the same fold in all datasets. Subjects of the same datasets are dealt by decreasing number of rows,
+    to and fro, so that every fold gets about as many subjects and rows; a hash decides among equal ones.
+    """
+    folds = np.empty(counts.shape[1], dtype=np.intp)
+    _, kinds = np.unique(counts > 0, axis=1, return_inverse=True)
+    first = 0
+    for kind in range(int(kinds.max()) + 1):
+        members = np.flatnonzero(kinds.ravel() == kind)
+        order = np.lexsort((_hashed(members.astype(np.uint64)), -counts[:, members].sum(axis=0)))
+        rounds, steps = np.divmod(np.arange(len(members)), n_folds)
+        folds[members[order]] = (np.where(rounds % 2, n_folds - 1 - steps, steps) + first) % n_folds
+        # The next ones go on where these end, so that no fold gets the odd ones of all.
+        first += len(members)
+    return folds
+
+
+def dealt_folds(subjects: Subjects | None, n_folds: int) -> npt.NDArray[np.intp] | None:
+    """Give the fold of each row by its subject; None without subjects, where it follows from the number of the row."""
+    return None if subjects is None else fold_of_subjects(subjects.counts, n_folds)[subjects.codes]
+
+
+def most_folds(wanted: int, datasets: Sequence[Source]) -> int:
+    """Give the number of folds that rows are dealt into: no more than the dataset with the fewest subjects has."""
+    return min([wanted, *(part.subjects.n_least for part in datasets if part.subjects is not None)])
+
+
+def folds_of_numbers(
+    numbers: npt.NDArray[np.intp], n_dealt: int, dealt: npt.NDArray[np.intp] | None
+) -> npt.NDArray[np.intp]:
+    """Give the fold of each row by its number: by its subject if rows were `dealt` so."""
+    every = fold_of_rows(0, int(numbers.max(initial=-1)) + 1, n_dealt) if dealt is None else dealt
+    return every[numbers]
 
 
 def _hashed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -65,6 +102,9 @@ class Folds(Generic[Sums]):
 
     sums: tuple[Sums | None, ...]
     n_dealt: int
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + bytes_held(self)
 
     @property
     def n_folds(self) -> int:
@@ -124,11 +164,14 @@ class FoldPart:
     n_folds : int
     n_dealt : int
         Number of folds that rows are dealt into: those of fold k of them are summed up in fold k modulo `n_folds`.
+    dealt : ndarray of shape (n_rows,) or None
+        The fold of each row, where whole subjects are dealt. None deals rows by their numbers.
     """
 
     part: Callable[[Batch], Any]
     n_folds: int
     n_dealt: int
+    dealt: npt.NDArray[np.intp] | None = None
 
     # For sources that know the numbers of their rows only after a pass.
     needs_start: ClassVar[bool] = True
@@ -146,13 +189,20 @@ class FoldPart:
         total: Folds[Any] | None = None
         for first in range(0, batch.n_rows, size):
             block = batch.sliced(first, first + size)
-            folds = fold_of_rows(block.start, block.n_rows, self.n_dealt) % self.n_folds
+            folds = self._folds(block.start, block.n_rows) % self.n_folds
             chosen = [np.flatnonzero(folds == fold) for fold in range(self.n_folds)]
             parts = tuple(part(_taken(block, some, choose)) if len(some) else None for some in chosen)
             sums = Folds(parts, self.n_dealt)
             total = sums if total is None else total + sums
         assert total is not None
         return total
+
+    def _folds(self, start: int, count: int) -> npt.NDArray[np.intp]:
+        if self.dealt is None:
+            return fold_of_rows(start, count, self.n_dealt)
+        # Rows beyond those whose subjects are known are refused once all are counted.
+        folds = self.dealt[start : start + count]
+        return folds if len(folds) == count else np.concatenate([folds, np.zeros(count - len(folds), dtype=np.intp)])
 
 
 def _taken(block: Batch, chosen: npt.NDArray[np.intp], choose: Callable[[Any, Any], Any]) -> Batch:

@@ -24,7 +24,7 @@ from standout._arrays import (
 from standout._checks import check_squares
 from standout._xp import is_foreign, largest, like, namespace
 from standout.moments._base import Moments
-from standout.moments._folds import FoldPart, Folds
+from standout.moments._folds import FoldPart, Folds, dealt_folds
 from standout.moments._root import gather_root
 from standout.moments._rows import CentredRows, RowMoments
 from standout.moments._scatter import gather_scatter, gather_weighted
@@ -95,7 +95,7 @@ def gather_folds(
     """What are the moments of each fold of this dataset?
 
     One pass gives them all, and the moments of all rows, or of all rows but those of one fold, are sums of them. Folds
-    depend on the numbers of the rows alone: see `Folds`.
+    depend on the numbers of the rows alone, or on their subjects: see `Folds`.
 
     Parameters
     ----------
@@ -121,9 +121,12 @@ def gather_folds(
     dataset = open_dataset(data, name, min_rows=1)
     if kind == "auto" and dataset.n_rows is not None and dataset.width is not None:
         kind = "rows" if dataset.n_rows < dataset.width else "scatter"
-    part = FoldPart(Part(kind, norms, single), n_folds, n_dealt or n_folds)
+    n_dealt = n_dealt or n_folds
+    part = FoldPart(Part(kind, norms, single), n_folds, n_dealt, dealt_folds(dataset.subjects, n_dealt))
     with np.errstate(invalid="ignore", over="ignore"):
         folds: Folds[Moments] = dataset.summed(part)
+        if dataset.subjects is not None:
+            dataset.subjects.checked(folds.count, dataset.name)
         if not all(np.isfinite(moments.total_variance) for moments in folds.sums if moments is not None):
             dataset.require_finite()
             check_squares(np.inf, name)

@@ -102,6 +102,15 @@ class RootMoments(Moments):
         rest = None if self.rest is None else take(self.rest, columns)
         return replace(self, mean=take(self.mean, columns), scatter_root=root, norms=None, rest=rest)
 
+    def turned(self) -> RootMoments:
+        """Give the same with a triangular root, which shows no row of the data as it is."""
+        return replace(self, scatter_root=np.asarray(np.linalg.qr(self.scatter_root, mode="r")))
+
+    def as_scatter(self) -> ScatterMoments:
+        """Give the same with the scatter matrix."""
+        scatter = self_product(self.scatter_root)
+        return ScatterMoments(self.count, self.mean, scatter, self.precision, self.norms, self.rest, self.weights)
+
     def __add__(self, other: Moments) -> Moments:
         """Give the moments of both datasets together."""
         if not isinstance(other, Moments):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from standout._arrays import Float, Rows, is_sparse
 from standout._messages import Message
 from standout.moments import Moments
 from standout.report._fit import Fit
-from standout.report._format import brief, joined, shortened
+from standout.report._format import brief, joined, shortened, whole
 from standout.selection import ComponentTest, GroupSearch, HeldOutPath
 
 WEIGHT_RULES = {
@@ -59,6 +60,8 @@ def choices(fit: Fit, names: Sequence[str], test: ComponentTest | None, untested
         said.append(_weights(fit, names))
     if fit.is_kernel:
         said.append(_kernel(fit.model))
+    if fit.n_subjects is not None:
+        said.append(_subjects(fit, names))
     said.append(_n_components(fit.model, test))
     if test is not None:
         said.append(_tested(test))
@@ -149,6 +152,17 @@ def _weights(fit: Fit, names: Sequence[str]) -> Message:
     return _choice("Weights of the backgrounds: " + joined(parts) + reason, "weights", **facts)
 
 
+def _subjects(fit: Fit, names: Sequence[str]) -> Message:
+    facts: dict[str, Any] = {}
+    parts = []
+    assert fit.n_subjects is not None
+    for number, (name, n_subjects, n_rows) in enumerate(zip(names, fit.n_subjects, fit.counts, strict=True)):
+        sizes = {f"name_{number}": shortened(name), f"n_{number}": whole(n_subjects), f"rows_{number}": whole(n_rows)}
+        facts |= sizes
+        parts.append(f"{{n_{number}}} subjects, {{rows_{number}}} rows of {{name_{number}}}")
+    return _choice("Rows belong together: " + "; ".join(parts) + ". Whole subjects are held out", "subjects", **facts)
+
+
 def _kernel(model: Any) -> Message:
     return _choice(
         "Kernel: {kernel}, with {n_coordinates} coordinates ({approximation})",
@@ -170,6 +184,14 @@ def _n_components(model: Any, test: ComponentTest | None) -> Message:
 
 
 def _tested(test: ComponentTest) -> Message:
+    if test.unit != "rows":
+        return _choice(
+            "p-values: from a permutation test with {n_permutations} random assignments of whole {unit} to the datasets"
+            ", in which all that the fit chooses is chosen again. The test assumes independent {unit}",
+            "test",
+            n_permutations=test.n_permutations,
+            unit=test.unit if test.unit == "subjects" else "blocks of neighbouring rows",
+        )
     if test.method == "permutation":
         return _choice(
             "p-values: from a permutation test with {n_permutations} random assignments of the rows to the datasets, "
@@ -223,6 +245,31 @@ def cautions(
         *(_different_means(fit, features) if fit.moments else ()),
         *(_columns_that_are_no_measurements(first, features) if fit.moments else ()),
     ]
+
+
+def repeated_ids(ids: Sequence[str]) -> Iterator[Message]:
+    """Point out ids that name subjects rather than rows: equal ones, or many that differ in a number at the end."""
+    advice = "If that is so, name the subjects: {p.groups}."
+    facts: dict[str, Any] = {"n_rows": len(ids), "advice": advice, "kind": "repeated ids"}
+    different = set(ids)
+    if 1 < len(different) <= len(ids) // 2:
+        yield Message(
+            "{n_rows} rows have {n_ids} different ids: several may be of one subject, and p-values by rows are then "
+            "too small",
+            n_ids=len(different),
+            **facts,
+        )
+        return
+    found = [re.fullmatch(r"(.+)[_.:/-]\d+", word) for word in ids]
+    starts = {match[1] for match in found if match is not None}
+    if None not in found and 1 < len(starts) <= len(ids) // 3:
+        yield Message(
+            "the ids of {n_rows} rows, such as {example}, have {n_ids} different beginnings: several may be of one "
+            "subject, and p-values by rows are then too small",
+            n_ids=len(starts),
+            example=shortened(ids[0]),
+            **facts,
+        )
 
 
 def _heavy_tails(test: ComponentTest | None, tails: Sequence[Float]) -> Iterator[Message]:
@@ -410,15 +457,19 @@ def recipe(fit: Fit) -> str:
     made = ", ".join(_constructed(step) for step in steps)
     by_label = getattr(model, "target_label", None) is not None
     n_backgrounds = len(fit.datasets) - 1
+    several = ["background"] if n_backgrounds == 1 else [f"background_{k}" for k in range(1, n_backgrounds + 1)]
+    subjects = ""
+    if fit.n_subjects is not None:
+        subjects = ", groups=subjects_of_X" if by_label else ", groups=subjects_of_target"
+        others = ", ".join(f"subjects_of_{name}" for name in several)
+        subjects += "" if by_label or not several else f", background_groups=[{others}]"
     if by_label:
-        call = "fit(X, y)  # a table with one row per sample, and the label of each"
+        call = f"fit(X, y{subjects})  # a table with one row per sample, and the label of each"
     elif n_backgrounds == 0:
-        call = "fit(target)  # a table with one row per sample"
-    elif n_backgrounds == 1:
-        call = "fit(target, background=background)  # tables with the same columns"
+        call = f"fit(target{subjects})  # a table with one row per sample"
     else:
-        listed = ", ".join(f"background_{number}" for number in range(1, n_backgrounds + 1))
-        call = f"fit(target, background=[{listed}])  # tables with the same columns"
+        listed = several[0] if n_backgrounds == 1 else f"[{', '.join(several)}]"
+        call = f"fit(target, background={listed}{subjects})  # tables with the same columns"
     last = "model[-1]" if len(steps) > 1 else "model"
     lines += [
         f"from standout import {names}",

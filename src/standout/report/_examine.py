@@ -18,7 +18,7 @@ from standout.estimators import KernelDiscriminativePCA
 from standout.metrics import clustering_error
 from standout.moments import project
 from standout.pencil import solve
-from standout.report._choices import cautions, choices, not_tested, recipe
+from standout.report._choices import cautions, choices, not_tested, recipe, repeated_ids
 from standout.report._findings import Findings, Grey, Numbers, Points, Small, ViewPath
 from standout.report._fit import Fit, open_fit
 from standout.report._format import counted, joined, whole
@@ -35,6 +35,7 @@ from standout.report._scores import (
     Projection,
     RowsSeen,
     Seen,
+    alike_rows,
     as_number,
     as_word,
     bin_counts,
@@ -44,7 +45,7 @@ from standout.report._scores import (
     mean_and_variance,
     sampled_rows,
 )
-from standout.selection import HARDLY_SHRUNKEN, ComponentTest, analytic_test
+from standout.selection import HARDLY_SHRUNKEN, ComponentTest, alike_message, analytic_test
 from standout.sources import Backgrounds, Dataset
 
 # Components whose scores are kept, and eigenvalues that are looked at beyond them.
@@ -193,6 +194,7 @@ def examine(
         pca_clustering_error=rows.errors[1],
         choices=tuple(choices(fit, names, test, untested)),
         cautions=(
+            *_of_dependence(fit, rows),
             *map(_as_message, notes),
             *_of_placeholders(rows, columns),
             *_of_unit(rows.unit),
@@ -227,6 +229,8 @@ class FromRows:
         Share of rows that K-means puts into the wrong group: in the view of the fit, and in PCA's.
     tails : list of ndarray
         The mean fourth power of the standardised scores of each dataset.
+    alike : float
+        How much more alike the scores of neighbouring rows are than chance makes them; 0 if no more.
     first : array of shape (n, n_features)
         The first rows of the target.
     unit : float
@@ -246,6 +250,7 @@ class FromRows:
     path: ViewPath | None
     errors: tuple[float | None, float | None]
     tails: list[Float]
+    alike: float
     first: Rows | None
     unit: float
     placeholders: list[Placeholders]
@@ -275,6 +280,7 @@ def _read_rows(
         counts += [bin_counts(part.kept, edges, ONE_GROUP, 1) for part in seen[1:]]
         correlations = _correlations(fit, target, d)
         tails = [kurtosis(part.kept) for part in seen]
+        alike = max(alike_rows(part.kept, part.n_rows) for part in seen)
         variances = [mean_and_variance(part.kept)[1] for part in seen]
     own, fitted, pca = (
         [np.concatenate(getattr(part.shown, view)) for part in seen] for view in ("scores", "fitted", "pca")
@@ -297,6 +303,7 @@ def _read_rows(
             ids=tuple(part.shown.ids) or None,
             cells=_cells(fit, part.shown.cells, columns) if number == 0 else None,
             images=_grey(part.shown.images) if number == 0 else None,
+            n_subjects=None if fit.n_subjects is None else fit.n_subjects[number],
             **_labels_of(part.shown, groups),
         )
         for number, (name, part) in enumerate(zip(names, seen, strict=True))
@@ -319,6 +326,7 @@ def _read_rows(
             _clustering_error(target.clustered.pca, target.clustered, groups),
         ),
         tails=tails,
+        alike=alike,
         first=target.first,
         unit=unit,
         placeholders=[part.placeholders for part in seen],
@@ -329,6 +337,15 @@ def _drawing_unit(scores: Sequence[Float]) -> float:
     """Give the unit in which scores are drawn: pictures are made in single precision."""
     most = max((float(np.abs(part).max(initial=0.0)) for part in scores), default=0.0)
     return 10.0 ** np.floor(np.log10(most)) if most > MOST_DRAWN else 1.0
+
+
+def _of_dependence(fit: Fit, rows: FromRows) -> Iterator[Message]:
+    """Tell of rows that look as if they belong together, if nobody said so."""
+    if not fit.has_background or fit.n_subjects is not None:
+        return
+    if rows.alike:
+        yield alike_message(rows.alike)
+    yield from repeated_ids(rows.datasets[0].ids or ())
 
 
 def _of_placeholders(rows: FromRows, columns: Sequence[str]) -> Iterator[Message]:
@@ -474,6 +491,8 @@ def _tested(fit: Fit) -> tuple[ComponentTest | None, Message | None]:
         return known, None
     if not fit.has_background or fit.is_kernel or fit.is_contrastive:
         return None, None
+    if fit.n_subjects is not None:
+        return None, not_tested("the formula is for independent rows, and these belong to subjects")
     if fit.degrees <= fit.n_features or not fit.is_formed:
         return None, not_tested("the formula needs more background rows than columns")
     if np.any(fit.model.shrinkage_ > HARDLY_SHRUNKEN):

@@ -60,6 +60,9 @@ class Points:
         Of the target: values in some columns, see `Findings.cell_columns`, in sixteenths of a standard deviation.
     images : ndarray of shape (n_images, n_pixels) or None
         Of the target, if columns are pixels: the first of the shown rows as grey images, from 0 to 255.
+    n_subjects : int or None
+        Number of subjects that the rows are of, or of blocks of neighbouring rows; None if rows were taken as
+        independent.
 
     Examples
     --------
@@ -87,6 +90,7 @@ class Points:
     values: Float | None = field(default=None, repr=False, metadata=array("n"))
     cells: Small | None = field(default=None, repr=False, metadata=array("nM"))
     images: Grey | None = field(default=None, repr=False, metadata=array("iP"))
+    n_subjects: int | None = None
 
     @property
     def sampled(self) -> bool:

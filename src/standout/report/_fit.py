@@ -114,6 +114,11 @@ class Fit:
         return getattr(self.model, "held_out_", None) if self.has_background and self.are_own else None
 
     @property
+    def n_subjects(self) -> list[int] | None:
+        """Number of subjects of each dataset; None if rows were taken as independent."""
+        return getattr(self.model, "n_subjects_", None) if self.are_own else None
+
+    @property
     def ratios(self) -> Float | None:
         """How many times as much as the backgrounds the target varies: on rows that were held out, if there are any."""
         if not self.has_background:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from standout._arrays import Array, Float, Rows, dense, row_blocks
 from standout.report._findings import Numbers
 from standout.report._placeholders import Placeholders
+from standout.selection import likeness, windows
 from standout.sources import Batch, Source
 
 # Points that a browser draws and hovers over without delay, and that a file of 3 MB has room for.
@@ -302,6 +303,15 @@ class KeptRows:
             yield np.frombuffer(content).reshape(-1, self._n_numbers)
         self._file.seek(0, 2)
 
+    def at(self, windows: Numbers) -> Float:
+        """Give the rows in windows, each of consecutive numbers."""
+        found = []
+        for numbers in windows:
+            self._file.seek(int(numbers[0]) * 8 * self._n_numbers)
+            found.append(np.frombuffer(self._file.read(len(numbers) * 8 * self._n_numbers)))
+        self._file.seek(0, 2)
+        return np.stack(found).reshape(*windows.shape, self._n_numbers)
+
     def some(self) -> Float:
         """Give all rows, or every second, third ... of very many."""
         step, start, found = -(-self._n_rows // MOST_FOR_EDGES), 0, []
@@ -345,6 +355,12 @@ def mean_and_variance(kept: KeptRows) -> tuple[Float, Float]:
     for block in kept.blocks():
         squares = squares + np.square(block[:, :-1] - total / n_rows).sum(axis=0)
     return total / n_rows, squares / n_rows
+
+
+def alike_rows(kept: KeptRows, n_rows: int) -> float:
+    """Give how much more alike the scores of neighbouring rows are than chance makes them; 0 if no more."""
+    places = windows(n_rows)
+    return 0.0 if places is None else likeness(kept.at(places)[:, :, :-1])
 
 
 def kurtosis(kept: KeptRows) -> Float:

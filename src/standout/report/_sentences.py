@@ -55,9 +55,14 @@ def question(findings: Findings) -> str:
 def _named(role: str, parts: Sequence[Points]) -> str:
     """Name the datasets in a role, with their numbers of rows."""
     if len(parts) == 1 and role == f"the {parts[0].name}":
-        return f"{role} ({counted(parts[0].n_rows, 'row')})"
-    names = [f"{isolated(part.name)} ({counted(part.n_rows, 'row')})" for part in parts]
+        return f"{role} ({_size(parts[0])})"
+    names = [f"{isolated(part.name)} ({_size(part)})" for part in parts]
     return f"{role}, {joined(names)},"
+
+
+def _size(part: Points) -> str:
+    rows = counted(part.n_rows, "row")
+    return rows if part.n_subjects is None else f"{counted(part.n_subjects, 'subject')}, {rows}"
 
 
 def _does(findings: Findings) -> str:
@@ -301,6 +306,9 @@ def key_numbers(findings: Findings) -> list[KeyNumber]:
     for place, part in enumerate(findings.datasets):
         role = "background" if place else "target"
         keys.append(KeyNumber(Explained(whole(part.n_rows), f"Number of rows of the {role}."), "rows", part.name))
+        if part.n_subjects is not None:
+            meaning = f"Number of subjects that the rows of the {role} are of. Rows of a subject are not independent."
+            keys.append(KeyNumber(Explained(whole(part.n_subjects), meaning), "subjects", part.name))
     if findings.features:
         meaning = "Number of columns that all datasets share."
         keys.append(KeyNumber(Explained(whole(len(findings.features)), meaning), "columns"))

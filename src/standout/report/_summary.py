@@ -58,7 +58,7 @@ def summary(findings: Findings, names: Names = PYTHON) -> dict[str, Any]:
         "method": findings.method,
         "asked": {str(key): str(value) for key, value in findings.asked.items()},
         "datasets": [
-            {"name": part.name, "rows": part.n_rows, "weight": _number(weight)}
+            {"name": part.name, "rows": part.n_rows, "subjects": part.n_subjects, "weight": _number(weight)}
             for part, weight in zip(findings.datasets, [None, *findings.weights], strict=True)
         ],
         "n_features": len(findings.features),
@@ -68,6 +68,7 @@ def summary(findings: Findings, names: Names = PYTHON) -> dict[str, Any]:
         if test is None
         else {
             "method": test.method,
+            "unit": test.unit,
             "level": test.level,
             "n_tested": len(test.p_values),
             "n_significant": test.n_significant,

@@ -39,6 +39,12 @@ from standout.selection._columns import FoldColumns as FoldColumns
 from standout.selection._columns import few_of as few_of
 from standout.selection._columns import numbers_of_columns as numbers_of_columns
 from standout.selection._columns import rank_columns as rank_columns
+from standout.selection._dealing import subjects_of as subjects_of
+from standout.selection._dependence import alike_message as alike_message
+from standout.selection._dependence import block_length as block_length
+from standout.selection._dependence import likeness as likeness
+from standout.selection._dependence import likeness_of as likeness_of
+from standout.selection._dependence import windows as windows
 from standout.selection._groups import sampled_scores as sampled_scores
 from standout.selection._groups import search_groups as search_groups
 from standout.selection._held_out import PATH_FOLDS as PATH_FOLDS

@@ -51,6 +51,8 @@ class ComponentTest:
     scale : float or None
         If the target varies more than the backgrounds in every direction: the median of all ratios. Then the test has
         asked which directions vary even more than that. None otherwise.
+    unit : {"rows", "subjects", "blocks"}
+        What was taken to be independent: rows, or subjects, or blocks of neighbouring rows.
 
     Examples
     --------
@@ -70,6 +72,7 @@ class ComponentTest:
     level: float
     n_permutations: int = 0
     scale: float | None = None
+    unit: str = "rows"
 
 
 def concluded(
@@ -81,6 +84,7 @@ def concluded(
     *,
     n_permutations: int = 0,
     scale: float | None = None,
+    unit: str = "rows",
 ) -> ComponentTest:
     """Make the record from what was found for one component after the other."""
     monotone = np.maximum.accumulate(np.asarray(p_values, dtype=np.float64))
@@ -93,6 +97,7 @@ def concluded(
         level=level,
         n_permutations=n_permutations,
         scale=scale,
+        unit=unit,
     )
 
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 from standout._arrays import Float, Rows, double
 from standout._xp import cumulative_sum, like, namespace, take_per_column, to_host
-from standout.moments import project
+from standout.moments import dealt_folds, project
 from standout.selection._held_out import HeldOutPath, PathViews
 from standout.sources import Source, drawn
 
@@ -168,5 +168,6 @@ def sampled_scores(
         # The same generator draws the same rows for the numbers and for the rows themselves.
         numbers = drawn(count, MOST_ROWS, np.random.default_rng(seed))
         rows = dataset.sample(MOST_ROWS, np.random.default_rng(seed))
-        scores.append(views.scores(rows, numbers, number, project))
+        dealt = dealt_folds(dataset.subjects, views.n_dealt)
+        scores.append(views.scores(rows, numbers, number, project, dealt))
     return scores[0], scores[1:]

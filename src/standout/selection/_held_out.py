@@ -19,7 +19,7 @@ from standout.moments import (
     Moments,
     Part,
     RowMoments,
-    fold_of_rows,
+    folds_of_numbers,
     joint_gram,
     project,
     squares_by_group,
@@ -71,6 +71,9 @@ class HeldOut:
         The means of each dataset without each fold.
     shifts : ndarray of shape (n_datasets, d)
         How far the mean of each dataset is from that of the target, along the components of the fit.
+    dealt : tuple of ndarray or None
+        The fold of each row of each dataset, of `n_dealt`, where whole subjects were left out; None where the fold
+        follows from the number of the row.
 
     Examples
     --------
@@ -92,6 +95,7 @@ class HeldOut:
     components: Array
     means: Array
     shifts: Float
+    dealt: tuple[npt.NDArray[np.intp], ...] | None = None
 
     def scores(
         self,
@@ -116,12 +120,13 @@ class HeldOut:
             From rows, a mean and filters to scores.
         """
         filters = [part.T for part in self.components]
-        found = _by_fold(rows, self.fold_of(numbers), list(self.means[dataset]), filters, project)
+        found = _by_fold(rows, self.fold_of(numbers, dataset), list(self.means[dataset]), filters, project)
         return found + like(self.shifts[dataset], found)
 
-    def fold_of(self, numbers: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    def fold_of(self, numbers: npt.NDArray[np.intp], dataset: int = 0) -> npt.NDArray[np.intp]:
         """Give the fold of each row by its number in its dataset."""
-        return _fold_of(numbers, self.n_dealt, self.n_folds)
+        dealt = None if self.dealt is None else self.dealt[dataset]
+        return folds_of_numbers(numbers, self.n_dealt, dealt) % self.n_folds
 
     def lifted(self, span: SpanFolds, vectors: Array) -> HeldOut:
         """Give the same in the columns of the data, from the span of wide data; `vectors` are the fit's components."""
@@ -199,9 +204,13 @@ class PathViews:
         numbers: npt.NDArray[np.intp],
         dataset: int,
         project: Callable[[Rows, Float, Float], Float] = project,
+        dealt: npt.NDArray[np.intp] | None = None,
     ) -> Array:
-        """Give the first scores of rows, by their numbers in a dataset, at each value: by the fold without each row."""
-        folds = _fold_of(numbers, self.n_dealt, len(self.filters))
+        """Give the first scores of rows, by their numbers in a dataset, at each value: by the fold without each row.
+
+        `dealt` has the fold of every row of the dataset, if whole subjects were dealt.
+        """
+        folds = folds_of_numbers(numbers, self.n_dealt, dealt) % len(self.filters)
         return _by_fold(rows, folds, self.means[dataset], self.filters, project)
 
     def lifted(self, span: SpanFolds) -> PathViews:
@@ -579,12 +588,6 @@ def _with_enough_rows(folds: Sequence[Folds[Moments]], most: int) -> list[Folds[
     fewer = [part.fewer(most) for part in folds]
     # With fewer rows than folds that they were dealt into, all rows of a dataset may have come into one.
     return fewer if all(sum(part is not None for part in one.sums) > 1 for one in fewer) else []
-
-
-def _fold_of(numbers: npt.NDArray[np.intp], n_dealt: int, n_folds: int) -> npt.NDArray[np.intp]:
-    """Give the fold of each row by its number, after `Folds.fewer`."""
-    every = fold_of_rows(0, int(numbers.max(initial=-1)) + 1, n_dealt)
-    return every[numbers] % n_folds
 
 
 def _weight(sums: Moments | None) -> float:

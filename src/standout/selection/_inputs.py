@@ -18,7 +18,7 @@ from standout._messages import InvalidTypeError, dataset_names
 from standout._params import check_robust
 from standout._xp import to_host
 from standout.moments import CentredRows, Kind, Moments, RowMoments, gather, learned_weights, weighed
-from standout.sources import Dataset, Source, open_dataset
+from standout.sources import Dataset, Source, open_dataset, with_subjects, with_words, without_columns
 
 Given: TypeAlias = Dataset | Moments
 """A dataset, or its moments, which were gathered before."""
@@ -28,13 +28,17 @@ Opened: TypeAlias = Source | Moments
 """A dataset that was opened and checked, or its moments."""
 
 
-def open_datasets(X: Given, background: GivenBackgrounds) -> list[Opened]:
-    """Open and check the target and its backgrounds; moments are kept as they are."""
+def open_datasets(
+    X: Given, background: GivenBackgrounds, groups: Any = None, background_groups: Any = None
+) -> list[Opened]:
+    """Open and check the target and its backgrounds, with the subjects of their rows; moments are kept as they are."""
     parts = [X, *as_backgrounds(background, X)]
     require_background(len(parts) - 1)
     names = dataset_names(len(parts))
+    columns = [groups] if isinstance(groups, str) else []
     datasets: list[Opened] = [
-        part if isinstance(part, Moments) else open_dataset(part, name) for part, name in zip(parts, names, strict=True)
+        part if isinstance(part, Moments) else _opened(part, name, columns)
+        for part, name in zip(parts, names, strict=True)
     ]
     check_one_place([_specimen(dataset) for dataset in datasets], names)
     target = datasets[0]
@@ -44,12 +48,20 @@ def open_datasets(X: Given, background: GivenBackgrounds) -> list[Opened]:
             check_same_columns(width, _columns(dataset), name, expected, _columns(target), "the target")
             if isinstance(dataset, Source) and isinstance(target, Source):
                 check_same_keys(dataset.keys, name, target.keys, "the target")
-    return datasets
+    if groups is None and background_groups is None:
+        return datasets
+    require_rows(datasets, "{p.groups}", sampled=True)
+    return [*with_subjects([part for part in datasets if isinstance(part, Source)], groups, background_groups)]
 
 
-def open_host_datasets(X: Given, background: GivenBackgrounds) -> list[Opened]:
+def _opened(data: Any, name: str, columns: Sequence[str]) -> Source:
+    left, words = without_columns(data, columns)
+    return with_words(open_dataset(left, name), words, columns)
+
+
+def open_host_datasets(X: Given, background: GivenBackgrounds, *groups: Any) -> list[Opened]:
     """Open datasets as `open_datasets` does, and refuse arrays of other libraries than NumPy."""
-    datasets = open_datasets(X, background)
+    datasets = open_datasets(X, background, *groups)
     for name, dataset in zip(dataset_names(len(datasets)), datasets, strict=True):
         reject_on_device(_specimen(dataset), f"this use of {name}", "Copy the data to the host, or use the estimators.")
     return datasets

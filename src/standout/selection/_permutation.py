@@ -44,7 +44,9 @@ from standout.moments import CentredRows, Moments, RowMoments, ScatterMoments, i
 from standout.pencil import Form, Pencil, Solution, solve
 from standout.selection._analytic import ComponentTest, concluded, reject_singular_background
 from standout.selection._columns import eliminated, eliminated_in, numbers_of_columns, rank_columns
+from standout.selection._dealing import Dealing, Order, Sizes, middle_of_few
 from standout.selection._spectrum import PooledSpectrum
+from standout.sources import Subjects
 
 # Steps towards the spatial median: a rough one is good enough.
 N_STEPS = 30
@@ -55,7 +57,6 @@ LEAST_ITERATED = 400
 # Reshufflings that find out how the values along a path vary by chance.
 N_PILOT = 20
 
-Order = npt.NDArray[np.intp]
 # Told of the component, the reshufflings made, the most that there can be, and the seconds that these would take.
 Listener = Callable[[int, int, int, float], None]
 
@@ -260,8 +261,10 @@ class _Pool:
             return cls(rows, sizes, held, n_features, None, total_row, product(rows, rows.T))
         return cls(rows, sizes, held, n_features, self_product(rows), total_row, None)
 
-    def values(self, problem: Problem, order: Order) -> Float:
-        """Give the leading value of each parameter, for the rows dealt in this order."""
+    def values(self, problem: Problem, order: Order, sizes: Sizes | None = None) -> Float:
+        """Give the leading value of each parameter, for the rows dealt in this order into groups of these sizes."""
+        if sizes is not None and sizes != self.sizes:
+            return replace(self, sizes=sizes).values(problem, order)
         if self.spectrum is not None:
             return self._values_by_spectrum(self.spectrum, problem, order)
         if self.gram is not None:
@@ -432,8 +435,9 @@ def permutation_test(
     scale: float | None = None,
     n_jobs: int | None = None,
     progress: bool | Listener = False,
+    subjects: Sequence[Subjects] | None = None,
 ) -> ComponentTest:
-    """How many components are larger than those of reshuffled rows?
+    """How many components are larger than those of reshuffled rows, or of reshuffled subjects?
 
     Reshuffling ends as soon as it is clear that a component is not significant: after `ENOUGH` reshufflings that reach
     it (Besag and Clifford, 1991). Where a parameter was chosen by the data, each reshuffling counts with the value of
@@ -460,6 +464,9 @@ def permutation_test(
     progress : bool or callable, default=False
         Show a progress bar on standard error, or call a function after each reshuffling, with the number of the
         component, the reshufflings made, the most that there can be, and the seconds that these would take.
+    subjects : sequence of Subjects, optional
+        Which rows of each dataset belong together. Whole subjects are then dealt, and each dataset is centred at a
+        robust middle of the means of its subjects.
 
     Returns
     -------
@@ -482,6 +489,10 @@ def permutation_test(
     if problem.choose_weights is not None:
         used[:] = True
     problem = problem.used(used)
+    dealing = None
+    if subjects is not None:
+        dealing = Dealing.of([own for own, is_used in zip(subjects, [True, *used], strict=True) if is_used])
+        dealing.check(level)
     datasets = [target, *(background for background, is_used in zip(backgrounds, used, strict=True) if is_used)]
     sizes = tuple(dataset.count for dataset in datasets)
     n_features = target.n_features
@@ -495,7 +506,12 @@ def permutation_test(
     # Rows with weights come times the roots of these, and are dealt so. Their squares are divided by their number.
     factors = [sqrt(dataset.count / dataset.total_weight) for dataset in datasets]
     parts = [part if factor == 1.0 else part * factor for part, factor in zip(parts, factors, strict=True)]
-    parts = [part - spatial_median(part) for part in parts]
+    if dealing is None:
+        parts = [part - spatial_median(part) for part in parts]
+    else:
+        means = dealing.means(stacked(parts))
+        middles = [middle_of_few(take(means, np.flatnonzero(dealing.homes == home))) for home in range(len(parts))]
+        parts = [part - middle for part, middle in zip(parts, middles, strict=True)]
     if scale is not None:
         parts[0] = parts[0] / sqrt(scale)
     rows = stacked(parts)
@@ -506,6 +522,7 @@ def permutation_test(
     plain_ratio = plain_ratio and problem.counts is None and problem.laplacian is None
     # Iterations take a fraction of the time of LAPACK's work for one value.
     by_spectrum = plain_ratio and len(datasets) == 2 and float(problem.weights[0]) == 1.0 and not is_foreign(rows)
+    most_made = n_permutations if dealing is None else int(min(n_permutations, round(dealing.n_relabelings) - 1))
     answers: list[_Answer] = []
     while len(answers) < (most if n_components is None else asked):
         by_gram = plain_ratio and max(sizes[0], sum(sizes[1:])) < rows.shape[1]
@@ -529,13 +546,17 @@ def permutation_test(
             _reject_singular_target()
         if problem.counts is not None:
             value = pool.on_columns(scatters, fitted, np.arange(rows.shape[0]))[0]
-        if by_gram:
-            pool = _Pool.of(rows, sizes, held, n_features, by_gram=True)
+        if by_gram or dealing is not None:
+            dealt = rows if dealing is None else dealing.stretched(rows)
+            made = _Pool.of(dealt, sizes, held, n_features, by_gram=by_gram)
+            pool = replace(pool, rows=made.rows, total=made.total, total_row=made.total_row, gram=made.gram)
+            if problem.counts is not None and basis is not None:
+                pool = replace(pool, squares=product(dealt, basis.T) ** 2)
         if by_spectrum and not by_gram and rows.shape[1] >= LEAST_ITERATED:
             pool = replace(pool, spectrum=PooledSpectrum.of(pool.rows))
-        with _listening(progress, len(answers), n_permutations) as told:
-            test = _Sequence(pool, problem, value, seed, len(answers), n_jobs)
-            answers.append(test.answer(n_permutations, level, told))
+        with _listening(progress, len(answers), most_made) as told:
+            test = _Sequence(pool, problem, value, seed, len(answers), n_jobs, dealing)
+            answers.append(test.answer(most_made, level, told))
         if n_components is None and answers[-1].p_value > level:
             break
         # The pattern is that of all columns, also where few are chosen: a filter on few columns leaves more of the same
@@ -556,6 +577,7 @@ def permutation_test(
         level,
         n_permutations=sum(answer.n_made for answer in answers),
         scale=scale,
+        unit="rows" if dealing is None else dealing.kind,
     )
 
 
@@ -586,6 +608,7 @@ class _Sequence:
     seed: int
     number: int
     n_jobs: int | None
+    dealing: Dealing | None
 
     def answer(self, n_permutations: int, level: float, told: Callable[[int], None]) -> _Answer:
         """Reshuffle at most so many times."""
@@ -634,16 +657,18 @@ class _Sequence:
 
     def _values(self, rng: np.random.Generator, count: int) -> Iterator[Float]:
         """Give the values of one reshuffling after the other; several processes change nothing but the time."""
-        n_rows = self.pool.rows.shape[0]
+        n_rows, sizes = self.pool.rows.shape[0], self.pool.sizes
+        orders: Iterator[tuple[Order, Sizes]] = ((rng.permutation(n_rows), sizes) for _ in range(count))
+        if self.dealing is not None:
+            orders = self.dealing.draws(rng, count)
         if self.n_jobs in (None, 1):
-            for _ in range(count):
-                yield self.pool.values(self.problem, rng.permutation(n_rows))
+            for order in orders:
+                yield self.pool.values(self.problem, *order)
             return
-        orders = (rng.permutation(n_rows) for _ in range(count))
         with Parallel(n_jobs=self.n_jobs) as work:
             # A few at a time: the first ones may be enough.
             while batch := list(islice(orders, 2 * effective_n_jobs(self.n_jobs))):
-                yield from work(delayed(self.pool.values)(self.problem, order) for order in batch)
+                yield from work(delayed(self.pool.values)(self.problem, *order) for order in batch)
 
 
 def _pencil(pool: _Pool, scatters: Sequence[Float], problem: Problem, number: int = 0) -> Pencil:

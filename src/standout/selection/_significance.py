@@ -16,6 +16,7 @@ from standout._xp import all_ratios, cholesky, to_host
 from standout.moments import CentredRows, Moments, RowMoments, gather, ledoit_wolf
 from standout.pencil import solve
 from standout.selection._analytic import ComponentTest, analytic_test, chance_law, survival
+from standout.selection._dealing import subjects_of
 from standout.selection._inputs import (
     Given,
     GivenBackgrounds,
@@ -26,7 +27,7 @@ from standout.selection._inputs import (
     require_rows,
 )
 from standout.selection._permutation import Listener, Problem, permutation_test
-from standout.sources import Source
+from standout.sources import Source, Subjects
 
 # Rows times columns squared beyond which a permutation takes more than about a second.
 QUICKLY_PERMUTED = 4e10
@@ -60,6 +61,8 @@ def component_test(
     random_state: Any = None,
     n_jobs: int | None = None,
     progress: bool | Listener = False,
+    groups: Any = None,
+    background_groups: Any = None,
 ) -> ComponentTest:
     """How many components of the target are more than chance?
 
@@ -104,6 +107,9 @@ def component_test(
         Show a progress bar on standard error while reshuffling (needs the extra "progress"), or call a function after
         each reshuffling, with the number of the component, the reshufflings made, the most that there can be, and the
         seconds that these would take.
+    groups, background_groups : array-like of shape (n_samples,), default=None
+        The subject of each row of X and of the background, as in `standout.DiscriminativePCA.fit`. Whole
+        subjects are then reshuffled, always by "permutation". A subject in several datasets is swapped within itself.
 
     Returns
     -------
@@ -124,8 +130,8 @@ def component_test(
 
     What is not tested:
 
-    - Whether rows are independent. They must be: repeated measurements of the same mouse, neighbouring pixels or
-      successive seconds are not, and then p-values are too small. Average them first, or take one of each.
+    - Whether rows are independent. They must be, unless `groups` says which belong together: repeated measurements of
+      the same mouse or successive seconds are not, and then p-values by rows are far too small.
     - Whether there are groups. A direction of larger variance may hold two clusters, or one that is wider.
     - Whether means differ: every dataset is centred by its own.
     - Whether a component is large enough to matter. With many rows small ratios become significant.
@@ -139,6 +145,12 @@ def component_test(
     several, of any weights, their generalisation is used. In simulations of Gaussian datasets without any component, 4
     to 5.5 % are found to have one at the level of 5 %; fewer, down to 2 %, where the backgrounds have hardly more
     rows than there are features.
+
+    With subjects, whole subjects are dealt to the datasets, each of which is centred at a middle of the means of its
+    subjects in which one that is far off hardly counts. The means are then stretched so that dealing them leaves, on
+    average, the scatter that the datasets have: with few subjects, centring takes a good part of it away. If there are
+    no more relabelings than `n_permutations`, each is made once. A level needs 1 / level of them: at 0.05, three
+    subjects in each of two datasets, or five that are in both.
 
     "permutation": a p-value is one plus the number of reshufflings with at least the observed ratio, by one plus the
     number of reshufflings. It can be no smaller than ``1 / (n_permutations + 1)``. As soon as so many reshufflings have
@@ -174,7 +186,10 @@ def component_test(
     """
     check_test(method, "method", optional=False)
     level = check_level(level, "the chance of a false alarm", 0.05)
-    datasets = open_datasets(X, background)
+    datasets = open_datasets(X, background, groups, background_groups)
+    subjects = subjects_of(datasets)
+    if subjects is not None:
+        method = check_not_by_formula(method, "method")
     weights = check_weights(background_weights, len(datasets) - 1)
     shares = _check_shares(shrinkage, len(datasets) - 1)
     shrunken = shares is None or bool(np.any(shares > 0.0))
@@ -205,10 +220,23 @@ def component_test(
         level=level,
         n_permutations=n_permutations,
         seed=as_seed(random_state),
-        scale=common_scale([kept, *kept_backgrounds], weights),
+        scale=common_scale([kept, *kept_backgrounds], weights, subjects),
         n_jobs=n_jobs,
         progress=progress,
+        subjects=subjects,
     )
+
+
+def check_not_by_formula(method: str | None, parameter: str) -> str:
+    """Refuse the formula for rows that belong together; give the test that there is for them."""
+    if method == "analytic":
+        raise InvalidValueError(
+            "is a formula for independent rows, but {p.groups} says which rows belong together",
+            parameter=parameter,
+            value=method,
+            advice="Use {v.auto} or {v.permutation}, which deal whole subjects.",
+        )
+    return "permutation"
 
 
 def test_components(
@@ -236,15 +264,19 @@ def test_components(
     plain = plain and problem.counts is None and problem.laplacian is None
     own_side = problem.side == "target"
     permuted = False
-    if method in (None, "auto"):
+    subjects = subjects_of(datasets)
+    if method in (None, "auto") or subjects is not None:
         n_rows, n_features = sum(part.count for part in moments), target.n_features
-        exact = plain and own_side and _is_exact(datasets, moments, weights)
+        exact = plain and own_side and subjects is None and _is_exact(datasets, moments, weights)
         quick = n_rows * n_features * min(n_rows, n_features) <= QUICKLY_PERMUTED
         small = 8 * n_rows * n_features <= MOST_KEPT
         permuted = quick and all(keeps_rows(part) or (small and _is_read_again(part)) for part in datasets)
         possible = _degrees(backgrounds, weights) > n_features
-        method = "analytic" if own_side and (exact or (possible and not permuted)) else "permutation"
-    scale = common_scale(moments, weights) if own_side else None
+        if subjects is not None:
+            method = check_not_by_formula(method, "test")
+        else:
+            method = "analytic" if own_side and (exact or (possible and not permuted)) else "permutation"
+    scale = common_scale(moments, weights, subjects) if own_side else None
     if method == "analytic":
         unshrunken = not np.any(shares > 0.0)
         return analytic_test(
@@ -268,6 +300,7 @@ def test_components(
         scale=scale,
         n_jobs=n_jobs,
         progress=progress,
+        subjects=subjects,
     )
 
 
@@ -319,14 +352,18 @@ def has_heavy_tails(dataset: Opened) -> bool:
     return bool(np.mean(columns) > HEAVY_COLUMNS or spread > surely)
 
 
-def common_scale(moments: Sequence[Moments], weights: Float) -> float | None:
+def common_scale(
+    moments: Sequence[Moments], weights: Float, subjects: Sequence[Subjects] | None = None
+) -> float | None:
     """Give the median of all ratios if every one of them is above 1, and None otherwise.
 
-    None, too, if a dataset has too few rows for all ratios to mean something.
+    None, too, if a dataset has too few rows, or too few subjects, for all ratios to mean something.
     """
     target, *backgrounds = moments
     n_features = target.n_features
-    degrees = min(target.count - 1, _degrees(backgrounds, weights))
+    counts = [part.count for part in moments] if subjects is None else [own.n_here for own in subjects]
+    used = [count for count, weight in zip(counts[1:], weights, strict=True) if weight > 0.0]
+    degrees = min(counts[0] - 1, sum(used) - len(used))
     if not 2 <= n_features <= MOST_RATIOS or degrees <= n_features:
         return None
     if target.total_variance <= float(np.dot(weights, [part.total_variance for part in backgrounds])):
@@ -341,9 +378,8 @@ def common_scale(moments: Sequence[Moments], weights: Float) -> float | None:
     # With few columns all ratios may be above 1 by chance. The largest ratio of the background to the target, which is
     # the inverse of the smallest one, must be smaller than chance makes it, even if half of the directions are real
     # components.
-    n_background = sum(part.count for part, weight in zip(backgrounds, weights, strict=True) if weight > 0.0)
-    freedom, scales = np.array([target.count - 1.0]), np.array([n_background / target.count])
-    centre, spread = chance_law(max(n_features // 2, 1), _degrees(backgrounds, weights), freedom, scales)
+    freedom, scales = np.array([counts[0] - 1.0]), np.array([sum(used) / counts[0]])
+    centre, spread = chance_law(max(n_features // 2, 1), sum(used) - len(used), freedom, scales)
     if survival((-np.log(ratios[0]) - centre) / spread) < 1.0 - SCALE_LEVEL:
         return None
     return float(np.median(ratios))

@@ -39,6 +39,7 @@ from standout.moments import (
 )
 from standout.pencil import Pencil, Solution, solve
 from standout.selection._columns import FewColumns, few_of
+from standout.selection._dealing import drawn_subjects, subjects_of
 from standout.selection._inputs import (
     Given,
     GivenBackgrounds,
@@ -50,7 +51,7 @@ from standout.selection._inputs import (
     weights_of,
     with_robust_weights,
 )
-from standout.sources import Batch
+from standout.sources import Batch, Subjects
 
 # How often each row of a dataset was drawn.
 Counts = npt.NDArray[np.intp]
@@ -127,6 +128,8 @@ def stability(
     level: float = 0.95,
     random_state: Any = None,
     progress: bool = False,
+    groups: Any = None,
+    background_groups: Any = None,
 ) -> Stability:
     """Would other rows from the same source have given the same components?
 
@@ -159,6 +162,10 @@ def stability(
         Seed of the draws. None is a fixed one, too: equal input gives equal output.
     progress : bool, default=False
         Show a progress bar on standard error (needs the package rich).
+    groups, background_groups : array-like of shape (n_samples,), default=None
+        The subject of each row of X and of the background, as in `standout.DiscriminativePCA.fit`. Whole
+        subjects are then drawn, and "rows that were not drawn" are those of the other subjects. A subject in several
+        datasets is drawn for all of them at once.
 
     Returns
     -------
@@ -217,7 +224,8 @@ def stability(
     n_bootstrap = check_whole(n_bootstrap, "n_bootstrap", least=2, advice=few)
     level, share = check_level(level, "a share of the draws", 0.95), check_shrinkage(shrinkage)
     draws = tracked(range(n_bootstrap), n_bootstrap, "drawing rows", progress)
-    datasets = with_robust_weights(open_host_datasets(X, background), robust, as_seed(random_state))
+    datasets = open_host_datasets(X, background, groups, background_groups)
+    datasets = with_robust_weights(datasets, robust, as_seed(random_state))
     require_rows(datasets, "every draw")
     weights = check_weights(background_weights, len(datasets) - 1)
     seed = as_seed(random_state)
@@ -230,7 +238,7 @@ def stability(
         # If all rows are too ill-conditioned for a matrix, so are draws of them.
         refit = replace(refit, attempts=refit.attempts[-1:])
 
-    angles, ratios, filters, patterns, seen = _fit_draws(refit, full, draws, n_bootstrap)
+    angles, ratios, filters, patterns, seen = _fit_draws(refit, full, draws, n_bootstrap, subjects_of(datasets))
     components, looks = _lift(full.vectors.T, basis), _lift(full.patterns.T, basis)
     # The rule for signs is about the columns of the data, not about the coordinates of a basis.
     largest = np.take_along_axis(components, np.argmax(np.abs(components), axis=1)[:, np.newaxis], axis=1)
@@ -343,7 +351,7 @@ def _prepare(
 
 
 def _fit_draws(
-    refit: _Refit, full: Solution, draws: Iterable[int], n_bootstrap: int
+    refit: _Refit, full: Solution, draws: Iterable[int], n_bootstrap: int, subjects: Sequence[Subjects] | None
 ) -> tuple[Float, Float, Float, Float, list[Counts]]:
     """Fit one draw after the other: angles, ratios, filters and patterns with the signs of the full fit, columns."""
     size, n_components = full.vectors.shape
@@ -354,7 +362,10 @@ def _fit_draws(
     seen: list[Counts] = []
     rng = np.random.default_rng(refit.seed)
     for number in draws:
-        counts = [_draw(rng, rows.shape[0]) for rows in refit.datasets]
+        if subjects is None:
+            counts = [_draw(rng, rows.shape[0]) for rows in refit.datasets]
+        else:
+            counts = drawn_subjects(subjects, rng)
         found, columns = refit.solve(counts)
         if found is None:
             continue

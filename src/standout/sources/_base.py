@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain
-from typing import Any, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,9 @@ from standout._checks import (
 from standout._messages import InvalidValueError, reject_too_few
 from standout._xp import concat, take
 
+if TYPE_CHECKING:
+    from standout.sources._subjects import Subjects
+
 Words: TypeAlias = npt.NDArray[np.object_]
 """Strings as Python objects: an array of fixed width would take the length of the longest for each."""
 
@@ -43,6 +46,8 @@ class Batch:
         One word per row, if the dataset has them.
     weights : array of float or None
         How much each row counts, if rows do not count equally.
+    beside : ndarray of str of shape (n_rows, k) or None
+        The words of further columns, which go into no fit: see `Source.beside_columns`.
     origin : array of shape (n_features,) or None
         A point near the centre of all rows, the same for all batches. Sums of fourth powers are taken about it.
 
@@ -60,6 +65,7 @@ class Batch:
     labels: Words | None = None
     groups: Words | None = None
     weights: Array | None = None
+    beside: Words | None = None
     origin: Array | None = None
 
     @property
@@ -83,7 +89,7 @@ class Batch:
 
 
 # What is known of each row of a batch, beside its numbers.
-FACTS = ("ids", "labels", "groups", "weights")
+FACTS = ("ids", "labels", "groups", "weights", "beside")
 
 
 def joined(batches: Sequence[Batch]) -> Batch:
@@ -126,6 +132,10 @@ class Source:
         Whether what is made of its rows is computed when it is asked for.
     specimen : array or None
         An array of the library and on the device of the rows, if these are known before anything is read.
+    subjects : Subjects or None
+        Which rows belong together, if that was said.
+    beside_columns : tuple of str
+        Names of columns that are kept beside the rows, such as subjects and covariates.
 
     Examples
     --------
@@ -149,6 +159,8 @@ class Source:
     lazy: bool = False
     min_rows: int = 1
     specimen: Any = None
+    subjects: Subjects | None = None
+    beside_columns: tuple[str, ...] = ()
 
     def batches(self) -> Iterator[Batch]:
         """Give one batch after the other, each checked: finite numbers in the same columns."""
@@ -193,6 +205,12 @@ class Source:
             total, n_rows = added(total, part(batch)), n_rows + batch.n_rows
         self._require_rows(n_rows)
         return total
+
+    def column(self, name: str) -> Words:
+        """Give the words of a column that is kept beside the rows."""
+        place = self.beside_columns.index(name)
+        found = [batch.beside[:, place] for batch in self.batches() if batch.beside is not None]
+        return np.concatenate(found) if found else np.zeros(0, dtype=object)
 
     def folded(self, function: Callable[[Any, Rows], Any], state: Any) -> Any:
         """Take a state through the rows of the batches, one after the other: the function gives the next state."""
@@ -320,6 +338,10 @@ class Table:
         Where the table came from, for messages.
     has_names : bool
         Whether the file named its columns; if not, they are called ``x0``, ``x1`` ...
+    beside : ndarray of str of shape (n_rows, k) or None
+        Words of columns that do not go into a fit, such as subjects and covariates.
+    beside_columns : tuple of str
+        Names of these.
 
     Examples
     --------
@@ -336,6 +358,8 @@ class Table:
     groups: Words | None = None
     source: str = "table"
     has_names: bool = True
+    beside: Words | None = None
+    beside_columns: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         known = [name for name in ("ids", "labels", "groups") if getattr(self, name) is not None]
@@ -457,9 +481,11 @@ def as_source(data: Any, name: str, *, min_rows: int = 2) -> Source:
         reject_no_table(data, name)
         return Batches(data, name, min_rows)
     if isinstance(data, Table):
-        words = Batch(data.values, 0, data.ids, data.labels, data.groups)
+        words = Batch(data.values, 0, data.ids, data.labels, data.groups, beside=data.beside)
         rows = as_rows(data.values, name, min_rows=min_rows)
-        return InMemory(rows, name, data.columns if data.has_names else None, words)
+        table = InMemory(rows, name, data.columns if data.has_names else None, words)
+        table.beside_columns = data.beside_columns
+        return table
     dataset = InMemory(as_rows(data, name, min_rows=min_rows), name, column_names(data))
     dataset.keys = column_keys(data)
     return dataset

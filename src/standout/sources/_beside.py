@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from standout._arrays import Array, Rows
 from standout._messages import InvalidValueError
-from standout.sources._base import Batch, InMemory, Source
+from standout._xp import to_host
+from standout.sources._base import Batch, InMemory, Source, Words
 
 
 def beside(source: Source, **facts: npt.NDArray[Any] | None) -> Source:
@@ -49,6 +50,16 @@ def beside(source: Source, **facts: npt.NDArray[Any] | None) -> Source:
     return Beside(source, given)
 
 
+def own_weights(source: Source) -> npt.NDArray[np.float64] | None:
+    """Give the weights that the rows of a dataset have been given, on the host; None for equal ones."""
+    if isinstance(source, InMemory):
+        weights = source.batch().weights
+        return None if weights is None else np.asarray(to_host(weights), dtype=np.float64)
+    if isinstance(source, Beside) and "weights" in source.facts:
+        return np.asarray(source.facts["weights"], dtype=np.float64)
+    return own_weights(source.host) if isinstance(source, Around) else None
+
+
 class Around(Source):
     """A source whose batches go through a function: facts are put beside their rows, or the rows are changed.
 
@@ -66,6 +77,7 @@ class Around(Source):
         self.host, self.change = host, change
         self.name, self.min_rows, self.n_rows = host.name, host.min_rows, host.n_rows
         self.again, self.specimen, self.lazy = host.again, host.specimen, host.lazy
+        self.beside_columns, self.subjects = host.beside_columns, host.subjects
         self._learn_columns()
 
     def _learn_columns(self) -> None:
@@ -105,6 +117,10 @@ class Around(Source):
         found = self.host.summed(_ChangedPart(self.change, part, needs_start, needs_words))
         self._learn_columns()
         return found
+
+    def column(self, name: str) -> Words:
+        """Give the words of a column that is kept beside the rows."""
+        return self.host.column(name)
 
     def folded(self, function: Callable[[Any, Rows], Any], state: Any) -> Any:
         """Take a state through the changed rows, one batch after the other."""
@@ -197,6 +213,73 @@ class Beside(Around):
         """Add up what a function makes of each batch with its facts."""
         # The number of rows of an iterator can be checked only as they pass.
         return super().summed(part) if self.again else Source.summed(self, part)
+
+
+class Chosen(Source):
+    """Some rows of a dataset that is read in parts, such as those with one label.
+
+    Attributes
+    ----------
+    host : Source
+        The whole dataset, which can be read again.
+    chosen : ndarray of bool
+        A truth value for each of its rows.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from standout.sources import Chosen, open_dataset
+    >>> whole = open_dataset(da.arange(8, chunks=2).reshape(4, 2), "the data")
+    >>> Chosen(whole, np.array([True, False, False, True])).rows()
+    array([[0, 1],
+           [6, 7]])
+    """
+
+    def __init__(self, host: Source, chosen: npt.NDArray[np.bool_]) -> None:
+        self.host, self.chosen = host, chosen
+        self.name, self.min_rows, self.n_rows = host.name, host.min_rows, int(chosen.sum())
+        self.columns, self.keys, self.width, self.specimen = host.columns, host.keys, host.width, host.specimen
+
+    def called(self, name: str, min_rows: int) -> Self:
+        """Give the same dataset under the name that messages are to use."""
+        named = super().called(name, min_rows)
+        named.host = self.host.called(name, min_rows)
+        return named
+
+    def batches(self) -> Iterator[Batch]:
+        """Give the chosen rows of one batch after the other."""
+        takes = _OfChosen.of(self.chosen)
+        yield from map(takes.batch, self.host.batches())
+
+    def summed(self, part: Callable[[Batch], Any]) -> Any:
+        """Add up what a function makes of the chosen rows of each batch, where the batch is."""
+        return self.host.summed(replace(_OfChosen.of(self.chosen), function=part))
+
+
+@dataclass(frozen=True, eq=False)
+class _OfChosen:
+    """A function of chosen rows as one of batches of all rows. It can be sent to other processes."""
+
+    chosen: npt.NDArray[np.bool_]
+    # How many rows are chosen before each row.
+    before: npt.NDArray[np.intp]
+    function: Callable[[Batch], Any] | None = None
+    needs_start: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, chosen: npt.NDArray[np.bool_]) -> _OfChosen:
+        return cls(chosen, np.cumsum(chosen) - chosen)
+
+    def __call__(self, batch: Batch) -> Any:
+        assert self.function is not None
+        some = self.batch(batch)
+        return self.function(some) if some.n_rows else None
+
+    def batch(self, batch: Batch) -> Batch:
+        """Give the chosen rows of a batch."""
+        numbers = np.flatnonzero(self.chosen[batch.start : batch.start + batch.n_rows])
+        return batch.taken(numbers, int(self.before[batch.start]) if batch.n_rows else 0)
 
 
 @dataclass(frozen=True, eq=False)

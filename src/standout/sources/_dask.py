@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
+from importlib import import_module
 from itertools import accumulate
 from typing import Any
 
@@ -14,6 +15,9 @@ from standout._arrays import Array, Rows, stacked
 from standout._checks import as_rows, check_same_columns, column_keys, column_names
 from standout._messages import InvalidTypeError, InvalidValueError, reject_too_few
 from standout.sources._base import Batch, Source, added, as_source, drawn
+
+# How many sums are added in one task. With more, fewer half-way sums travel, and a task holds more at once.
+FAN_IN = 8
 
 
 def open_dataset(data: Any, name: str, *, min_rows: int = 2) -> Source:
@@ -93,19 +97,30 @@ class DaskBlocks(Source):
             )
 
     @cached_property
+    def _cut(self) -> Any:
+        """The data as they are cut into blocks.
+
+        Where few of the columns of files are read, Dask takes files together when it optimises, and there are fewer
+        blocks than before. After a step that changes nothing their number stays.
+        """
+        if not hasattr(self.data, "expr"):
+            return self.data
+        cut = self.data.map_partitions(_same, meta=self.data._meta, enforce_metadata=False)
+        return cut.optimize(fuse=False)
+
+    @cached_property
     def _blocks(self) -> list[Any]:
         """The blocks, delayed."""
-        return [block for line in np.reshape(self.data.to_delayed(), (-1, 1)) for block in line]
+        return [block for line in np.reshape(self._cut.to_delayed(), (-1, 1)) for block in line]
 
     @property
     def _check(self) -> _Check:
-        return _Check(f"a block of {self.name}", self.columns, self.width or 0)
+        return _Check(self.name, self.columns, self.width or 0)
 
     @property
     def _checks(self) -> Iterator[_Check]:
         """The check of each block, which knows the number of the block."""
-        for number in range(1, len(self._blocks) + 1):
-            yield replace(self._check, name=f"block {number} of {self.name}")
+        yield from (self._check.of_block(number) for number in range(len(self._blocks)))
 
     def batches(self) -> Iterator[Batch]:
         """Bring one block after the other here."""
@@ -115,6 +130,30 @@ class DaskBlocks(Source):
             yield Batch(rows, start)
             start += rows.shape[0]
 
+    def _each(self, function: Callable[..., Any], *shared: Any, starts: list[int] | None = None) -> list[Any]:
+        """Promise what a function makes of each block, its number and its first row's number.
+
+        The block is made and used in one task, so that it never travels. What is shared is delayed by itself: a large
+        function, one with landmarks, is then sent once and not with every block.
+        """
+        data: Any = self._cut
+        in_arrays = hasattr(data, "rechunk")
+        n_blocks = data.numblocks[0] if in_arrays else data.npartitions
+        places = np.column_stack([np.arange(n_blocks), starts or [0] * n_blocks])
+        call = partial(_of_block, function)
+        promised = [_delayed(thing, pure=False, traverse=False) for thing in shared]
+        if in_arrays:
+            array: Any = import_module("dask.array")
+            each = array.from_array(places, chunks=(1, 2), name=False)
+            made = data.map_blocks(call, each, *promised, dtype=object, meta=np.empty((0, 0), dtype=object))
+        else:
+            dataframe: Any = import_module("dask.dataframe")
+            pandas: Any = import_module("pandas")
+            each = dataframe.from_pandas(pandas.DataFrame(places), npartitions=n_blocks, sort=True)
+            how = {"meta": pandas.Series(dtype=object), "align_dataframes": False, "enforce_metadata": False}
+            made = data.map_partitions(call, each, *promised, **how)
+        return list(np.ravel(made.to_delayed()))
+
     def first(self, count: int) -> Rows:
         """Give the first rows, of the first block that has any."""
         blocks = zip(self._blocks, self._checks, strict=True)
@@ -123,16 +162,12 @@ class DaskBlocks(Source):
         return reject_too_few(self.name, 0, self.min_rows) if found is None else found
 
     def summed(self, part: Callable[[Batch], Any]) -> Any:
-        """Add up what a function makes of each block, two and two: the order does not depend on the scheduler."""
-        # Delayed by itself, a large function (one with landmarks) is sent once, not with every block.
-        shared = _delayed(part, pure=False, traverse=False)
+        """Add up what a function makes of each block, in a tree: the order does not depend on the scheduler."""
         # Row numbers take a pass of their own where the sizes of the blocks are unknown.
-        starts = [0, *accumulate(self._counts)] if getattr(part, "needs_start", False) else [0] * len(self._blocks)
-        blocks = zip(self._blocks, self._checks, starts, strict=False)
-        sums = [_delayed(_sum_of_part)(block, check, start, shared) for block, check, start in blocks]
+        starts = [0, *accumulate(self._counts)][:-1] if getattr(part, "needs_start", False) else None
+        sums = self._each(_sum_of_part, self._check, part, starts=starts)
         while len(sums) > 1:
-            pairs = [sums[start : start + 2] for start in range(0, len(sums), 2)]
-            sums = [_delayed(added)(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+            sums = [_delayed(_sum)(sums[start : start + FAN_IN]) for start in range(0, len(sums), FAN_IN)]
         (total,) = _computed(sums)
         count = 0 if total is None else total.count
         if count < self.min_rows:
@@ -172,7 +207,7 @@ class DaskBlocks(Source):
         """Number of rows of each block."""
         if self.n_rows is not None:
             return [int(count) for count in self.data.chunks[0]]
-        return [int(count) for count in _computed([_delayed(_length)(block) for block in self._blocks])]
+        return [int(count) for count in _computed(self._each(_length))]
 
     def _n_blocks_with(self, n_rows: int) -> int:
         """Count the first blocks that have so many rows together; all blocks, if there are fewer rows."""
@@ -200,13 +235,19 @@ class DaskBlocks(Source):
 class _Check:
     """The check of a block: finite numbers in the columns of the whole."""
 
-    name: str
+    dataset: str
     columns: list[str] | None
     width: int
+    name: str = "a block"
+
+    def of_block(self, number: int) -> _Check:
+        """Give the check that knows the number of its block, counted from 0."""
+        return replace(self, name=f"block {number + 1}")
 
     def __call__(self, block: Any) -> Rows:
-        rows = as_rows(block, self.name, min_rows=0, finite=True)
-        check_same_columns(rows.shape[1], column_names(block), self.name, self.width, self.columns, "the whole")
+        name = f"{self.name} of {self.dataset}"
+        rows = as_rows(block, name, min_rows=0, finite=True)
+        check_same_columns(rows.shape[1], column_names(block), name, self.width, self.columns, "the whole")
         return rows
 
 
@@ -238,9 +279,23 @@ def _computed(promises: list[Any]) -> list[Any]:
     return list(compute(*promises))  # type: ignore[no-untyped-call]
 
 
-def _sum_of_part(block: Any, check: _Check, start: int, part: Callable[[Batch], Any]) -> Any:
-    rows = check(block)
+def _same(block: Any) -> Any:
+    return block
+
+
+def _of_block(function: Callable[..., Any], block: Any, places: Any, *shared: Any) -> Any:
+    """Call a function with a block, its number, the number of its first row, and what all blocks share."""
+    number, start = np.asarray(places)[0].tolist()
+    return function(block, number, start, *shared)
+
+
+def _sum_of_part(block: Any, number: int, start: int, check: _Check, part: Callable[[Batch], Any]) -> Any:
+    rows = check.of_block(number)(block)
     return part(Batch(rows, start)) if rows.shape[0] else None
+
+
+def _sum(parts: list[Any]) -> Any:
+    return reduce(added, parts)
 
 
 def _next_state(state: Any, blocks: list[tuple[Any, _Check]], function: Callable[[Any, Rows], Any]) -> Any:
@@ -262,5 +317,5 @@ def _taken(block: Any, check: _Check, numbers: Any) -> Rows:
     return check(block)[numbers]
 
 
-def _length(block: Any) -> int:
+def _length(block: Any, *_: Any) -> int:
     return int(block.shape[0])

@@ -18,7 +18,7 @@ from standout._arrays import Array, Rows, copied, is_sparse
 from standout._checks import as_rows, check_same_columns, column_names
 from standout._messages import InvalidTypeError, InvalidValueError
 from standout._xp import is_foreign
-from standout.sources._base import Batch, InMemory, Source, Table, as_source
+from standout.sources._base import Batch, InMemory, Source, Table, Words, as_source
 
 FROZEN = "as sklearn.frozen.FrozenEstimator(fitted)."
 
@@ -53,6 +53,7 @@ class Transformed(Source):
         self._transform = _Transform(steps, host.columns, host.name)
         self.name, self.min_rows, self.n_rows = host.name, host.min_rows, host.n_rows
         self.again, self.specimen, self.lazy = host.again, host.specimen, host.lazy
+        self.beside_columns = host.beside_columns
         self._row: Rows | None = None
 
     def then(self, step: Any) -> Transformed:
@@ -102,6 +103,10 @@ class Transformed(Source):
         """Add up what a function makes of each transformed batch."""
         needs = (getattr(part, "needs_start", False), getattr(part, "needs_words", True))
         return self.host.summed(_ThenSum(self._transform, part, *needs))
+
+    def column(self, name: str) -> Words:
+        """Give the words of a column that is kept beside the rows."""
+        return self.host.column(name)
 
     def folded(self, function: Callable[[Any, Rows], Any], state: Any) -> Any:
         """Take a state through the transformed rows, one batch after the other."""

@@ -1,0 +1,199 @@
+"""How rows that belong together are dealt to the datasets at random, and drawn again: whole subjects at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import comb, exp, lgamma
+
+import numpy as np
+import numpy.typing as npt
+
+from standout._arrays import Float, squared_lengths, weighted_sum
+from standout._messages import InvalidValueError
+from standout._xp import like, namespace, take, to_host
+from standout.moments import Moments
+from standout.sources import Source, Subjects
+
+Order = npt.NDArray[np.intp]
+Sizes = tuple[int, ...]
+Numbers = npt.NDArray[np.intp]
+
+# Relabelings from which the scatter that dealing leaves on average is found.
+N_AVERAGED = 100
+# Steps towards the middle of the subjects of a dataset, and the share of their median squared distance that is added to
+# each, so that no subject counts alone.
+N_STEPS, SMALL_SHARE = 60, 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Dealing:
+    """Parts, each the rows of one subject in one dataset, and how they change places.
+
+    Subjects that are in one dataset only are dealt among the datasets, each of which keeps its number of them. The
+    parts of a subject that is in several datasets are swapped within the subject.
+
+    Attributes
+    ----------
+    part_of : ndarray of shape (n_rows,)
+        The part of each row, for the rows of all datasets under one another, the target's first.
+    homes : ndarray of shape (n_parts,)
+        The dataset of each part.
+    groups : ndarray of shape (n_parts,)
+        Parts with the same number change places with each other.
+    kind : str
+        What the subjects are: "subjects" or "blocks".
+    """
+
+    part_of: Numbers
+    homes: Numbers
+    groups: Numbers
+    kind: str
+
+    @classmethod
+    def of(cls, subjects: Sequence[Subjects]) -> Dealing:
+        """Find the parts of these datasets, the target first."""
+        n_subjects = len(subjects[0].names)
+        keys = np.concatenate([number * n_subjects + own.codes.astype(np.intp) for number, own in enumerate(subjects)])
+        parts, part_of = np.unique(keys, return_inverse=True)
+        homes, owners = np.divmod(parts, n_subjects)
+        shared = np.bincount(owners, minlength=n_subjects) > 1
+        return cls(part_of.ravel(), homes, np.where(shared[owners], owners, -1), subjects[0].kind)
+
+    @property
+    def n_relabelings(self) -> float:
+        """Number of ways in which the parts can be dealt, as many datasets as each group has."""
+        total = 0.0
+        for group in np.unique(self.groups):
+            counts = np.bincount(self.homes[self.groups == group])
+            total += lgamma(counts.sum() + 1) - sum(lgamma(count + 1) for count in counts)
+        return exp(min(total, 700.0))
+
+    def check(self, level: float) -> None:
+        """Refuse to test where even the rarest of all relabelings is more frequent than the level."""
+        if self.n_relabelings * level >= 1.0 - 1e-9:
+            return
+        pairs = next(n for n in range(1, 99) if 2**n * level >= 1.0)
+        each = next(n for n in range(1, 99) if comb(2 * n, n) * level >= 1.0)
+        n_alone = int(np.sum(self.groups == -1))
+        raise InvalidValueError(
+            "{n_subjects} {kind} can be dealt to the datasets in {ways} ways only, but {p.level} {level} needs {limit}",
+            kind=self.kind,
+            n_subjects=n_alone + len(np.unique(self.groups[self.groups != -1])),
+            ways=round(self.n_relabelings),
+            level=level,
+            limit=int(np.ceil(1.0 / level)),
+            advice="At least {each} subjects in each dataset would do, or {pairs} that are in both.",
+            each=each,
+            pairs=pairs,
+        )
+
+    def relabelled(self, rng: np.random.Generator) -> Numbers:
+        """Give every part a dataset, at random."""
+        places = np.argsort(self.groups, kind="stable")
+        shuffled = np.lexsort((rng.random(len(self.groups)), self.groups))
+        homes = np.empty_like(self.homes)
+        homes[places] = self.homes[shuffled]
+        return homes
+
+    def order(self, homes: Numbers) -> tuple[Order, Sizes]:
+        """Give the rows in the order of their datasets, and how many each dataset has."""
+        of_rows = homes[self.part_of]
+        sizes = np.bincount(of_rows, minlength=int(self.homes.max()) + 1)
+        return np.argsort(of_rows, kind="stable"), tuple(sizes.tolist())
+
+    def draws(self, rng: np.random.Generator, count: int) -> Iterator[tuple[Order, Sizes]]:
+        """Give at most so many relabelings: random ones, or each once if there are no more than that."""
+        if self.n_relabelings > count + 1:
+            for _ in range(count):
+                yield self.order(self.relabelled(rng))
+            return
+        # The one that was observed is no draw: it counts by itself.
+        seen = {self.homes.tobytes()}
+        while len(seen) < round(self.n_relabelings):
+            homes = self.relabelled(rng)
+            if homes.tobytes() not in seen:
+                seen.add(homes.tobytes())
+                yield self.order(homes)
+
+    def means(self, rows: Float) -> Float:
+        """Give the mean row of each part."""
+        order = np.argsort(self.part_of, kind="stable")
+        starts = np.searchsorted(self.part_of[order], np.arange(len(self.homes)))
+        xp, ends = namespace(rows), [*starts[1:].tolist(), len(order)]
+        return xp.stack(
+            [xp.mean(take(rows, order[start:end]), axis=0) for start, end in zip(starts.tolist(), ends, strict=True)]
+        )
+
+    def stretched(self, rows: Float) -> Float:
+        """Stretch the means of the parts so that dealing them leaves, on average, the scatter that the datasets have.
+
+        Each dataset was centred by its own subjects. That takes some of their scatter away, the more the fewer subjects
+        there are, and a dealt group is centred once more.
+        """
+        means = self.means(rows)
+        counts = np.bincount(self.part_of).astype(np.float64)
+        own = self._scatter(means, counts, self.homes)
+        rng = np.random.default_rng(0)
+        dealt = [self._scatter(means, counts, self.relabelled(rng)) for _ in range(N_AVERAGED)]
+        average = sum(dealt) / N_AVERAGED
+        if not average > 0.0:
+            return rows
+        return rows + (float(np.sqrt(own / average)) - 1.0) * take(means, self.part_of)
+
+    def _scatter(self, means: Float, counts: Float, homes: Numbers) -> float:
+        """Sum the squared distances of the parts' means from the means of their datasets, over all rows."""
+        total = 0.0
+        for home in range(int(homes.max()) + 1):
+            chosen = np.flatnonzero(homes == home)
+            rows, shares = take(means, chosen), like(counts[chosen] / counts[chosen].sum(), means)
+            away = rows - shares @ rows
+            total += float(counts[chosen].sum()) * float(shares @ namespace(means).sum(away**2, axis=1))
+        return total
+
+
+def middle_of_few(rows: Float) -> Float:
+    """Where is the middle of a few rows, such as the means of subjects, for all but those far off?
+
+    A mean with weights ``1 / (s + d²)`` of the squared distances d² from it, with s a tenth of their median. Five rows
+    of many columns are about as far from their spatial median as from their mean, so that one far off still shifts it,
+    and leaves a trace in all rows of its dataset: mice of one class, split at random, came out as different in 12 % of
+    splits with the spatial median and in 6 % with this, at a level of 5 %.
+
+    Parameters
+    ----------
+    rows : array of shape (n, d)
+
+    Returns
+    -------
+    array of shape (d,)
+    """
+    xp = namespace(rows)
+    middle: Float = xp.mean(rows, axis=0)
+    for _ in range(N_STEPS):
+        squares = squared_lengths(rows - middle)
+        small = SMALL_SHARE * float(np.median(to_host(squares))) or 1.0
+        weights = 1.0 / (squares + small)
+        middle = weighted_sum(weights / xp.sum(weights), rows)
+    return middle
+
+
+def subjects_of(datasets: Sequence[Source | Moments]) -> list[Subjects] | None:
+    """Give the subjects of datasets, the target first; None without subjects."""
+    subjects = [part.subjects for part in datasets if isinstance(part, Source) and part.subjects is not None]
+    return subjects if len(subjects) == len(datasets) else None
+
+
+def drawn_subjects(subjects: Sequence[Subjects], rng: np.random.Generator) -> list[npt.NDArray[np.intp]]:
+    """Draw subjects with replacement, and tell how often each row of each dataset came up.
+
+    A subject of several datasets is drawn for all of them at once. So that every dataset has rows in every draw, as
+    many subjects are drawn of each combination of datasets as there are.
+    """
+    counts = subjects[0].counts
+    times = np.zeros(counts.shape[1], dtype=np.intp)
+    _, kinds = np.unique(counts > 0, axis=1, return_inverse=True)
+    for kind in range(int(kinds.max()) + 1):
+        members = np.flatnonzero(kinds.ravel() == kind)
+        times[members] = np.bincount(rng.integers(len(members), size=len(members)), minlength=len(members))
+    return [times[own.codes] for own in subjects]
