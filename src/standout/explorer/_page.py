@@ -99,7 +99,8 @@ class Page:
         """Give the replies to a message, the quick ones first; the rest need not be asked for."""
         try:
             yield from self._replies(message)
-        except (ValueError, TypeError, OSError, MemoryError, KeyError) as error:
+        except Exception as error:
+            # A page that waits for ever would be worse than a sentence that says little.
             yield {"kind": "problem", "text": problem_of(error)}
 
     def _replies(self, message: dict[str, Any]) -> Generator[dict[str, Any]]:
@@ -430,13 +431,20 @@ def problem_of(error: BaseException) -> str:
     return str(error) or f"This did not work ({type(error).__name__})."
 
 
+class _Spoken(SimpleNamespace):
+    """What is known of an answer, for the sentences of the report; what a report knows beyond that is None."""
+
+    def __getattr__(self, name: str) -> None:
+        if name.startswith("_"):
+            raise AttributeError(name)
+
+
 def _spoken(answer: Answer, columns: Sequence[str], test: ComponentTest | None) -> Any:
     """Give an answer as the sentences of the report know it."""
-    sides = [SimpleNamespace(name=name, n_rows=count) for name, count in zip(answer.names, answer.counts, strict=True)]
+    sides = [_Spoken(name=name, n_rows=count) for name, count in zip(answer.names, answer.counts, strict=True)]
     alone = answer.question.method in ALONE or len(sides) == 1
     shares = answer.shares
-    return SimpleNamespace(
-        title=None,
+    return _Spoken(
         target=sides[0],
         backgrounds=sides[1:],
         features=columns,
