@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from standout.persistence import load, save
     from standout.sources import differences
 
-__version__ = "0.1.0.dev0"
+try:
+    # Written when the package is built, from the tags of the repository.
+    __version__: str = import_module("standout._version").__version__
+except ModuleNotFoundError:
+    __version__ = "0.1.0.dev0"
 
 __all__ = [
     "BackgroundPipeline",
