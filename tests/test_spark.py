@@ -32,7 +32,7 @@ def expected_fit(frame):
 
 
 def assert_equal(sums, frame):
-    model = DiscriminativePCA(2).from_moments(sums["case"], sums["control"])
+    model = DiscriminativePCA.from_moments(sums["case"], sums["control"], n_components=2)
     expected = expected_fit(frame)
     np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-10)
     np.testing.assert_allclose(model.components_, expected.components_, atol=1e-10)
