@@ -82,6 +82,14 @@ def test_steps_of_every_kind(context, tmp_path):
         visit = Visit(context, address)
         page = visit.page
         n_target, n_background = visit.sides()
+        # The picture stays in its place while the mouse is down, however long the words above it become.
+        place = page.locator("#plot").bounding_box()
+        page.mouse.move(place["x"] + 200, place["y"] + 100)
+        page.mouse.down()
+        page.evaluate("document.getElementById('headline').textContent = 'words '.repeat(200)")
+        assert page.locator("#plot").bounding_box() == place
+        page.keyboard.press("Escape")
+        page.mouse.up()
         # Rows of the other side come with Shift.
         visit.after(lambda: visit.lasso(0.3, 0.05, 0.65, 0.9, key="Shift"))
         assert sum(visit.sides()) == n_target + n_background

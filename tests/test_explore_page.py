@@ -301,8 +301,9 @@ def test_what_is_saved_on_the_page_is_a_result_of_fit(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="already exists"):
         page.save("kept")
     # The code of the report repeats it, too.
-    known = {}
-    exec(json.loads((tmp_path / "kept/summary.json").read_text())["code"], known)
+    known, summary = {}, json.loads((tmp_path / "kept/summary.json").read_text())
+    exec(summary["code"], known)
+    assert "standout explore patients.csv" in summary["asked"]["command"]
     answer = page._engine.answer(page.history.state.question)
     np.testing.assert_allclose(known["model"].eigenvalues_, answer.model.eigenvalues_, rtol=1e-10)
     assert main(["info", "kept"]) == 0

@@ -223,7 +223,8 @@ def test_wide_data(rng):
     background[11, 4] = 1e5
     model = DiscriminativePCA(1, robust="cells").fit(target, background=background)
     assert abs(model.patterns_[0]).argmax() == 7
-    assert model.outlying_rows_[0].tolist() == [3]
+    assert 3 in model.outlying_rows_[0]
+    assert len(model.outlying_rows_[0]) <= 2
     assert [11, 4] in model.wild_cells_[1].tolist()
     assert np.isfinite(model.held_out_ratio_[0])
 

@@ -92,6 +92,13 @@ def test_smoothness_is_found_and_helps_where_shared_variation_is_rough(rng):
     assert found.held_out_ratio_[0] > plain.held_out_ratio_[0]
 
 
+def test_every_shrinkage_goes_with_a_graph(rng):
+    X, Y, _ = chained(rng, 60, 20)
+    dpca = DiscriminativePCA(1, smooth="chain", shrinkage="held-out").fit(X, background=Y)
+    alone = DiscriminativePCA(1, smooth="chain", shrinkage=float(dpca.shrinkage_[0])).fit(X, background=Y)
+    np.testing.assert_allclose(dpca.components_, alone.components_, rtol=1e-9)
+
+
 def test_graphs_of_all_kinds_and_pca(rng):
     X, Y = rng.normal(size=(2, 40, 12))
     pairs = [(k, k + 1) for k in range(11)]

@@ -10,6 +10,7 @@ from scipy import sparse
 
 import standout
 from standout import DiscriminativePCA
+from standout.graphs import chain_graph
 from standout.io import BackedRows
 
 anndata = pytest.importorskip("anndata", reason="anndata is not installed")
@@ -331,3 +332,30 @@ def test_groups_are_named_by_their_values(adata, values, target):
     standout.tl.dpca(adata, "group", target, [values[0]])
     expected = DiscriminativePCA().fit(adata.X[N // 2 :], background=adata.X[: N // 2])
     np.testing.assert_allclose(adata.obsm["X_dpca"], expected.transform(adata.X))
+
+
+def test_robust_weights_are_written_for_the_cells_that_were_fitted(adata):
+    stray = int(np.flatnonzero(adata.obs["condition"] == "stim")[3])
+    adata.X[stray] *= 40.0
+    standout.tl.dpca(adata, "condition", "stim", background=["ctrl"], robust="rows")
+    weights = adata.obs["dpca_weight"].to_numpy()
+    assert weights[stray] < 0.01
+    fitted = adata.obs["condition"].isin(["stim", "ctrl"]).to_numpy()
+    assert np.all(np.isnan(weights[~fitted]))
+    assert np.median(weights[fitted]) == pytest.approx(1.0, abs=0.05)
+    assert adata.uns["dpca"]["params"]["robust"] == "rows"
+
+
+def test_few_genes_are_marked_with_how_often_folds_choose_them(rng, tmp_path):
+    anndata = pytest.importorskip("anndata")
+    adata = anndata.AnnData(rng.normal(size=(200, 12)))
+    adata.obs["condition"] = np.repeat(["ctrl", "stim"], 100)
+    adata.X[100:, [3, 7]] += 3 * rng.normal(size=(100, 1))
+    standout.tl.dpca(
+        adata, "condition", target="stim", background=["ctrl"], n_components=1, n_columns=2, smooth=chain_graph(12)
+    )
+    assert np.flatnonzero(adata.var["dpca_chosen"]).tolist() == [3, 7]
+    assert adata.var["dpca_frequency"].to_numpy()[[3, 7]].min() > 0.8
+    assert adata.uns["dpca"]["smoothness"] == 1.0
+    assert np.count_nonzero(adata.varm["dPCs"]) == 2
+    adata.write_h5ad(tmp_path / "cells.h5ad")

@@ -14,6 +14,7 @@ THEMES = {
         "plot_several_backgrounds",
         "plot_kernel_circles",
         "plot_pipeline",
+        "plot_side_by_side",
     ],
     "Reading the result": [
         "plot_filters_and_patterns",

@@ -261,8 +261,8 @@ def check_kernel_weights(weights: Any, n_kernels: int) -> Float | None:
 
 def check_blocks(blocks: Any) -> int | str | None:
     """Check the length of blocks of neighbouring rows: a number, "auto", or None for no blocks."""
-    if blocks is None or is_auto(blocks):
-        return blocks if blocks is None else "auto"
+    if blocks is None or (isinstance(blocks, str) and blocks == "auto"):
+        return blocks
     return check_whole(blocks, "blocks", least=1, advice="Give a number of rows, {v.auto} or {v.None}.")
 
 

@@ -37,7 +37,7 @@ NAMES: dict[Any, tuple[str, str | None, str]] = {
 }
 # What a fitted model has that is worth keeping, by the name under which it is written.
 FOUND = (
-    *("eigenvalues", "target_variance", "background_variance", "weights", "shrinkage", "p_values"),
+    *("eigenvalues", "target_variance", "background_variance", "weights", "shrinkage", "p_values", "smoothness"),
     *("held_out_ratio", "held_out_ratio_error", "alpha", "epsilon"),
 )
 
@@ -101,7 +101,7 @@ def dpca(
     copy : bool, default=False
         Write into a copy, and return it.
     **params
-        Parameters of `DiscriminativePCA`: ``shrinkage``, ``background_weights``, ``test`` and so on.
+        Parameters of `DiscriminativePCA`: ``shrinkage``, ``background_weights``, ``robust``, ``test`` and so on.
 
     Returns
     -------
@@ -116,6 +116,10 @@ def dpca(
             The patterns (`patterns_`): what each component looks like in the data. Look at these for genes.
         ``.var["dpca_mean"]`` : float
             The mean of the target, which `project` takes off; zero for genes that were not used.
+        ``.obs["dpca_weight"]`` : float
+            With ``robust``: how much each cell counts, 1 for a typical one; NaN for cells that were not fitted.
+        ``.var["dpca_chosen"]``, ``.var["dpca_frequency"]`` : with ``n_columns``
+            Whether the components use a gene, and in which share of the folds it was chosen.
         ``.uns["dpca"]`` : dict
             ``params``; ``eigenvalues``, the ratio of the target's to the background's variance along each component;
             ``held_out_ratio``, the same on cells that were not fitted; ``target_variance``, ``background_variance`` (a
@@ -461,7 +465,24 @@ def _fitted(method: Any, adata: Any, choice: _Choice, params: dict[str, Any], ke
     model.fit(of_target, background=of_backgrounds, **choice.subjects(adata, list(cells.values())))
     scores = model.transform(_rows(matrix, None, genes))
     _store(result, model, scores, genes, {**about, **how, **params}, key)
+    if hasattr(model, "robust_weights_"):
+        _store_weights(result, model, matrix, list(cells.values()), genes, key)
     return result if copy else None
+
+
+def _store_weights(
+    adata: Any,
+    model: Any,
+    matrix: Any,
+    cells: Sequence[npt.NDArray[np.bool_]],
+    genes: npt.NDArray[np.bool_] | None,
+    key: str | None,
+) -> None:
+    """Write how much each cell counts; NaN for cells that were not fitted."""
+    weights = np.full(adata.n_obs, np.nan)
+    for number, some in enumerate(cells):
+        weights[some] = model.weigh(_rows(matrix, some, genes), dataset=number)
+    adata.obs[f"{NAMES[type(model)][2] if key is None else key}_weight"] = weights
 
 
 def _with_components(params: dict[str, Any], n_comps: int | None) -> dict[str, Any]:
@@ -597,6 +618,14 @@ def _store(
         adata.varm[of_genes] = filters
         adata.varm[f"{of_genes}_patterns"] = patterns
         adata.var[f"{of_fit}_mean"] = mean
+        if hasattr(model, "columns_"):
+            chosen = np.zeros(adata.n_vars, dtype=bool)
+            chosen[used] = model.get_support()
+            adata.var[f"{of_fit}_chosen"] = chosen
+        if hasattr(model, "column_frequency_"):
+            frequency = np.zeros(adata.n_vars)
+            frequency[used] = model.column_frequency_
+            adata.var[f"{of_fit}_frequency"] = frequency
         found["n_genes"] = int(np.any(filters != 0.0, axis=1).sum())
     # A generator of random numbers cannot be stored.
     kept = {name: _storable(value) for name, value in about.items() if name != "random_state"}
@@ -606,7 +635,7 @@ def _store(
 
 def _storable(value: Any) -> Any:
     """Give a value in a form that AnnData can write to a file; None cannot be written."""
-    if value is None or isinstance(value, str | bool | int | float | np.generic | np.ndarray):
+    if value is None or is_sparse(value) or isinstance(value, str | bool | int | float | np.generic | np.ndarray):
         return value
     if isinstance(value, Mapping):
         return {str(name): _storable(part) for name, part in value.items() if part is not None}

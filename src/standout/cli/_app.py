@@ -31,8 +31,10 @@ METHODS = {
 FORMATS = ("csv", "tsv", "parquet", "arrow", "feather", "npy", "npz", "mat", "h5ad", "zarr")
 MISSING = ("error", "drop-rows", "drop-columns", "mean")
 STANDARDS = ("none", "background", "pooled")
+VARIATIONS = ("all", "within", "between")
 
 COMPARING = ("dpca", "kdpca", "cpca", "kcpca")
+SIDES = ("target", "background", "both")
 WITH_KERNELS = ("kdpca", "kcpca", "kpca")
 POLYNOMIALS = ("poly", "homogeneous_polynomial", "inhomogeneous_polynomial")
 KERNELS = ("rbf", "gaussian", "laplacian", "linear", *POLYNOMIALS, "cosine", "sigmoid", "chi2")
@@ -123,6 +125,21 @@ class Sides(click.ParamType):  # type: ignore[type-arg]
         return int(sides[0]), int(sides[1])
 
 
+class Neighbours(click.ParamType):  # type: ignore[type-arg]
+    """Which columns are neighbours: ``chain``, or ``grid:28x28``."""
+
+    name = "neighbours"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Give what the parameter takes."""
+        if not isinstance(value, str) or value in ("none", "chain"):
+            return None if value == "none" else value
+        kind, _, sides = value.partition(":")
+        if kind != "grid":
+            self.fail(f"{value!r} is none of these: chain, grid:HEIGHTxWIDTH, none.", param, ctx)
+        return Sides().convert(sides, param, ctx)
+
+
 # --- options ----------------------------------------------------------------------------------------------------------
 
 Command = Callable[..., Any]
@@ -210,7 +227,12 @@ PARAMETERS = (
         ("dpca",),
     ),
     Parameter("background_weights", None, WEIGHTS, "W1,W2,...|RULE", COMPARING),
+    Parameter("side", "target", click.Choice(SIDES), "|".join(SIDES), COMPARING),
+    Parameter("n_columns", None, Value("none", "auto", number=int), "N|auto|none", ("dpca", "cpca")),
+    Parameter("smooth", None, Neighbours(), "chain|grid:HEIGHTxWIDTH|none", ("dpca",)),
+    Parameter("smoothness", 1.0, Value("held-out"), "NUMBER|held-out", ("dpca",)),
     Parameter("test", None, TESTS, "none|auto|analytic|permutation", COMPARING),
+    Parameter("blocks", None, Value("none", "auto", number=int), "N|auto|none", COMPARING),
     Parameter(
         "alpha",
         "auto",
@@ -218,6 +240,7 @@ PARAMETERS = (
         "auto|held-out|NUMBER|A1,A2,...",
         ("cpca", "kcpca"),
     ),
+    Parameter("robust", None, Value("none", "rows", "cells", number=None), "none|rows|cells", tuple(METHODS)),
     Parameter("random_state", None, Value("none", number=int), "N|none", tuple(METHODS)),
     Parameter("kernel", "rbf", click.Choice(KERNELS), "NAME", WITH_KERNELS, KERNEL),
     Parameter("gamma", None, Value("none"), "NUMBER|none", WITH_KERNELS, KERNEL),
@@ -246,6 +269,11 @@ HELP = {
     "subject-column": "Column that tells whose row it is (mouse, donor, recording). Rows of a subject are not "
     "independent: folds and permutations then take whole subjects.",
     "subject-pattern": "Regular expression for the subject within that column: '(.*)_' takes mouse 309 of 309_12.",
+    "adjust": "Column, such as age or batch, whose linear effect is taken out of each dataset first. Words are "
+    "categories. Repeatable.",
+    "variation": "With --subject-column: within takes off each subject's mean, between looks at subjects' means alone.",
+    "blocks": "For rows in the order of time: so many neighbouring rows are held out and permuted together. auto: "
+    "several times as many as rows remember.",
     "label-column": "Column for the colours and the clustering error, never for the fit.",
     "log1p": "Take log(1 + x) of every value, as is usual for counts.",
     "standardize": "Centre and scale columns by all background rows, or by all rows; the same for all datasets.",
@@ -260,10 +288,19 @@ HELP = {
     "such values, the one that shows groups most clearly.",
     "background-weights": "Weight of each background: numbers, none (equal weights), or one of the rules worst-case, "
     "best, spectral (dpca, kdpca).",
+    "side": "target: what stands out in the target. background: what the background has and the target lacks. "
+    "both: the most extreme of the two.",
+    "n-columns": "Number of columns that components may use (dpca, cpca). auto: the fewest whose ratio on rows that "
+    "were not fitted is as good as the best.",
+    "smooth": "Columns that are neighbours (dpca), over which components are smoothed: a chain, or pixels.",
+    "smoothness": "How strongly (dpca), with --smooth. held-out: the value with the largest ratio on rows that were "
+    "not fitted.",
     "test": "How p-values are found: analytic is a formula (dpca), permutation assigns rows to the datasets at random. "
     "auto: the formula where it is exact, else permutation; other methods are permuted if the data are small.",
     "alpha": "How much of the background is subtracted (cpca, kcpca). Of several values, one is chosen. held-out: the "
     "value with the largest ratio on rows that were not fitted.",
+    "robust": "rows: rows far from all others count less. cells: single values far from the others of their column are "
+    "first replaced by what the rest of their row lets expect.",
     "random-state": "Seed of everything random; none is a fixed seed, too.",
     "kernel": f"One of {', '.join(KERNELS)}.",
     "gamma": "Parameter of rbf, poly, laplacian, sigmoid and chi2; none is scikit-learn's default.",
@@ -313,6 +350,8 @@ data_options = (
     option(COLUMNS, "--label-column", "NAME"),
     option(COLUMNS, "--subject-column", "NAME"),
     option(COLUMNS, "--subject-pattern", "REGEX"),
+    option(COLUMNS, "--adjust", "NAME", multiple=True),
+    option(COLUMNS, "--variation", type=click.Choice(VARIATIONS), default="all"),
     option(CELLS, "--log1p", is_flag=True),
     option(CELLS, "--standardize", type=click.Choice(STANDARDS), default="none"),
     option(CELLS, "--missing", type=click.Choice(MISSING), default="error"),
@@ -594,10 +633,17 @@ def check_options(
     rule, others = options["background_weights"], [method for method in methods if method in ("cpca", "kcpca")]
     if isinstance(rule, str) and others:
         raise click.UsageError(f"--background-weights {rule} is for dpca and kdpca, not for {others[0]}. Give numbers.")
+    if options["side"] != "target" and "shrinkage" not in given:
+        # The default looks for groups that the target alone has.
+        options["shrinkage"] = "held-out"
     if options["checkpoint"] is not None:
         if options["in_memory"]:
             raise click.UsageError("--checkpoint is for files that are read in parts. Leave out --in-memory.")
         options["in_memory"] = False
+    if options["variation"] != "all" and options["subject_column"] is None:
+        raise click.UsageError("--variation needs --subject-column, the column that names the subjects.")
+    if options["blocks"] is not None and options["subject_column"] is not None:
+        raise click.UsageError("--blocks and --subject-column exclude each other. Leave one out.")
     if options["subject_pattern"] is not None:
         _check_pattern(options["subject_pattern"], options["subject_column"])
     _check_form(options, complete and any(method in COMPARING for method in methods), complete)

@@ -25,7 +25,7 @@ from standout.io import (
     prepare,
 )
 from standout.io import scan as open_files
-from standout.sources import Source, open_dataset
+from standout.sources import Source, adjusted, between_subjects, open_dataset, with_subjects, within_subjects
 
 # What scans do about missing values, for each choice of the user: those that are filled in later are kept.
 MISSING_IN_SCANS = {"error": "error", "drop-rows": "drop-rows", "drop-columns": "keep", "mean": "keep"}
@@ -114,7 +114,7 @@ def open_datasets(options: dict[str, Any], display: Display) -> Datasets:
     display.stage("preparing the data")
     wanted = {name: options[name] for name in ("log1p", "standardize", "missing")}
     if wanted == {"log1p": False, "standardize": "none", "missing": "error"}:
-        return _with_subjects(replace(opened, parts=match_columns(opened.parts, called)), options, display)
+        return _with_facts(replace(opened, parts=match_columns(opened.parts, called)), options, display)
     prepared = prepare(opened.parts[0], opened.parts[1:], **wanted, copy=False, names=called)
     parts = [prepared.target, *prepared.backgrounds]
     columns = [opened.columns[place] for place in prepared.step.kept_]
@@ -124,7 +124,46 @@ def open_datasets(options: dict[str, Any], display: Display) -> Datasets:
     made = replace(
         opened, parts=_without_names(parts), columns=columns, asked=asked, notes=notes, step=prepared.step, code=code
     )
-    return _with_subjects(made, options, display)
+    return _with_facts(made, options, display)
+
+
+def _with_facts(datasets: Datasets, options: dict[str, Any], display: Display) -> Datasets:
+    """Find the subjects, and take out what is not to be looked at: covariates, what subjects have or what they lack."""
+    datasets = _with_subjects(datasets, options, display)
+    names, variation = list(options.get("adjust", ())), options.get("variation", "all")
+    if not names and variation == "all":
+        return datasets
+    display.stage("taking out what is not looked at")
+    sources = [open_dataset(part, name) for part, name in zip(datasets.parts, _called(datasets.names[1:]), strict=True)]
+    asked = dict(datasets.asked)
+    if names:
+        sources = [adjusted(source, names) for source in sources]
+        asked["adjusted for"] = printable(", ".join(names))
+    if datasets.subjects and variation != "all":
+        sources = with_subjects(sources, datasets.subjects[0], datasets.subjects[1:] or None)
+        sources = between_subjects(sources) if variation == "between" else [within_subjects(one) for one in sources]
+        asked["variation"] = f"{variation} subjects"
+    parts = [_as_part(part, source) for part, source in zip(datasets.parts, sources, strict=True)]
+    subjects = datasets.subjects
+    if variation == "between":
+        subjects = [source.subjects.names[source.subjects.codes] for source in sources if source.subjects is not None]
+    # What was taken out is no step that new rows go through.
+    said = "".join(f"\n# Before the fit: {key} {asked[key]}" for key in ("adjusted for", "variation") if key in asked)
+    scans = [] if variation == "between" else datasets.scans
+    return replace(datasets, parts=parts, subjects=subjects, asked=asked, code=datasets.code + said, scans=scans)
+
+
+def _as_part(part: Any, source: Source) -> Any:
+    """Give changed rows as the dataset was: as a table with its words, or as a source."""
+    if not source.in_memory:
+        return source
+    rows = source.rows()
+    if isinstance(part, Table) and len(rows) == len(part.values):
+        return replace(part, values=rows)
+    assert source.subjects is not None
+    ids = source.subjects.names[source.subjects.codes].astype(object)
+    named = part.columns if isinstance(part, Table) else source.columns
+    return Table(rows, list(named or []), ids=ids, has_names=bool(named))
 
 
 def _with_subjects(datasets: Datasets, options: dict[str, Any], display: Display) -> Datasets:
@@ -265,7 +304,7 @@ def reading_of(options: dict[str, Any]) -> dict[str, Any]:
         **{name: options.get(name) for name in ("id_column", "label_column", "format", "variable", "checkpoint")},
         "missing": MISSING_IN_SCANS[options.get("missing", "error")],
         "in_parts": False,
-        "beside": [options["subject_column"]] if options.get("subject_column") is not None else [],
+        "beside": list(dict.fromkeys([*filter(None, [options.get("subject_column")]), *options.get("adjust", ())])),
     }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from shlex import quote
+from shlex import quote, split
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +16,7 @@ import numpy as np
 
 from standout._checks import as_backgrounds, as_rows, column_names
 from standout._messages import InvalidValueError, require_extra
-from standout.cli._app import PARAMETERS, fit, option_name
+from standout.cli._app import PARAMETERS, command_line, fit, option_name
 from standout.cli._data import Datasets, dataset_variables, groups_of, open_datasets
 from standout.cli._demo import demo_datasets
 from standout.cli._display import Display, printable
@@ -334,7 +334,8 @@ class _Asked:
         names = [question.target.name, *(side.name for side in question.compared)]
         asked = {**opened.asked, "rows": "chosen on the page of standout explore", "date": date.today().isoformat()}
         if command := self.command(history):
-            asked["command"] = printable(command)
+            # Of absolute paths only the last part: a report may be sent to others.
+            asked["command"] = printable(command_line(split(command.partition("  # ")[0])[1:]))
         code = python(history, data.code, data.variables, sides=True)
         made = replace(opened, names=names, columns=data.columns, asked=asked, code=code)
         if data.in_memory:

@@ -252,6 +252,8 @@ class ScoreFile:
         """Write the rows of a batch."""
         columns: dict[str, Any] = {"dataset": np.full(batch.n_rows, self._names[number], dtype=object)}
         columns |= score_columns(batch, scores, as_words=self._ids_are_words, labelled=self._labelled)
+        if batch.weights is not None:
+            columns["weight"] = np.asarray(batch.weights, np.float64)
         if held_out is not None:
             columns |= {f"held_out_{k + 1}": np.asarray(column, np.float64) for k, column in enumerate(held_out.T)}
         self._writer.append(columns)

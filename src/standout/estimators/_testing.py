@@ -32,7 +32,7 @@ from standout.selection import (
     test_components,
     weights_of,
 )
-from standout.sources import InMemory, Source, beside
+from standout.sources import InMemory, Source, beside, in_blocks
 
 
 def fitted_test(
@@ -87,6 +87,9 @@ def fitted_test(
     level = check_level(level, "the chance of a false alarm", 0.05)
     n_permutations = check_whole(n_permutations, "n_permutations", least=1, advice="Give a number such as 199.")
     datasets = open_datasets(X, background, groups, background_groups)
+    if groups is None and hasattr(model, "block_length_"):
+        # Rows are dealt in the blocks of the fit.
+        datasets = [*in_blocks([part for part in datasets if isinstance(part, Source)], model.block_length_)]
     if hasattr(model, "robust_weights_"):
         # Rows keep the weights of the fit.
         datasets = [weighed(part, model._weighing(k))[0] for k, part in enumerate(datasets) if isinstance(part, Source)]

@@ -99,7 +99,8 @@ class Page:
         """Give the replies to a message, the quick ones first; the rest need not be asked for."""
         try:
             yield from self._replies(message)
-        except (ValueError, TypeError, OSError, MemoryError, KeyError) as error:
+        except Exception as error:
+            # A page that waits for ever would be worse than a sentence that says little.
             yield {"kind": "problem", "text": problem_of(error)}
 
     def _replies(self, message: dict[str, Any]) -> Generator[dict[str, Any]]:
@@ -304,7 +305,7 @@ class Page:
             if numbers is not None:
                 return _scaled(numbers)
             found, codes = np.unique(labels.astype(str), return_inverse=True)
-            return _named(codes.ravel(), found.tolist())
+            return _named(codes.ravel(), [name or "without a label" for name in found.tolist()])
         names = ["target", "background", "neither", "left out"]
         present = [role for role in range(4) if np.any(roles == role)]
         return {"scale": "roles", "codes": "", "names": [[role, names[role]] for role in present]}
@@ -430,13 +431,20 @@ def problem_of(error: BaseException) -> str:
     return str(error) or f"This did not work ({type(error).__name__})."
 
 
+class _Spoken(SimpleNamespace):
+    """What is known of an answer, for the sentences of the report; what a report knows beyond that is None."""
+
+    def __getattr__(self, name: str) -> None:
+        if name.startswith("_"):
+            raise AttributeError(name)
+
+
 def _spoken(answer: Answer, columns: Sequence[str], test: ComponentTest | None) -> Any:
     """Give an answer as the sentences of the report know it."""
-    sides = [SimpleNamespace(name=name, n_rows=count) for name, count in zip(answer.names, answer.counts, strict=True)]
+    sides = [_Spoken(name=name, n_rows=count) for name, count in zip(answer.names, answer.counts, strict=True)]
     alone = answer.question.method in ALONE or len(sides) == 1
     shares = answer.shares
-    return SimpleNamespace(
-        title=None,
+    return _Spoken(
         target=sides[0],
         backgrounds=sides[1:],
         features=columns,

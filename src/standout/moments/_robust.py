@@ -88,8 +88,8 @@ class RobustWeights:
     """How much does each row of this dataset count? Learned by `learn_weights`; can be sent to other processes.
 
     The squared distance d² of a row is measured from the centre of the dataset, in units of its robust scatter. Its
-    weight is that of a Student-t distribution, ``(3 + m)/(3 + d²)`` with the typical (median) distance m, so that a
-    typical row has the weight 1; for outlying rows it falls with the square of that.
+    weight is 1 up to the typical (median) distance m, then that of a Student-t distribution, ``(3 + m)/(3 + d²)``; for
+    outlying rows it falls with the square of that.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class RobustWeights:
     >>> rows[:2] *= 50
     >>> learned = learn_weights(rows)
     >>> learned.weights(rows)[:4].round(3)
-    array([0.   , 0.   , 1.186, 1.121])
+    array([0., 0., 1., 1.])
     >>> np.flatnonzero(learned.outlying(rows))
     array([0, 1])
     """
@@ -180,10 +180,12 @@ class RobustWeights:
 
     def weight(self, distances: Float) -> Float:
         """Give the weights of rows at these squared distances."""
-        weights = (DEGREES + self.typical) / (DEGREES + distances)
+        xp = namespace(distances)
+        # No row counts more than a typical one: else a few rows close together could draw the centre to themselves.
+        weights = (DEGREES + self.typical) / (DEGREES + xp.clip(distances, self.typical, None))
         if np.isinf(self.limit):
             return weights
-        return weights * (self.limit / namespace(distances).clip(distances, self.limit, None))
+        return weights * (self.limit / xp.clip(distances, self.limit, None))
 
     def _distances(self, rows: Rows) -> Float:
         """Give the squared distances of rows, which are centred if they are dense, from the nearest centre."""

@@ -68,6 +68,9 @@ class RidgeFamily:
         with_terms = [pencil for pencil in pencils if any(weight != 0.0 for weight, _ in pencil.b.terms)]
         if not with_terms or not all(pencil.a.is_nonnegative and pencil.b.is_nonnegative for pencil in pencils):
             return None
+        if any(pencil.b.terms[0][0] == 0.0 for pencil in with_terms):
+            # A term that is no dataset stays where backgrounds have no weight.
+            return None
         first = with_terms[0]
         shares = _shares(first.b)
         same = all(_same_terms(pencil.a.terms, first.a.terms) and pencil.a.ridge == 0.0 for pencil in pencils)

@@ -5,13 +5,25 @@
 
 from standout.report._examine import examine
 from standout.report._figure import draw
-from standout.report._findings import Findings, Points, ViewPath
+from standout.report._findings import Findings, Points, Stray, ViewPath
 from standout.report._format import number as number
 from standout.report._page import compare, page
 from standout.report._store import restore, store
 from standout.report._summary import summary
 
-__all__ = ["Findings", "Points", "ViewPath", "compare", "draw", "examine", "page", "restore", "store", "summary"]
+__all__ = [
+    "Findings",
+    "Points",
+    "Stray",
+    "ViewPath",
+    "compare",
+    "draw",
+    "examine",
+    "page",
+    "restore",
+    "store",
+    "summary",
+]
 
 # Shared with other packages, but not part of the public interface.
 from standout.report._charts import pixel_image as pixel_image

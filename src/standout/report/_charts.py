@@ -286,6 +286,19 @@ def pattern_images(findings: Findings) -> list[str]:
     return [pixel_image(row.reshape(findings.image_shape)) for row in findings.correlations[:MOST_SHOWN]]
 
 
+def pattern_lines(findings: Findings) -> list[str]:
+    """Give the patterns of the components as lines along the columns, in SVG paths, if columns are in order."""
+    if not findings.in_order or findings.correlations is None:
+        return []
+    size = findings.correlations.shape[1]
+    places = np.linspace(0.0, 300.0, size)
+    lines = []
+    for row in findings.correlations[:MOST_SHOWN]:
+        heights = 40.0 - 36.0 * row
+        lines.append("M" + "L".join(f"{x:.1f},{y:.1f}" for x, y in zip(places, heights, strict=True)))
+    return lines
+
+
 def pixel_image(values: Float) -> str:
     """Draw numbers as a picture of pixels: blue below 0, orange above, white at 0."""
     from matplotlib.image import imsave

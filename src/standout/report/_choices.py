@@ -15,7 +15,7 @@ from standout._arrays import Float, Rows, is_sparse
 from standout._messages import Message
 from standout.moments import Moments
 from standout.report._fit import Fit
-from standout.report._format import brief, joined, shortened, whole
+from standout.report._format import brief, joined, percent, shortened, whole
 from standout.selection import ComponentTest, GroupSearch, HeldOutPath
 
 WEIGHT_RULES = {
@@ -35,13 +35,21 @@ LARGE_SHIFT = 2.0
 # Different values up to which a column may be a code.
 FEW_VALUES = 5
 LEAVE_OUT = "Leave such columns out if they are no measurements."
+SIDES = {
+    "background": "Side: the background's. Components are directions in which the target varies less than it does",
+    "both": "Side: both. Components are the directions in which the two differ most, in either way",
+}
+# Columns that a choice lists.
+MOST_LISTED = 30
 # Columns that a message names.
 MOST_NAMED = 5
 
 # --- choices ---------------------------------------------------------------------------------------------------------
 
 
-def choices(fit: Fit, names: Sequence[str], test: ComponentTest | None, untested: Message | None) -> list[Message]:
+def choices(
+    fit: Fit, names: Sequence[str], features: Sequence[str], test: ComponentTest | None, untested: Message | None
+) -> list[Message]:
     """Say how the parameter, the weights and the number of components were chosen, and how components were tested.
 
     Parameters
@@ -49,6 +57,8 @@ def choices(fit: Fit, names: Sequence[str], test: ComponentTest | None, untested
     fit : Fit
     names : sequence of str
         Names of the datasets.
+    features : sequence of str
+        Names of the columns.
     test : ComponentTest or None
     untested : Message or None
         Why there is no test.
@@ -60,6 +70,12 @@ def choices(fit: Fit, names: Sequence[str], test: ComponentTest | None, untested
         said.append(_weights(fit, names))
     if fit.is_kernel:
         said.append(_kernel(fit.model))
+    if getattr(fit.model, "side", "target") != "target":
+        said.append(_choice(SIDES[fit.model.side], kind="side"))
+    if hasattr(fit.model, "columns_"):
+        said.append(_few_columns(fit.model, features))
+    if hasattr(fit.model, "smoothness_"):
+        said.append(_smoothness(fit.model))
     if fit.n_subjects is not None:
         said.append(_subjects(fit, names))
     said.append(_n_components(fit.model, test))
@@ -159,8 +175,9 @@ def _subjects(fit: Fit, names: Sequence[str]) -> Message:
     for number, (name, n_subjects, n_rows) in enumerate(zip(names, fit.n_subjects, fit.counts, strict=True)):
         sizes = {f"name_{number}": shortened(name), f"n_{number}": whole(n_subjects), f"rows_{number}": whole(n_rows)}
         facts |= sizes
-        parts.append(f"{{n_{number}}} subjects, {{rows_{number}}} rows of {{name_{number}}}")
-    return _choice("Rows belong together: " + "; ".join(parts) + ". Whole subjects are held out", "subjects", **facts)
+        parts.append(f"{{n_{number}}} {fit.unit}s, {{rows_{number}}} rows of {{name_{number}}}")
+    said = f"Rows belong together: {'; '.join(parts)}. Whole {fit.unit}s are held out"
+    return _choice(said, "subjects", **facts)
 
 
 def _kernel(model: Any) -> Message:
@@ -170,6 +187,44 @@ def _kernel(model: Any) -> Message:
         kernel=model.kernel if isinstance(model.kernel, str) else "your own",
         n_coordinates=int(model.feature_map_.n_coordinates),
         approximation=model.approximation_,
+    )
+
+
+def _few_columns(model: Any, features: Sequence[str]) -> Message:
+    """Name the columns that the components use, those that most folds choose first."""
+    columns, path = model.columns_, getattr(model, "columns_path_", None)
+    facts: dict[str, Any] = {"n_columns": len(columns), "n_features": model.n_features_in_}
+    start = "Columns: {n_columns} of {n_features}, as given"
+    if isinstance(model.n_columns, str):
+        start = "Columns: all {n_features}, as there are too few rows for folds"
+    if path is not None:
+        start = (
+            "Columns: {n_columns} of {n_features}, the fewest whose ratio on rows that were not fitted is within one "
+            "standard error of the best"
+        )
+    if len(columns) == model.n_features_in_:
+        return _choice(start + ". All are used", kind="columns", **facts)
+    shares = getattr(model, "column_frequency_", None)
+    if shares is None:
+        facts["named"] = [features[index] for index in columns[:MOST_LISTED]]
+        return _choice(start + ". They are: {named}", kind="columns", **facts)
+    order = sorted(columns.tolist(), key=lambda index: -shares[index])[:MOST_LISTED]
+    facts["named"] = [f"{features[index]} ({percent(float(shares[index]))})" for index in order]
+    more = " and others" if len(columns) > MOST_LISTED else ""
+    return _choice(start + ". With the share of folds that choose each: {named}" + more, kind="columns", **facts)
+
+
+def _smoothness(model: Any) -> Message:
+    rule = "as given"
+    if isinstance(model.smoothness, str):
+        rule = "the value with the largest ratio on rows that were not fitted, among {n_tried} from 0 on"
+    path = getattr(model, "smoothness_path_", None)
+    n_tried = 0 if path is None else len(path.parameters)
+    return _choice(
+        "Smoothness: {smoothness}, " + rule + ". Components that change much between neighbouring columns count less",
+        kind="smoothness",
+        smoothness=float(model.smoothness_),
+        n_tried=n_tried,
     )
 
 

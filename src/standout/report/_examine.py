@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from standout import contrast
-from standout._arrays import Float, Rows
+from standout._arrays import Float, Rows, stacked
 from standout._checks import check_one_each, check_same_columns, check_whole
 from standout._messages import InvalidTypeError, InvalidValueError, Message
 from standout.estimators import KernelDiscriminativePCA
@@ -19,7 +19,7 @@ from standout.metrics import clustering_error
 from standout.moments import project
 from standout.pencil import solve
 from standout.report._choices import cautions, choices, not_tested, recipe, repeated_ids
-from standout.report._findings import Findings, Grey, Numbers, Points, Small, ViewPath
+from standout.report._findings import Findings, Grey, Numbers, Points, Small, Stray, ViewPath
 from standout.report._fit import Fit, open_fit
 from standout.report._format import counted, joined, whole
 from standout.report._path import Path, aligned_signs, find_path
@@ -45,6 +45,7 @@ from standout.report._scores import (
     mean_and_variance,
     sampled_rows,
 )
+from standout.report._strays import Strays, decided_by_few, robust_choice, sample_size, strays_of
 from standout.selection import HARDLY_SHRUNKEN, ComponentTest, alike_message, analytic_test
 from standout.sources import Backgrounds, Dataset
 
@@ -156,13 +157,16 @@ def examine(
     for given, what in ((ids, "ids"), (labels, "labels")):
         if given is not None:
             check_one_each(len(given), fit.counts[0], what, "row of the target")
+    smooth = getattr(fit.model, "smooth", None)
+    if image_shape is None and isinstance(smooth, tuple):
+        image_shape = smooth
     if image_shape is not None:
         image_shape = _check_image_shape(image_shape, fit.n_features)
-    rows = _read_rows(fit, names, ids, labels, on_scores, with_path, n_images=_n_images(fit, image_shape))
+    rows = _read_rows(fit, names, columns, ids, labels, on_scores, with_path, n_images=_n_images(fit, image_shape))
     if not rows.agree:
         # The model was fitted to other rows than these.
         fit = replace(fit.gathered() if fit.are_kept else fit, are_own=False)
-        rows = _read_rows(fit, names, ids, labels, None, with_path, n_images=_n_images(fit, image_shape))
+        rows = _read_rows(fit, names, columns, ids, labels, None, with_path, n_images=_n_images(fit, image_shape))
     test, untested = _tested(fit) if test is None else (test, None)
     linear = not fit.is_kernel
     return Findings(
@@ -192,21 +196,27 @@ def examine(
         path=rows.path,
         clustering_error=rows.errors[0],
         pca_clustering_error=rows.errors[1],
-        choices=tuple(choices(fit, names, test, untested)),
+        choices=(*choices(fit, names, columns, test, untested), *rows.robust),
         cautions=(
             *_of_dependence(fit, rows),
             *map(_as_message, notes),
             *_of_placeholders(rows, columns),
             *_of_unit(rows.unit),
             *cautions(fit, columns, test, rows.tails, rows.first),
+            *decided_by_few(fit, rows.samples),
         ),
         code=recipe(fit) if code is None else code,
         version=_version(),
         title=title,
         label_name=label_name,
         image_shape=image_shape,
+        side=getattr(fit.model, "side", "target"),
+        in_order=isinstance(smooth, str),
+        columns_used=getattr(fit.model, "columns_", None),
+        column_frequency=getattr(fit.model, "column_frequency_", None),
         correlation_errors=rows.correlation_errors,
         cell_columns=rows.cell_columns,
+        strays=rows.strays,
     )
 
 
@@ -237,6 +247,11 @@ class FromRows:
         What scores were divided by to be drawn.
     placeholders : list of Placeholders
         Values in each dataset that may stand for missing ones.
+    strays : tuple of Stray or None
+    robust : tuple of Message
+        What robust weights have found, if rows have them.
+    samples : list of rows
+        Some rows of each dataset, if the view may be decided by a few.
     """
 
     agree: bool
@@ -254,11 +269,15 @@ class FromRows:
     first: Rows | None
     unit: float
     placeholders: list[Placeholders]
+    strays: tuple[Stray, ...] | None
+    robust: tuple[Message, ...]
+    samples: list[Rows]
 
 
 def _read_rows(
     fit: Fit,
     names: Sequence[str],
+    columns: Sequence[str],
     ids: Sequence[Any] | None,
     labels: Any,
     on_scores: OnScores | None,
@@ -270,9 +289,11 @@ def _read_rows(
     d = min(int(fit.model.n_components_), MOST_COMPONENTS)
     path = find_path(fit, min(d, 2)) if with_path else None
     marks = Labels(labels)
-    columns = _telling_columns(fit, d)
+    telling = _telling_columns(fit, d)
+    strays = strays_of(fit, columns)
     with ExitStack() as files:
-        seen = look_at(fit.datasets, _looks(fit, path, d, ids, marks, columns, n_images), on_scores, files)
+        looks = _looks(fit, path, d, ids, marks, telling, n_images, strays)
+        seen = look_at(fit.datasets, looks, on_scores, files)
         target = seen[0]
         groups = marks.settled() if target.shown.labels else LabelGroups((), 0, ONE_GROUP)
         edges = bin_edges([part.kept for part in seen])
@@ -282,6 +303,8 @@ def _read_rows(
         tails = [kurtosis(part.kept) for part in seen]
         alike = max(alike_rows(part.kept, part.n_rows) for part in seen)
         variances = [mean_and_variance(part.kept)[1] for part in seen]
+        if strays is not None:
+            variances = [one.variances for one in strays]
     own, fitted, pca = (
         [np.concatenate(getattr(part.shown, view)) for part in seen] for view in ("scores", "fitted", "pca")
     )
@@ -301,10 +324,12 @@ def _read_rows(
             pca_scores=(pca[number] * signs).astype(np.float32),
             counts=counts[number].sum(axis=0),
             ids=tuple(part.shown.ids) or None,
-            cells=_cells(fit, part.shown.cells, columns) if number == 0 else None,
+            cells=_cells(fit, part.shown.cells, telling) if number == 0 else None,
             images=_grey(part.shown.images) if number == 0 else None,
             n_subjects=None if fit.n_subjects is None else fit.n_subjects[number],
+            unit=fit.unit,
             **_labels_of(part.shown, groups),
+            **({} if strays is None else _weights_of(strays[number])),
         )
         for number, (name, part) in enumerate(zip(names, seen, strict=True))
     )
@@ -319,7 +344,7 @@ def _read_rows(
         label_counts=counts[0][: len(groups.names)],
         correlations=correlations,
         correlation_errors=_correlation_errors(fit, target),
-        cell_columns=columns,
+        cell_columns=telling,
         path=drawn,
         errors=(
             _clustering_error(target.clustered.scores, target.clustered, groups),
@@ -330,7 +355,19 @@ def _read_rows(
         first=target.first,
         unit=unit,
         placeholders=[part.placeholders for part in seen],
+        strays=None if strays is None else tuple(stray for one in strays for stray in one.listed),
+        robust=() if strays is None else (robust_choice(fit, names, strays),),
+        samples=[stacked(part.sampled) for part in seen if part.sampled],
     )
+
+
+def _weights_of(strays: Strays) -> dict[str, Any]:
+    return {
+        "row_weights": strays.weights,
+        "outlying": strays.outlying,
+        "n_outlying": strays.n_outlying,
+        "n_wild": strays.n_wild,
+    }
 
 
 def _drawing_unit(scores: Sequence[Float]) -> float:
@@ -372,6 +409,7 @@ def _looks(
     labels: Labels,
     columns: Numbers,
     n_images: int,
+    strays: list[Strays] | None,
 ) -> list[Look]:
     """Say what to look at in each dataset."""
     pca = _principal_view(fit)
@@ -393,6 +431,8 @@ def _looks(
             n_folds=0 if fit.held_out is None else fit.held_out.n_folds,
             cells=columns if number == 0 else columns[:0],
             n_images=n_images if number == 0 else 0,
+            strays=None if strays is None else strays[number],
+            sampled=sampled_rows(fit.counts[number], sample_size(fit)) if sample_size(fit) else columns[:0],
         )
         for number in range(len(fit.datasets))
     ]
@@ -491,6 +531,8 @@ def _tested(fit: Fit) -> tuple[ComponentTest | None, Message | None]:
         return known, None
     if not fit.has_background or fit.is_kernel or fit.is_contrastive:
         return None, None
+    if not fit.is_plain:
+        return None, not_tested("the formula knows the largest ratio over all columns only")
     if fit.n_subjects is not None:
         return None, not_tested("the formula is for independent rows, and these belong to subjects")
     if fit.degrees <= fit.n_features or not fit.is_formed:
@@ -513,7 +555,7 @@ def _scree(fit: Fit) -> Float:
     """Look at a few eigenvalues beyond the components that were kept."""
     model = fit.model
     own: Float = model.eigenvalues_
-    if fit.is_kernel or not fit.is_formed or len(own) >= SCREE or fit.size > MOST_SCREE:
+    if fit.is_kernel or not fit.is_plain or not fit.is_formed or len(own) >= SCREE or fit.size > MOST_SCREE:
         return own[:SCREE]
     target, *backgrounds = fit.moments
     k = min(SCREE, target.n_features, sum(part.count - 1 for part in fit.moments))
@@ -537,7 +579,7 @@ def _correlations(fit: Fit, seen: Seen, d: int) -> Float | None:
         return None
     target = fit.moments[0]
     # The mean of the scores is 0: they are centred by the mean of the target.
-    covariances = seen.products / seen.n_rows if fit.is_kernel else target.apply(fit.model.components_[:d].T).T
+    covariances = seen.products / seen.total if fit.is_kernel else target.apply(fit.model.components_[:d].T).T
     variances = np.maximum(fit.model.target_variance_[:d], 0.0)
     lengths = np.sqrt(variances)[:, np.newaxis] * fit.spreads
     # What does not vary has no correlation.

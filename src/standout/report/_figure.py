@@ -10,7 +10,16 @@ from standout._messages import require_extra
 from standout._writing import whole_file
 from standout.report._findings import Findings, Points, plane, require_findings
 from standout.report._format import percent, shortened
-from standout.report._scatter import Style, background_style, bounds_of, group_styles, scale_limits, target_style
+from standout.report._scatter import (
+    RING,
+    Style,
+    background_style,
+    bounds_of,
+    group_styles,
+    ordinary_planes,
+    scale_limits,
+    target_style,
+)
 
 
 def draw(findings: Findings, path: str | os.PathLike[str]) -> None:
@@ -61,7 +70,11 @@ def _draw_view(ax: Any, findings: Findings, kind: str) -> None:
         style = background_style(index)
         _scatter(ax, view, style, part.name, size=10, alpha=0.3)
     _draw_target(ax, findings, findings.target, planes[0])
-    x_low, x_high, y_low, y_high = bounds_of(planes)
+    for part, view in zip(findings.datasets, planes, strict=True):
+        if part.outlying is not None and part.outlying.any():
+            far = view[part.outlying > 0]
+            ax.scatter(far[:, 0], far[:, 1], s=60, facecolors="none", edgecolors=RING, lw=1.0)
+    x_low, x_high, y_low, y_high = bounds_of(ordinary_planes(findings, kind))
     ax.set_xlim(x_low, x_high)
     ax.set_ylim(y_low, y_high)
     what = "PCA" if kind == "pca" else "component"

@@ -60,9 +60,15 @@ class Points:
         Of the target: values in some columns, see `Findings.cell_columns`, in sixteenths of a standard deviation.
     images : ndarray of shape (n_images, n_pixels) or None
         Of the target, if columns are pixels: the first of the shown rows as grey images, from 0 to 255.
+    row_weights, outlying : ndarray of shape (n_shown,) or None
+        With robust weights: how much each shown row counts, and 1 for one that lies far from all others.
+    n_outlying, n_wild : int or None
+        With robust weights: number of such rows of all, and of values that were replaced.
     n_subjects : int or None
         Number of subjects that the rows are of, or of blocks of neighbouring rows; None if rows were taken as
         independent.
+    unit : {"subject", "block"}
+        What the subjects are.
 
     Examples
     --------
@@ -90,12 +96,46 @@ class Points:
     values: Float | None = field(default=None, repr=False, metadata=array("n"))
     cells: Small | None = field(default=None, repr=False, metadata=array("nM"))
     images: Grey | None = field(default=None, repr=False, metadata=array("iP"))
+    row_weights: Single | None = field(default=None, repr=False, metadata=array("n"))
+    outlying: Small | None = field(default=None, repr=False, metadata=array("n"))
+    n_outlying: int | None = field(default=None, repr=False)
+    n_wild: int | None = field(default=None, repr=False)
     n_subjects: int | None = None
+    unit: str = "subject"
 
     @property
     def sampled(self) -> bool:
         """Whether only some of the rows are shown."""
         return len(self.rows) < self.n_rows
+
+
+@dataclass(frozen=True)
+class Stray:
+    """A row that lies far from all others, and counts less.
+
+    Attributes
+    ----------
+    dataset : int
+        The number of its dataset: 0 is the target.
+    row : int
+    name : str or None
+    weight : float
+        About 1 for a typical row.
+    columns : tuple of str
+        Columns in which it differs most from the mean.
+
+    Examples
+    --------
+    >>> from standout.report import Stray
+    >>> Stray(0, 17, "sample 18", 0.02, ("zinc",)).columns
+    ('zinc',)
+    """
+
+    dataset: int
+    row: int
+    name: str | None
+    weight: float
+    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,6 +228,14 @@ class Findings:
         What the labels are called, such as the name of their column.
     image_shape : tuple of two int or None
         Height and width, if columns are the pixels of images.
+    side : str
+        Whether the components are those of the "target", of the "background", or of "both" ends.
+    in_order : bool
+        Whether each column is a neighbour of the next one.
+    columns_used : ndarray of int or None
+        Which columns the components use, if few were asked for.
+    column_frequency : ndarray of shape (n_features,) or None
+        In which share of the folds each column was chosen.
     label_names : tuple of str
         Names of the groups of the target's rows; empty without labels, or with labels on a scale.
     label_counts : ndarray of shape (n_groups, d, n_bins)
@@ -205,6 +253,8 @@ class Findings:
         The same in Python.
     version : str
         Of standout.
+    strays : tuple of Stray or None
+        With robust weights: the rows that count least. None if all rows count the same.
 
     Examples
     --------
@@ -253,6 +303,11 @@ class Findings:
     image_shape: tuple[int, int] | None = field(default=None, repr=False)
     correlation_errors: Float | None = field(default=None, repr=False, metadata=array("SP"))
     cell_columns: Numbers | None = field(default=None, repr=False, metadata=array("M"))
+    side: str = field(default="target", repr=False)
+    in_order: bool = field(default=False, repr=False)
+    columns_used: Numbers | None = field(default=None, repr=False, metadata=array("U"))
+    column_frequency: Float | None = field(default=None, repr=False, metadata=array("P"))
+    strays: tuple[Stray, ...] | None = field(default=None, repr=False)
 
     @property
     def target(self) -> Points:

@@ -16,7 +16,7 @@ from standout._arrays import Array, Float, Rows
 from standout._checks import as_backgrounds, check_one_each, check_same_columns, column_names, reject_on_device
 from standout._messages import InvalidTypeError, dataset_names
 from standout.estimators import ContrastivePCA, KernelContrastivePCA, KernelDiscriminativePCA
-from standout.moments import Moments, ScatterMoments, gather, project
+from standout.moments import Moments, ScatterMoments, gather, project, weighed
 from standout.pencil import choose_solver, solve
 from standout.report._findings import Numbers
 from standout.selection import HeldOut
@@ -68,6 +68,24 @@ class Fit:
         return isinstance(self.model, ContrastivePCA | KernelContrastivePCA)
 
     @property
+    def is_plain(self) -> bool:
+        """Whether the fit looks at what stands out in the target, in all columns and without smoothing."""
+        model = self.model
+        limits = (getattr(model, name, None) for name in ("n_columns", "smooth"))
+        return getattr(model, "side", "target") == "target" and all(limit is None for limit in limits)
+
+    @property
+    def is_robust(self) -> bool:
+        """Whether rows of the fit have robust weights, and these are known."""
+        return hasattr(self.model, "robust_weights_") and self.are_own
+
+    def weighed(self) -> list[Source]:
+        """Give the datasets as the fit has seen them: with robust weights, if rows have these."""
+        if not self.is_robust:
+            return self.datasets
+        return [weighed(part, self.model._weighing(number))[0] for number, part in enumerate(self.datasets)]
+
+    @property
     def has_background(self) -> bool:
         """Whether there is a background to compare with."""
         return len(self.datasets) > 1
@@ -117,6 +135,11 @@ class Fit:
     def n_subjects(self) -> list[int] | None:
         """Number of subjects of each dataset; None if rows were taken as independent."""
         return getattr(self.model, "n_subjects_", None) if self.are_own else None
+
+    @property
+    def unit(self) -> str:
+        """What rows belong together in: a subject, or a block of neighbouring rows."""
+        return "block" if hasattr(self.model, "block_length_") else "subject"
 
     @property
     def ratios(self) -> Float | None:
@@ -178,7 +201,7 @@ class Fit:
         """Give the same fit with moments that are gathered from the datasets."""
         counts = [dataset.count_rows() for dataset in self.datasets]
         wide = choose_solver(sum(counts), self.n_features, 2) in ("reduced", "lobpcg")
-        moments = [gather(part, kind="rows" if wide else "scatter", single=False) for part in self.datasets]
+        moments = [gather(part, kind="rows" if wide else "scatter", single=False) for part in self.weighed()]
         return replace(self, moments=moments, are_kept=False)
 
 

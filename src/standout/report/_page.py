@@ -23,12 +23,24 @@ from standout.report._charts import (
     has_group_lines,
     is_real,
     pattern_images,
+    pattern_lines,
     slider,
     slider_views,
     strengths,
 )
-from standout.report._findings import Findings, Single, plane, require_findings
-from standout.report._format import ISOLATE, RELEASE, counted, harmless, percent, phrased, plain, shortened, whole
+from standout.report._findings import Findings, Single, Stray, plane, require_findings
+from standout.report._format import (
+    ISOLATE,
+    RELEASE,
+    brief,
+    counted,
+    harmless,
+    percent,
+    phrased,
+    plain,
+    shortened,
+    whole,
+)
 from standout.report._scatter import (
     SHAPES,
     Style,
@@ -36,6 +48,7 @@ from standout.report._scatter import (
     bounds_of,
     document,
     n_views,
+    ordinary_planes,
     scale_ends,
     styles_of,
 )
@@ -53,6 +66,8 @@ from standout.report._sentences import (
 # Points of a panel that compares methods: more would only hide each other.
 MOST_POINTS = 1500
 PANEL_SIZE = 320
+# Smaller weights are not told apart.
+LEAST_WEIGHT = 0.001
 
 
 def page(findings: Findings, names: Names = PYTHON) -> str:
@@ -117,11 +132,17 @@ def page(findings: Findings, names: Names = PYTHON) -> str:
         table=feature_table(findings),
         most_shown=MOST_SHOWN,
         images=pattern_images(findings),
+        lines=pattern_lines(findings),
         real=[is_real(findings, k) for k in range(findings.n_shown_components)],
         group_lines=has_group_lines(findings),
+        strays=[(findings.datasets[stray.dataset].name, stray, _weight(stray)) for stray in findings.strays or ()],
         distributions=[distribution(findings, k) for k in range(findings.n_shown_components)],
         data={**document(findings), "views": slider_views(findings)},
     )
+
+
+def _weight(stray: Stray) -> str:
+    return brief(stray.weight) if stray.weight >= LEAST_WEIGHT else f"< {LEAST_WEIGHT}"
 
 
 def compare(views: Sequence[Findings], names: Names = PYTHON) -> str:
@@ -170,7 +191,7 @@ def compare(views: Sequence[Findings], names: Names = PYTHON) -> str:
 
 def _panel(findings: Findings, names: Names) -> dict[str, Any]:
     planes = [plane(part.scores) for part in findings.datasets]
-    bounds = bounds_of(planes)
+    bounds = bounds_of(ordinary_planes(findings, "view"))
     points = [_points(view, bounds, background_style(k), 0.25) for k, view in enumerate(planes[1:])]
     groups = findings.target.groups
     for number, style in enumerate(styles_of(findings)):

@@ -91,7 +91,7 @@ def aligned_signs(scores: Float, reference: Float) -> Float:
 
 def find_path(fit: Fit, k: int) -> Path | None:
     """Find the first k components along the parameter of the method; None if that would take too long."""
-    if not fit.has_background:
+    if not fit.has_background or not fit.is_plain:
         return None
     if fit.is_kernel:
         found = _candidates(fit, k) if fit.is_contrastive else _along_epsilon(fit, k)

@@ -18,6 +18,10 @@ ON_WHITE = {**{f"c{index}": colour for index, colour in enumerate(COLOURS)}, "gr
 N_COLOURS = len(COLOURS)
 # From dark blue to yellow in order of lightness, for colour-blind eyes as well.
 SCALE_COLOURS = 64
+# The colour of rings around rows that count less, on white. The page's script takes that of its text.
+RING = "#1c2126"
+# Points further from the middle half of the others than so many times its width are left outside, with robust weights.
+REACH = 3.0
 # Share of a background's points at either end that may lie outside of the plot: the target decides what is seen.
 BACKGROUND_TAIL = 0.01
 
@@ -168,6 +172,22 @@ def bounds_of(parts: list[Single]) -> list[float]:
     return [float(bound) for pair in zip(low - margin, high + margin, strict=True) for bound in pair]
 
 
+def ordinary_planes(findings: Findings, title: str) -> list[Single]:
+    """Give the points of each dataset in a view; with robust weights, as far as they are not far outside.
+
+    Rows that are out of place would press all others together.
+    """
+    planes = [plane(part.scores if title == "view" else part.pca_scores) for part in findings.datasets]
+    return planes if findings.strays is None else [_near(view) for view in planes]
+
+
+def _near(view: Single) -> Single:
+    low, high = np.quantile(view, [0.25, 0.75], axis=0)
+    reach = REACH * (high - low)
+    near = np.all((view >= low - reach) & (view <= high + reach), axis=1)
+    return view[near] if near.any() else view
+
+
 def _columns(findings: Findings, index: int) -> dict[str, Any]:
     points = findings.datasets[index]
     own, pca = plane(points.scores), plane(points.pca_scores)
@@ -190,6 +210,10 @@ def _columns(findings: Findings, index: int) -> dict[str, Any]:
         columns["group"] = [str(group) for group in points.groups.tolist()]
     if points.values is not None:
         columns["value"] = points.values.astype(np.float32)
+    if points.outlying is not None and points.row_weights is not None:
+        # Rings are drawn around these rows. Those of other rows have no size.
+        columns["ring"] = np.where(points.outlying > 0, 13.0, 0.0).astype(np.float32)
+        columns["weight"] = [number(float(weight)) for weight in points.row_weights.tolist()]
     return columns
 
 
@@ -197,8 +221,7 @@ def _figure(findings: Findings, sources: list[Any], title: str, x: str, y: str) 
     from bokeh.models import HoverTool, Range1d
     from bokeh.plotting import figure
 
-    planes = [plane(part.scores if title == "view" else part.pca_scores) for part in findings.datasets]
-    x_low, x_high, y_low, y_high = bounds_of(planes)
+    x_low, x_high, y_low, y_high = bounds_of(ordinary_planes(findings, title))
     plot: Any = figure(
         name=title,
         sizing_mode="stretch_both",
@@ -238,6 +261,10 @@ def _figure(findings: Findings, sources: list[Any], title: str, x: str, y: str) 
     clear = plot.scatter(
         x, y, source=sources[0], name="target", size=7, hover_line_width=2, **_looks(findings), **_selection()
     )
+    for index, points in enumerate(findings.datasets):
+        if points.outlying is not None and points.outlying.any():
+            ring = {"fill_color": None, "line_color": RING, "line_alpha": 0.9}
+            plot.scatter(x, y, source=sources[index], name="ring", size="ring", marker="circle", **ring)
     # The page's own script shows, as text, what is under the pointer: some versions of Bokeh do not escape names.
     plot.add_tools(HoverTool(renderers=[*hovered, clear], tooltips=None, visible=False))
     return plot

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from tempfile import SpooledTemporaryFile
-from typing import Any, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -82,6 +82,10 @@ class Look:
         Columns whose values are kept for the rows that are drawn.
     n_images : int
         Number of drawn rows that are kept whole.
+    strays : Strays or None
+        What weighs the rows, if these have robust weights.
+    sampled : ndarray of int
+        Numbers of rows that are kept whole for a second fit.
     """
 
     project: Projection
@@ -100,6 +104,17 @@ class Look:
     n_folds: int = 0
     cells: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     n_images: int = 0
+    strays: Weigher | None = None
+    sampled: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+
+class Weigher(Protocol):
+    """What weighs the rows of batches."""
+
+    total: float
+
+    def add(self, batch: Batch, ids: Any, scores: Float, shown: Numbers) -> Batch:
+        """Take in a batch; give it without wild cells, and with weights."""
 
 
 class Seen:
@@ -136,15 +151,21 @@ class Seen:
         self.fold_products: Float = np.zeros((1, 1, 1))
         self.fold_sums: Float = np.zeros((1, 1, 1))
         self.placeholders = Placeholders()
+        self.sampled: list[Rows] = []
         self._column_sums: Float = np.zeros(1)
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights of the rows: their number, if they count equally."""
+        return self.n_rows if self._look.strays is None else self._look.strays.total
 
     @property
     def mean(self) -> Float:
         """Mean of the rows."""
-        return self._column_sums / max(self.n_rows, 1)
+        return self._column_sums / max(self.total, 1e-300)
 
-    def add(self, batch: Batch, *, with_held_out: bool) -> tuple[Array, Array | None]:
-        """Take in a batch, and give its scores along all components: those of the fit, and the held-out ones."""
+    def add(self, batch: Batch, *, with_held_out: bool) -> tuple[Array, Array | None, Float | None]:
+        """Take in a batch, and give its scores along all components: of the fit and held out; and weights."""
         look = self._look
         self.placeholders.add(batch.rows)
         if self.first is None:
@@ -181,22 +202,28 @@ class Seen:
             wanted = look.n_images - sum(map(len, rows.images)) if rows is self.shown else 0
             if wanted > 0:
                 rows.images.append(_host(batch.rows[here[:wanted]]))
+        first, last = np.searchsorted(look.sampled, [batch.start, batch.start + batch.n_rows])
+        if first < last:
+            self.sampled.append(batch.rows[look.sampled[first:last] - batch.start])
+        if look.strays is not None:
+            first, last = np.searchsorted(look.shown, [batch.start, batch.start + batch.n_rows])
+            batch = look.strays.add(batch, ids, leading, look.shown[first:last] - batch.start)
         if look.with_mean:
-            self._column_sums = self._column_sums + np.asarray(batch.rows.sum(axis=0, dtype=np.float64)).ravel()
+            self._column_sums = self._column_sums + _column_sums(batch)
         if look.with_products:
-            self.products = self.products + _products(batch.rows, fitted)
+            self.products = self.products + _products(batch.rows, _times(batch.weights, fitted))
         if look.fold_of is not None and held_out is not None:
             folds = look.fold_of(np.arange(batch.start, batch.start + batch.n_rows))
-            self._add_by_fold(batch.rows, np.asarray(held_out[:, : look.n_shown], dtype=np.float64), folds)
-        return scores, held_out
+            self._add_by_fold(batch, np.asarray(held_out[:, : look.n_shown], dtype=np.float64), folds)
+        return scores, held_out, batch.weights
 
-    def _add_by_fold(self, rows: Rows, scores: Float, folds: Numbers) -> None:
+    def _add_by_fold(self, batch: Batch, scores: Float, folds: Numbers) -> None:
         """Add products of held-out scores with the columns, for each fold apart."""
-        parts = np.column_stack([scores, np.ones(len(scores))])
+        rows, parts = batch.rows, np.column_stack([scores, np.ones(len(scores))])
         n_folds, width = self._look.n_folds, parts.shape[1]
         # One product for all folds: scores of a row stand in the columns of its fold, and 0 in all others.
         apart = np.zeros((len(parts), n_folds, width))
-        apart[np.arange(len(parts)), folds] = parts
+        apart[np.arange(len(parts)), folds] = _times(batch.weights, parts)
         self.fold_products = self.fold_products + _products(rows, apart.reshape(len(parts), -1)).reshape(
             n_folds, width, rows.shape[1]
         )
@@ -244,9 +271,9 @@ def look_at(
         seen = Seen(look, files.enter_context(KeptRows(look.n_shown + 1)))
         for batch in dataset.batches():
             if batch.n_rows:
-                scores, held_out = seen.add(batch, with_held_out=on_scores is not None)
+                scores, held_out, weights = seen.add(batch, with_held_out=on_scores is not None)
                 if on_scores is not None:
-                    on_scores(number, batch, scores, held_out)
+                    on_scores(number, replace(batch, weights=weights), scores, held_out)
         every.append(seen)
     return every
 
@@ -258,6 +285,17 @@ def _projected(project: Projection, rows: Rows, chosen: Numbers) -> Float:
     starts = range(0, len(chosen), size)
     blocks = (rows[start : start + size] if are_all else rows[chosen[start : start + size]] for start in starts)
     return np.concatenate([np.asarray(project(block), dtype=np.float64) for block in blocks])
+
+
+def _times(weights: Float | None, numbers: Float) -> Float:
+    return numbers if weights is None else numbers * weights[:, np.newaxis]
+
+
+def _column_sums(batch: Batch) -> Float:
+    """Sum the rows, each times its weight."""
+    if batch.weights is not None:
+        return _products(batch.rows, batch.weights[:, np.newaxis])[0]
+    return np.asarray(batch.rows.sum(axis=0, dtype=np.float64)).ravel()
 
 
 def _products(rows: Rows, scores: Float) -> Float:

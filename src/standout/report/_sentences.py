@@ -35,6 +35,10 @@ def title(findings: Findings) -> str:
         return f"What varies most in {target}?"
     names = [part.name for part in findings.backgrounds]
     against = "the background" if names == ["background"] else joined([isolated(name) for name in names])
+    if findings.side == "background":
+        return f"What varies less in {target} than in {against}?"
+    if findings.side == "both":
+        return f"What differs most between {target} and {against}?"
     return f"What stands out in {target} against {against}?"
 
 
@@ -46,6 +50,10 @@ def question(findings: Findings) -> str:
     if not findings.backgrounds:
         return f"You asked in which directions {target} varies most{columns}, by {findings.method}."
     against = _named(background_words(findings), findings.backgrounds)
+    if findings.side != "target":
+        how = "less than" if findings.side == "background" else "most differently from"
+        other = against.removesuffix(",")
+        return f"You asked in which directions {target} varies {how} {other}{columns}, by {findings.method}."
     return (
         f"You asked in which directions {target} varies while {against} {_does(findings)} not{columns}, by "
         f"{findings.method}."
@@ -62,7 +70,7 @@ def _named(role: str, parts: Sequence[Points]) -> str:
 
 def _size(part: Points) -> str:
     rows = counted(part.n_rows, "row")
-    return rows if part.n_subjects is None else f"{counted(part.n_subjects, 'subject')}, {rows}"
+    return rows if part.n_subjects is None else f"{counted(part.n_subjects, part.unit)}, {rows}"
 
 
 def _does(findings: Findings) -> str:
@@ -109,6 +117,12 @@ def _strength(findings: Findings) -> list[str | Explained]:
         ratio,
         f" as much as {against}, {judged_on(findings)}",
     ]
+    if findings.side != "target" and float(findings.ratios[0]) < 1.0:
+        varies = [
+            f"along component 1 the target varies less than {against}: ",
+            ratio,
+            f" as much, {judged_on(findings)}",
+        ]
     if isinf(float(findings.ratios[0])):
         varies = [f"along component 1 the target varies, and {against} {_does(findings)} not vary at all"]
     test = findings.test
@@ -143,7 +157,8 @@ def ratio_meaning(findings: Findings, k: int) -> str:
     against = background_words(findings)
     start = f"Variance of the target's scores along component {k + 1}, divided by that of {against}"
     if findings.ratio_errors is None:
-        return f"{start}. It is taken over the rows of the fit itself, which makes it too large. 1 means no difference."
+        wrong = "too large" if findings.side == "target" else "too extreme"
+        return f"{start}. It is taken over the rows of the fit itself, which makes it {wrong}. 1 means no difference."
     return (
         f"{start}. Each row is judged by components that were found without it. After ± stands the standard error. "
         "1 means no difference."
@@ -307,8 +322,8 @@ def key_numbers(findings: Findings) -> list[KeyNumber]:
         role = "background" if place else "target"
         keys.append(KeyNumber(Explained(whole(part.n_rows), f"Number of rows of the {role}."), "rows", part.name))
         if part.n_subjects is not None:
-            meaning = f"Number of subjects that the rows of the {role} are of. Rows of a subject are not independent."
-            keys.append(KeyNumber(Explained(whole(part.n_subjects), meaning), "subjects", part.name))
+            meaning = f"Number of {part.unit}s of the {role}. Rows of a {part.unit} are not independent."
+            keys.append(KeyNumber(Explained(whole(part.n_subjects), meaning), f"{part.unit}s", part.name))
     if findings.features:
         meaning = "Number of columns that all datasets share."
         keys.append(KeyNumber(Explained(whole(len(findings.features)), meaning), "columns"))

@@ -16,7 +16,7 @@ from standout._arrays import Array
 from standout._messages import InvalidValueError, Message, MissingFileError
 from standout._records import Kind, RecordError, check_record, fields_of, flattened, restored
 from standout._writing import whole_file
-from standout.report._findings import Findings, Points, ViewPath, require_findings
+from standout.report._findings import Findings, Points, Stray, ViewPath, require_findings
 from standout.selection import ComponentTest
 
 WORDS, NUMBERS = "report.json", "report.npz"
@@ -132,7 +132,7 @@ def _parts(message: Message) -> dict[str, Any]:
 
 
 KINDS = {
-    **{record.__name__: Kind(fields_of, record) for record in (Findings, Points, ViewPath, ComponentTest)},
+    **{record.__name__: Kind(fields_of, record) for record in (Findings, Points, Stray, ViewPath, ComponentTest)},
     "Message": Kind(_parts, Message),
 }
 
@@ -173,6 +173,8 @@ def _check(findings: Findings) -> None:
         _demand(_are_below(points.rows, points.n_rows), "a row is beyond the last one")
         _demand(points.groups is None or _are_below(points.groups, lengths["L"]), "a row has an unknown label")
     _demand(findings.n_other_labels >= 0 and (lengths["L"] > 0 or not findings.n_other_labels), "labels do not fit")
+    for stray in findings.strays or ():
+        _demand(isinstance(stray, Stray) and 0 <= stray.dataset < len(datasets), "a row is of an unknown dataset")
     if findings.path is not None:
         _check_path(findings.path)
     if findings.test is not None:

@@ -58,7 +58,13 @@ def summary(findings: Findings, names: Names = PYTHON) -> dict[str, Any]:
         "method": findings.method,
         "asked": {str(key): str(value) for key, value in findings.asked.items()},
         "datasets": [
-            {"name": part.name, "rows": part.n_rows, "subjects": part.n_subjects, "weight": _number(weight)}
+            {
+                "name": part.name,
+                "rows": part.n_rows,
+                "subjects": part.n_subjects,
+                "outlying": part.n_outlying,
+                "weight": _number(weight),
+            }
             for part, weight in zip(findings.datasets, [None, *findings.weights], strict=True)
         ],
         "n_features": len(findings.features),
@@ -82,6 +88,8 @@ def summary(findings: Findings, names: Names = PYTHON) -> dict[str, Any]:
             "eigenvalues": [_number(value) for value in path.eigenvalues],
         },
         "held_out": findings.ratio_errors is not None,
+        "side": findings.side,
+        "columns": _columns(findings),
         "pca_ratio": _number(findings.pca_ratio),
         "clustering_error": _number(findings.clustering_error),
         "pca_clustering_error": _number(findings.pca_clustering_error),
@@ -90,6 +98,17 @@ def summary(findings: Findings, names: Names = PYTHON) -> dict[str, Any]:
         "warnings": [plain(phrased(message, names)) for message in findings.cautions],
         "code": findings.code,
     }
+
+
+def _columns(findings: Findings) -> list[dict[str, Any]] | None:
+    """List the columns that the components use, with the share of folds that chose each."""
+    if findings.columns_used is None:
+        return None
+    shares = findings.column_frequency
+    return [
+        {"name": findings.features[index], "frequency": None if shares is None else _number(shares[index])}
+        for index in findings.columns_used
+    ]
 
 
 def _component(findings: Findings, k: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from standout._arrays import Float, Rows, double
-from standout._xp import cumulative_sum, like, namespace, take_per_column, to_host
+from standout._xp import cumulative_sum, like, namespace, take, take_per_column, to_host
 from standout.moments import dealt_folds, project
 from standout.selection._held_out import HeldOutPath, PathViews
 from standout.sources import Source, drawn
@@ -24,6 +24,8 @@ SURELY = 1.645
 LEAST_SIDE = 0.05
 # Rows whose scores are looked at, at most: more would not change the choice.
 MOST_ROWS = 20_000
+# Rows with less than this share of the typical weight are left out.
+HARDLY_COUNTS = 0.25
 # Share of the largest held-out log ratio that a view must keep.
 KEPT = 0.5
 
@@ -159,7 +161,7 @@ def sampled_scores(
 ) -> tuple[Float, list[Float]]:
     """Give the held-out first scores at each value, of all rows or of a random sample if there are many.
 
-    A background that can be read only once is left out.
+    A background that can be read only once is left out, and so are rows that hardly count.
     """
     scores = []
     for number, (dataset, count) in enumerate(zip(datasets, counts, strict=True)):
@@ -167,7 +169,11 @@ def sampled_scores(
             continue
         # The same generator draws the same rows for the numbers and for the rows themselves.
         numbers = drawn(count, MOST_ROWS, np.random.default_rng(seed))
-        rows = dataset.sample(MOST_ROWS, np.random.default_rng(seed))
+        batch = dataset.sample_batch(MOST_ROWS, np.random.default_rng(seed))
         dealt = dealt_folds(dataset.subjects, views.n_dealt)
-        scores.append(views.scores(rows, numbers, number, project, dealt))
+        found = views.scores(batch.rows, numbers, number, project, dealt)
+        if batch.weights is not None:
+            # A few rows that hardly count could be taken for a group, or hide others by their distance.
+            found = take(found, batch.weights >= HARDLY_COUNTS * np.median(batch.weights))
+        scores.append(found)
     return scores[0], scores[1:]

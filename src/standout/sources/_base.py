@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain
@@ -238,6 +238,10 @@ class Source:
         self._require_rows(sum(map(len, keys)), least=1)
         return _smallest(kept, keys, count)[0][0]
 
+    def sample_batch(self, count: int, rng: np.random.Generator) -> Batch:
+        """Draw rows as `sample` does, with their weights as far as these are known."""
+        return Batch(self.sample(count, rng))
+
     def look_ahead(self, count: int, rng: np.random.Generator) -> Rows:
         """Give rows to learn from before all are read: a random sample, or the first rows of an iterator."""
         return self.sample(count, rng)
@@ -317,6 +321,12 @@ class InMemory(Source):
         # The generator is used even if all rows are taken, as it is for every other source.
         chosen = drawn(rows.shape[0], count, rng)
         return rows if rows.shape[0] <= count else take(rows, chosen)
+
+    def sample_batch(self, count: int, rng: np.random.Generator) -> Batch:
+        """Draw rows as `sample` does, with their weights."""
+        whole = self._batch
+        weights = None if whole.weights is None else whole.weights[drawn(whole.n_rows, count, deepcopy(rng))]
+        return Batch(self.sample(count, rng), weights=weights)
 
 
 # Compared by identity: == between records of arrays has no single truth value.

@@ -138,6 +138,12 @@ class Around(Source):
         """Draw `count` rows, or all if there are fewer, and change only these."""
         return self.change.rows(self.host.sample(count, rng))
 
+    def sample_batch(self, count: int, rng: np.random.Generator) -> Batch:
+        """Draw rows as `sample` does, with the weights that follow from the rows."""
+        if self.change.needs_start:
+            return super().sample_batch(count, rng)
+        return self.change.batch(self.host.sample_batch(count, rng))
+
     def look_ahead(self, count: int, rng: np.random.Generator) -> Rows:
         """Give rows to learn from before all are read."""
         return self.change.rows(self.host.look_ahead(count, rng))

@@ -75,6 +75,10 @@
     if (state) showState(state);
   };
 
+  // While the mouse is down nothing moves under it: the words above keep their height.
+  const freeze = () => { const place = byId("answer"); if (!place.style.height) place.style.height = `${place.getBoundingClientRect().height}px`; };
+  const thaw = () => { byId("answer").style.height = ""; };
+
   // --- the answer --------------------------------------------------------------------------------------------------
   const showAnswer = (reply) => {
     answer = reply;
@@ -197,7 +201,7 @@
   let dragging = null;
   // A slider that comes back to where it was is not said to have changed.
   const released = (range, take) => {
-    const end = () => { if (dragging) { dragging = null; take(); } };
+    const end = () => { if (dragging) { dragging = null; thaw(); take(); } };
     range.addEventListener("change", end);
     range.addEventListener("pointerup", () => setTimeout(end));
   };
@@ -211,7 +215,7 @@
       const shown = make("output", { id: `value-${name}` });
       const rules = make("span", { className: "rules" }, ...kind.rules.map((rule) => make("button", { type: "button", textContent: rule === null ? "default" : rule, data: { rule: String(rule) }, onclick: () => step({ do: "set", name, value: rule }) })));
       const made = () => ({ do: "set", name, value: rounded(kind.value(Number(range.value))) });
-      range.addEventListener("input", () => { dragging = name; shown.textContent = plain(made().value); preview(made()); });
+      range.addEventListener("input", () => { dragging = name; freeze(); shown.textContent = plain(made().value); preview(made()); });
       released(range, () => step(made()));
       parts.push(make("div", { className: "setting" }, make("label", { htmlFor: range.id, textContent: kind.label }), range, shown, rules));
     }
@@ -221,7 +225,7 @@
       const made = () => { const all = now(); return { do: "set", name: "background_weights", value: all.some((weight) => weight > 0) ? all : all.map(() => 1) }; };
       backgrounds.forEach(({ name }, k) => {
         const range = make("input", { type: "range", id: `weight-${k}`, min: 0, max: 1, step: .01, value: 1 });
-        range.addEventListener("input", () => { dragging = "weights"; preview(made()); });
+        range.addEventListener("input", () => { dragging = "weights"; freeze(); preview(made()); });
         released(range, () => step(made()));
         parts.push(make("div", { className: "setting" }, make("label", { htmlFor: range.id }, "Weight of ", make("bdi", { textContent: name })), range, make("output", { id: `weight-value-${k}` })));
       });
@@ -459,6 +463,7 @@
     canvas.setPointerCapture(event.pointerId);
     const [x, y] = placeOf(event);
     pressed = { x, y, moved: false };
+    freeze();
     if (chosen("side") === "move") grabbed = { x, y, range: { ...range } };
     else lasso = { side: chosen("side"), how: event.shiftKey ? "add" : event.altKey ? "remove" : chosen("how"), corners: [[ofX(x), ofY(y)]], last: [x, y] };
     hush();
@@ -491,6 +496,7 @@
   canvas.addEventListener("pointerup", (event) => {
     const drawn = lasso, was = pressed;
     lasso = grabbed = pressed = null;
+    thaw();
     if (!was) return;
     if (!was.moved) {
       const found = nearest(...placeOf(event));
@@ -499,7 +505,7 @@
     } else if (drawn && drawn.corners.length > 2) step({ do: "lasso", side: drawn.side, how: drawn.how, polygon: drawn.corners });
     overlay();
   });
-  const giveUp = () => { if (!lasso && !grabbed) return; lasso = grabbed = pressed = nextPreview = null; overlay(); send({ do: "hello" }); };
+  const giveUp = () => { if (!lasso && !grabbed) return; lasso = grabbed = pressed = nextPreview = null; thaw(); overlay(); send({ do: "hello" }); };
   canvas.addEventListener("pointercancel", giveUp);
   canvas.addEventListener("pointerleave", () => { if (!pressed) { pointed = -1; hush(); if (points) overlay(); } });
   const zoom = (factor, x, y) => {

@@ -58,6 +58,12 @@
       }
       for (const part of plot.center) if (part.type === "Grid") part.grid_line_color = colour("grid");
       for (const renderer of plot.renderers) {
+        if (renderer.name === "ring") {
+          for (const glyph of [renderer.glyph, renderer.nonselection_glyph, renderer.selection_glyph]) {
+            if (glyph && glyph.type) glyph.line_color = { value: colour("ink") };
+          }
+          continue;
+        }
         const fill = renderer.glyph.fill_color;
         if (renderer.name === "target") {
           renderer.hover_glyph.line_color = { value: colour("ink") };
