@@ -368,9 +368,10 @@ def _mean_of_all(columns: list[str], sums: Sequence[ColumnSums], names: Sequence
     check_squares(float(np.abs(total.mean).max()), "all rows")
     counts = [int(part.missing.sum()) for part in sums]
     if any(counts):
-        in_target = f" ({counts[0]} in {names[0]})" if len(counts) > 1 else ""
-        problem = "{count} missing value(s){in_target} were filled in with the mean of the column over all rows"
-        notes.append(Message(problem, count=sum(counts), in_target=in_target))
+        problem = "{count} missing value(s) were filled in with the mean of the column over all rows"
+        if len(counts) > 1:
+            problem = problem.replace(" were", " ({n_first} in {first}) were")
+        notes.append(Message(problem, count=sum(counts), n_first=counts[0], first=names[0]))
     for name, part in zip(names, sums, strict=True):
         without = [column for column, count in zip(columns, part.present, strict=True) if count == 0]
         if without:
