@@ -4,17 +4,20 @@ Factor model: 10 shared factors of variance 100 (1.2 times in the target), facto
 R² is that of the target's factors on 2,000 new rows.
 
     python benchmarks/columns.py                 # all parts, about five minutes on one core
-    python benchmarks/columns.py --parts cost    # some of them: few, other, chain, cost
+    python benchmarks/columns.py --parts cost    # some of them: few, other, chain, digits, cost
     python benchmarks/columns.py --quick         # one dataset each: does the script work?
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
+from sklearn.neighbors import KNeighborsClassifier
 
 from standout import DiscriminativePCA
 
@@ -97,6 +100,43 @@ def chain(n_seeds, n_rows=60, n_columns=200, variance=9.0):
     print("R² | " + " | ".join(f"{np.mean(values):.2f}" for values in found.values()))
 
 
+def digits(n_seeds, sizes):
+    """Classify digits over photographs by two scores: plain, smoothed over pixels, and on few pixels."""
+    folder = Path(os.environ.get("STANDOUT_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    if not (folder / "mnist.npz").exists():
+        print(f"\ndigits over photographs: skipped, as there is no mnist.npz in {folder} (set STANDOUT_DATA)")
+        return
+    numbers, frogs = np.load(folder / "mnist.npz"), np.load(folder / "cifar10_frogs.npz")["images"]
+    settings = {"plain": {}, "γ = 1": {"smooth": (14, 14)}}
+    settings["γ held-out"] = {"smooth": (14, 14), "smoothness": "held-out"}
+    settings["columns auto"] = {"n_columns": "auto"}
+    print("\ndigits 6 and 9 over photographs, 14 x 14 pixels: error of 5 nearest neighbours on two scores of new rows")
+    print("rows each | " + " | ".join(settings))
+
+    def small(images):
+        return images.astype(float).reshape(len(images), 14, 2, 14, 2).mean(axis=(2, 4)).reshape(len(images), 196) / 255
+
+    for n_rows in sizes:
+        errors = []
+        for seed in range(n_seeds):
+            rng = np.random.default_rng(seed)
+            pools = [rng.permutation(np.flatnonzero(numbers["labels"] == digit)) for digit in (6, 9)]
+            half, photographs = n_rows // 2, small(frogs[rng.permutation(len(frogs))][:, 2:30, 2:30])
+            old, new = (
+                np.concatenate([pool[part] for pool in pools]) for part in (slice(half), slice(half, half + 500))
+            )
+            target = small(numbers["images"][old]) + photographs[:n_rows]
+            fresh = small(numbers["images"][new]) + photographs[n_rows : n_rows + 1000]
+            background = photographs[n_rows + 1000 : 2 * n_rows + 1000]
+            row = []
+            for given in settings.values():
+                model = DiscriminativePCA(2, **given).fit(target, background=background)
+                known = KNeighborsClassifier(5).fit(model.transform(target), numbers["labels"][old])
+                row.append(1.0 - known.score(model.transform(fresh), numbers["labels"][new]))
+            errors.append(row)
+        print(f"{n_rows} | " + " | ".join(f"{error:.2f}" for error in np.mean(errors, axis=0)), flush=True)
+
+
 def cost(n_turns, shapes):
     """Measure the CPU time of "auto" in units of the fit with held-out ratios; sides take turns."""
     print('\nCPU time, in units of the fit with held-out ratios (bound for "auto": 3)')
@@ -119,7 +159,7 @@ def cost(n_turns, shapes):
 def main() -> None:
     """Run the parts that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", nargs="+", default=["few", "other", "chain", "cost"])
+    parser.add_argument("--parts", nargs="+", default=["few", "other", "chain", "digits", "cost"])
     parser.add_argument("--quick", action="store_true")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -133,6 +173,8 @@ def main() -> None:
         few(n_seeds, [(100, 10, 16.0)], "same", n_columns=1000)
     if "chain" in given.parts:
         chain(1 if given.quick else 6)
+    if "digits" in given.parts:
+        digits(1 if given.quick else 5, [100] if given.quick else [100, 400, 2000])
     if "cost" in given.parts:
         cost(1 if given.quick else 3, [(2000, 50)] if given.quick else [(20_000, 500), (300, 20_000)])
 

@@ -334,6 +334,18 @@ def test_groups_are_named_by_their_values(adata, values, target):
     np.testing.assert_allclose(adata.obsm["X_dpca"], expected.transform(adata.X))
 
 
+def test_robust_weights_are_written_for_the_cells_that_were_fitted(adata):
+    stray = int(np.flatnonzero(adata.obs["condition"] == "stim")[3])
+    adata.X[stray] *= 40.0
+    standout.tl.dpca(adata, "condition", "stim", background=["ctrl"], robust="rows")
+    weights = adata.obs["dpca_weight"].to_numpy()
+    assert weights[stray] < 0.01
+    fitted = adata.obs["condition"].isin(["stim", "ctrl"]).to_numpy()
+    assert np.all(np.isnan(weights[~fitted]))
+    assert np.median(weights[fitted]) == pytest.approx(1.0, abs=0.05)
+    assert adata.uns["dpca"]["params"]["robust"] == "rows"
+
+
 def test_few_genes_are_marked_with_how_often_folds_choose_them(rng, tmp_path):
     anndata = pytest.importorskip("anndata")
     adata = anndata.AnnData(rng.normal(size=(200, 12)))

@@ -101,7 +101,7 @@ def dpca(
     copy : bool, default=False
         Write into a copy, and return it.
     **params
-        Parameters of `DiscriminativePCA`: ``shrinkage``, ``background_weights``, ``test`` and so on.
+        Parameters of `DiscriminativePCA`: ``shrinkage``, ``background_weights``, ``robust``, ``test`` and so on.
 
     Returns
     -------
@@ -116,6 +116,8 @@ def dpca(
             The patterns (`patterns_`): what each component looks like in the data. Look at these for genes.
         ``.var["dpca_mean"]`` : float
             The mean of the target, which `project` takes off; zero for genes that were not used.
+        ``.obs["dpca_weight"]`` : float
+            With ``robust``: how much each cell counts, 1 for a typical one; NaN for cells that were not fitted.
         ``.var["dpca_chosen"]``, ``.var["dpca_frequency"]`` : with ``n_columns``
             Whether the components use a gene, and in which share of the folds it was chosen.
         ``.uns["dpca"]`` : dict
@@ -463,7 +465,24 @@ def _fitted(method: Any, adata: Any, choice: _Choice, params: dict[str, Any], ke
     model.fit(of_target, background=of_backgrounds, **choice.subjects(adata, list(cells.values())))
     scores = model.transform(_rows(matrix, None, genes))
     _store(result, model, scores, genes, {**about, **how, **params}, key)
+    if hasattr(model, "robust_weights_"):
+        _store_weights(result, model, matrix, list(cells.values()), genes, key)
     return result if copy else None
+
+
+def _store_weights(
+    adata: Any,
+    model: Any,
+    matrix: Any,
+    cells: Sequence[npt.NDArray[np.bool_]],
+    genes: npt.NDArray[np.bool_] | None,
+    key: str | None,
+) -> None:
+    """Write how much each cell counts; NaN for cells that were not fitted."""
+    weights = np.full(adata.n_obs, np.nan)
+    for number, some in enumerate(cells):
+        weights[some] = model.weigh(_rows(matrix, some, genes), dataset=number)
+    adata.obs[f"{NAMES[type(model)][2] if key is None else key}_weight"] = weights
 
 
 def _with_components(params: dict[str, Any], n_comps: int | None) -> dict[str, Any]:
