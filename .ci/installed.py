@@ -13,8 +13,10 @@ target, background = rng.normal(size=(2, 100, 4))
 target[:, 2] *= 3
 model = standout.DiscriminativePCA(1).fit(target, background=background)
 assert int(np.argmax(np.abs(model.components_))) == 2
+missing = ""
 try:
     standout.save(model, "model.skops")
 except ImportError as error:
-    assert "pip install skops" in str(error), error
+    missing = str(error)
+assert "pip install skops" in missing, missing
 print("standout", standout.__version__, "works")
