@@ -260,6 +260,7 @@ CASES = {
     "files": PATIENTS,
     "prepared": [*PATIENTS, "--standardize", "background", "--drop", "protein_01"],
     "other method": [*PATIENTS, "--method", "cpca", "--alpha", "3"],
+    "both ends": [*PATIENTS, "--side", "both", "--robust", "rows"],
     "groups": [PATIENTS[0], "--group-column", "subtype", "--target", "A", "--id-column", "id"],
     "open": [PATIENTS[0], "--group-column", "subtype", "--id-column", "id"],
 }
