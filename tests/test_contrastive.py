@@ -406,3 +406,26 @@ def test_constant_data_are_refused_or_harmless(pair):
     assert np.all(constant.eigenvalues_ <= 0)
     with pytest.raises(ValueError, match="no dataset varies"):
         ContrastivePCA(1).fit(np.ones((3, 9)), background=np.ones((3, 9)))
+
+
+def four_groups(seed):
+    """The example of the first package for contrastive PCA: four groups behind ten columns that vary more."""
+    normal = np.random.default_rng(seed).normal
+    background = np.hstack([normal(0, 10, (400, 10)), normal(0, 3, (400, 10)), normal(0, 1, (400, 10))])
+    target = np.hstack([normal(0, 10, (400, 10)), normal(0, 1, (400, 20))])
+    target[200:, 10:20] += 6.0
+    target[100:200, 20:] += 3.0
+    target[300:, 20:] += 3.0
+    return target, background, np.repeat(range(4), 100)
+
+
+@pytest.mark.parametrize("alpha", ["auto", "held-out", np.geomspace(0.1, 1000, 40), np.geomspace(0.01, 100, 15)])
+@pytest.mark.parametrize("unit", [1.0, 100.0])
+def test_the_alpha_that_is_chosen_shows_the_groups_whatever_the_grid(alpha, unit):
+    for seed in range(3):
+        target, background, labels = four_groups(seed)
+        # Another unit of the target is another scale of α, which a list of one's own has to allow for.
+        alphas = alpha if isinstance(alpha, str) else unit**2 * alpha
+        scores = ContrastivePCA(2, alpha=alphas).fit_transform(unit * target, background=background)
+        # Groups are six and three standard deviations apart in ten columns: none is mistaken.
+        assert clustering_error(scores, labels) == 0.0
