@@ -3,12 +3,21 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint docs bench reproduce clean
+.PHONY: demo test lint docs bench reproduce versions package clean
 
-# A stamp per set of extras, so that `make demo` does not wait for the test tools.
-$(VENV)/installed-%: pyproject.toml
+# A stamp per set of packages, so that `make demo` does not wait for the test tools. Tools of developers are dependency
+# groups, which the pip of older Pythons does not know.
+$(VENV)/pip: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable ".[$*]"
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	touch $@
+
+$(VENV)/installed-cli: $(VENV)/pip
+	$(BIN)/python -m pip install --quiet --editable ".[cli]"
+	touch $@
+
+$(VENV)/installed-%: $(VENV)/pip
+	$(BIN)/python -m pip install --quiet --editable ".[all]" --group $*
 	touch $@
 
 demo: $(VENV)/installed-cli
@@ -23,6 +32,30 @@ lint: $(VENV)/installed-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The oldest versions that pyproject.toml allows, and the newest that were tried: an environment each, and the tests of
+# what meets other packages. Takes minutes, and is not part of continuous integration on every change.
+VERSION_TESTS := tests/test_contract.py tests/test_dask.py tests/test_dask_travel.py tests/test_discriminative.py tests/test_export.py tests/test_io.py \
+  tests/test_io_rows.py tests/test_mne.py tests/test_scan.py tests/test_scanpy.py tests/test_search.py tests/test_tl.py
+
+versions: versions-oldest versions-newest
+
+versions-%: .ci/%.txt pyproject.toml
+	test -x .venv-$*/bin/python || $(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	.venv-$*/bin/python -m pip install --quiet --constraint .ci/$*.txt --editable ".[all]" --group test
+	# Warnings of other packages about each other's versions are no errors here. Older versions of scikit-learn ask for SciPy's switch.
+	SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1 .venv-$*/bin/python -m pytest -W default --numprocesses auto --dist worksteal $(VERSION_TESTS)
+
+# What would be uploaded: built, checked, and installed into empty environments, from the wheel and from the source.
+package: $(VENV)/installed-release
+	rm -rf dist build/wheel build/sdist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+	for kind in wheel:whl sdist:tar.gz; do \
+	  $(PYTHON) -m venv build/$${kind%%:*} && build/$${kind%%:*}/bin/python -m pip install --quiet dist/*.$${kind##*:} \
+	  && build/$${kind%%:*}/bin/python .ci/installed.py || exit 1; \
+	done
 
 # The pages: built from scratch, so that every example runs and nothing old stays; then every link is followed, and every
 # page opened in Chromium where there is one.
@@ -44,4 +77,4 @@ reproduce: $(VENV)/installed-experiments
 
 clean:
 	rm -rf docs/_build docs/auto_examples docs/api/generated
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench-venv
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench-venv .venv-oldest .venv-newest

@@ -91,6 +91,12 @@ CASES = {
     "linear, random state": lambda: fit(DiscriminativePCA(random_state=np.random.RandomState(5), solver="lobpcg")),
     "linear, held-out": lambda: fit(DiscriminativePCA(shrinkage="held-out"), GROUPS.target, list(GROUPS.backgrounds)),
     "linear, robust": lambda: fit(DiscriminativePCA(robust="cells")),
+    "linear, few columns": lambda: fit(DiscriminativePCA(1, n_columns="auto", side="both")),
+    "linear, neighbours": lambda: fit(DiscriminativePCA(1, smooth="chain", smoothness="held-out")),
+    "linear, weights": lambda: DiscriminativePCA(1).fit(
+        TARGET, background=BACKGROUND, sample_weight=np.linspace(0.5, 2.0, len(TARGET))
+    ),
+    "contrastive, few columns": lambda: fit(ContrastivePCA(1, alpha=1.0, n_columns="auto")),
     "contrastive": lambda: fit(ContrastivePCA()),
     "contrastive, robust": lambda: fit(ContrastivePCA(alpha=1.0, robust="cells")),
     "kernel contrastive, robust": lambda: fit(KernelContrastivePCA(alpha=1.0, robust="cells")),

@@ -3,6 +3,7 @@
 import asyncio
 import http.client
 import json
+import re
 import threading
 from urllib.parse import urlsplit
 
@@ -24,9 +25,12 @@ WORDS = ["ill"] * 80 + ["old"] * 80 + ["well"] * 80
 
 @pytest.fixture(scope="module")
 def exploration():
-    page = explore(X, WORDS, target="ill", features=list("abcdef"), browser=False, wait=False)
-    yield page
-    page.close()
+    with pytest.MonkeyPatch.context() as patch:
+        # It does not end between two tests.
+        patch.setattr("standout.explorer._server.GRACE", 3600.0)
+        page = explore(X, WORDS, target="ill", features=list("abcdef"), browser=False, wait=False)
+        yield page
+        page.close()
 
 
 def answer_to(exploration, path=None, host=None):
@@ -128,6 +132,19 @@ def test_the_answer_comes_first_and_the_held_out_ratio_follows(exploration):
     assert last["sure"]
     assert last["components"][0]["shown"].startswith(f"{fitted.held_out_ratio_[0]:.3g}")
     assert last["components"][0]["columns"][0]["name"] == "f"
+
+
+def test_the_words_are_those_of_the_report(tmp_path, monkeypatch):
+    for words in (PATIENTS, [*PATIENTS, "--side", "background"], [*PATIENTS, "--method", "pca"]):
+        page = opened(words, tmp_path, monkeypatch)
+        answer = [reply for reply in page.replies({"do": "hello"}) if reply["kind"] == "answer"][-1]
+        folder = f"kept-{len(words)}-{words[-1]}"
+        page.save(folder)
+        summary = json.loads((tmp_path / folder / "summary.json").read_text())
+        plain = {name: re.sub("[\u2068\u2069]", "", answer[name]) for name in ("title", "headline")}
+        assert plain["title"] == summary["title"]
+        # The report adds its verdict, which may come first.
+        assert plain["headline"].partition(". ")[0].rstrip(".")[1:] in summary["headline"]
 
 
 def test_stale_previews_are_dropped(exploration):
@@ -260,6 +277,7 @@ CASES = {
     "files": PATIENTS,
     "prepared": [*PATIENTS, "--standardize", "background", "--drop", "protein_01"],
     "other method": [*PATIENTS, "--method", "cpca", "--alpha", "3"],
+    "both ends": [*PATIENTS, "--side", "both", "--robust", "rows"],
     "groups": [PATIENTS[0], "--group-column", "subtype", "--target", "A", "--id-column", "id"],
     "open": [PATIENTS[0], "--group-column", "subtype", "--id-column", "id"],
 }

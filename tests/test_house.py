@@ -4,6 +4,7 @@ import ast
 import doctest
 import importlib
 import inspect
+import os
 import pkgutil
 import re
 import subprocess
@@ -84,7 +85,7 @@ def test_the_import_rule_can_fail(tmp_path):
 
 def test_every_package_and_module_has_a_place_in_the_order():
     found = {path.name.removesuffix(".py") for path in SOURCE.iterdir() if path.suffix == ".py" or path.is_dir()}
-    assert found - {"__init__", "__main__", "__pycache__", "py.typed"} == set(ORDER)
+    assert found - {"__init__", "__main__", "__pycache__", "_version", "py.typed"} == set(ORDER)
 
 
 def private_imports(path, own):
@@ -268,3 +269,21 @@ def test_every_public_package_can_be_reached_from_the_package():
     script = f"import standout; print(*(getattr(standout, package).__name__ for package in {packages}))"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert result.stdout.split() == [f"standout.{package}" for package in packages], result.stderr
+
+
+def test_type_checkers_know_the_lazy_names(tmp_path):
+    """Arrays give arrays, packages have their functions, and a name that is not there is an error."""
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    user = tmp_path / "user.py"
+    user.write_text(
+        "import numpy as np\nimport standout\n"
+        "model = standout.DiscriminativePCA(2).fit(np.ones((3, 2)), background=np.ones((3, 2)))\n"
+        "reveal_type(model.transform(np.ones((3, 2))))\nreveal_type(standout.tl.project)\nstandout.nonsense\n"
+    )
+    command = [sys.executable, "-m", "mypy", "--follow-imports=silent", "--ignore-missing-imports"]
+    command += ["--cache-dir", str(tmp_path / "cache"), str(user)]
+    where = {**os.environ, "MYPYPATH": str(SOURCE.parent)}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=where, check=False)
+    assert 'Revealed type is "numpy.ndarray' in done.stdout
+    assert 'Revealed type is "def (adata' in done.stdout
+    assert 'Module has no attribute "nonsense"' in done.stdout

@@ -119,7 +119,8 @@ def test_data_without_any_variance_have_a_ratio_of_zero():
 
 
 def test_more_landmarks_than_distinct_rows_are_no_trouble(rng):
-    target, background = np.repeat(rng.normal(size=(8, 2)), 10, axis=0), np.repeat(rng.normal(size=(6, 2)), 10, axis=0)
+    # In random order: equal neighbours would be taken for rows of one subject.
+    target, background = (rng.normal(size=(n, 2))[rng.permutation(np.repeat(np.arange(n), 10))] for n in (8, 6))
     exact = KernelDiscriminativePCA(2).fit(target, background=background)
     for approximation in ("pivoted", np.vstack([target, background])):
         model = KernelDiscriminativePCA(2, approximation=approximation, rank=100).fit(target, background=background)

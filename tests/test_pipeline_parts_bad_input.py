@@ -29,8 +29,8 @@ def test_steps_that_need_all_rows_are_refused_before_anything_is_read(datasets):
         make_pipeline(StandardScaler(), DiscriminativePCA(target_label=1)).fit(target, np.ones(530))
     with pytest.raises(TypeError, match=r"step 'pca' \(PCA\) is the last step, and cannot take data that are read in"):
         make_pipeline(StandardScaler(), PCA()).fit(target)
-    with pytest.raises(TypeError, match="fit of a pipeline got parameter 'sample_weight' for its steps"):
-        make_pipeline(StandardScaler(), DiscriminativePCA()).fit(target, sample_weight=np.ones(530))
+    with pytest.raises(TypeError, match="fit of a pipeline got parameter 'sample_size' for its steps"):
+        make_pipeline(StandardScaler(), DiscriminativePCA()).fit(target, sample_size=np.ones(530))
     assert target.passes == 0
 
 

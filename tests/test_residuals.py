@@ -12,6 +12,7 @@ from standout import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, Ke
 from standout._messages import CautionWarning, InvalidTypeError, InvalidValueError
 from standout.cli import main
 from standout.estimators import fitted_test
+from standout.selection import component_test
 from standout.selection._dependence import block_length
 
 ESTIMATORS = [DiscriminativePCA, ContrastivePCA, KernelDiscriminativePCA, KernelContrastivePCA]
@@ -165,6 +166,24 @@ def test_subjects_that_count_alike_are_rows_by_their_weights():
     np.testing.assert_allclose(equal.eigenvalues_, expected.eigenvalues_, rtol=1e-8)
     by_rows = DiscriminativePCA(1).fit(X, **given)
     assert equal.eigenvalues_[0] < 0.4 * by_rows.eigenvalues_[0]
+
+
+def test_weights_go_with_the_subjects_that_are_dealt():
+    """Subjects that count alike, with rows repeated: the same test as of each row once."""
+    rng = np.random.default_rng(0)
+    rows, times = rng.standard_normal((20, 5)), rng.integers(1, 9, size=20)
+    rows[:10, 0] *= 4.0
+    codes = np.arange(20)
+    plain = component_test(
+        rows[:10], rows[10:], shrinkage=0.3, n_components=1, groups=codes[:10], background_groups=codes[10:]
+    )
+    again, groups = np.repeat(rows, times, axis=0), np.repeat(codes, times)
+    first = groups < 10
+    model = DiscriminativePCA(1, shrinkage=0.3, subject_weights="equal", test="permutation", held_out=None)
+    model.fit(again[first], background=again[~first], groups=groups[first], background_groups=groups[~first])
+    np.testing.assert_allclose(model.component_test_.ratios, plain.ratios, rtol=1e-8)
+    np.testing.assert_allclose(model.p_values_, plain.p_values)
+    np.testing.assert_allclose(model.component_test_.edges, plain.edges, rtol=1e-6)
 
 
 @pytest.mark.parametrize("parameters", [{"variation": "within"}, {"subject_weights": "equal"}, {"variation": "inside"}])

@@ -9,6 +9,28 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    # The packages that are loaded when they are first asked for.
+    from standout import contrast as contrast
+    from standout import datasets as datasets
+    from standout import estimators as estimators
+    from standout import explorer as explorer
+    from standout import export as export
+    from standout import features as features
+    from standout import get as get
+    from standout import graphs as graphs
+    from standout import io as io
+    from standout import metrics as metrics
+    from standout import mne as mne
+    from standout import moments as moments
+    from standout import pencil as pencil
+    from standout import persistence as persistence
+    from standout import pl as pl
+    from standout import plots as plots
+    from standout import private as private
+    from standout import report as report
+    from standout import selection as selection
+    from standout import sources as sources
+    from standout import tl as tl
     from standout.cli import explore
     from standout.estimators import (
         BackgroundPipeline,
@@ -23,7 +45,11 @@ if TYPE_CHECKING:
     from standout.persistence import load, save
     from standout.sources import differences
 
-__version__ = "0.1.0.dev0"
+try:
+    # Written when the package is built, from the tags of the repository.
+    __version__: str = import_module("standout._version").__version__
+except ModuleNotFoundError:
+    __version__ = "0.1.0.dev0"
 
 __all__ = [
     "BackgroundPipeline",
@@ -86,7 +112,8 @@ _PACKAGES = (
 )
 
 
-def __getattr__(name: str) -> Any:
+def _found(name: str) -> Any:
+    """Give a package or a public name when it is first asked for."""
     if name in _PACKAGES:
         return import_module(f"standout.{name}")
     if name not in _HOMES:
@@ -95,6 +122,11 @@ def __getattr__(name: str) -> Any:
     # Python finds it without this function from now on.
     globals()[name] = thing
     return thing
+
+
+if not TYPE_CHECKING:
+    # Hidden from type checkers, which then know every name and tell of those that are not there.
+    __getattr__ = _found
 
 
 def __dir__() -> list[str]:

@@ -348,15 +348,17 @@ data_options = (
     option(FILES, "--background-group", "GROUP", multiple=True),
     *file_options,
     option(COLUMNS, "--label-column", "NAME"),
-    option(COLUMNS, "--subject-column", "NAME"),
-    option(COLUMNS, "--subject-pattern", "REGEX"),
-    option(COLUMNS, "--adjust", "NAME", multiple=True),
-    option(COLUMNS, "--variation", type=click.Choice(VARIATIONS), default="all"),
     option(CELLS, "--log1p", is_flag=True),
     option(CELLS, "--standardize", type=click.Choice(STANDARDS), default="none"),
     option(CELLS, "--missing", type=click.Choice(MISSING), default="error"),
     option(LARGE, "--in-memory/--stream", default=None, show_default=False),
     option(LARGE, "--checkpoint", "FOLDER"),
+)
+subject_options = (
+    option(COLUMNS, "--subject-column", "NAME"),
+    option(COLUMNS, "--subject-pattern", "REGEX"),
+    option(COLUMNS, "--adjust", "NAME", multiple=True),
+    option(COLUMNS, "--variation", type=click.Choice(VARIATIONS), default="all"),
 )
 method_option = option(METHOD, "--method", type=click.Choice(tuple(METHODS)), default="dpca")
 parameter_options = (
@@ -409,6 +411,7 @@ def app() -> None:
 @app.command("fit", cls=SectionedCommand, short_help="Find what stands out in TARGET, and write a folder.")
 @with_options(
     *data_options,
+    *subject_options,
     option(FILES, "--from-sums", is_flag=True),
     method_option,
     *parameter_options,
@@ -484,6 +487,7 @@ def info(**options: Any) -> None:
 @app.command("compare", cls=SectionedCommand, short_help="Show PCA, cPCA, dPCA and their kernel forms side by side.")
 @with_options(
     *data_options,
+    *subject_options,
     option(METHOD, "--methods", "M1,M2,...", default="pca,cpca,dpca,kpca,kcpca,kdpca"),
     *parameter_options,
     option(OUTPUT, "-o --output", "OUT", help="HTML file to write.", required=True),
@@ -640,12 +644,12 @@ def check_options(
         if options["in_memory"]:
             raise click.UsageError("--checkpoint is for files that are read in parts. Leave out --in-memory.")
         options["in_memory"] = False
-    if options["variation"] != "all" and options["subject_column"] is None:
+    if options.get("variation", "all") != "all" and options.get("subject_column") is None:
         raise click.UsageError("--variation needs --subject-column, the column that names the subjects.")
-    if options["blocks"] is not None and options["subject_column"] is not None:
+    if options["blocks"] is not None and options.get("subject_column") is not None:
         raise click.UsageError("--blocks and --subject-column exclude each other. Leave one out.")
-    if options["subject_pattern"] is not None:
-        _check_pattern(options["subject_pattern"], options["subject_column"])
+    if options.get("subject_pattern") is not None:
+        _check_pattern(options["subject_pattern"], options.get("subject_column"))
     _check_form(options, complete and any(method in COMPARING for method in methods), complete)
 
 

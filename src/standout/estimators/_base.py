@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import wraps
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -284,6 +284,12 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         fitted = self.fit(X, y, background=background, **facts)
         names = RowFacts(**facts).columns
         return fitted.transform(without_columns(X, names)[0] if names else X)
+
+    @overload
+    def transform(self, X: npt.NDArray[Any]) -> npt.NDArray[Any]: ...
+
+    @overload
+    def transform(self, X: Dataset) -> Any: ...
 
     def transform(self, X: Dataset) -> Any:
         """Project rows on the components.

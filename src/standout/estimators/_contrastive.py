@@ -188,6 +188,10 @@ class ContrastivePCA(LinearTransformer):
     Unlike a ratio, a difference of variances depends on the units of the features. Bring them to one scale, target and
     backgrounds alike (see `standout.make_pipeline`).
 
+    Covariances are divided by the number of rows n, as in the paper. Packages that divide by n - 1 (``numpy.cov`` and
+    `contrastive`, for example) have the same directions at another α: with m rows of the target and n of the
+    background, α here is theirs times ``(m - 1) / m · n / (n - 1)``.
+
     With α equal to the leading eigenvalue of `DiscriminativePCA` without shrinkage, the leading direction is the same
     (Theorem 2 of [2]_); no larger α has a positive eigenvalue.
 

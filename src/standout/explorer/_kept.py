@@ -99,7 +99,8 @@ class KeptSums(Source):
     def summed(self, part: Callable[[Batch], Any]) -> Any:
         """Give sums that are kept, or add up what a function makes of each batch."""
         wanted = part if isinstance(part, FoldPart) else FoldPart(part, 1, N_FOLDS)
-        if not isinstance(wanted.part, Part) or wanted.part.kind != "scatter" or wanted.n_dealt != N_FOLDS:
+        by_rows = wanted.n_dealt == N_FOLDS and wanted.dealt is None
+        if not isinstance(wanted.part, Part) or wanted.part.kind != "scatter" or not by_rows:
             return self.host.summed(part)
         n_kept = N_FOLDS if (self.width or 0) <= MOST_FOLDED else wanted.n_folds
         full = replace(wanted.part, norms=True)

@@ -449,6 +449,7 @@ def _spoken(answer: Answer, columns: Sequence[str], test: ComponentTest | None) 
         backgrounds=sides[1:],
         features=columns,
         method=answer.method,
+        side=getattr(answer.model, "side", "target"),
         ratios=answer.ratios,
         ratio_errors=answer.errors,
         test=test,

@@ -58,7 +58,7 @@ def gather_partition(
     >>> parts = [frame[start::4] for start in range(4)]
     >>> sent = [row for part in parts for row in gather_partition([part], label="group")]
     >>> sums = merge_partitions(sent)
-    >>> model = DiscriminativePCA(1).from_moments(sums["case"], sums["control"])
+    >>> model = DiscriminativePCA.from_moments(sums["case"], sums["control"], n_components=1)
     >>> int(np.argmax(np.abs(model.components_)))
     1
     """

@@ -116,30 +116,38 @@ class Dealing:
                 seen.add(homes.tobytes())
                 yield self.order(homes)
 
-    def means(self, rows: Float) -> Float:
-        """Give the mean row of each part."""
+    def means(self, rows: Float, roots: Float | None = None) -> Float:
+        """Give the mean row of each part; rows with weights come times the `roots` of these."""
         order = np.argsort(self.part_of, kind="stable")
         starts = np.searchsorted(self.part_of[order], np.arange(len(self.homes)))
         xp, ends = namespace(rows), [*starts[1:].tolist(), len(order)]
-        return xp.stack(
-            [xp.mean(take(rows, order[start:end]), axis=0) for start, end in zip(starts.tolist(), ends, strict=True)]
-        )
+        found = []
+        for start, end in zip(starts.tolist(), ends, strict=True):
+            some = take(rows, order[start:end])
+            if roots is None:
+                found.append(xp.mean(some, axis=0))
+            else:
+                own = take(roots, order[start:end])
+                found.append(weighted_sum(own, some) / float(xp.sum(own**2)))
+        return xp.stack(found)
 
-    def stretched(self, rows: Float) -> Float:
+    def stretched(self, rows: Float, roots: Float | None = None) -> Float:
         """Stretch the means of the parts so that dealing them leaves, on average, the scatter that the datasets have.
 
         Each dataset was centred by its own subjects. That takes some of their scatter away, the more the fewer subjects
         there are, and a dealt group is centred once more.
         """
-        means = self.means(rows)
-        counts = np.bincount(self.part_of).astype(np.float64)
+        means = self.means(rows, roots)
+        weights = None if roots is None else to_host(roots) ** 2
+        counts = np.bincount(self.part_of, weights=weights).astype(np.float64)
         own = self._scatter(means, counts, self.homes)
         rng = np.random.default_rng(0)
         dealt = [self._scatter(means, counts, self.relabelled(rng)) for _ in range(N_AVERAGED)]
         average = sum(dealt) / N_AVERAGED
         if not average > 0.0:
             return rows
-        return rows + (float(np.sqrt(own / average)) - 1.0) * take(means, self.part_of)
+        more = (float(np.sqrt(own / average)) - 1.0) * take(means, self.part_of)
+        return rows + (more if roots is None else roots[:, None] * more)
 
     def _scatter(self, means: Float, counts: Float, homes: Numbers) -> float:
         """Sum the squared distances of the parts' means from the means of their datasets, over all rows."""

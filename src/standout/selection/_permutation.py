@@ -30,6 +30,7 @@ from standout._writing import progress_bar
 from standout._xp import (
     add_to_diagonal,
     cholesky,
+    concat,
     diagonal,
     is_foreign,
     largest_eigenvalue,
@@ -240,6 +241,8 @@ class _Pool:
         The Laplacian of a graph over the columns, in the coordinates.
     spectrum : PooledSpectrum or None
         The rows in other coordinates, if ratios to one background are found by iterations.
+    roots : array of shape (n,) or None
+        Roots of the weights of the rows, which come times these.
     """
 
     rows: Float
@@ -253,13 +256,22 @@ class _Pool:
     squares: Float | None = None
     rough: Float | None = None
     spectrum: PooledSpectrum | None = None
+    roots: Float | None = None
 
     @classmethod
-    def of(cls, rows: Float, sizes: tuple[int, ...], held: Float, n_features: int, by_gram: bool) -> _Pool:
-        total_row = namespace(rows).sum(rows, axis=0)
+    def of(
+        cls,
+        rows: Float,
+        sizes: tuple[int, ...],
+        held: Float,
+        n_features: int,
+        by_gram: bool,
+        roots: Float | None = None,
+    ) -> _Pool:
+        total_row = namespace(rows).sum(rows, axis=0) if roots is None else weighted_sum(roots, rows)
         if by_gram:
-            return cls(rows, sizes, held, n_features, None, total_row, product(rows, rows.T))
-        return cls(rows, sizes, held, n_features, self_product(rows), total_row, None)
+            return cls(rows, sizes, held, n_features, None, total_row, product(rows, rows.T), roots=roots)
+        return cls(rows, sizes, held, n_features, self_product(rows), total_row, None, roots=roots)
 
     def values(self, problem: Problem, order: Order, sizes: Sizes | None = None) -> Float:
         """Give the leading value of each parameter, for the rows dealt in this order into groups of these sizes."""
@@ -365,12 +377,24 @@ class _Pool:
         for number, group in enumerate(groups):
             if number != largest:
                 chosen = take(self.rows, group)
-                squares, row = self_product(chosen), xp.sum(chosen, axis=0)
+                own = None if self.roots is None else take(self.roots, group)
+                squares, row = (
+                    self_product(chosen),
+                    xp.sum(chosen, axis=0) if own is None else weighted_sum(own, chosen),
+                )
                 rest -= squares
                 rest_row -= row
-                scatters[number] = squares - row[:, None] * (row / len(group))
-        scatters[largest] = rest - rest_row[:, None] * (rest_row / self.sizes[largest])
+                scatters[number] = self._about_mean(squares, row, len(group), own)
+        own = None if self.roots is None else take(self.roots, groups[largest])
+        scatters[largest] = self._about_mean(rest, rest_row, self.sizes[largest], own)
         return scatters
+
+    def _about_mean(self, squares: Float, row: Float, count: int, roots: Float | None) -> Float:
+        """Give the scatter of a group about its mean, such that it is divided by the number of rows in the end."""
+        if roots is None:
+            return squares - row[:, None] * (row / count)
+        weight = float(namespace(roots).sum(roots**2))
+        return (squares - row[:, None] * (row / weight)) * (count / weight)
 
     def _values_by_spectrum(self, spectrum: PooledSpectrum, problem: Problem, order: Order) -> Float:
         """Give the leading ratios to one background by iterations, for all parameters at once."""
@@ -504,14 +528,22 @@ def permutation_test(
     wide = n_features > sum(sizes) and problem.laplacian is None
     basis, parts = in_span(datasets) if wide else (None, [dataset.centred_rows() for dataset in datasets])
     # Rows with weights come times the roots of these, and are dealt so. Their squares are divided by their number.
+    counts, weights = sum(sizes), sum(dataset.total_weight for dataset in datasets)
     factors = [sqrt(dataset.count / dataset.total_weight) for dataset in datasets]
+    if dealing is not None:
+        # A subject takes its weight along to whichever dataset it is dealt.
+        factors = [sqrt(counts / weights)] * len(datasets)
     parts = [part if factor == 1.0 else part * factor for part, factor in zip(parts, factors, strict=True)]
+    roots = None
     if dealing is None:
         parts = [part - spatial_median(part) for part in parts]
     else:
-        means = dealing.means(stacked(parts))
+        # Weights are those of subjects here, and go with them.
+        each = [_roots_of_weights(dataset, part, factors[0]) for dataset, part in zip(datasets, parts, strict=True)]
+        roots = None if all(dataset.row_weights is None for dataset in datasets) else concat(each)
+        means = dealing.means(stacked(parts), roots)
         middles = [middle_of_few(take(means, np.flatnonzero(dealing.homes == home))) for home in range(len(parts))]
-        parts = [part - middle for part, middle in zip(parts, middles, strict=True)]
+        parts = [part - own[:, None] * middle for part, own, middle in zip(parts, each, middles, strict=True)]
     if scale is not None:
         parts[0] = parts[0] / sqrt(scale)
     rows = stacked(parts)
@@ -525,8 +557,8 @@ def permutation_test(
     most_made = n_permutations if dealing is None else int(min(n_permutations, round(dealing.n_relabelings) - 1))
     answers: list[_Answer] = []
     while len(answers) < (most if n_components is None else asked):
-        by_gram = plain_ratio and max(sizes[0], sum(sizes[1:])) < rows.shape[1]
-        plain = _Pool.of(rows, sizes, np.zeros(len(totals)), n_features, by_gram=False)
+        by_gram = plain_ratio and roots is None and max(sizes[0], sum(sizes[1:])) < rows.shape[1]
+        plain = _Pool.of(rows, sizes, np.zeros(len(totals)), n_features, by_gram=False, roots=roots)
         scatters = plain._dealt(np.arange(rows.shape[0]))
         # The ridge is a share of each background's whole variance. What lies along the components already found is
         # no longer exchangeable: it stays as it is, and only the rest goes with the reshuffled rows.
@@ -547,12 +579,12 @@ def permutation_test(
         if problem.counts is not None:
             value = pool.on_columns(scatters, fitted, np.arange(rows.shape[0]))[0]
         if by_gram or dealing is not None:
-            dealt = rows if dealing is None else dealing.stretched(rows)
-            made = _Pool.of(dealt, sizes, held, n_features, by_gram=by_gram)
+            dealt = rows if dealing is None else dealing.stretched(rows, roots)
+            made = _Pool.of(dealt, sizes, held, n_features, by_gram=by_gram, roots=roots)
             pool = replace(pool, rows=made.rows, total=made.total, total_row=made.total_row, gram=made.gram)
             if problem.counts is not None and basis is not None:
                 pool = replace(pool, squares=product(dealt, basis.T) ** 2)
-        if by_spectrum and not by_gram and rows.shape[1] >= LEAST_ITERATED:
+        if by_spectrum and roots is None and not by_gram and rows.shape[1] >= LEAST_ITERATED:
             pool = replace(pool, spectrum=PooledSpectrum.of(pool.rows))
         with _listening(progress, len(answers), most_made) as told:
             test = _Sequence(pool, problem, value, seed, len(answers), n_jobs, dealing)
@@ -586,6 +618,12 @@ def _reject_singular_target() -> NoReturn:
         "the target covariance is singular: its least ratio is 0, and that of reshuffled rows as well",
         advice="Exchange target and background, whose shrinkage makes that ratio finite.",
     )
+
+
+def _roots_of_weights(dataset: RowMoments | CentredRows, rows: Float, factor: float) -> Float:
+    """Give the roots of the weights of rows, times a factor."""
+    weights = np.ones(dataset.count) if dataset.row_weights is None else to_host(dataset.row_weights)
+    return like(factor * np.sqrt(weights), rows)
 
 
 @dataclass(frozen=True)

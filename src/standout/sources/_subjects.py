@@ -136,13 +136,13 @@ def in_blocks(datasets: Sequence[Source], length: int) -> list[Source]:
 
 
 def equal_weights(dataset: Source, weights: Any) -> npt.NDArray[np.float64]:
-    """Give weights of rows by which every subject of a dataset counts the same, with mean 1."""
+    """Give weights of rows by which every subject counts the same: those of a subject have the sum 1."""
     assert dataset.subjects is not None
     codes = dataset.subjects.codes
     own = np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=np.float64)
     totals = np.bincount(codes, weights=own, minlength=len(dataset.subjects.names))
     found: npt.NDArray[np.float64] = own / np.where(totals > 0.0, totals, 1.0)[codes]
-    return found * (len(codes) / found.sum())
+    return found
 
 
 def without_columns(data: Any, names: Sequence[str]) -> tuple[Any, Words | None]:
