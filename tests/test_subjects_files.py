@@ -154,6 +154,9 @@ def test_the_command_takes_the_mouse_from_ids_of_its_rows(frame, tmp_path, run):
     assert code == 0, told
     assert "Neighbouring rows are alike" in told
     assert "name it: --subject-column" in told
+    # No verdict for rows that are not independent.
+    assert "Whether this is more than chance is not known" in told
+    assert "This is more than chance explains" not in told
     assert "12 different beginnings" in told
     code, told = run(*common, "--subject-column", "id", "--subject-pattern", "(.*)_", "-o", by_mouse)
     assert code == 0, told

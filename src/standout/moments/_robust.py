@@ -172,10 +172,13 @@ class RobustWeights:
                 return Weighed(block, self.weight(distances), distances, None)
             centred, wild = double(block) - self.centre, None
             if self.low is not None:
-                centred, wild = self._tamed(centred)
+                wild = self._wild(centred)
+            rows = block
+            if wild is not None:
+                # On the host only rows with wild cells are worked on: mostly they are few.
+                some = None if is_foreign(block) else np.flatnonzero(np.any(wild, axis=1))
+                rows, centred = self._tamed(block, centred, wild, some)
             distances = self._distances(centred)
-            xp = namespace(distances)
-            rows = block if wild is None else xp.where(wild, in_type_of(centred + self.centre, block), block)
             return Weighed(rows, self.weight(distances), distances, wild)
 
     def weight(self, distances: Float) -> Float:
@@ -215,23 +218,37 @@ class RobustWeights:
         found = product(product(centred, self.root), self.root.T)
         return found if self.level == 0.0 else self.level * centred - found
 
-    def _tamed(self, centred: Float) -> tuple[Float, Array | None]:
-        """Bring wild cells to their limits, then to what the other cells of the row let expect."""
+    def _wild(self, centred: Float) -> Array | None:
+        """Tell which cells are wild; None if none is."""
+        assert self.low is not None
+        assert self.high is not None
+        xp = namespace(centred)
+        wild = (centred < self.low - self.centre) | (centred > self.high - self.centre)
+        if not bool(xp.any(wild)):
+            return None
+        # A row most of whose cells are wild is no row with wild cells: it is weighed as it is.
+        if is_foreign(wild):
+            return wild & (xp.mean(double(wild), axis=1) <= MOST_WILD)[:, None]
+        wild[np.count_nonzero(wild, axis=1) > MOST_WILD * wild.shape[1]] = False
+        return wild if wild.any() else None
+
+    def _tamed(self, block: Rows, centred: Float, wild: Array, some: npt.NDArray[np.intp] | None) -> tuple[Rows, Float]:
+        """Bring wild cells to their limits, then to what the other cells of the row let expect; also centred."""
+        if some is not None:
+            rows, changed = block.copy(), self._filled(centred[some], wild[some])
+            rows[some] = np.where(wild[some], in_type_of(changed + self.centre, block), block[some])
+            centred[some] = changed
+            return rows, centred
+        changed = self._filled(centred, wild)
+        return namespace(block).where(wild, in_type_of(changed + self.centre, block), block), changed
+
+    def _filled(self, centred: Float, wild: Array) -> Float:
         assert self.low is not None
         assert self.high is not None
         assert self.filled is not None
         xp = namespace(centred)
         low, high = self.low - self.centre, self.high - self.centre
-        wild = (centred < low) | (centred > high)
-        # A row most of whose cells are wild is no row with wild cells: it is weighed as it is.
-        wild = wild & (xp.mean(double(wild), axis=1) <= MOST_WILD)[:, None]
-        if not bool(xp.any(wild)):
-            return centred, None
-        clipped = xp.where(wild, xp.where(centred < low, low, high), centred)
-        missing = wild & self.filled
-        # On the host only rows with such cells are worked on: mostly they are few.
-        some = None if is_foreign(centred) else np.flatnonzero(np.any(missing, axis=1))
-        given, gaps = (clipped, missing) if some is None else (clipped[some], missing[some])
+        given, gaps = xp.where(wild, xp.where(centred < low, low, high), centred), wild & self.filled
         own = squared_lengths(self.root)
         own = own if self.level == 0.0 else self.level - own
         filled = xp.where(gaps, 0.0, given)
@@ -239,10 +256,7 @@ class RobustWeights:
             filled = xp.where(gaps, filled - self._precision(filled) / own, given)
             # What is expected stays within the limits, too.
             filled = xp.where(gaps & (filled < low), low, xp.where(gaps & (filled > high), high, filled))
-        if some is None:
-            return filled, wild
-        clipped[some] = filled
-        return clipped, wild
+        return filled
 
 
 def joined_columns(parts: Sequence[Weighed]) -> tuple[Float, Float]:

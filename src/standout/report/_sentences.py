@@ -130,9 +130,22 @@ def _strength(findings: Findings) -> list[str | Explained]:
         return [*_capitalised(varies), "."]
     meaning = f"The chance of such a finding if the target and {against} came from the same population."
     probability = Explained(p_equals(float(test.p_values[0])), meaning)
+    if test.unit == "rows" and test.n_significant and looks_dependent(findings):
+        # A p-value for independent rows is no verdict on rows that are not.
+        return [
+            *_capitalised(varies),
+            ". Whether this is more than chance is not known: the p-value (",
+            probability,
+            ") is for independent rows, and neighbouring rows are alike.",
+        ]
     if test.n_significant == 0:
         return ["Nothing stands out beyond chance (", probability, "): ", *varies, "."]
     return [*_capitalised(varies), ". This is more than chance explains (", probability, ")."]
+
+
+def looks_dependent(findings: Findings) -> bool:
+    """Tell whether neighbouring rows were found to be alike."""
+    return any(message.facts.get("kind") == "alike rows" for message in findings.cautions)
 
 
 def _capitalised(parts: list[str | Explained]) -> list[str | Explained]:
