@@ -184,7 +184,7 @@ def test_a_list_of_alphas_is_searched(pair):
     assert fitted.candidates_.shape == (2, 1, 6)
 
 
-def test_alpha_is_chosen_by_the_shares_of_the_backgrounds_with_their_weights():
+def test_without_folds_alpha_is_chosen_by_the_shares_of_the_backgrounds_with_their_weights():
     def rows(*variances):
         spread = np.diag(np.sqrt(1.5 * np.array(variances)))
         return np.vstack([spread, -spread])
@@ -192,7 +192,7 @@ def test_alpha_is_chosen_by_the_shares_of_the_backgrounds_with_their_weights():
     # α = 0 shows column 0, which the first background has much of, and α = 5 column 1, which is all of the second.
     target, backgrounds = rows(5, 4, 0.1), [rows(8, 0.5, 10), rows(0.1, 8, 0.1)]
     options = {"alpha": [0.0, 5.0], "n_representatives": 2, "background_weights": [0.9, 0.1]}
-    fitted = ContrastivePCA(1, **options).fit(target, background=backgrounds)
+    fitted = ContrastivePCA(1, held_out=None, **options).fit(target, background=backgrounds)
     assert np.abs(fitted.candidates_[:, 0]).argmax(axis=1).tolist() == [0, 1]
     shares = np.array([[captured_variance(X, view) for X in (target, *backgrounds)] for view in fitted.candidates_])
     excess, of_equal_weights = shares @ [1, -0.9, -0.1], shares @ [1, -0.5, -0.5]
