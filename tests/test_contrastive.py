@@ -184,7 +184,7 @@ def test_a_list_of_alphas_is_searched(pair):
     assert fitted.candidates_.shape == (2, 1, 6)
 
 
-def test_alpha_is_chosen_by_the_shares_of_the_backgrounds_with_their_weights():
+def test_without_folds_alpha_is_chosen_by_the_shares_of_the_backgrounds_with_their_weights():
     def rows(*variances):
         spread = np.diag(np.sqrt(1.5 * np.array(variances)))
         return np.vstack([spread, -spread])
@@ -192,7 +192,7 @@ def test_alpha_is_chosen_by_the_shares_of_the_backgrounds_with_their_weights():
     # α = 0 shows column 0, which the first background has much of, and α = 5 column 1, which is all of the second.
     target, backgrounds = rows(5, 4, 0.1), [rows(8, 0.5, 10), rows(0.1, 8, 0.1)]
     options = {"alpha": [0.0, 5.0], "n_representatives": 2, "background_weights": [0.9, 0.1]}
-    fitted = ContrastivePCA(1, **options).fit(target, background=backgrounds)
+    fitted = ContrastivePCA(1, held_out=None, **options).fit(target, background=backgrounds)
     assert np.abs(fitted.candidates_[:, 0]).argmax(axis=1).tolist() == [0, 1]
     shares = np.array([[captured_variance(X, view) for X in (target, *backgrounds)] for view in fitted.candidates_])
     excess, of_equal_weights = shares @ [1, -0.9, -0.1], shares @ [1, -0.5, -0.5]
@@ -406,3 +406,26 @@ def test_constant_data_are_refused_or_harmless(pair):
     assert np.all(constant.eigenvalues_ <= 0)
     with pytest.raises(ValueError, match="no dataset varies"):
         ContrastivePCA(1).fit(np.ones((3, 9)), background=np.ones((3, 9)))
+
+
+def four_groups(seed):
+    """The example of the first package for contrastive PCA: four groups behind ten columns that vary more."""
+    normal = np.random.default_rng(seed).normal
+    background = np.hstack([normal(0, 10, (400, 10)), normal(0, 3, (400, 10)), normal(0, 1, (400, 10))])
+    target = np.hstack([normal(0, 10, (400, 10)), normal(0, 1, (400, 20))])
+    target[200:, 10:20] += 6.0
+    target[100:200, 20:] += 3.0
+    target[300:, 20:] += 3.0
+    return target, background, np.repeat(range(4), 100)
+
+
+@pytest.mark.parametrize("alpha", ["auto", "held-out", np.geomspace(0.1, 1000, 40), np.geomspace(0.01, 100, 15)])
+@pytest.mark.parametrize("unit", [1.0, 100.0])
+def test_the_alpha_that_is_chosen_shows_the_groups_whatever_the_grid(alpha, unit):
+    for seed in range(3):
+        target, background, labels = four_groups(seed)
+        # Another unit of the target is another scale of α, which a list of one's own has to allow for.
+        alphas = alpha if isinstance(alpha, str) else unit**2 * alpha
+        scores = ContrastivePCA(2, alpha=alphas).fit_transform(unit * target, background=background)
+        # Groups are six and three standard deviations apart in ten columns: none is mistaken.
+        assert clustering_error(scores, labels) == 0.0

@@ -21,13 +21,13 @@ from standout._params import (
     check_solver,
     check_weights,
 )
-from standout._xp import concat, largest, like, namespace
+from standout._xp import largest, like, namespace
 from standout.estimators._base import RowFacts, unchanged_if_refused
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._linear import LinearFit, LinearSums, LinearTransformer, fit_linear
 from standout.moments import Folds, Moments
 from standout.pencil import solve_path
-from standout.selection import ALPHAS, PATH_FOLDS, AlphaChoice, HeldOutPath, choose_alpha, few_of, judge_path
+from standout.selection import ALPHAS, PATH_FOLDS, AlphaChoice, HeldOutPath, LeftOut, choose_alpha, few_of, judge_views
 from standout.sources import Backgrounds, Dataset
 
 # Share of the target's variance from which on an error of rounding is worth a warning.
@@ -66,12 +66,13 @@ class ContrastivePCA(LinearTransformer):
     n_components : int, default=2
         Number of components, at most the number of features.
     alpha : float, array-like, "auto" or "held-out", default="auto"
-        How much the backgrounds count. "auto" looks at 0 and 40 values from 1e-3 to 1e3, and finds a few that represent
-        the rest: the subspaces of all are clustered by their principal angles, and the medoid of each cluster is kept
-        in `candidates_`. Look at them all; `components_` are those of one of them (see `alpha_`). An increasing list
-        of numbers is searched in the same way. "held-out" takes the smallest α whose ratio of variances on rows that
-        were not fitted is within one standard error of the largest; with too few rows, or too many columns for folds,
-        it is "auto".
+        How much the backgrounds count. "auto" looks at 0 and 40 values from 1e-3 to 1e3 (times a power of ten, where
+        the variances of target and backgrounds differ that much), and finds a few that represent the rest: the
+        subspaces of all are clustered by their principal angles, and the medoid of each cluster is kept in
+        `candidates_`. Look at them all; `components_` are those of one of them (see `alpha_`). An increasing list of
+        numbers is searched in the same way. "held-out" takes the smallest α whose ratio of variances on rows that were
+        not fitted (the mean of the components' logarithms) is within one standard error of the largest; with too few
+        rows, or too many columns for folds, it is "auto".
     n_representatives : int, default=4
         How many α are to represent the list; fewer are given if fewer subspaces differ.
     background_weights : array-like of shape (n_backgrounds,), default=None
@@ -130,8 +131,9 @@ class ContrastivePCA(LinearTransformer):
     background_variance_ : ndarray of shape (n_backgrounds, n_components)
         Variance of each background's scores.
     alpha_ : float
-        The α of `components_`. If it was not given: of the representatives, the one that holds the largest share of the
-        target's variance beyond the share of the backgrounds' variance that it holds.
+        The α of `components_`. If it was not given: of the representatives, the one whose components have the largest
+        ratios of variances on rows that were not fitted (the mean of their logarithms). Without folds, the one that
+        holds the largest share of the target's variance beyond the share of the backgrounds' that it holds.
     alphas_ : ndarray of shape (n_representatives,)
         The representatives, in ascending order.
     candidates_ : ndarray of shape (n_representatives, n_components, n_features)
@@ -329,8 +331,9 @@ class ContrastivePCA(LinearTransformer):
         n_directions = sum(dataset.count - 1 for dataset in moments)
         n_components = check_n_components(self.n_components, target.n_features, n_directions)
         path = None
+        alphas = in_units(alphas, target, backgrounds, weights) if isinstance(self.alpha, str) else alphas
         if chooses_by_folds(self.alpha) and sums.folds is not None and backgrounds:
-            path = held_out_alphas(sums.folds, weights, seed, self.side)
+            path = held_out_alphas(sums.folds, weights, alphas[::2], n_components, seed, self.side)
             alphas = alphas if path is None else path.parameters[[path.chosen]]
         choice = choose_alpha(
             lambda alpha: contrast.contrastive(target, backgrounds, weights, alpha),
@@ -344,6 +347,8 @@ class ContrastivePCA(LinearTransformer):
             seed=seed,
             side=self.side,
         )
+        if len(choice.alphas) > 1 and sums.folds is not None:
+            choice = choice.judged(held_out_alphas(sums.folds, weights, choice.alphas, n_components, seed, self.side))
 
         solution, few, held_out = self._on_few_columns(
             contrast.contrastive(target, backgrounds, weights, choice.alpha),
@@ -421,18 +426,25 @@ def chooses_by_folds(alpha: Any) -> bool:
 
 
 def held_out_alphas(
-    folds: Sequence[Folds[Moments]], weights: Float, seed: int, side: str = "target"
+    folds: Sequence[Folds[Moments]], weights: Float, alphas: Float, n_components: int, seed: int, side: str = "target"
 ) -> HeldOutPath | None:
-    """Find out how every second α of the path fares on rows that were not fitted, from the largest to 0."""
+    """Find out how the components at each α fare on rows that were not fitted, from the largest α to the least."""
 
-    def solve_path_of(target: Moments, backgrounds: list[Moments], values: Float) -> Float:
-        # Solvers take one α after the other in increasing order.
-        pencils = [contrast.contrastive(target, backgrounds, weights, alpha) for alpha in values[::-1].tolist()]
-        leading = [found.vectors[:, :1] for found in solve_path(pencils, 1, solver="dense", seed=seed, side=side)]
-        return concat(leading[::-1], axis=1)
+    def without(target: Moments, backgrounds: list[Moments], _: LeftOut) -> list[Float]:
+        pencils = [contrast.contrastive(target, backgrounds, weights, alpha) for alpha in alphas.tolist()]
+        found = solve_path(pencils, n_components, solver="dense", seed=seed, side=side)
+        return [solution.vectors for solution in found][::-1]
 
-    judged = judge_path(solve_path_of, ALPHAS[::-2], folds, weights, side=side)
-    return None if judged is None else judged[0]
+    return judge_views(without, alphas[::-1], folds, weights, side)
+
+
+def in_units(alphas: Float, target: Moments, backgrounds: Sequence[Moments], weights: Float) -> Float:
+    """Give a list of α for a target in other units than the backgrounds: times their ratio, to a power of ten."""
+    against = sum(float(weight) * part.total_variance for weight, part in zip(weights, backgrounds, strict=True))
+    if not backgrounds or not target.total_variance > 0.0 or not against > 0.0:
+        return alphas
+    power = round(float(np.log10(target.total_variance) - np.log10(against)))
+    return alphas if power == 0 else alphas * 10.0**power
 
 
 def alphas_to_try(alpha: Any, n_representatives: Any) -> Float:

@@ -12,7 +12,7 @@ from standout._arrays import Float
 from standout._params import check_side
 from standout._xp import columns_as_rows, like, namespace
 from standout.estimators._base import RowFacts, unchanged_if_refused
-from standout.estimators._contrastive import alphas_to_try, chooses_by_folds, held_out_alphas
+from standout.estimators._contrastive import alphas_to_try, chooses_by_folds, held_out_alphas, in_units
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._kernel_base import Gathered, KernelTransformer
 from standout.features import KernelValueMap, LandmarkMap
@@ -285,8 +285,9 @@ class KernelContrastivePCA(KernelTransformer):
         alphas = alphas_to_try(self.alpha, self.n_representatives)
         (target, *backgrounds), weights = gathered.moments, gathered.weights
         path = None
+        alphas = in_units(alphas, target, backgrounds, weights) if isinstance(self.alpha, str) else alphas
         if self._chooses_by_folds and gathered.folds is not None and backgrounds:
-            path = held_out_alphas(gathered.folds, weights, seed, self.side)
+            path = held_out_alphas(gathered.folds, weights, alphas[::2], self.n_components, seed, self.side)
             alphas = alphas if path is None else path.parameters[[path.chosen]]
         iterative = target.n_features > DENSE_COORDINATES and 10 * self.n_components <= target.n_features
         choice = choose_alpha(
@@ -301,6 +302,9 @@ class KernelContrastivePCA(KernelTransformer):
             seed=seed,
             side=self.side,
         )
+        if len(choice.alphas) > 1 and gathered.folds is not None:
+            judged = held_out_alphas(gathered.folds, weights, choice.alphas, self.n_components, seed, self.side)
+            choice = choice.judged(judged)
         candidates = [solution.vectors * gathered.signs(solution.vectors) for solution in choice.solutions]
 
         self._keep(choice.solution, target, backgrounds, weights)

@@ -12,7 +12,7 @@ from standout._arrays import Array, Float, product
 from standout._xp import concat, like, namespace, take, to_host
 from standout.moments import Folds, Moments, ScatterMoments
 from standout.pencil import Form, Pencil, Solution, solve
-from standout.selection._held_out import HeldOutPath, LeftOut, SpanFolds, judge_counts
+from standout.selection._held_out import HeldOutPath, LeftOut, SpanFolds, judge_views
 
 Columns = npt.NDArray[np.intp]
 
@@ -315,5 +315,5 @@ class FoldColumns:
             seen.append(list(columns))
             return list(found)
 
-        path = judge_counts(components, np.array(counts), folds, weights, self.side)
+        path = judge_views(components, np.array(counts), folds, weights, self.side)
         return None if path is None else (path, [columns[path.chosen] for columns in seen])

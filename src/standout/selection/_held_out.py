@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -505,21 +506,21 @@ def judge_path(
     return path, PathViews(filters, means, folds[0].n_dealt)
 
 
-def judge_counts(
+def judge_views(
     without: Callable[[Moments, list[Moments], LeftOut], Sequence[Float]],
-    counts: npt.NDArray[np.intp],
+    parameters: npt.NDArray[Any],
     folds: Sequence[Folds[Moments]],
     weights: Float,
     side: str,
 ) -> HeldOutPath | None:
-    """Find out which number of columns gives the most extreme ratios on rows that were not fitted.
+    """Find out at which value of a parameter all components together have the most extreme ratios on other rows.
 
     Parameters
     ----------
     without : callable
-        Finds the components, as columns, for each number of columns, from the moments without a fold.
-    counts : ndarray of int
-        The numbers of columns, descending.
+        Finds the components, as columns, for each value, from the moments without a fold.
+    parameters : ndarray
+        The values, such as numbers of columns or α, descending.
     folds, weights, side
         As in `judge_path`, but for the mean of the logarithmic ratios of all components.
 
@@ -545,8 +546,8 @@ def judge_counts(
         filters.append(found / xp.sqrt(xp.clip(spread, float(np.finfo(np.float64).tiny), None)))
     variances = np.array([_fold_variances(part, filters, left) for part, left in zip(folds, others, strict=True)])
     rows = np.array([[_weight(sums) for sums in part.sums] for part in folds], dtype=np.float64)
-    n_components = filters[0].shape[1] // len(counts)
-    return _path_of(counts.astype(np.float64), variances, rows, weights, n_components, side, None)
+    n_components = filters[0].shape[1] // len(parameters)
+    return _path_of(parameters.astype(np.float64), variances, rows, weights, n_components, side, None)
 
 
 def _path_of(

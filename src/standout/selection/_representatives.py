@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from standout._params import check_n_representatives
 from standout._xp import column_norms, concat, is_foreign, leading_eigenvectors, namespace, to_host
 from standout.moments import Moments
 from standout.pencil import Pencil, Solution, solve, solve_path
+from standout.selection._held_out import HeldOutPath
 from standout.selection._paths import shares_in_span
 
 Indices = npt.NDArray[np.intp]
@@ -231,6 +232,12 @@ class AlphaChoice:
     def solution(self) -> Solution:
         """What it shows."""
         return self.solutions[self.chosen]
+
+    def judged(self, path: HeldOutPath | None) -> AlphaChoice:
+        """Begin with the α that fares best on rows that were not fitted, if that is known."""
+        if path is None:
+            return self
+        return replace(self, chosen=int(np.argmin(np.abs(self.alphas - path.parameters[path.best]))))
 
 
 def choose_alpha(
