@@ -313,7 +313,7 @@ METHODS = {
     "kernel contrastive": ["kcpca", "--kernel", "laplacian", "--gamma", "0.1"],
     "no shrinkage": ["dpca", "--shrinkage", "none"],
     "given shrinkage": ["dpca", "--shrinkage", "0.25", "--n-components", "3"],
-    "worst case": ["dpca", "--background-weights", "worst-case"],
+    "worst case": ["dpca", "--background-weights", "worst-case", "--test", "none"],
     "given weights": ["kdpca", "--background-weights", "1,3"],
     "automatic number": ["dpca", "--n-components", "auto"],
     "permutations": ["dpca", "--test", "permutation", "--random-state", "3"],

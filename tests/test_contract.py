@@ -44,6 +44,9 @@ SOLVERS = ["auto", "dense", "root", "reduced", "lanczos", "lobpcg"]
 def test_scikit_learn_contract(estimator, check):
     if check.func.__name__.startswith("check_array_api") and "STANDOUT_ARRAY_API_CONTRACT" not in os.environ:
         pytest.skip("run with SCIPY_ARRAY_API=1 by the next test")
+    of_weights = check.func.__name__.startswith("check_sample_weight_equivalence")
+    if of_weights and "Kernel" in type(estimator).__name__ and estimator.side != "target":
+        pytest.skip("a row of weight zero adds a direction without variance, and the least variances are looked for")
     check(estimator)
 
 

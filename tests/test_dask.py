@@ -261,13 +261,6 @@ def test_bad_input(make, error, message):
         DiscriminativePCA().fit(make(target), background=background)
 
 
-def test_labels_need_rows_at_hand():
-    target, _ = datasets(1)
-    data = FORMS["array"](target)
-    with pytest.raises(TypeError, match=r"fit with target_label tells rows apart .* read in parts"):
-        DiscriminativePCA(target_label=1).fit(data, np.arange(len(target)) % 2)
-
-
 def test_another_order_of_columns_is_refused():
     target, (background,) = datasets(1)
     model = DiscriminativePCA().fit(FORMS["frame"](target), background=background)

@@ -244,6 +244,7 @@ def test_the_command_on_mice_reports_what_the_page_says(data_dir, tmp_path, caps
 
 
 @pytest.mark.filterwarnings("ignore:the background covariance is singular")
+@pytest.mark.filterwarnings("ignore:neighbouring rows are alike")
 def test_the_clearest_groups_of_the_mice_are_groups_of_mice(data_dir):
     mice = load("mice_protein.csv", data_dir)
     data = mice_contrast(mice)

@@ -230,8 +230,9 @@ def test_full_rank_approximations_are_exact(rng):
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
 def test_fourier_features_approach_the_kernel(kernel, rng):
     target, background = rng.normal(size=(300, 3)) * [3, 1, 1], rng.normal(size=(300, 3))
-    exact = KernelDiscriminativePCA(1, kernel=kernel, gamma=0.1, epsilon=1.0).fit(target, background=background)
-    model = KernelDiscriminativePCA(1, kernel=kernel, gamma=0.1, epsilon=1.0, approximation="fourier", rank=1500)
+    options = {"kernel": kernel, "gamma": 0.1, "epsilon": 1.0, "held_out": None}
+    exact = KernelDiscriminativePCA(1, **options).fit(target, background=background)
+    model = KernelDiscriminativePCA(1, approximation="fourier", rank=1500, **options)
     scores = model.fit(target, background=background).transform(target)[:, 0]
     # The error of 1,500 random features is about 1/sqrt(1500) of a kernel value.
     assert abs(np.corrcoef(scores, exact.transform(target)[:, 0])[0, 1]) > 0.95

@@ -125,6 +125,7 @@ def test_covariates_that_make_no_sense_are_refused(batches, adjust, error, words
 # --- within and between subjects -------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:every subject has one row")
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_variation_within_and_between_is_that_of_centred_rows_and_of_means(estimator, tmp_path):
     rng = np.random.default_rng(0)
@@ -168,6 +169,7 @@ def test_subjects_that_count_alike_are_rows_by_their_weights():
     assert equal.eigenvalues_[0] < 0.4 * by_rows.eigenvalues_[0]
 
 
+@pytest.mark.filterwarnings("ignore:every subject has one row")
 def test_weights_go_with_the_subjects_that_are_dealt():
     """Subjects that count alike, with rows repeated: the same test as of each row once."""
     rng = np.random.default_rng(0)
@@ -312,3 +314,11 @@ def test_the_command_takes_out_covariates_and_takes_blocks(batches, tmp_path, ca
         warnings.simplefilter("error")
         inside = DiscriminativePCA(1, variation="within").fit(X, background=Y, groups=groups, background_groups=groups)
     assert within["components"][0]["ratio"] == pytest.approx(inside.held_out_ratio_[0], rel=1e-6)
+
+
+def test_a_covariate_that_is_the_dataset_itself_is_told_of(rng):
+    target, background = rng.normal(size=(2, 40, 3))
+    given = {"adjust": np.repeat("one", 40), "background_adjust": np.repeat("two", 40)}
+    with pytest.warns(UserWarning, match="nothing is taken out there") as told:
+        DiscriminativePCA(1).fit(target, background=background, **given)
+    assert [name in str(told[k].message) for k, name in enumerate(("the target", "background 1"))] == [True, True]

@@ -39,7 +39,8 @@ def mice():
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_a_subject_is_in_one_fold_of_all_datasets(estimator, mice):
     (X, groups), (Y, others) = mice
-    model = estimator(1).fit(X, background=Y, groups=groups, background_groups=others)
+    given = {"alpha": 1.0} if issubclass(estimator, ContrastivePCA | KernelContrastivePCA) else {}
+    model = estimator(1, **given).fit(X, background=Y, groups=groups, background_groups=others)
     found = model.held_out_
     folds = [found.fold_of(np.arange(len(part)), number) for number, part in enumerate((groups, others))]
     pairs = set(zip([*groups, *others], np.concatenate(folds), strict=True))
@@ -371,3 +372,9 @@ def test_with_labels_the_subjects_are_those_of_all_rows(mice):
     (X, groups), (Y, others) = mice
     with pytest.raises(InvalidValueError, match="one entry for each row of X as groups"):
         DiscriminativePCA(target_label=1).fit(X, np.arange(120) % 2, groups=groups, background_groups=others)
+
+
+def test_subjects_of_one_row_each_are_told_of(rng):
+    target, background = rng.normal(size=(2, 30, 3))
+    with pytest.warns(UserWarning, match="every subject has one row"):
+        DiscriminativePCA(1).fit(target, background=background, groups=range(30), background_groups=range(30, 60))

@@ -682,7 +682,7 @@ def _check_form(options: dict[str, Any], need_background: bool, need_target: boo
 
 
 # Parameters whose options have another name.
-CALLED = {"groups": "subject_column", "background_groups": "subject_column"}
+CALLED = dict.fromkeys(("groups", "background_groups", "beside"), "subject_column")
 
 
 class Options(Names):

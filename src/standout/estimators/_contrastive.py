@@ -132,8 +132,9 @@ class ContrastivePCA(LinearTransformer):
         Variance of each background's scores.
     alpha_ : float
         The α of `components_`. If it was not given: of the representatives, the one whose components have the largest
-        ratios of variances on rows that were not fitted (the mean of their logarithms). Without folds, the one that
-        holds the largest share of the target's variance beyond the share of the backgrounds' that it holds.
+        ratios of variances on rows that were not fitted (the mean of their logarithms). Without folds
+        (``held_out=None``, `partial_fit`, `from_moments`), the one that holds the largest share of the target's
+        variance beyond the share of the backgrounds' that it holds.
     alphas_ : ndarray of shape (n_representatives,)
         The representatives, in ascending order.
     candidates_ : ndarray of shape (n_representatives, n_components, n_features)

@@ -135,8 +135,6 @@ class Gathered:
         What the moments were taken from; None for exact coordinates.
     folds : list of Folds or None
         The moments of each fold; None if none were asked for.
-    robust : bool
-        Whether rows have robust weights.
     """
 
     found: Coordinates
@@ -146,7 +144,6 @@ class Gathered:
     residual: float
     sums: list[CoordinateSums] | None = None
     folds: list[Folds[Moments]] | None = None
-    robust: bool = False
 
     @property
     def keeps_rows(self) -> bool:
@@ -156,11 +153,11 @@ class Gathered:
     def signs(self, vectors: Float) -> Float:
         """Give the signs for which the target's mean has the larger score, the backgrounds' the smaller one.
 
+        Without a background, those for which the mean is on the positive side of the origin of the feature space.
+
         The sign of the linear methods, that of the largest entry, would depend on the order of the landmarks.
         """
         target, *backgrounds = self.moments
-        if not backgrounds and not self.robust:
-            return like(np.ones(vectors.shape[1]), vectors)
         step = target.mean - sum(float(w) * part.mean for w, part in zip(self.weights, backgrounds, strict=True))
         xp = namespace(vectors)
         along = weighted_sum(step, vectors)
@@ -217,7 +214,7 @@ class KernelTransformer(IncrementalTransformer):
         kernel, kernel_weights = self._resolve(datasets, some, weights, rng)
         found = self._weighed_coordinates(self._coordinates(kernel, datasets, some, y, rng, kernel_rows))
         check_n_components(self.n_components, self.n_components, found.n_directions)
-        gathered = replace(self._summed(found, weights, kernel_weights), robust=self.robust is not None)
+        gathered = self._summed(found, weights, kernel_weights)
         self._keep_columns(datasets, some.shape[1])
         return gathered
 

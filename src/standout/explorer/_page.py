@@ -458,6 +458,7 @@ def _spoken(answer: Answer, columns: Sequence[str], test: ComponentTest | None) 
         eigenvalues=shares if shares is not None else answer.model.eigenvalues_,
         correlations=answer.correlations,
         components=getattr(answer.model, "patterns_", None),
+        cautions=(),
     )
 
 

@@ -26,7 +26,8 @@ LONGEST_REASON = 240
 # A matrix whose names would fill the memory is no table: a file of a few bytes can claim any width.
 MOST_COLUMNS = 10**7
 COLUMN_ADVICE = (
-    "Leave out what is not data with {p.drop}, or name it as {p.id_column}, {p.label_column} or {p.group_column}."
+    "Leave out what is not data with {p.drop}, or name it as {p.id_column}, {p.label_column}, {p.group_column} or "
+    "{p.beside}."
 )
 
 Result = TypeVar("Result")

@@ -241,16 +241,18 @@ def _n_components(model: Any, test: ComponentTest | None) -> Message:
 def _tested(test: ComponentTest) -> Message:
     if test.unit != "rows":
         return _choice(
-            "p-values: from a permutation test with {n_permutations} random assignments of whole {unit} to the datasets"
-            ", in which all that the fit chooses is chosen again. The test assumes independent {unit}",
+            "p-values: from a permutation test with {n_permutations} random assignments of whole {unit} to the "
+            "datasets (for all components together), in which all that the fit chooses is chosen again. A subject that "
+            "is in several datasets is swapped within itself. The test assumes independent {unit}",
             "test",
             n_permutations=test.n_permutations,
             unit=test.unit if test.unit == "subjects" else "blocks of neighbouring rows",
         )
     if test.method == "permutation":
         return _choice(
-            "p-values: from a permutation test with {n_permutations} random assignments of the rows to the datasets, "
-            "in which all that the fit chooses is chosen again. The test assumes independent rows",
+            "p-values: from a permutation test with {n_permutations} random assignments of the rows to the datasets "
+            "(for all components together), in which all that the fit chooses is chosen again. The test assumes "
+            "independent rows",
             "test",
             n_permutations=test.n_permutations,
         )

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from standout._arrays import Array, Float, Rows, dense, double, product, row_blocks
 from standout._checks import as_rows, check_known
-from standout._messages import InvalidTypeError, InvalidValueError
+from standout._messages import InvalidTypeError, InvalidValueError, warn_user
 from standout._xp import is_foreign, like, looks_foreign, take, to_host
 from standout.sources._base import Batch, InMemory, Source
 from standout.sources._beside import Around, own_weights
@@ -228,6 +228,13 @@ def adjusted(dataset: Source, covariates: Any, parameter: str = "adjust") -> Sou
     centred = centred[:, scale > 1e-12 * (np.abs(design).max(axis=0, initial=0.0) + 1e-300)]
     _, sizes, turn = np.linalg.svd(root * centred, full_matrices=False)
     rank = int(np.sum(sizes > 1e-10 * sizes.max(initial=0.0)))
+    if rank == 0:
+        # A batch that is the dataset itself, for instance.
+        warn_user(
+            "the covariates are the same in all rows of {name}, so that nothing is taken out there",
+            name=dataset.name,
+            advice="If they differ between the datasets, their effect cannot be told from what stands out.",
+        )
     if n_rows - 1 - rank < 2:
         raise InvalidValueError(
             "{n_covariates} covariates explain all of the {limit} rows of {name}",

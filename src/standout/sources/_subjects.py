@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._checks import check_known
-from standout._messages import InvalidTypeError, InvalidValueError
+from standout._messages import InvalidTypeError, InvalidValueError, warn_user
 from standout._xp import looks_foreign, to_host
 from standout.sources._base import Source, Table, Words
 from standout.sources._beside import beside
@@ -105,7 +105,14 @@ def with_subjects(datasets: Sequence[Source], groups: Any, background_groups: An
         as_words(_named_column(part, data), data.n_rows, data.name, _parameter(number))
         for number, (part, data) in enumerate(zip(given, datasets, strict=True))
     ]
-    return attached(datasets, joined_subjects(words))
+    subjects = joined_subjects(words)
+    if int(subjects[0].counts.sum(axis=0).max()) == 1:
+        warn_user(
+            "every subject has one row, so that naming the subjects changes nothing",
+            advice="If {p.groups} has more than the subject, such as 309_1 for mouse 309, give the part that names it "
+            "(on the command line by --subject-pattern).",
+        )
+    return attached(datasets, subjects)
 
 
 def in_blocks(datasets: Sequence[Source], length: int) -> list[Source]:
