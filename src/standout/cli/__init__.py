@@ -44,8 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Examples
     --------
     >>> from standout.cli import main
-    >>> main(["--version"])
-    standout 0.1.0.dev0
+    >>> main(["--version"])  # doctest: +ELLIPSIS
+    standout 0...
     0
     """
     with SIGNALS.as_interruptions(), _silent_libraries():

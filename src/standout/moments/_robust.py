@@ -118,7 +118,7 @@ class RobustWeights:
     >>> rows[:2] *= 50
     >>> learned = learn_weights(rows)
     >>> learned.weights(rows)[:4].round(3)
-    array([0., 0., 1., 1.])
+    array([0.   , 0.   , 0.865, 1.   ])
     >>> np.flatnonzero(learned.outlying(rows))
     array([0, 1])
     """
