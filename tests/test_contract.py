@@ -17,7 +17,8 @@ from standout import (
     make_pipeline,
 )
 
-SOLVERS = ["auto", "dense", "root", "reduced", "lanczos", "lobpcg"]
+# That all solvers give the same answer is tested elsewhere.
+SOLVERS = ["auto", "root", "lobpcg"]
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
