@@ -22,7 +22,12 @@ from standout._params import (
     check_weights,
 )
 from standout._xp import largest, like, namespace
-from standout.estimators._base import RowFacts, unchanged_if_refused
+from standout.estimators._base import (
+    unchanged_if_refused,
+)
+from standout.estimators._facts import (
+    RowFacts,
+)
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._linear import LinearFit, LinearSums, LinearTransformer, fit_linear
 from standout.moments import Folds, Moments

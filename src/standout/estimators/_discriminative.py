@@ -25,7 +25,12 @@ from standout._params import (
     is_auto,
 )
 from standout._xp import concat, is_foreign, like
-from standout.estimators._base import RowFacts, unchanged_if_refused
+from standout.estimators._base import (
+    unchanged_if_refused,
+)
+from standout.estimators._facts import (
+    RowFacts,
+)
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._linear import LinearFit, LinearSums, LinearTransformer, fit_linear, warn_of_trouble
 from standout.graphs import Smooth, check_smooth, check_smoothness, column_graph

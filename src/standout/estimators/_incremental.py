@@ -15,10 +15,12 @@ from standout._messages import InvalidTypeError, InvalidValueError, dataset_name
 from standout._xp import take
 from standout.estimators._base import (
     BackgroundTransformer,
+    unchanged_if_refused,
+)
+from standout.estimators._facts import (
     check_batch_labels,
     check_no_labels,
     rows_with_labels,
-    unchanged_if_refused,
 )
 from standout.sources import Backgrounds, Dataset, Source, added, open_dataset
 

@@ -11,8 +11,13 @@ from standout import contrast
 from standout._arrays import Float
 from standout._params import check_side
 from standout._xp import columns_as_rows, like, namespace
-from standout.estimators._base import RowFacts, unchanged_if_refused
+from standout.estimators._base import (
+    unchanged_if_refused,
+)
 from standout.estimators._contrastive import alphas_to_try, chooses_by_folds, held_out_alphas, in_units
+from standout.estimators._facts import (
+    RowFacts,
+)
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._kernel_base import Gathered, KernelTransformer
 from standout.features import KernelValueMap, LandmarkMap

@@ -10,7 +10,12 @@ from standout import contrast
 from standout._arrays import Float, product
 from standout._params import check_epsilon, check_side, check_weight_rule
 from standout._xp import columns_as_rows, concat
-from standout.estimators._base import RowFacts, unchanged_if_refused
+from standout.estimators._base import (
+    unchanged_if_refused,
+)
+from standout.estimators._facts import (
+    RowFacts,
+)
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._kernel_base import Gathered, KernelTransformer
 from standout.estimators._linear import warn_of_missing, warn_of_rounding

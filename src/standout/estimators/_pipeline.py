@@ -25,11 +25,13 @@ from standout._checks import (
 from standout._messages import InvalidTypeError, dataset_names, listed
 from standout._xp import looks_foreign
 from standout.estimators._base import (
-    RowFacts,
     check_fitted_place,
+    unchanged_if_refused,
+)
+from standout.estimators._facts import (
+    RowFacts,
     reject_iterator,
     rows_with_labels,
-    unchanged_if_refused,
 )
 from standout.sources import (
     Backgrounds,
