@@ -58,7 +58,7 @@ def test_the_commands_of_the_documents_are_commands(tmp_path):
     text = "\n".join(page.read_text() for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))])
     # A line that ends in a backslash goes on in the next.
     shown = re.findall(r"^standout (\w+)(.*)", text.replace("\\\n", " "), flags=re.MULTILINE)
-    assert {command for command, _ in shown} >= {"fit", "transform", "compare", "report", "demo", "info"}
+    assert {command for command, _ in shown} >= {"fit", "transform", "compare", "report", "info"}
     said = {command: run("-m", "standout", command, "--help", cwd=tmp_path).stdout for command in dict(shown)}
     for command, rest in shown:
         for option in re.findall(r"(?<= )--?[a-z][a-z0-9-]*", rest):
