@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, in full."""
+"""scikit-learn's own checks: all of them with the defaults; kernels of other sides without those of row weights."""
 
 import os
 import subprocess
@@ -44,7 +44,7 @@ SOLVERS = ["auto", "root", "lobpcg"]
 )
 def test_scikit_learn_contract(estimator, check):
     if check.func.__name__.startswith("check_array_api") and "STANDOUT_ARRAY_API_CONTRACT" not in os.environ:
-        pytest.skip("run with SCIPY_ARRAY_API=1 by the next test")
+        pytest.skip("run with SCIPY_ARRAY_API=1 by the next test, for the defaults of each class")
     of_weights = check.func.__name__.startswith("check_sample_weight_equivalence")
     if of_weights and "Kernel" in type(estimator).__name__ and estimator.side != "target":
         pytest.skip("a row of weight zero adds a direction without variance, and the least variances are looked for")

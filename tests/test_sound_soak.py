@@ -30,6 +30,6 @@ def test_a_killed_command_leaves_nothing_that_the_next_one_does_not_mend(what, t
     check(tmp_path, command)
     # The last changes of names put the result in place.
     numbers = range(1, 3) if what == "transform" else range(9, 11)
-    for number in numbers:
-        if kill_in_renames(tmp_path, command, number, "after"):
-            check(tmp_path, command)
+    killed = [number for number in numbers if kill_in_renames(tmp_path, command, number, "after")]
+    assert killed
+    check(tmp_path, command)

@@ -336,9 +336,7 @@ class CentredRows(Moments):
         if self.row_weights is None and other.row_weights is None:
             return CentredRows(stacked(rows))
         each = [
-            namespace(part.mean).ones_like(part.mean[:1]) + like(np.zeros(part.count), part.mean)
-            if part.row_weights is None
-            else part.row_weights
+            like(np.ones(part.count), part.mean) if part.row_weights is None else part.row_weights
             for part in (self, other)
         ]
         return CentredRows(stacked([dense(part) for part in rows]), concat(each))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn import config_context, get_config
@@ -14,16 +14,17 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
-from standout._arrays import Array, Rows, copied, is_sparse
+from standout._arrays import Rows, copied, is_sparse
 from standout._checks import as_rows, check_same_columns, column_names
 from standout._messages import InvalidTypeError, InvalidValueError
 from standout._xp import is_foreign
-from standout.sources._base import Batch, InMemory, Source, Table, Words, as_source
+from standout.sources._base import Batch, InMemory, Source, Table, as_source
+from standout.sources._beside import Around
 
 FROZEN = "as sklearn.frozen.FrozenEstimator(fitted)."
 
 
-class Transformed(Source):
+class Transformed(Around):
     """A source whose batches go through fitted transformers, one after the other.
 
     Each batch is transformed where it is worked on: in the threads of a scan, on the workers of Dask. The transformers
@@ -47,14 +48,18 @@ class Transformed(Source):
     [[[0.0, -0.5]], [[-1.0, -1.0]]]
     """
 
+    change: _Transform
+
     def __init__(self, host: Source, steps: tuple[Any, ...]) -> None:
-        self.host = host
+        super().__init__(host, _Transform(steps, host.columns, host.name))
         self.steps = steps
-        self._transform = _Transform(steps, host.columns, host.name)
-        self.name, self.min_rows, self.n_rows = host.name, host.min_rows, host.n_rows
-        self.again, self.specimen, self.lazy = host.again, host.specimen, host.lazy
-        self.beside_columns = host.beside_columns
         self._row: Rows | None = None
+
+    def _learn_columns(self) -> None:
+        """Leave the columns to `looked_at`: they are those that the steps make."""
+
+    # The steps may be there to fill in what is missing.
+    require_finite = Source.require_finite
 
     def then(self, step: Any) -> Transformed:
         """Give the same dataset after one more step."""
@@ -68,10 +73,10 @@ class Transformed(Source):
         # An iterator tells its names with its first batch.
         seen = Transformed(self.host, self.steps)
         seen._row = row
-        made = seen._transform.made(row)
+        made = seen.change.made(row)
         # A table may hold words as long as further steps make numbers of them; what is no table is refused here.
         if len(getattr(made, "shape", ())) != 2 or seen.specimen is not None:
-            made = as_rows(made, seen._transform.label, min_rows=1)
+            made = as_rows(made, seen.change.label, min_rows=1)
         seen.columns, seen.width = column_names(made), made.shape[1]
         if seen.specimen is not None:
             seen.specimen = made
@@ -81,48 +86,16 @@ class Transformed(Source):
     def called(self, name: str, min_rows: int) -> Self:
         """Give the same dataset under the name that messages are to use."""
         named = super().called(name, min_rows)
-        named.host = self.host.called(name, min_rows)
-        named._transform = replace(self._transform, name=name)
+        named.change = replace(self.change, name=name)
         return named
 
     def expect(self, width: int, reference: str) -> None:
         """Hold what the steps make of each part to a number of columns, that of a reference."""
-        self._transform = replace(self._transform, width=width, reference=reference)
-
-    def first(self, count: int) -> Rows:
-        """Give the first rows, transformed."""
-        return self._transform(self.host.first(count))
+        self.change = replace(self.change, width=width, reference=reference)
 
     def batches(self) -> Iterator[Batch]:
         """Give one batch after the other, transformed."""
-        for batch in self.host.batches():
-            if batch.n_rows:
-                yield self._transform.batch(batch)
-
-    def summed(self, part: Callable[[Batch], Any]) -> Any:
-        """Add up what a function makes of each transformed batch."""
-        needs = (getattr(part, "needs_start", False), getattr(part, "needs_words", True))
-        return self.host.summed(_ThenSum(self._transform, part, *needs))
-
-    def column(self, name: str) -> Words:
-        """Give the words of a column that is kept beside the rows."""
-        return self.host.column(name)
-
-    def folded(self, function: Callable[[Any, Rows], Any], state: Any) -> Any:
-        """Take a state through the transformed rows, one batch after the other."""
-        return self.host.folded(partial(_then_fold, self._transform, function), state)
-
-    def mapped(self, function: Callable[[Rows], Array], n_columns: int) -> Any:
-        """Give what a function makes of every transformed row, in the way of the host."""
-        return self.host.mapped(partial(_then_map, self._transform, function), n_columns)
-
-    def count_rows(self) -> int:
-        """Count the rows: the steps keep them all."""
-        return self.host.count_rows()
-
-    def sample(self, count: int, rng: np.random.Generator) -> Rows:
-        """Draw `count` rows, or all if there are fewer, and transform only these."""
-        return self._transform(self.host.sample(count, rng))
+        return (self.change.batch(batch) for batch in self.host.batches() if batch.n_rows)
 
 
 def as_input(steps: tuple[Any, ...], rows: Rows, columns: list[str] | None) -> Any:
@@ -171,8 +144,10 @@ class _Transform:
     reference: str = field(default="", compare=False)
     # What steps give, arrays or frames, may be a setting of scikit-learn's, and these are those of a thread.
     settings: dict[str, Any] = field(default_factory=get_config, compare=False)
+    needs_start: ClassVar[bool] = False
 
-    def __call__(self, rows: Rows) -> Rows:
+    def rows(self, rows: Rows) -> Rows:
+        """Give what the steps make of rows, checked."""
         if not rows.shape[0]:
             # Transformers refuse to transform nothing.
             return np.zeros((0, self.width or rows.shape[1]))
@@ -191,7 +166,7 @@ class _Transform:
     def batch(self, batch: Batch) -> Batch:
         """Give a batch with what the steps make of its rows; an error counts rows over the whole dataset."""
         try:
-            return batch.with_rows(self(batch.rows))
+            return batch.with_rows(self.rows(batch.rows))
         except InvalidValueError as error:
             if isinstance(error.facts.get("row"), int):
                 error.facts["row"] += batch.start
@@ -209,27 +184,6 @@ class _Transform:
             for step in self.steps:
                 made = step.transform(made)
         return made
-
-
-def _then_map(transform: _Transform, function: Callable[[Rows], Any], rows: Rows) -> Any:
-    return function(transform(rows))
-
-
-def _then_fold(transform: _Transform, function: Callable[[Any, Rows], Any], state: Any, rows: Rows) -> Any:
-    return function(state, transform(rows))
-
-
-@dataclass(frozen=True, eq=False)
-class _ThenSum:
-    """A function of transformed batches as one of batches as they are."""
-
-    transform: _Transform
-    function: Callable[[Batch], Any]
-    needs_start: bool = field(default=False, compare=False)
-    needs_words: bool = field(default=True, compare=False)
-
-    def __call__(self, batch: Batch) -> Any:
-        return self.function(self.transform.batch(batch))
 
 
 # --- fitting steps ---------------------------------------------------------------------------------------------------
