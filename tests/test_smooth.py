@@ -122,7 +122,9 @@ def test_smooth_components_are_tested_and_have_few_columns(rng):
     for given in ({}, {"smoothness": "held-out"}, {"n_columns": 12}):
         dpca = DiscriminativePCA(2, smooth="chain", **given).fit(X, background=Y)
         found = fitted_test(dpca, X, Y, n_components=2, n_permutations=19, level=0.1)
-        assert found.p_values[0] == 0.05 or "n_columns" in given
+        if "n_columns" not in given:
+            # On few columns the step to a column that is left out counts as rough, and less is found.
+            assert found.p_values[0] == 0.05
         np.testing.assert_allclose(found.ratios[0], dpca.eigenvalues_[0], rtol=1e-8)
     problem = contrast.discriminative(
         gather(X), [gather(Y)], [1.0], [0.1], smooth=Smooth(GraphMoments.of(chain_graph(30)), 1.0)
