@@ -402,6 +402,17 @@ def test_few_wide_rows_are_kept_by_a_small_root_that_is_no_row(method, rng):
     np.testing.assert_allclose(model._sums[0].covariance(), np.cov(np.vstack([target, more]).T, bias=True), atol=1e-10)
 
 
+def test_few_wide_rows_of_files_are_kept_by_a_small_root_too(rng, tmp_path):
+    parts = dict(zip(("target", "background"), rng.normal(size=(2, 12, 400)), strict=True))
+    for name, rows in parts.items():
+        np.save(tmp_path / f"{name}.npy", rows)
+    target, background = (standout.scan(tmp_path / f"{name}.npy") for name in parts)
+    model = DiscriminativePCA(2).partial_fit(target, background=background)
+    assert [part.scatter_root.shape for part in model._sums] == [(12, 400)] * 2
+    expected = DiscriminativePCA(2).partial_fit(parts["target"], background=parts["background"])
+    np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-8)
+
+
 def test_partitions_without_rows_add_nothing(rng):
     target, background = rng.normal(size=(2, 60, 4))
     expected = DiscriminativePCA(2).fit(target, background=background)
