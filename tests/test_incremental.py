@@ -269,12 +269,12 @@ def test_bad_batches_are_refused_and_change_nothing(call, error, message):
 @pytest.mark.parametrize(
     ("estimator", "message"),
     [
-        (DiscriminativePCA(shrinkage="clusters"), r"shrinkage='clusters' looks at rows.*Use shrinkage='auto'"),
-        (DiscriminativePCA(test="permutation"), r"test='permutation' looks at rows"),
-        (KernelDiscriminativePCA(epsilon="clusters", approximation="fourier"), r"epsilon='clusters' looks at rows"),
+        (DiscriminativePCA(shrinkage="clusters"), r"shrinkage='clusters' needs the rows.*Use shrinkage='auto'"),
+        (DiscriminativePCA(test="permutation"), r"test='permutation' needs the rows"),
+        (KernelDiscriminativePCA(epsilon="clusters", approximation="fourier"), r"epsilon='clusters' needs the rows"),
         (
             KernelDiscriminativePCA(kernel=["rbf", "linear"], kernel_weights="learn", approximation=LANDMARKS),
-            r"kernel_weights='learn' looks at rows",
+            r"kernel_weights='learn' needs the rows",
         ),
     ],
 )
@@ -283,6 +283,18 @@ def test_choices_that_look_at_rows_are_refused(estimator, message):
     assert not hasattr(estimator, "partial_fit")  # this is how scikit-learn asks
     with pytest.raises(AttributeError, match=message):
         estimator.partial_fit(target, background=backgrounds)
+
+
+@pytest.mark.parametrize("method", [DiscriminativePCA, ContrastivePCA])
+@pytest.mark.parametrize(
+    ("name", "value"), [("robust", "rows"), ("blocks", 5), ("variation", "within"), ("subject_weights", "equal")]
+)
+def test_sums_do_not_tell_rows_and_subjects_apart(method, name, value):
+    message = f"{name}={value!r} needs the rows of the data, but only sums .* Use {name}="
+    with pytest.raises(AttributeError, match=message):
+        method(**{name: value}).partial_fit  # noqa: B018
+    with pytest.raises(ValueError, match=message):
+        method.from_moments((np.eye(3), 50), (np.eye(3), 50), **{name: value})
 
 
 def test_coordinates_that_depend_on_all_rows_have_no_partial_fit():

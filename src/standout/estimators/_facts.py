@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -118,6 +118,10 @@ class RowFacts:
         words = as_words(groups, len(chosen[0]), "the data", "groups")
         own, *others = (words[some] for some in chosen)
         return with_subjects(datasets, own, others)
+
+
+FACTS = frozenset(field.name for field in fields(RowFacts))
+"""What `fit` takes of rows, beside their numbers."""
 
 
 def of_each_background(given: Any, n_backgrounds: int, parameter: str, what: str, *, n_dimensions: int) -> list[Any]:

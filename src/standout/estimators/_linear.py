@@ -16,7 +16,7 @@ from standout._messages import InvalidTypeError, InvalidValueError, dataset_name
 from standout._params import check_n_columns, is_auto
 from standout._xp import columns_as_rows, indices_like, largest, like, namespace, to_host
 from standout.estimators._base import check_same_place
-from standout.estimators._incremental import IncrementalTransformer, reject_rows_needed
+from standout.estimators._incremental import IncrementalTransformer, check_sums_suffice
 from standout.moments import (
     CentredRows,
     Folds,
@@ -177,9 +177,7 @@ class LinearTransformer(IncrementalTransformer):
         private = [part for part in moments if isinstance(part, PrivateMoments)]
         if private:
             _check_private(estimator, n_exact=len(moments) - len(private))
-        estimator._check_incremental()
-        if estimator.robust is not None:
-            reject_rows_needed("robust", estimator.robust, "Use {p.robust:None}")
+        check_sums_suffice(estimator)
         if estimator.target_label is not None:
             raise InvalidValueError(
                 "tells rows apart, but moments are those of one dataset each",

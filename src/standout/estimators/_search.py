@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from standout._checks import as_backgrounds, as_labels, as_seed, check_whole
 from standout._messages import InvalidTypeError, InvalidValueError, dataset_names
-from standout.estimators._facts import of_each_background, taken_rows
-from standout.estimators._pipeline import FACTS, BackgroundPipeline
+from standout.estimators._facts import FACTS, of_each_background, taken_rows
+from standout.estimators._pipeline import BackgroundPipeline
 from standout.sources import Backgrounds, Dataset, open_dataset
 
 Numbers = npt.NDArray[np.intp]
