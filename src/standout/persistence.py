@@ -131,9 +131,9 @@ def save(model: Any, path: str | os.PathLike[str], *, moments: bool = False) -> 
         Keep the moments as well: counts, means and sums of products of the columns, of the target and of every
         background. With them, a model that is loaded can go on with ``partial_fit`` and ``merge``; without them the
         file is small, and tells no more of the data than the components do. A model that keeps none (fitted by ``fit``
-        to fewer rows than columns, or with exact kernel coordinates) can be saved without only. Of a linear model with `robust`,
-        `row_weights_` and `robust_weights_`, which ``weigh`` needs, are kept with the moments only; `outlying_rows_`
-        and `wild_cells_`, numbers of rows and columns, are always kept.
+        to fewer rows than columns, or with exact kernel coordinates) can only be saved without. Of a linear model with
+        `robust`, `row_weights_` and `robust_weights_`, which ``weigh`` needs, are kept with the moments only;
+        `outlying_rows_` and `wild_cells_`, numbers of rows and columns, are always kept.
 
     See Also
     --------
