@@ -372,7 +372,7 @@ def quick_saving() -> Iterator[None]:
 
 
 def _loaded_estimators() -> list[tuple[str, type]]:
-    """List the estimators among the modules that are loaded, as scikit-learn's `all_estimators` does for all modules."""
+    """List the estimators of scikit-learn that are loaded, as its `all_estimators` lists all of them."""
     found, waiting = set(), [BaseEstimator]
     while waiting:
         kind = waiting.pop()
