@@ -136,7 +136,7 @@ def examine_model(
     n_fitted = _n_fitted(datasets, options)
     target, *backgrounds = datasets.parts[:n_fitted]
     display.stage("scores, PCA for comparison, p-values, other choices")
-    test = None
+    test: Any = False if options["test"] is None else None
     if _is_permuted(model, datasets, options):
         # A kernel or contrastive method: discriminative PCA tests itself. Rows that are read in parts are refused.
         test = fitted_test(

@@ -79,7 +79,6 @@ def strengths(findings: Findings) -> dict[str, Any]:
         "rows": [_strength_row(findings, k, float(value), place) for k, value in enumerate(values)],
         "logarithmic": logarithmic,
         "one": percent_of(place(1.0)) if findings.ratios is not None else None,
-        "chance": any(not is_real(findings, k) for k in range(len(values))),
     }
 
 
