@@ -23,6 +23,7 @@ from standout.explorer._history import History, open_session
 from standout.explorer._question import Question, State, Step, applied, has
 from standout.explorer._recipe import python, words
 from standout.report import (
+    assignments,
     brief,
     correlation,
     headline,
@@ -477,9 +478,8 @@ def _strength(answer: Answer, k: int, spoken: Any) -> dict[str, Any]:
 
 def _verdict_words(test: ComponentTest) -> dict[str, Any]:
     values = [p_value(float(chance)) for chance in test.p_values]
-    how = f"{test.n_permutations} random assignments of the rows" if test.n_permutations else "a formula"
     found = "Nothing stands out beyond chance" if test.n_significant == 0 else "This is more than chance explains"
-    return {"text": f"{found}. p-values by {how}, at a level of {brief(test.level)}.", "p_values": values}
+    return {"text": f"{found}. p-values by {assignments(test)}, at a level of {brief(test.level)}.", "p_values": values}
 
 
 def _packed(numbers: Float) -> str:

@@ -35,6 +35,7 @@ from standout.report._format import phrased as phrased
 from standout.report._format import shortened as shortened
 from standout.report._page import stylesheet as stylesheet
 from standout.report._scatter import scale_limits as scale_limits
+from standout.report._sentences import assignments as assignments
 from standout.report._sentences import headline as headline
 from standout.report._sentences import question as question
 from standout.report._sentences import ratio_meaning as ratio_meaning
