@@ -37,6 +37,7 @@ from standout._messages import (
 from standout._params import check_blocks, check_robust
 from standout._xp import largest_entries, like, looks_foreign, namespace, place, take, to_host
 from standout.estimators._facts import (
+    FACTS,
     RowFacts,
     beside,
     check_known_labels,
@@ -84,7 +85,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     `background_variance_` when fitted.
     """
 
-    __metadata_request__fit = dict.fromkeys(("background", *(field.name for field in fields(RowFacts))), True)
+    __metadata_request__fit = dict.fromkeys(("background", *FACTS), True)
     __metadata_request__partial_fit = {"background": True}  # noqa: RUF012
     __metadata_request__score = {"background": True}  # noqa: RUF012
 

@@ -24,7 +24,7 @@ from standout._params import (
     check_weights,
     is_auto,
 )
-from standout._xp import concat, is_foreign, like
+from standout._xp import concat, like
 from standout.estimators._base import (
     unchanged_if_refused,
 )
@@ -417,8 +417,7 @@ class DiscriminativePCA(LinearTransformer):
 
     def _filled_solver(self, datasets: Sequence[Source]) -> str:
         """Choose a solver for a background whose matrix is full."""
-        on_device = datasets[0].specimen is not None and is_foreign(datasets[0].specimen)
-        return "lanczos" if (datasets[0].width or 0) > LARGE and not on_device else "dense"
+        return "lanczos" if (datasets[0].width or 0) > LARGE and not datasets[0].on_device else "dense"
 
     def _keep_fit(self, datasets: Sequence[Source | Moments], fit: DiscriminativeFit, seed: int) -> None:
         """Test the components if asked to, warn of trouble, and keep the results."""

@@ -26,6 +26,8 @@ from standout.sources import Backgrounds, Dataset, Source, added, open_dataset
 
 # What messages call the rows of earlier batches.
 BEFORE = "what came before"
+# The only values of parameters about single rows and subjects with which sums over the rows are enough.
+DEFAULTS_WITHOUT_ROWS = {"robust": None, "subject_weights": "rows", "variation": "all", "blocks": None}
 
 
 class Sums(Protocol):
@@ -48,7 +50,7 @@ class Sums(Protocol):
 
 
 class _WherePossible:
-    """A method that exists only if `_check_incremental` accepts the parameters.
+    """A method that exists only if sums over the rows are enough for the parameters.
 
     scikit-learn asks by ``hasattr`` whether an estimator can be fitted by batches. Its own `available_if` would hide
     the reason why it cannot.
@@ -62,11 +64,7 @@ class _WherePossible:
         if estimator is None:
             return self.method
         try:
-            estimator._check_incremental()
-            defaults = {"robust": None, "subject_weights": "rows", "variation": "all", "blocks": None}
-            for name, default in defaults.items():
-                if getattr(estimator, name) != default:
-                    reject_rows_needed(name, getattr(estimator, name), f"Use {{p.{name}:{default}}}")
+            check_sums_suffice(estimator)
             if "_sums" not in vars(estimator) and hasattr(estimator, "components_"):
                 reject_without_sums("this estimator")
         except (ValueError, TypeError) as error:
@@ -325,10 +323,18 @@ def _is_empty(data: Any) -> bool:
     return isinstance(shape, tuple) and len(shape) == 2 and shape[0] == 0
 
 
+def check_sums_suffice(estimator: Any) -> None:
+    """Refuse parameters that need the rows themselves, and not only sums over them."""
+    estimator._check_incremental()
+    for name, default in DEFAULTS_WITHOUT_ROWS.items():
+        if getattr(estimator, name) != default:
+            reject_rows_needed(name, getattr(estimator, name), f"Use {{p.{name}:{default}}}")
+
+
 def reject_rows_needed(parameter: str, value: Any, advice: str) -> NoReturn:
-    """Refuse a choice that needs rows, because only sums over them are kept."""
+    """Refuse a choice that needs rows, where only sums over them are available."""
     raise InvalidValueError(
-        "looks at rows, but partial_fit and merge keep sums over the rows only",
+        "needs the rows of the data, but only sums over the rows are available",
         parameter=parameter,
         value=value,
         advice=advice + ", or fit on all rows at once.",
