@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from standout import contrast
 from standout._arrays import Float, Rows, dense, is_sparse
 from standout._messages import Message
 from standout.moments import (
@@ -226,14 +225,8 @@ def _gathered(datasets: Sequence[Any]) -> list[Moments]:
 
 def _leading(fit: Fit, moments: Sequence[Moments]) -> Float:
     """Give the leading component of the problem of a fit, posed for other moments."""
-    target, *backgrounds = moments
-    if not backgrounds:
-        pencil = contrast.principal(target)
-    elif fit.is_contrastive:
-        pencil = contrast.contrastive(target, backgrounds, fit.model.weights_, fit.model.alpha_)
-    else:
-        pencil = contrast.discriminative(target, backgrounds, fit.model.weights_, _shares(fit, backgrounds))
-    vector: Float = solve(pencil, 1).vectors[:, 0]
+    shrinkage = _shares(fit, moments[1:]) if fit.has_background and not fit.is_contrastive else None
+    vector: Float = solve(fit.pencil(moments, shrinkage), 1).vectors[:, 0]
     return vector
 
 
