@@ -224,14 +224,19 @@ def _n_components(model: Any, test: ComponentTest | None) -> Message:
 
 def _tested(test: ComponentTest) -> Message:
     if test.method == "permutation":
-        several = " for each component" if len(test.p_values) > 1 else ""
-        fewer = ", or fewer where chance soon explained it" if len(set(test.n_made)) > 1 else ""
+        made = " for each component" if len(test.p_values) > 1 else ""
+        if len(set(test.n_made)) > 1:
+            made = (
+                ". For components 1 to {n_tested}, {n_made} were made: fewer are enough where chance soon explains one"
+            )
         swapped = ". A subject that is in several datasets is swapped within itself" if test.unit == "subjects" else ""
         return _choice(
-            "p-values: from a permutation test, with {how}" + several + fewer + ". All that the fit chooses is chosen "
+            "p-values: from a permutation test, with {how}" + made + ". All that the fit chooses is chosen "
             "again each time" + swapped + ". The test assumes independent {unit}",
             "test",
             how=assignments(test),
+            n_tested=len(test.p_values),
+            n_made=list(test.n_made),
             unit=UNITS[test.unit].removeprefix("the ").removeprefix("whole "),
         )
     return _choice(

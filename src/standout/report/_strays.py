@@ -189,7 +189,7 @@ def decided_by_few(fit: Fit, samples: Sequence[Rows]) -> Iterator[Message]:
                 "a few rows decide the view: of {n_looked} rows that were looked at, {strays}. If these count less, "
                 "component 1 turns by {apart:.0f} degrees",
                 n_looked=sum(int(part.shape[0]) for part in samples),
-                strays=f"{whole(n_rows)} lie far from all others"
+                strays=f"{whole(n_rows)} {'lies' if n_rows == 1 else 'lie'} far from all others"
                 + (f", and {counted(n_cells, 'value')} are far from the others of their column" if n_cells else ""),
                 apart=apart,
                 advice="Compare with a fit with {p.robust:" + robust + "}, which lists them.",
@@ -231,8 +231,8 @@ def _leading(fit: Fit, moments: Sequence[Moments]) -> Float:
 
 
 def _shares(fit: Fit, backgrounds: Sequence[Moments]) -> Float:
-    """Give the shrinkage of each background: strays change the one that was found with them."""
-    if not isinstance(fit.model.shrinkage, str):
+    """Give the shrinkage of each background: strays change the one that Ledoit and Wolf's rule found with them."""
+    if fit.model.shrinkage != "auto":
         return np.asarray(fit.model.shrinkage_)
     return np.array([ledoit_wolf(part) for part in backgrounds])
 
