@@ -49,10 +49,10 @@ class RowFacts:
     background_adjust: Any = None
 
     @property
-    def columns(self) -> list[str]:
-        """Names of the columns of frames that hold facts."""
-        named = [self.groups] if isinstance(self.groups, str) else []
-        return list(dict.fromkeys([*named, *self._names_of_covariates]))
+    def columns(self) -> dict[str, str]:
+        """Names of the columns of frames that hold facts, each with the parameter that names it."""
+        named = {self.groups: "groups"} if isinstance(self.groups, str) else {}
+        return {**named, **{name: "adjust" for name in self._names_of_covariates if name not in named}}
 
     @property
     def _names_of_covariates(self) -> list[str]:

@@ -248,16 +248,22 @@ class LinearTransformer(IncrementalTransformer):
         solver: str,
         seed: int,
         dense_size: int,
+        known: FewColumns | None = None,
     ) -> tuple[Solution, FewColumns | None, HeldOut | None]:
         """Solve on few columns, if that is asked for, and find out what the components are worth, by folds.
 
         `pose` gives the problem without a fold from its moments; up to `dense_size` it is solved without iterations.
+        `known` are the columns of a solution with fewer components: their number is kept.
         """
         n_components, n_features = solution.values.shape[0], problem.n_features
         folds = FoldColumns(pose, n_components, self.side, sums.span, dense_size)
-        few, seen, n_rows = None, [], sum(part.count for part in sums.moments)
-        count = check_n_columns(self.n_columns, n_features, n_components)
-        if self._finds_n_columns:
+        few, seen, n_rows = known, [], sum(part.count for part in sums.moments)
+        count = (
+            check_n_columns(self.n_columns, n_features, n_components)
+            if known is None
+            else max(len(known.columns), n_components)
+        )
+        if self._finds_n_columns and known is None:
             counts = numbers_of_columns(n_features, n_rows, n_components)
             found = None if sums.folds is None or len(sums.folds) == 1 else folds.choose(counts, sums.folds, weights)
             if found is None and len(sums.moments) > 1:

@@ -34,8 +34,8 @@ from standout.sources._subjects import attached as attached
 from standout.sources._subjects import equal_weights as equal_weights
 from standout.sources._subjects import in_blocks as in_blocks
 from standout.sources._subjects import joined_subjects as joined_subjects
+from standout.sources._subjects import open_beside as open_beside
 from standout.sources._subjects import with_subjects as with_subjects
-from standout.sources._subjects import with_words as with_words
 from standout.sources._subjects import without_columns as without_columns
 
 __all__ = [
