@@ -205,8 +205,8 @@ def _application(form: Form) -> Callable[[Float], Float]:
     """Give a function that applies a form to a vector: through the rows if they are kept, otherwise as a matrix."""
     if form.keeps_rows:
         return lambda v: form.apply(v[:, np.newaxis])[:, 0]
-    # The transpose of a symmetric matrix is the same matrix, mostly in BLAS's order of memory. If not, it is copied here
-    # once, and not by each product.
+    # The transpose of a symmetric matrix is the same matrix, mostly in BLAS's order of memory. If it is not, it is
+    # copied here once, and not by each product.
     matrix = np.asfortranarray(form.matrix().T)
     return lambda v: linalg.blas.dsymv(1.0, matrix, v, lower=1)
 
