@@ -167,7 +167,8 @@ class DaskBlocks(Source):
         starts = [0, *accumulate(self._counts)][:-1] if getattr(part, "needs_start", False) else None
         sums = self._each(_sum_of_part, self._check, part, starts=starts)
         while len(sums) > 1:
-            sums = [_delayed(_sum)(sums[start : start + FAN_IN]) for start in range(0, len(sums), FAN_IN)]
+            # Not as a list: Dask looks through the graph of all blocks for each list of promises.
+            sums = [_delayed(_sum)(*sums[start : start + FAN_IN]) for start in range(0, len(sums), FAN_IN)]
         (total,) = _computed(sums)
         count = 0 if total is None else total.count
         if starts is not None and count != sum(self._counts) and self._counts != self._read_counts:
@@ -321,7 +322,7 @@ def _sum_of_part(block: Any, number: int, start: int, check: _Check, part: Calla
     return part(Batch(rows, start)) if rows.shape[0] else None
 
 
-def _sum(parts: list[Any]) -> Any:
+def _sum(*parts: Any) -> Any:
     return reduce(added, parts)
 
 
