@@ -269,12 +269,12 @@ def test_bad_batches_are_refused_and_change_nothing(call, error, message):
 @pytest.mark.parametrize(
     ("estimator", "message"),
     [
-        (DiscriminativePCA(shrinkage="clusters"), r"shrinkage='clusters' looks at rows.*Use shrinkage='auto'"),
-        (DiscriminativePCA(test="permutation"), r"test='permutation' looks at rows"),
-        (KernelDiscriminativePCA(epsilon="clusters", approximation="fourier"), r"epsilon='clusters' looks at rows"),
+        (DiscriminativePCA(shrinkage="clusters"), r"shrinkage='clusters' needs the rows.*Use shrinkage='auto'"),
+        (DiscriminativePCA(test="permutation"), r"test='permutation' needs the rows"),
+        (KernelDiscriminativePCA(epsilon="clusters", approximation="fourier"), r"epsilon='clusters' needs the rows"),
         (
             KernelDiscriminativePCA(kernel=["rbf", "linear"], kernel_weights="learn", approximation=LANDMARKS),
-            r"kernel_weights='learn' looks at rows",
+            r"kernel_weights='learn' needs the rows",
         ),
     ],
 )
@@ -283,6 +283,18 @@ def test_choices_that_look_at_rows_are_refused(estimator, message):
     assert not hasattr(estimator, "partial_fit")  # this is how scikit-learn asks
     with pytest.raises(AttributeError, match=message):
         estimator.partial_fit(target, background=backgrounds)
+
+
+@pytest.mark.parametrize("method", [DiscriminativePCA, ContrastivePCA])
+@pytest.mark.parametrize(
+    ("name", "value"), [("robust", "rows"), ("blocks", 5), ("variation", "within"), ("subject_weights", "equal")]
+)
+def test_sums_do_not_tell_rows_and_subjects_apart(method, name, value):
+    message = f"{name}={value!r} needs the rows of the data, but only sums .* Use {name}="
+    with pytest.raises(AttributeError, match=message):
+        method(**{name: value}).partial_fit  # noqa: B018
+    with pytest.raises(ValueError, match=message):
+        method.from_moments((np.eye(3), 50), (np.eye(3), 50), **{name: value})
 
 
 def test_coordinates_that_depend_on_all_rows_have_no_partial_fit():
@@ -400,6 +412,17 @@ def test_few_wide_rows_are_kept_by_a_small_root_that_is_no_row(method, rng):
     model.partial_fit(more)
     assert isinstance(model._sums[0], ScatterMoments)
     np.testing.assert_allclose(model._sums[0].covariance(), np.cov(np.vstack([target, more]).T, bias=True), atol=1e-10)
+
+
+def test_few_wide_rows_of_files_are_kept_by_a_small_root_too(rng, tmp_path):
+    parts = dict(zip(("target", "background"), rng.normal(size=(2, 12, 400)), strict=True))
+    for name, rows in parts.items():
+        np.save(tmp_path / f"{name}.npy", rows)
+    target, background = (standout.scan(tmp_path / f"{name}.npy") for name in parts)
+    model = DiscriminativePCA(2).partial_fit(target, background=background)
+    assert [part.scatter_root.shape for part in model._sums] == [(12, 400)] * 2
+    expected = DiscriminativePCA(2).partial_fit(parts["target"], background=parts["background"])
+    np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-8)
 
 
 def test_partitions_without_rows_add_nothing(rng):

@@ -7,6 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from standout import DiscriminativePCA
+from standout._params import SIDES
 from standout.mne import Contrast
 
 
@@ -80,6 +81,17 @@ def test_held_out_ratios_and_the_test_tell_what_is_real(epochs, rng):
     assert nothing.held_out_ratio_[0] < nothing.eigenvalues_[0]
 
 
+def test_a_small_ratio_is_extreme_on_the_backgrounds_side_only(rng):
+    weak, strong = 0.2 * rng.normal(size=(20, 4, 50)), rng.normal(size=(20, 4, 50))
+    found = {}
+    for side in SIDES:
+        model = Contrast(1, side=side, test="permutation").fit(weak, background=strong)
+        assert model.eigenvalues_[0] == pytest.approx(0.04, rel=0.3)
+        found[side] = model.p_values_[0]
+    assert found["target"] == 1.0
+    assert found["background"] == found["both"] == 0.005
+
+
 def test_shrinkage_counts_epochs_and_not_samples(rng):
     # The same sample a hundred times adds nothing that is known of the covariance.
     few = np.repeat(rng.normal(size=(12, 10, 3)), 100, axis=2)
@@ -134,6 +146,10 @@ def test_what_is_no_epochs_is_refused(epochs):
         Contrast(1).fit(signals)
     with pytest.raises(ValueError, match="there are 7 channels, but the target has 8"):
         Contrast(1).fit(signals, background=signals[:, :7])
+    with pytest.raises(ValueError, match="side='left' is unknown. Use one of 'target', 'background', 'both'"):
+        Contrast(1, target_label="left", side="left").fit(signals, y)
+    with pytest.raises(ValueError, match="test='t' is unknown. Use 'permutation', or None"):
+        Contrast(1, target_label="left", test="t").fit(signals, y)
     with pytest.raises(ValueError, match="too few rows in the condition 'left': 1"):
         Contrast(1, target_label="left").fit(signals[29:], y[29:])
 

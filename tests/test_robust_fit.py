@@ -197,7 +197,7 @@ def test_fits_with_weights_can_be_merged_and_plain_sums_cannot_be_weighed(rows):
     np.testing.assert_allclose(merged.eigenvalues_[0], whole.eigenvalues_[0], rtol=0.1)
     assert not hasattr(merged, "row_weights_")
     assert not hasattr(DiscriminativePCA(robust="rows"), "partial_fit")
-    with pytest.raises(InvalidValueError, match="looks at rows"):
+    with pytest.raises(InvalidValueError, match="needs the rows"):
         DiscriminativePCA.from_moments((np.eye(3), 50), robust="rows")
 
 

@@ -73,6 +73,19 @@ def test_from_counts_to_figures_and_back_through_a_file(session, axes, tmp_path)
     np.testing.assert_allclose(new.obsm["X_dpca"], adata.obsm["X_dpca"][::3], atol=1e-5)
 
 
+@pytest.mark.parametrize("background", ["rest", [0.0]])
+def test_groups_may_be_numbers_and_some_cells_may_have_none(session, axes, background):
+    session.obs["dose"] = np.where(session.obs["condition"] == "stim", 1.0, 0.0)
+    session.obs.loc[session.obs_names[[0, 599]], "dose"] = np.nan
+    standout.tl.dpca(session, "dose", target=1.0, background=background, n_comps=2)
+    ratios = standout.get.ratios_df(session, "type")
+    assert ratios[["n_target", "n_background"]].to_numpy().tolist() == [[150, 149], [149, 150]]
+    view = standout.pl.embedding(session, ax=axes())
+    assert [len(part.get_offsets()) for part in view.collections] == [299, 299]
+    bars = standout.pl.ratios(session, "type", ax=axes())
+    assert {label.get_text() for label in bars.get_yticklabels()} == {"B (150 / 149)", "T (149 / 150)"}
+
+
 def test_scanpy_goes_on_from_the_view(session):
     standout.tl.dpca(session, "condition", "stim", "ctrl", n_comps=3)
     with warnings.catch_warnings():

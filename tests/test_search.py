@@ -121,6 +121,35 @@ def test_groups_are_never_divided():
         assert not kept & left
 
 
+def test_groups_and_weights_reach_the_last_step_of_a_pipeline():
+    target, background, *_ = data(4)
+    groups = np.arange(len(target)) % 12, np.arange(len(background)) % 12
+    given = {"background": background, "groups": groups[0], "background_groups": groups[1]}
+    given["background_sample_weight"] = np.where(groups[1] < 6, 2.0, 1.0)
+    search = BackgroundSearchCV(
+        make_pipeline(StandardScaler(), DiscriminativePCA(1)), {"discriminativepca__shrinkage": [0.1]}
+    )
+    found = search.fit(target, **given).best_estimator_
+    assert found[-1].n_subjects_ == [12, 12]
+    direct = make_pipeline(StandardScaler(), DiscriminativePCA(1, shrinkage=0.1)).fit(target, **given)
+    np.testing.assert_array_equal(found[-1].components_, direct[-1].components_)
+    # The search may itself be the last step.
+    step = make_pipeline(StandardScaler(), BackgroundSearchCV(DiscriminativePCA(1), {"shrinkage": [0.1]}))
+    inner = step.fit(target, **given)[-1].best_estimator_
+    np.testing.assert_array_equal(inner.components_, direct[-1].components_)
+
+
+def test_each_of_several_backgrounds_has_weights_of_its_own_or_none():
+    target, background, *_ = data(7)
+    weights = np.linspace(1.0, 2.0, len(background))
+    search = BackgroundSearchCV(DiscriminativePCA(1), {"shrinkage": [0.1]}, cv=3)
+    for given in ([None, weights], [weights, None]):
+        both = {"background": [background, background[::-1]], "background_sample_weight": given}
+        direct = DiscriminativePCA(1, shrinkage=0.1).fit(target, **both)
+        found = search.fit(target, **both).best_estimator_
+        np.testing.assert_allclose(found.components_, direct.components_)
+
+
 @pytest.mark.parametrize(
     ("model", "grid"),
     [
@@ -147,6 +176,13 @@ def test_what_cannot_be_searched_is_refused():
         search.fit(target, background=background[:7])
     with pytest.raises(ValueError, match="groups are needed for every dataset"):
         search.fit(target, background=background, groups=np.arange(60))
+    for number in (1, 3):
+        with pytest.raises(ValueError, match=f"has entries for {number} background.s., but there are 2"):
+            search.fit(target, background=[background] * 2, background_sample_weight=[np.ones(67)] * number)
+    with pytest.raises(ValueError, match=r"sample_weight has shape \(61,\), but the target has 60 rows"):
+        search.fit(target, background=background, sample_weight=np.ones(61))
+    with pytest.raises(ValueError, match=r"groups has shape \(\), but the target has 60 rows.*name of a column"):
+        search.fit(target, background=background, groups="donor", background_groups="donor")
     with pytest.raises(ValueError, match="param_grid is empty"):
         BackgroundSearchCV(DiscriminativePCA(1), []).fit(target, background=background)
     with pytest.raises(ValueError, match="cv=1 is less than 2"):

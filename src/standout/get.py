@@ -10,6 +10,7 @@ import numpy.typing as npt
 from standout._arrays import Float
 from standout._checks import check_known, check_whole
 from standout._messages import InvalidValueError, require_extra
+from standout.io import words_of_array
 from standout.tl import names_of
 
 __all__ = ["ratios_df", "top_genes_df"]
@@ -127,11 +128,11 @@ def fit_of(adata: Any, key: str) -> tuple[str, str | None, Any]:
 def sides_of(adata: Any, key: str) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Tell which cells were the target of a fit, and which its backgrounds."""
     params = adata.uns[key]["params"]
-    groups = adata.obs[params["groupby"]].astype(str).to_numpy()
+    # The same words as in `tl`: the group 1.0 is called "1", and cells without a group "".
+    groups = words_of_array(adata.obs[params["groupby"]].astype(object))
     is_target = np.isin(groups, list(params["target"]))
     if isinstance(params["background"], str):
-        known = adata.obs[params["groupby"]].notna().to_numpy()
-        return is_target, known & ~is_target
+        return is_target, (groups != "") & ~is_target
     return is_target, np.isin(groups, list(params["background"]))
 
 

@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from standout import contrast
 from standout._arrays import Float
-from standout._checks import as_labels, as_seed, check_known
+from standout._checks import as_labels, as_seed, check_choice
 from standout._messages import InvalidTypeError, InvalidValueError, dataset_names, listed, reject_too_few, require_extra
-from standout._params import check_held_out, check_n_components, check_shrinkage, check_weights
+from standout._params import check_held_out, check_n_components, check_shrinkage, check_side, check_weights
 from standout.moments import Folds, Moments, ScatterMoments
 from standout.pencil import solve
 from standout.selection import HeldOut, LeftOut, judge
@@ -74,7 +74,8 @@ class Contrast(TransformerMixin, BaseEstimator):
         The ratio on epochs that were not fitted, and its standard error. Absent with ``held_out=None``, and if there
         are too few epochs.
     p_values_ : ndarray of shape (n_components,)
-        Chance of a first ratio at least as large where conditions do not differ; only with `test`.
+        Chance of a first ratio at least as large where conditions do not differ (with ``side="background"`` at least
+        as small, with "both" at least as far from 1); only with `test`.
     weights_, shrinkage_ : ndarray of shape (n_backgrounds,)
     background_labels_ : list
         The conditions that are backgrounds; only with `target_label`.
@@ -148,19 +149,18 @@ class Contrast(TransformerMixin, BaseEstimator):
         Contrast
             The fitted transformer itself.
         """
-        check_known(self.output, "output", OUTPUTS, "one of the forms", "form")
-        if self.test not in (None, "permutation"):
-            raise InvalidValueError(
-                "is not known", parameter="test", value=self.test, advice="Use {v.permutation} or {v.None}."
-            )
+        check_choice(self.output, "output", OUTPUTS)
+        check_side(self.side)
+        if self.test is not None:
+            check_choice(self.test, "test", ["permutation"], "Use {known}, or {v.None}.")
         groups, names = self._conditions(X, y, background)
         covariances = [_covariances(part, name) for part, name in zip(groups, names, strict=True)]
         self.n_channels_ = covariances[0].shape[1]
         weights = check_weights(self.background_weights, len(groups) - 1)
         check_n_components(self.n_components, self.n_channels_, self.n_channels_)
-        given = check_shrinkage(self.shrinkage, rules=("auto",))
-        samples = [int(part.shape[0] * part.shape[2]) for part in groups]
-        moments = [_moments(part, count) for part, count in zip(covariances, samples, strict=True)]
+        given = check_shrinkage(self.shrinkage)
+        n_times = [int(part.shape[2]) for part in groups]
+        moments = [_moments(part, times) for part, times in zip(covariances, n_times, strict=True)]
 
         def shares(parts: Sequence[Float]) -> Float:
             return np.array([_shrinkage(part) if given is None else given for part in parts])
@@ -172,11 +172,11 @@ class Contrast(TransformerMixin, BaseEstimator):
         self.eigenvalues_, self.weights_, self.shrinkage_ = solution.values, weights, shrunk
         for name in ("held_out_ratio_", "held_out_ratio_error_", "p_values_"):
             self.__dict__.pop(name, None)
-        found = self._judged(covariances, samples, weights, shrunk)
+        found = self._judged(covariances, n_times, weights, shrunk)
         if found is not None:
             self.held_out_ratio_, self.held_out_ratio_error_ = found.ratios, found.standard_errors
         if self.test is not None:
-            self.p_values_ = self._tested(covariances, weights, shares)
+            self.p_values_ = self._tested(covariances, n_times, weights, shares)
         return self
 
     def transform(self, X: Any) -> Float:
@@ -290,21 +290,15 @@ class Contrast(TransformerMixin, BaseEstimator):
                 advice="Give the same channels in the same order.",
             )
 
-    def _judged(self, covariances: list[Float], samples: list[int], weights: Float, shrunk: Float) -> HeldOut | None:
+    def _judged(self, covariances: list[Float], n_times: list[int], weights: Float, shrunk: Float) -> HeldOut | None:
         """Find out what the filters are worth on epochs that were not fitted."""
         wanted = check_held_out(self.held_out)
         n_folds = 0 if wanted is None else min(wanted, *(len(part) // 2 for part in covariances))
         if n_folds < 2:
             return None
         folds: list[Folds[Moments]] = [
-            Folds(
-                tuple(
-                    _moments(part[fold::n_folds], count * len(part[fold::n_folds]) // len(part))
-                    for fold in range(n_folds)
-                ),
-                n_folds,
-            )
-            for part, count in zip(covariances, samples, strict=True)
+            Folds(tuple(_moments(part[fold::n_folds], times) for fold in range(n_folds)), n_folds)
+            for part, times in zip(covariances, n_times, strict=True)
         ]
 
         def solve_others(target: Moments, backgrounds: list[Moments], _: LeftOut) -> Float:
@@ -313,20 +307,25 @@ class Contrast(TransformerMixin, BaseEstimator):
 
         return judge(solve_others, folds, weights, self.filters_.T, self.side)
 
-    def _tested(self, covariances: list[Float], weights: Float, shares: Any) -> Float:
+    def _tested(self, covariances: list[Float], n_times: list[int], weights: Float, shares: Any) -> Float:
         """Compare the ratios with the first ratio of epochs that were exchanged between the conditions."""
         rng = np.random.default_rng(as_seed(self.random_state))
         every, sizes = np.concatenate(covariances), [len(part) for part in covariances]
         firsts = []
         for _ in range(N_PERMUTATIONS):
             parts = np.split(every[rng.permutation(len(every))], np.cumsum(sizes)[:-1])
-            target, *backgrounds = (_moments(part, len(part)) for part in parts)
+            target, *backgrounds = (_moments(part, times) for part, times in zip(parts, n_times, strict=True))
             problem = contrast.discriminative(target, backgrounds, weights, shares(parts[1:]))
             firsts.append(float(solve(problem, 1, solver="dense", side=self.side).values[0]))
-        own = np.abs(np.log(self.eigenvalues_))
-        beyond = (np.abs(np.log(firsts))[:, None] >= own).sum(axis=0)
+        beyond = (self._extremity(firsts)[:, None] >= self._extremity(self.eigenvalues_)).sum(axis=0)
         p_values: Float = np.maximum.accumulate((1.0 + beyond) / (1.0 + N_PERMUTATIONS))
         return p_values
+
+    def _extremity(self, ratios: Any) -> Float:
+        """Give how extreme ratios are on the side that is looked at: the larger, the more."""
+        with np.errstate(divide="ignore"):
+            logarithms: Float = np.log(ratios)
+        return {"target": logarithms, "background": -logarithms, "both": np.abs(logarithms)}[self.side]
 
 
 def _signals(X: Any, name: str) -> tuple[Float, list[str] | None]:
@@ -365,9 +364,9 @@ def _covariances(signals: Float, name: str) -> Float:
     return np.einsum("ect,edt->ecd", signals, signals, optimize=True) / signals.shape[2]
 
 
-def _moments(covariances: Float, n_samples: int) -> ScatterMoments:
+def _moments(covariances: Float, n_times: int) -> ScatterMoments:
     """Give the moments of epochs, each of which counts equally."""
-    mean = covariances.mean(axis=0)
+    mean, n_samples = covariances.mean(axis=0), len(covariances) * n_times
     return ScatterMoments(n_samples, np.zeros(len(mean)), n_samples * mean)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from standout.sources import (
     Source,
     adjusted,
     as_words,
+    column_beside,
     with_subjects,
 )
 from standout.sources import beside as beside_rows
@@ -61,13 +62,17 @@ class RowFacts:
 
     def beside(self, datasets: list[Source]) -> list[Source]:
         """Put the facts beside the rows of the datasets, the target first."""
-        weights = [self.sample_weight, *self._of_backgrounds(len(datasets) - 1)]
+        given, n_backgrounds = self.background_sample_weight, len(datasets) - 1
+        weights = [
+            self.sample_weight,
+            *of_each_background(given, n_backgrounds, "background_sample_weight", "weights", n_dimensions=1),
+        ]
         weighted = [
             beside_rows(dataset, weights=checked_weights(own, dataset))
             for dataset, own in zip(datasets, weights, strict=True)
         ]
         named = with_subjects(weighted, self.groups, self.background_groups)
-        return self._adjusted(named, [self.adjust, *self._covariates_of_backgrounds(len(datasets) - 1)])
+        return self._adjusted(named, [self.adjust, *self._covariates_of_backgrounds(n_backgrounds)])
 
     def _adjusted(self, datasets: list[Source], covariates: Sequence[Any]) -> list[Source]:
         parameters = ["adjust", *["background_adjust"] * (len(datasets) - 1)]
@@ -77,20 +82,11 @@ class RowFacts:
         ]
 
     def _covariates_of_backgrounds(self, n_backgrounds: int) -> list[Any]:
-        given = self.background_adjust
-        if given is None:
-            return [self.adjust if self._names_of_covariates else None] * n_backgrounds
-        several = isinstance(given, list | tuple) and any(one is None or np.ndim(one) > 1 for one in given)
-        each = list(given) if several else [given]
-        if len(each) != n_backgrounds:
-            raise InvalidValueError(
-                "has covariates for {given} background(s), but there are {limit}",
-                parameter="background_adjust",
-                given=len(each),
-                limit=n_backgrounds,
-                advice="Give a list with a table, or {v.None}, for each background.",
-            )
-        return each
+        if self.background_adjust is None and self._names_of_covariates:
+            return [self.adjust] * n_backgrounds
+        return of_each_background(
+            self.background_adjust, n_backgrounds, "background_adjust", "covariates", n_dimensions=2
+        )
 
     def beside_labels(self, whole: Source, datasets: list[Source], chosen: list[npt.NDArray[np.bool_]]) -> list[Source]:
         """Put the facts beside the rows of datasets that were told apart by labels."""
@@ -116,31 +112,43 @@ class RowFacts:
                 advice="Give the covariates of all rows as a table.",
             )
         if self.adjust is not None:
-            table = self.adjust if hasattr(self.adjust, "iloc") else np.asarray(self.adjust)
-            parts = [table.iloc[some] if hasattr(table, "iloc") else table[some] for some in chosen]
-            datasets = self._adjusted(datasets, parts)
+            datasets = self._adjusted(datasets, [taken_rows(self.adjust, some) for some in chosen])
         if self.groups is None:
             return datasets
-        groups = whole.column(self.groups) if isinstance(self.groups, str) else self.groups
+        groups = column_beside(whole, self.groups, "groups") if isinstance(self.groups, str) else self.groups
         words = as_words(groups, len(chosen[0]), "the data", "groups")
         own, *others = (words[some] for some in chosen)
         return with_subjects(datasets, own, others)
 
-    def _of_backgrounds(self, n_backgrounds: int) -> list[Any]:
-        given = self.background_sample_weight
-        if given is None:
-            return [None] * n_backgrounds
-        several = isinstance(given, list | tuple) and any(one is None or np.ndim(one) == 1 for one in given)
-        each = list(given) if several else [given]
-        if len(each) != n_backgrounds:
-            raise InvalidValueError(
-                "has weights for {given} background(s), but there are {limit}",
-                parameter="background_sample_weight",
-                given=len(each),
-                limit=n_backgrounds,
-                advice="Give a list with an array, or {v.None}, for each background.",
-            )
-        return each
+
+FACTS = frozenset(field.name for field in fields(RowFacts))
+"""What `fit` takes of rows, beside their numbers."""
+
+
+def of_each_background(given: Any, n_backgrounds: int, parameter: str, what: str, *, n_dimensions: int) -> list[Any]:
+    """Give what is known of the rows of each background: one array or table of the only one, or a list, or nothing."""
+    if given is None:
+        return [None] * n_backgrounds
+    several = isinstance(given, list | tuple) and any(one is None or np.ndim(one) >= n_dimensions for one in given)
+    each = list(given) if several else [given]
+    if len(each) != n_backgrounds:
+        raise InvalidValueError(
+            "has {what} for {given} background(s), but there are {limit}",
+            parameter=parameter,
+            what=what,
+            given=len(each),
+            limit=n_backgrounds,
+            one="an array" if n_dimensions == 1 else "a table",
+            advice="Give a list with {one}, or {v.None}, for each background.",
+        )
+    return each
+
+
+def taken_rows(data: Any, chosen: Any) -> Any:
+    """Give some rows of a dataset, or of what is known of them, by their numbers or by a truth value each."""
+    if hasattr(data, "iloc"):
+        return data.iloc[chosen]
+    return (data if hasattr(data, "shape") else np.asarray(data))[chosen]
 
 
 def checked_weights(given: Any, dataset: Source) -> Float | None:

@@ -26,6 +26,8 @@ from standout.sources import Backgrounds, Dataset, Source, added, open_dataset
 
 # What messages call the rows of earlier batches.
 BEFORE = "what came before"
+# The only values of parameters about single rows and subjects with which sums over the rows are enough.
+DEFAULTS_WITHOUT_ROWS = {"robust": None, "subject_weights": "rows", "variation": "all", "blocks": None}
 
 
 class Sums(Protocol):
@@ -48,7 +50,7 @@ class Sums(Protocol):
 
 
 class _WherePossible:
-    """A method that exists only if `_check_incremental` accepts the parameters.
+    """A method that exists only if sums over the rows are enough for the parameters.
 
     scikit-learn asks by ``hasattr`` whether an estimator can be fitted by batches. Its own `available_if` would hide
     the reason why it cannot.
@@ -62,11 +64,7 @@ class _WherePossible:
         if estimator is None:
             return self.method
         try:
-            estimator._check_incremental()
-            defaults = {"robust": None, "subject_weights": "rows", "variation": "all", "blocks": None}
-            for name, default in defaults.items():
-                if getattr(estimator, name) != default:
-                    reject_rows_needed(name, getattr(estimator, name), f"Use {{p.{name}:{default}}}")
+            check_sums_suffice(estimator)
             if "_sums" not in vars(estimator) and hasattr(estimator, "components_"):
                 reject_without_sums("this estimator")
         except (ValueError, TypeError) as error:
@@ -240,16 +238,9 @@ class IncrementalTransformer(BackgroundTransformer):
         if labels is not None:
             self.background_labels_ = labels
 
-    def _keep_sums(self, sums: Sequence[Any] | None) -> None:
-        """Keep the sums of a fit for batches to come; None where it has none."""
-        self.__dict__.pop("_sums", None)
-        if sums is not None:
-            self._sums = list(sums)
-
     def _forget_datasets(self) -> None:
         """Forget what a call that was refused has left behind."""
-        for name in ("n_features_in_", "feature_names_in_", "background_labels_"):
-            self.__dict__.pop(name, None)
+        self._keep_found(n_features_in_=None, feature_names_in_=None, background_labels_=None)
 
     def _batch(self, X: Any, background: Any) -> list[Source | None]:
         """Open and check the datasets of a batch, the target first; None for one without new rows."""
@@ -325,10 +316,18 @@ def _is_empty(data: Any) -> bool:
     return isinstance(shape, tuple) and len(shape) == 2 and shape[0] == 0
 
 
+def check_sums_suffice(estimator: Any) -> None:
+    """Refuse parameters that need the rows themselves, and not only sums over them."""
+    estimator._check_incremental()
+    for name, default in DEFAULTS_WITHOUT_ROWS.items():
+        if getattr(estimator, name) != default:
+            reject_rows_needed(name, getattr(estimator, name), f"Use {{p.{name}:{default}}}")
+
+
 def reject_rows_needed(parameter: str, value: Any, advice: str) -> NoReturn:
-    """Refuse a choice that needs rows, because only sums over them are kept."""
+    """Refuse a choice that needs rows, where only sums over them are available."""
     raise InvalidValueError(
-        "looks at rows, but partial_fit and merge keep sums over the rows only",
+        "needs the rows of the data, but only sums over the rows are available",
         parameter=parameter,
         value=value,
         advice=advice + ", or fit on all rows at once.",

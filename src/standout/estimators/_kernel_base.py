@@ -25,7 +25,7 @@ from standout._params import (
     check_tolerance,
     check_weights,
 )
-from standout._xp import is_foreign, like, namespace
+from standout._xp import like, namespace
 from standout.estimators._incremental import IncrementalTransformer, reject_rows_needed
 from standout.features import (
     BOUNDED_TOL,
@@ -110,7 +110,7 @@ class Coordinates:
         """How the moments of exact coordinates are stored."""
         by_rows = self.mapping.plain_ridge or self.nearly_full
         # A device has memory for a matrix as large as the kernel's, and solves it without iterations on its rows.
-        return "rows" if by_rows and not is_foreign(self.parts[0].specimen) else "scatter"
+        return "rows" if by_rows and not self.parts[0].on_device else "scatter"
 
     def scores(self, rows: Rows, mean: Float, filters: Float) -> Float:
         """Give the scores of some rows of a part."""
@@ -357,7 +357,7 @@ class KernelTransformer(IncrementalTransformer):
         self.residual_ = gathered.residual
         self.kernel_weights_ = like(gathered.kernel_weights, self.feature_mean_)
         self.approximation_ = gathered.found.approximation
-        self._keep_sums(gathered.sums)
+        self._keep_found(_sums=gathered.sums)
 
     def _resolve(
         self, datasets: list[Source], some: Rows, weights: Float, rng: np.random.Generator

@@ -14,9 +14,9 @@ from standout._arrays import Array, Float, Rows, double, in_type_of, is_single
 from standout._checks import as_rows, check_one_place, check_same_columns, check_whole, reject_on_device
 from standout._messages import InvalidTypeError, InvalidValueError, dataset_names, warn_user
 from standout._params import check_n_columns, is_auto
-from standout._xp import columns_as_rows, indices_like, is_foreign, largest, like, namespace, to_host
+from standout._xp import columns_as_rows, indices_like, largest, like, namespace, to_host
 from standout.estimators._base import check_same_place
-from standout.estimators._incremental import IncrementalTransformer, reject_rows_needed
+from standout.estimators._incremental import IncrementalTransformer, check_sums_suffice
 from standout.moments import (
     CentredRows,
     Folds,
@@ -177,9 +177,7 @@ class LinearTransformer(IncrementalTransformer):
         private = [part for part in moments if isinstance(part, PrivateMoments)]
         if private:
             _check_private(estimator, n_exact=len(moments) - len(private))
-        estimator._check_incremental()
-        if estimator.robust is not None:
-            reject_rows_needed("robust", estimator.robust, "Use {p.robust:None}")
+        check_sums_suffice(estimator)
         if estimator.target_label is not None:
             raise InvalidValueError(
                 "tells rows apart, but moments are those of one dataset each",
@@ -302,14 +300,12 @@ class LinearTransformer(IncrementalTransformer):
 
     def _keep_columns_used(self, few: FewColumns | None) -> None:
         """Keep which columns the components use."""
-        for name in ("columns_", "column_frequency_", "columns_path_"):
-            self.__dict__.pop(name, None)
-        if few is not None:
-            self.columns_ = indices_like(few.columns, self.mean_)
-            if few.frequency is not None:
-                self.column_frequency_ = like(few.frequency, self.mean_)
-            if few.path is not None:
-                self.columns_path_ = few.path
+        frequency = None if few is None else few.frequency
+        self._keep_found(
+            columns_=None if few is None else indices_like(few.columns, self.mean_),
+            column_frequency_=None if frequency is None else like(frequency, self.mean_),
+            columns_path_=None if few is None else few.path,
+        )
 
     def _keep_linear(self, fit: LinearFit, datasets: Sequence[Any]) -> None:
         """Keep what every linear fit has found."""
@@ -321,12 +317,12 @@ class LinearTransformer(IncrementalTransformer):
         self._keep(fit.solution, fit.target, fit.backgrounds, fit.weights)
         moments = [fit.target, *fit.backgrounds]
         # Rows are not kept beyond a fit: they are the user's.
-        self._keep_sums(None if any(isinstance(part, RowMoments | CentredRows) for part in moments) else moments)
+        self._keep_found(_sums=None if any(isinstance(part, RowMoments | CentredRows) for part in moments) else moments)
 
     def _sum(self, dataset: Source) -> Moments:
         n_rows, width = dataset.n_rows, dataset.width
         # The root of few wide rows is much smaller than their scatter matrix.
-        few = n_rows is not None and width is not None and 2 * n_rows < width and not is_foreign(dataset.specimen)
+        few = n_rows is not None and width is not None and 2 * n_rows < width and not dataset.on_device
         kind: Kind = "root" if self.solver == "root" or few else "scatter"
         moments = gather(dataset, kind=kind, norms=True, single=False, name=dataset.name)
         # Rows are not kept: a root of fewer rows than columns is turned.
@@ -464,8 +460,7 @@ def fit_linear(
     n_rows = [dataset.n_rows for dataset in datasets if dataset.n_rows is not None]
     n_features = datasets[0].width
     if solver == "auto" and len(n_rows) == len(datasets) and n_features is not None:
-        on_device = datasets[0].specimen is not None and is_foreign(datasets[0].specimen)
-        chosen = choose_solver(sum(n_rows), n_features, n_components, on_device=on_device)
+        chosen = choose_solver(sum(n_rows), n_features, n_components, on_device=datasets[0].on_device)
 
     def attempt(solver: str, single: bool) -> Fit:
         sums = _gathered(datasets, KIND_FOR_SOLVER[solver], n_folds, norms, single)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from standout.estimators._base import (
     unchanged_if_refused,
 )
 from standout.estimators._facts import (
-    RowFacts,
+    FACTS,
     reject_iterator,
     rows_with_labels,
 )
@@ -49,9 +48,6 @@ from standout.sources import (
     takes_sources,
     transformed,
 )
-
-# What the last step takes of rows, beside their numbers.
-FACTS = {field.name for field in fields(RowFacts)}
 
 
 class BackgroundPipeline(Pipeline):

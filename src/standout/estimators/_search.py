@@ -17,6 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from standout._checks import as_backgrounds, as_labels, as_seed, check_whole
 from standout._messages import InvalidTypeError, InvalidValueError, dataset_names
+from standout.estimators._facts import FACTS, of_each_background, taken_rows
+from standout.estimators._pipeline import BackgroundPipeline
 from standout.sources import Backgrounds, Dataset, open_dataset
 
 Numbers = npt.NDArray[np.intp]
@@ -88,7 +90,7 @@ class BackgroundSearchCV(TransformerMixin, BaseEstimator):
     (60, 1)
     """
 
-    __metadata_request__fit = {"background": True}  # noqa: RUF012
+    __metadata_request__fit = dict.fromkeys(("background", *FACTS), True)
     __metadata_request__score = {"background": True}  # noqa: RUF012
 
     def __init__(
@@ -136,7 +138,7 @@ class BackgroundSearchCV(TransformerMixin, BaseEstimator):
         datasets = [X, *as_backgrounds(background, X)]
         parts, counts = _in_memory(datasets)
         beside = {"groups": groups, "background_groups": background_groups, **rows}
-        given = _Given(parts, y, {name: value for name, value in beside.items() if value is not None})
+        given = _Given(parts, y, _beside_rows(beside, counts))
         self.n_splits_ = check_whole(self.cv, "cv", least=2)
         dealt = _dealt(given, counts, self.n_splits_, as_seed(self.random_state))
         candidates = _candidates(self.param_grid)
@@ -194,18 +196,22 @@ class BackgroundSearchCV(TransformerMixin, BaseEstimator):
 
 @dataclass(frozen=True, eq=False)
 class _Given:
-    """What a fit was given: the target, then the backgrounds, the labels of rows, and what else each row has."""
+    """What a fit was given: the target, then the backgrounds, the labels of rows, and what else is known of rows.
+
+    `beside` has one entry for the target under each name, and one for each background under ``background_...``.
+    """
 
     datasets: list[Any]
     y: Any
-    beside: dict[str, Any]
+    beside: dict[str, list[Any]]
 
     def fitted(self, estimator: Any, numbers: list[Numbers]) -> Any:
         """Fit an estimator to some rows of each dataset."""
-        taken = {name: self._beside(name, value, numbers) for name, value in self.beside.items()}
         # Groups that the estimator does not ask for make folds alone.
-        known = signature(estimator.fit).parameters
-        taken = {name: value for name, value in taken.items() if name in known or not name.endswith("groups")}
+        known = signature(_last(estimator).fit).parameters
+        taken = {
+            name: self._beside(name, numbers) for name in self.beside if name in known or not name.endswith("groups")
+        }
         return estimator.fit(*self._rows(numbers), **self._backgrounds(numbers), **taken)
 
     def score(self, estimator: Any, numbers: list[Numbers]) -> float:
@@ -214,17 +220,51 @@ class _Given:
 
     def _rows(self, numbers: list[Numbers]) -> tuple[Any, Any]:
         y = None if self.y is None else np.asarray(self.y)[numbers[0]]
-        return _taken(self.datasets[0], numbers[0]), y
+        return taken_rows(self.datasets[0], numbers[0]), y
 
     def _backgrounds(self, numbers: list[Numbers]) -> dict[str, Any]:
-        parts = [_taken(data, some) for data, some in zip(self.datasets[1:], numbers[1:], strict=True)]
+        parts = [taken_rows(data, some) for data, some in zip(self.datasets[1:], numbers[1:], strict=True)]
         return {"background": parts} if parts else {}
 
-    def _beside(self, name: str, value: Any, numbers: list[Numbers]) -> Any:
-        if not name.startswith("background_"):
-            return _taken(value, numbers[0])
-        parts = _of_backgrounds(value, len(numbers) - 1)
-        return [part if part is None else _taken(part, some) for part, some in zip(parts, numbers[1:], strict=True)]
+    def _beside(self, name: str, numbers: list[Numbers]) -> Any:
+        of_backgrounds = name.startswith("background_")
+        some = numbers[1:] if of_backgrounds else numbers[:1]
+        taken = [
+            None if part is None else taken_rows(part, own) for part, own in zip(self.beside[name], some, strict=True)
+        ]
+        return taken if of_backgrounds else taken[0]
+
+
+def _last(estimator: Any) -> Any:
+    """Give the step of a pipeline that takes what is known of rows: its last one."""
+    return _last(estimator.steps[-1][1]) if isinstance(estimator, BackgroundPipeline) else estimator
+
+
+def _beside_rows(given: dict[str, Any], counts: list[int]) -> dict[str, list[Any]]:
+    """Check what is given beside the rows, and list it by datasets: one entry for each row."""
+    names, found = dataset_names(len(counts)), {}
+    for parameter, value in given.items():
+        if value is None:
+            continue
+        if parameter.startswith("background_"):
+            n_dimensions = 2 if parameter == "background_adjust" else 1
+            each = of_each_background(value, len(counts) - 1, parameter, "entries", n_dimensions=n_dimensions)
+            first = 1
+        else:
+            each, first = [value], 0
+        for number, part in enumerate(each, start=first):
+            shape = (counts[number],) if part is None else np.shape(part)
+            if shape[:1] != (counts[number],):
+                raise InvalidValueError(
+                    "has shape {shape}, but {name} has {limit} rows",
+                    parameter=parameter,
+                    shape=shape,
+                    name=names[number],
+                    limit=counts[number],
+                    advice="Give an entry for each row. A search does not take the name of a column.",
+                )
+        found[parameter] = each
+    return found
 
 
 def _fold_score(estimator: Any, given: _Given, dealt: list[Numbers], fold: int) -> float:
@@ -247,7 +287,7 @@ def _dealt(given: _Given, counts: list[int], n_folds: int, seed: int) -> list[Nu
         dealt = [_shuffled(stratum, n_folds, rng) for stratum in strata]
     else:
         missing = "are needed for every dataset, or for none"
-        given_groups = [groups, *_of_backgrounds(others, len(counts) - 1)]
+        given_groups = [*(groups or [None]), *(others or [None] * (len(counts) - 1))]
         if any(part is None for part in given_groups):
             raise InvalidValueError(missing, parameter="groups", advice="Give {p.background_groups}, too.")
         each = [as_labels(part, count, "groups") for part, count in zip(given_groups, counts, strict=True)]
@@ -289,21 +329,6 @@ def _in_memory(datasets: list[Any]) -> tuple[list[Any], list[int]]:
         parts.append(data if hasattr(data, "columns") and hasattr(data, "dtypes") else opened.rows())
         counts.append(opened.n_rows)
     return parts, counts
-
-
-def _taken(data: Any, numbers: Numbers) -> Any:
-    """Give some rows, or what stands beside them, by their numbers."""
-    if hasattr(data, "iloc"):
-        return data.iloc[numbers]
-    return data[numbers] if hasattr(data, "shape") else np.asarray(data)[numbers]
-
-
-def _of_backgrounds(value: Any, n_backgrounds: int) -> list[Any]:
-    """Give what was given for each background; one thing stands for the only background."""
-    if value is None:
-        return [None] * n_backgrounds
-    several = isinstance(value, list | tuple) and len(value) == n_backgrounds and np.ndim(value[0]) != 0
-    return list(value) if several else [value]
 
 
 def _candidates(grid: Any) -> list[dict[str, Any]]:

@@ -104,7 +104,7 @@ class RootMoments(Moments):
 
     def turned(self) -> RootMoments:
         """Give the same with a triangular root, which shows no row of the data as it is."""
-        return replace(self, scatter_root=np.asarray(np.linalg.qr(self.scatter_root, mode="r")))
+        return replace(self, scatter_root=_triangle(self.scatter_root))
 
     def as_scatter(self) -> ScatterMoments:
         """Give the same with the scatter matrix."""
@@ -152,9 +152,11 @@ def gather_root(
 def _compressed(parts: list[Float]) -> Float:
     """Stack roots, and reduce the stack to no more rows than columns."""
     stack = stacked(parts)
-    if stack.shape[0] <= stack.shape[1]:
-        return stack
-    if is_foreign(stack):
-        return namespace(stack).linalg.qr(stack)[1]
-    root: Float = np.asarray(np.linalg.qr(stack, mode="r"))
-    return root
+    return stack if stack.shape[0] <= stack.shape[1] else _triangle(stack)
+
+
+def _triangle(matrix: Float) -> Float:
+    """Give the triangular factor of a matrix."""
+    if is_foreign(matrix):
+        return namespace(matrix).linalg.qr(matrix)[1]
+    return np.asarray(np.linalg.qr(matrix, mode="r"))

@@ -24,7 +24,7 @@ from standout._checks import (
     require_finite_rows,
 )
 from standout._messages import InvalidValueError, reject_too_few
-from standout._xp import concat, take
+from standout._xp import concat, is_foreign, take
 
 if TYPE_CHECKING:
     from standout.sources._subjects import Subjects
@@ -161,6 +161,11 @@ class Source:
     specimen: Any = None
     subjects: Subjects | None = None
     beside_columns: tuple[str, ...] = ()
+
+    @property
+    def on_device(self) -> bool:
+        """Whether the rows are known to be of another library than NumPy; files are read as NumPy's arrays."""
+        return self.specimen is not None and is_foreign(self.specimen)
 
     def batches(self) -> Iterator[Batch]:
         """Give one batch after the other, each checked: finite numbers in the same columns."""
