@@ -27,6 +27,7 @@ class Row:
     side: str
     dtype: str = "float64"
     seconds: list[float] = field(default_factory=list)
+    cpu_seconds: list[float] = field(default_factory=list)
     megabytes: list[float] = field(default_factory=list)
     r2: list[float] = field(default_factory=list)
     facts: list[dict[str, Any]] = field(default_factory=list)
@@ -40,6 +41,8 @@ class Row:
             self.error = result["error"]
             return
         self.seconds.append(result["seconds"])
+        if "cpu_seconds" in result:
+            self.cpu_seconds.append(result["cpu_seconds"])
         self.megabytes.append(result["megabytes"])
         if result["r2"] is not None:
             self.r2.append(result["r2"])
@@ -49,6 +52,10 @@ class Row:
     @property
     def median_seconds(self) -> float:
         return statistics.median(self.seconds) if self.seconds else math.nan
+
+    @property
+    def median_cpu_seconds(self) -> float:
+        return statistics.median(self.cpu_seconds) if self.cpu_seconds else math.nan
 
     @property
     def peak_megabytes(self) -> float:
