@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from standout.explorer._history import History
-from standout.explorer._question import METHODS, Groups, Question, State, Step, View
+from standout.explorer._question import METHODS, Groups, Question, State, View
+from standout.explorer._steps import Step
 
 # Beyond so many rows, kernels get so many landmarks: an exact answer would take seconds.
 FEW_KERNEL_ROWS, LANDMARKS = 400, 200
@@ -234,8 +235,6 @@ def parameters(question: Question, groups: Groups) -> dict[str, Any]:
     found = question.settings
     if found.get("kernel_params") is not None:
         found["kernel_params"] = dict(found["kernel_params"])
-    if "background_weights" in found and not question.compared:
-        del found["background_weights"]
     if question.method.startswith("k") and sum(rows.count for rows in question.rows(groups)) > FEW_KERNEL_ROWS:
         found |= {"approximation": "pivoted", "rank": LANDMARKS}
     return found

@@ -156,7 +156,10 @@ def permutation_test(
         and float(problem.weights[0]) == 1.0
         and not is_foreign(rows)
     )
-    most_made = n_permutations if dealing is None else int(min(n_permutations, round(dealing.n_relabelings) - 1))
+    most_made, n_ways = n_permutations, None
+    if dealing is not None and dealing.n_relabelings <= n_permutations + 1:
+        n_ways = int(dealing.n_relabelings)
+        most_made = n_ways - 1
     answers: list[_Answer] = []
     while len(answers) < (most if n_components is None else asked):
         by_gram = plain_ratio and roots is None and max(sizes[0], sum(sizes[1:])) < rows.shape[1]
@@ -211,9 +214,11 @@ def permutation_test(
         [factor * problem.value_of(answer.edge, answer.value) for answer in answers],
         "permutation",
         level,
-        n_permutations=sum(answer.n_made for answer in answers),
+        n_permutations=sum(answer.n_pilot + answer.n_made for answer in answers),
         scale=scale,
         unit="rows" if dealing is None else dealing.kind,
+        n_made=[answer.n_made for answer in answers],
+        n_ways=n_ways,
     )
 
 
@@ -238,6 +243,7 @@ class _Answer:
     p_value: float
     edge: float
     n_made: int
+    n_pilot: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,12 +265,12 @@ class _Sequence:
         # A reshuffling that deals the rows as they were has the same value up to rounding.
         observed = self.problem.extremity(self.observed)
         observed -= 1e-9 * abs(observed)
-        made = 0
+        n_pilot = 0
         if self.problem.n_values > 1:
             # How values vary by chance along the path. It depends on the pool of rows alone, not on how they are dealt,
             # so that the p-values that follow are exact.
             pilot = self._scaled(np.array(list(islice(self._values(rng, N_PILOT), N_PILOT))))
-            made = len(pilot)
+            n_pilot = len(pilot)
             with np.errstate(invalid="ignore"):
                 centre, spread = pilot.mean(axis=0), np.maximum(pilot.std(axis=0), 1e-12 * abs(pilot.mean(axis=0)))
             own = centre[self.problem.position], spread[self.problem.position]
@@ -290,7 +296,7 @@ class _Sequence:
         if self.problem.n_values > 1:
             edge = float(edge * own[1] + own[0])
             edge = edge if self.problem.alphas is not None else float(np.exp(edge))
-        return _Answer(self.observed, p_value, edge, made + n_made)
+        return _Answer(self.observed, p_value, edge, n_made, n_pilot)
 
     def _scaled(self, values: Float | float) -> Float:
         """Ratios are compared by their logarithms."""
