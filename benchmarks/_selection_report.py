@@ -17,7 +17,7 @@ def ratio(rows: list[Row], row: Row) -> float:
 
 def cpu_ratio(rows: list[Row], row: Row) -> float:
     """Return the same for CPU time, of all threads."""
-    return row.median_cpu_seconds / find(rows, row.case, row.case.base.label).median_cpu_seconds
+    return row.median_cpu / find(rows, row.case, row.case.base.label).median_cpu
 
 
 def selection_requirements(rows: list[Row], cases: list[SelectionCase]) -> list[Requirement]:
