@@ -84,3 +84,7 @@ def test_the_benchmark_of_the_command_line_prints_ratio_and_memory():
     assert result.returncode == 0, result.stderr
     assert re.search(r"standout fit / reading and bare fit: \d", result.stdout)
     assert re.search(r"peak memory: \d", result.stdout)
+    result = run("benchmarks/start.py", "--quick", "--repeats", "1")
+    assert result.returncode == 0, result.stderr
+    assert re.search(r"standout fit / from sklearn.decomposition import PCA: \d", result.stdout)
+    assert re.search(r"standout compare / standout fit: \d", result.stdout)
