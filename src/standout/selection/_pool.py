@@ -270,7 +270,10 @@ class Pool:
         variances = np.array([float(xp.sum(lengths[place])) for place in places[1:]]) / self.sizes[1:]
         ridges = [self._ridge(variances, problem, problem.weights, number) for number in range(problem.n_values)]
         own, across, other = gram[:n_target, :n_target], gram[n_target:, :n_target], gram[n_target:, n_target:]
-        if _is_iterated(own) and bool(np.all(problem.shares == problem.shares[:, :1])):
+        # A path has the steps of one value, and one eigendecomposition.
+        if _is_iterated(own, LEAST_ITERATED // min(problem.n_values, 2)) and bool(
+            np.all(problem.shares == problem.shares[:, :1])
+        ):
             # Backgrounds with one and the same shrinkage are one set of rows, each row with its own factor.
             roots = np.repeat(np.sqrt(problem.weights / self.sizes[1:]), self.sizes[1:])
             found = ratios_of_inner_products(
@@ -302,9 +305,9 @@ def _reordered(matrix: Float, order: Order) -> Float:
     return matrix.take(order, axis=0).take(order, axis=1)
 
 
-def _is_iterated(matrix: Float) -> bool:
+def _is_iterated(matrix: Float, least: int | None = None) -> bool:
     """Tell whether iterations find the largest eigenvalue of a matrix sooner than LAPACK."""
-    return not is_foreign(matrix) and len(matrix) >= LEAST_ITERATED
+    return not is_foreign(matrix) and len(matrix) >= (LEAST_ITERATED if least is None else least)
 
 
 def _largest_ratio(first: Float, second: Float) -> float:
