@@ -130,6 +130,9 @@ def test_covariates_that_make_no_sense_are_refused(batches, adjust, error, words
         DiscriminativePCA(1).fit(X, background=Y, adjust=adjust)
     with pytest.raises(InvalidTypeError, match="read only once"):
         DiscriminativePCA(1).fit(iter([X]), background=Y, adjust=np.arange(300))
+    labels = np.repeat([1, 0], [len(X), len(Y)])
+    with pytest.raises(InvalidValueError, match="adjust has 300 rows, but the data has 600"):
+        DiscriminativePCA(1, target_label=1).fit(np.vstack([X, Y]), labels, adjust=np.arange(300.0))
 
 
 # --- within and between subjects -------------------------------------------------------------------------------------

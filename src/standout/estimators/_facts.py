@@ -17,6 +17,7 @@ from standout.sources import (
     Source,
     adjusted,
     as_words,
+    check_covariate_rows,
     column_beside,
     with_subjects,
 )
@@ -112,6 +113,7 @@ class RowFacts:
                 advice="Give the covariates of all rows as a table.",
             )
         if self.adjust is not None:
+            check_covariate_rows(len(self.adjust), len(chosen[0]), "the data", "adjust")
             datasets = self._adjusted(datasets, [taken_rows(self.adjust, some) for some in chosen])
         if self.groups is None:
             return datasets

@@ -150,7 +150,7 @@ class LinearTransformer(IncrementalTransformer):
             Moments of `standout.moments`, a private release (`standout.private`), or a tuple ``(covariance, count)`` or
             ``(covariance, count, mean)``. The covariance has ``1/n``, as that of ``np.cov(X.T, bias=True)``. Without a
             mean, scores are not centred.
-        backgrounds : Moments or tuple, or list of these, default=None
+        backgrounds : Moments or tuple, or list or tuple of these, default=None
             None means PCA of the target.
         **parameters
             Parameters of the estimator. What would need rows is refused. With private sums, ``shrinkage="auto"`` is
@@ -350,7 +350,11 @@ class LinearTransformer(IncrementalTransformer):
 
 def given_moments(target: Any, backgrounds: Any) -> list[Moments]:
     """Check moments that a user gives, or covariances with counts, the target's first."""
-    parts = [target, *([] if backgrounds is None else backgrounds if isinstance(backgrounds, list) else [backgrounds])]
+    # A tuple may be one background, of a covariance and a count, or several.
+    several = isinstance(backgrounds, list) or (
+        isinstance(backgrounds, tuple) and all(isinstance(part, Moments | tuple) for part in backgrounds)
+    )
+    parts = [target, *([] if backgrounds is None else backgrounds if several else [backgrounds])]
     names = dataset_names(len(parts))
     moments = [_as_moments(part, name) for part, name in zip(parts, names, strict=True)]
     known = [list(part.columns) if isinstance(part, PrivateMoments) and part.columns else None for part in moments]

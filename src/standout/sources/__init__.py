@@ -17,6 +17,7 @@ from standout.sources._device import OnDevice
 from standout.sources._device import on_device as on_device
 from standout.sources._residuals import adjusted as adjusted
 from standout.sources._residuals import between_subjects as between_subjects
+from standout.sources._residuals import check_covariate_rows as check_covariate_rows
 from standout.sources._residuals import differences
 from standout.sources._residuals import within_subjects as within_subjects
 from standout.sources._steps import Transformed
