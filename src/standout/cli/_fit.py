@@ -23,6 +23,7 @@ from standout.cli._folder import MARK, check_output_folder, folder_as_a_whole
 from standout.cli._options import COMPARING, METHODS, PARAMETERS
 from standout.estimators import fitted_test
 from standout.io import csv_writer, write_csv
+from standout.persistence import quick_saving
 from standout.report import Findings, draw, examine, number, p_value, page, store, summary
 from standout.sources import Batch
 
@@ -73,7 +74,8 @@ def fit_and_write(
         display.stage("writing the report")
         _write_loadings(draft / "loadings.csv", findings, spreadsheet=options["spreadsheet"])
         # One file for new rows: what was done to the data goes with the model.
-        save(model if datasets.step is None else make_pipeline(datasets.step, model), draft / "model.skops")
+        with quick_saving():
+            save(model if datasets.step is None else make_pipeline(datasets.step, model), draft / "model.skops")
         store(findings, draft)
         write_page(findings, draft)
         further(draft)
