@@ -167,17 +167,33 @@ def examine_model(
             with_path=with_path,
             on_scores=on_scores,
         )
+    untested = findings.test is None and options["test"] == "auto" and _is_tested_apart(options)
+    choices = (*findings.choices, _untested(datasets)) if untested else findings.choices
     code = f"{datasets.code}\n{findings.code}" if datasets.code else findings.code
     # How many rows were left out is known for certain only now that all have been read.
-    return replace(findings, code=code, cautions=(*datasets.dropped(), *findings.cautions))
+    return replace(findings, code=code, choices=choices, cautions=(*datasets.dropped(), *findings.cautions))
 
 
 def _is_permuted(model: Any, datasets: Datasets, options: dict[str, Any]) -> bool:
     """Tell whether a method without a test of its own is tested: where asked to, or where that is quick."""
-    if options["method"] not in ("cpca", "kdpca", "kcpca") or options["test"] in (None, "analytic"):
+    if not _is_tested_apart(options) or options["test"] in (None, "analytic"):
         return False
     size = model.feature_map_.n_coordinates if options["method"] != "cpca" else model.n_features_in_
     return options["test"] == "permutation" or (size <= MOST_PERMUTED and not datasets.streamed)
+
+
+def _untested(datasets: Datasets) -> Message:
+    """Say why a method that is tested by permutation was not."""
+    if datasets.streamed:
+        problem, advice = "rows that are read in parts are not permuted", "Use {p.in_memory} if they fit into memory."
+    else:
+        problem, advice = "permutations take long here", "Ask for them with {p.test:permutation}."
+    return Message("p-values: none, because " + problem, advice=advice, kind="test")
+
+
+def _is_tested_apart(options: dict[str, Any]) -> bool:
+    """Tell whether the method compares, but has no test of its own."""
+    return options["method"] in COMPARING and options["method"] != "dpca"
 
 
 def _n_fitted(datasets: Datasets, options: dict[str, Any]) -> int:
