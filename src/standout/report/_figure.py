@@ -53,7 +53,6 @@ def draw(findings: Findings, path: str | os.PathLike[str]) -> None:
     """
     require_findings(findings)
     require_extra("matplotlib", "plots", "the picture")
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 5.2), layout="constrained", dpi=DPI)
@@ -63,12 +62,12 @@ def draw(findings: Findings, path: str | os.PathLike[str]) -> None:
         _draw_view(ax, findings, kind)
         ax.set_title(title if error is None else f"{title}: {percent(error)} grouped wrongly")
     _draw_legend(figure, axes[1])
-    # `savefig` would draw everything two more times, to arrange it.
+    # Arranged here: `savefig` would also draw everything for that.
     arrangement: Any = figure.get_layout_engine()
     arrangement.execute(figure)
     figure.set_layout_engine("none")
     with whole_file(Path(path)) as draft:
-        FigureCanvasAgg(figure).print_png(draft)
+        figure.savefig(draft, format="png", dpi=DPI)
 
 
 def _draw_view(ax: Any, findings: Findings, kind: str) -> None:
