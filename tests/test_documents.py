@@ -78,6 +78,15 @@ def test_the_benchmarks_print_ratios(tmp_path):
     assert result.stdout.count("0 and 40 α / ContrastivePCA(alpha=1)") == 1
 
 
+def test_the_page_on_scaling_has_the_seconds_of_the_model():
+    pytest.importorskip("threadpoolctl", reason="the benchmark limits the threads of BLAS with it")
+    result = run("benchmarks/scaling.py", "paper")
+    assert result.returncode == 0, result.stderr
+    lines = [line for line in result.stdout.splitlines() if line.startswith("|")]
+    assert len(lines) == 11
+    assert "\n".join(lines) in (ROOT / "docs" / "scaling.md").read_text("utf-8")
+
+
 def test_the_benchmark_of_the_command_line_prints_ratio_and_memory():
     pytest.importorskip("resource", reason="the benchmark needs a Unix-like system")
     result = run("benchmarks/command_line.py", "--quick", "--repeats", "1")
