@@ -18,12 +18,15 @@ from standout._xp import (
     namespace,
     solve_triangular,
     take,
+    to_host,
     zeros,
 )
 from standout.features._kernels import Kernel, reject_indefinite
 
 # Drawn rows whose residual kernel has no more than this share of the largest residual are copies of others.
 COPY_TOL = 1e-10
+# Up to this size matrices on a device are factorised on the host.
+HOST_SIZE = 1024
 
 
 def pivoted_cholesky(matrix: Float, tol: float, most: int | None = None) -> tuple[Float | None, Array]:
@@ -55,8 +58,12 @@ def pivoted_cholesky(matrix: Float, tol: float, most: int | None = None) -> tupl
     (array([[1.],
            [2.]]), array([1]))
     """
-    if is_foreign(matrix):
+    if is_foreign(matrix) and matrix.shape[0] > HOST_SIZE:
         return _pivot_on_device(matrix, tol, most)
+    if is_foreign(matrix):
+        # A device would wait for every pivot, and takes longer than the copy to the host and back.
+        found, places = pivoted_cholesky(np.array(to_host(matrix)), tol, most)
+        return None if found is None else like(found, matrix), indices_like(places, matrix)
     matrix = np.ascontiguousarray(matrix)
     size = len(matrix)
     diagonal = np.diagonal(matrix).copy()

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import linalg
 
 from standout._arrays import (
+    Array,
     Float,
     Rows,
     dense,
@@ -27,7 +28,7 @@ from standout.moments._base import Moments
 from standout.moments._folds import FoldPart, Folds, dealt_folds
 from standout.moments._root import gather_root
 from standout.moments._rows import CentredRows, RowMoments
-from standout.moments._scatter import gather_scatter, gather_weighted
+from standout.moments._scatter import gather_on_device, gather_scatter, gather_weighted
 from standout.sources import Batch, Dataset, open_dataset
 
 Kind = Literal["auto", "scatter", "root", "rows"]
@@ -171,10 +172,19 @@ class Part:
         with np.errstate(invalid="ignore", over="ignore"):
             kind = self.of_width(rows.shape[0], rows.shape[1]).kind
             if kind == "rows":
-                return CentredRows(rows) if is_foreign(rows) else RowMoments(rows, single=single)
+                return RowMoments(rows, single=single)
             if kind == "root":
                 return gather_root(rows, norms=self.norms)
             return gather_scatter(rows, norms=self.norms, single=single)
+
+    def of_folds(self, rows: Rows, folds: Sequence[Array]) -> list[Any] | None:
+        """Gather the moments of folds of foreign rows without weights, by the numbers of their rows.
+
+        None if rows, or roots of them, are wanted.
+        """
+        if self.of_width(rows.shape[0], rows.shape[1]).kind != "scatter":
+            return None
+        return list(gather_on_device(rows, norms=self.norms, folds=folds))
 
     def _weighted(self, rows: Rows, weights: Float, origin: Float | None) -> Moments | None:
         weights = like(weights, rows) if is_foreign(rows) else weights

@@ -13,7 +13,19 @@ from scipy import optimize
 
 from standout._arrays import Array, Float, Rows, dense, product
 from standout._messages import InvalidValueError
-from standout._xp import column_products, concat, eigh, like, namespace, take, to_host
+from standout._xp import (
+    cholesky,
+    column_products,
+    concat,
+    diagonal,
+    eigh,
+    eye,
+    like,
+    namespace,
+    solve_triangular,
+    take,
+    to_host,
+)
 from standout.moments import (
     CentredRows,
     Folds,
@@ -41,6 +53,9 @@ MOST_SCALED = 3.0
 # A held-out variance of the backgrounds below this share of the target's is taken as this share.
 LEAST_SHARE = 1e-12
 
+
+# Rows whose inner products have smaller pivots than this share of their size, per row, have lost digits.
+LOST = 1e-12
 
 # A fold that is left out, and the number of folds.
 LeftOut = tuple[int, int]
@@ -289,14 +304,10 @@ class SpanFolds:
 
         `fold_of` has the fold of each row of each dataset; see `Folds` for `n_dealt`. None if no dataset varies.
         """
-        gram = joint_gram(datasets)
-        values, vectors = eigh(gram)
-        xp = namespace(values)
-        present = values > float(xp.max(values)) * gram.shape[0] * float(np.finfo(np.float64).eps)
-        if not bool(xp.any(present)):
+        found = _coordinates(joint_gram(datasets), datasets)
+        if found is None:
             return None
-        values, vectors = take(values, present), take(vectors, present, axis=1)
-        coordinates, weights = vectors * xp.sqrt(values), vectors / xp.sqrt(values)
+        coordinates, weights = found
         ends = np.cumsum([part.count for part in datasets]).tolist()
         places = [(end - part.count, end) for end, part in zip(ends, datasets, strict=True)]
         folds = [
@@ -358,6 +369,41 @@ class SpanFolds:
             part.combine(product(weights, filters)) for part, weights in zip(self.datasets, self.maps, strict=True)
         ]
         return sum(parts[1:], start=parts[0])
+
+
+def _coordinates(gram: Float, datasets: Sequence[RowMoments | CentredRows]) -> tuple[Array, Array] | None:
+    """Give coordinates of rows from their inner products, and the weights of the rows in each coordinate's direction.
+
+    None if no dataset varies. A Cholesky factor gives them in a fraction of the time of eigenvectors. The centred rows
+    of a dataset add up to zero, so that there is no factor. Moved by one vector, orthogonal to all rows, they have one.
+    Nothing that is computed from coordinates depends on where a dataset is, but only on how its rows vary.
+    """
+    size = gram.shape[0]
+    height = float(namespace(gram).sum(diagonal(gram))) / size
+    if not height > 0.0:
+        return None
+    moved = 1.0 * gram
+    end = 0
+    for part in datasets:
+        # Rows with weights are given times the roots of these, and so is what they are moved by.
+        roots = np.ones(part.count) if part.row_weights is None else np.sqrt(to_host(part.row_weights))
+        step = like(roots * np.sqrt(height / np.sum(roots**2)), gram)
+        place = slice(end, end + part.count)
+        moved[place, place] += step[:, None] * step
+        end += part.count
+    factor = cholesky(moved)
+    if factor is not None:
+        pivots = diagonal(factor) ** 2
+        if float(namespace(pivots).min(pivots)) > size * LOST * height:
+            coordinates = namespace(factor).tril(factor)
+            return coordinates, solve_triangular(coordinates, eye(size, gram)).T
+    values, vectors = eigh(gram)
+    xp = namespace(values)
+    present = values > float(xp.max(values)) * size * float(np.finfo(np.float64).eps)
+    if not bool(xp.any(present)):
+        return None
+    values, vectors = take(values, present), take(vectors, present, axis=1)
+    return vectors * xp.sqrt(values), vectors / xp.sqrt(values)
 
 
 def _folds_of(
