@@ -327,6 +327,21 @@ def test_what_is_saved_on_the_page_is_a_result_of_fit(tmp_path, monkeypatch):
     assert main(["info", "kept"]) == 0
 
 
+def test_a_page_of_very_many_columns_lists_some_and_counts_all():
+    """The kernel's γ is one by the number of columns, unless it was set."""
+    rows = RNG.normal(size=(12, 2100))
+    data = Explored.of([rows[:6], rows[6:]], ["ill", "well"], [f"gene {k}" for k in range(2100)])
+    state = state_of(Page(Setting(Engine(data), [], lambda history, folder: None)))
+    assert (len(state["columns"]), state["n_columns"]) == (2000, 2100)
+
+
+def test_a_file_and_the_demo_exclude_each_other(capsys):
+    assert main(["explore", PATIENTS[0], "--demo"]) == 2
+    assert "exclude each other" in told(capsys)
+    assert main(["explore"]) == 2
+    assert "nothing to explore" in told(capsys)
+
+
 def test_files_that_are_read_in_parts_are_compared_by_groups(tmp_path, monkeypatch):
     page = opened([*PATIENTS[:3], "--drop", "id", "--drop", "subtype", "--stream"], tmp_path, monkeypatch)
     state = state_of(page)

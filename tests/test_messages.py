@@ -3,11 +3,13 @@
 import ast
 import pickle
 import warnings
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import standout
+from standout import _params
 from standout._messages import (
     CautionWarning,
     FileError,
@@ -92,6 +94,21 @@ def test_a_warning_points_to_the_line_that_led_to_it():
     assert caught[0].filename == __file__
     assert caught[0].category is CautionWarning
     assert caught[0].message.facts == {"count": 3}
+
+
+@pytest.mark.parametrize(
+    ("check", "rules"),
+    [
+        (_params.check_alpha, ("auto", "held-out")),
+        (_params.check_epsilon, _params.EPSILON_RULES),
+        (partial(_params.check_shrinkage, rules=_params.SHRINKAGE_RULES), _params.SHRINKAGE_RULES),
+        (_params.check_weight_rule, _params.WEIGHT_RULES),
+    ],
+)
+def test_an_unknown_rule_is_answered_with_all_that_there_are(check, rules):
+    with pytest.raises(InvalidValueError) as caught:
+        check("unknown")
+    assert [rule for rule in rules if repr(rule) not in str(caught.value)] == []
 
 
 def templates(path):

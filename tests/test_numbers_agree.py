@@ -84,7 +84,7 @@ def test_every_number_has_one_value_wherever_it_is_shown(run, capsys):
             p_value = chart[chart.index(cells) + 1].removeprefix("< ")
             assert float(p_value) == pytest.approx(component["p_value"], rel=0.06, abs=1e-3)
     assert [shown, f"ratio, component 1 (± {shown_error})"] in rows
-    assert [number(found["pca_ratio"]), "ratio, PCA"] in rows
+    assert [number(found["pca_ratio"]), "ratio, PCA, in the fitted rows"] in rows
     # What was maximised has another name.
     fitted = "fitted difference" if kind == "contrastive" else "fitted ratio"
     assert next(row for row in rows if fitted in row)

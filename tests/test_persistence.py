@@ -58,6 +58,19 @@ def test_everything_a_model_holds_comes_back_bit_for_bit(case, tmp_path):
     assert str(model).split("RandomState")[0] == str(loaded).split("RandomState")[0]
 
 
+@pytest.mark.parametrize("case", ["linear, robust", "contrastive, robust"])
+def test_outlying_rows_come_back_without_moments_too(case, tmp_path):
+    model = CASES[case]()
+    standout.save(model, tmp_path / "model.skops")
+    loaded = standout.load(tmp_path / "model.skops")
+    assert_same(model.outlying_rows_, loaded.outlying_rows_)
+    assert_same(model.wild_cells_, loaded.wild_cells_)
+    assert not hasattr(loaded, "row_weights_")
+    with pytest.raises(ValueError, match="does not know what robust has learned .* save it with moments=True"):
+        loaded.weigh(rows_for(model))
+    np.testing.assert_array_equal(there_and_back(model, tmp_path).weigh(rows_for(model)), model.weigh(rows_for(model)))
+
+
 @pytest.mark.parametrize("case", FITTED)
 def test_scores_are_equal_bit_for_bit(case, tmp_path):
     model = CASES[case]()

@@ -54,6 +54,16 @@ def test_a_ratio_of_fitted_rows_is_called_one(pair):
     assert "ratio in the fitted rows" in page(findings)
 
 
+def test_the_sentence_on_groups_names_the_labels(pair):
+    target, background = pair
+    model = fitted(DiscriminativePCA(2), target, background)
+    given = {"labels": np.arange(len(target)) % 3, "with_path": False}
+    assert "the 3 groups, puts" in summary(examine(model, target, background, **given))["grouping"]
+    findings = examine(model, target, background, label_name="<kind>", **given)
+    assert "the 3 groups of <kind>, puts" in summary(findings)["grouping"]
+    assert "the 3 groups of <bdi>&lt;kind&gt;</bdi>, puts" in page(findings)
+
+
 # Choices
 
 
@@ -136,6 +146,73 @@ def test_unequal_units_few_rows_and_heavy_tails_are_cautioned_against(rng):
     few = rng.normal(size=(8, 3))
     findings = examine(fitted(DiscriminativePCA(1), few, background), few, background)
     assert facts(findings.cautions, "few rows")["n_rows"] == 8
+
+
+@pytest.mark.parametrize("n_rows", [300, 20])
+def test_equal_columns_are_told_of_and_similar_ones_are_not(rng, n_rows):
+    """With more rows than columns, and with fewer."""
+    target, background = (1000.0 + rng.normal(size=(n_rows, 30)) for _ in range(2))
+    for part in (target, background):
+        part[:, 7] = part[:, 3]
+        # Nearly equal; equal but for its mean; equal but for its unit; constant like another one.
+        part[:, 8] = part[:, 4] + 1e-3 * rng.normal(size=n_rows)
+        part[:, 9], part[:, 10] = part[:, 5] + 1.0, 2.0 * part[:, 6]
+        part[:, 11:13] = 5.0
+    background[:, 14], target[:, 14] = background[:, 13], -target[:, 13]
+    findings = examine(fitted(DiscriminativePCA(1), target, background), target, background, with_path=False)
+    (sentence,) = [text for text in summary(findings)["warnings"] if "repeat" in text]
+    assert sentence.startswith("A column repeats another one in every row")
+    assert "column 7 (as column 3)" in sentence
+    target[:, 20:28] = background[:, 20:28] = 0.0
+    target[:, 20:28], background[:, 20:28] = target[:, :1], background[:, :1]
+    findings = examine(fitted(DiscriminativePCA(1), target, background), target, background, with_path=False)
+    assert facts(findings.cautions, "equal columns")["n_columns"] == 9
+
+
+def test_with_subjects_these_are_counted_and_not_their_rows(rng):
+    target, background = (rng.normal(size=(60, 4)) for _ in range(2))
+    own, others = np.repeat(np.arange(6), 10), 6 + np.repeat(np.arange(12), 5)
+    model = DiscriminativePCA(1, shrinkage=0.1, test="auto")
+    model.fit(target, background=background, groups=own, background_groups=others)
+    findings = examine(model, target, background, with_path=False)
+    said = " ".join(summary(findings)["warnings"])
+    assert "the target has only 6 subjects".capitalize() in said
+    assert "few subjects (12) for so many columns (4)" in said
+    assert "as this report does" in said
+    html = page(findings)
+    assert "It assumes independent subjects." in html
+    assert "with repeated measurements" not in html
+    (n_made,) = findings.test.n_made
+    assert html.count(f"{n_made} random assignments of whole subjects to the datasets") >= 3
+    # Swapped within themselves: 2 to the power of 6 ways.
+    model.fit(target, background=background, groups=own, background_groups=own)
+    findings = examine(model, target, background, with_path=False)
+    assert findings.test.n_ways == 64
+    assert "64 ways to assign whole subjects to the datasets" in page(findings)
+
+
+def test_no_p_values_where_none_were_asked_for(rng):
+    target, background = rng.standard_t(3, size=(2000, 3)), rng.standard_t(3, size=(2000, 3))
+    model = fitted(DiscriminativePCA(1, shrinkage=None), target, background)
+    assert "heavy tails" in kinds(examine(model, target, background, with_path=False).cautions)
+    findings = examine(model, target, background, test=False, with_path=False)
+    assert findings.test is None
+    assert "heavy tails" not in kinds(findings.cautions)
+    assert "p-values: none, because none were asked for" in " ".join(summary(findings)["choices"])
+    model = fitted(DiscriminativePCA(1, test="analytic"), target, background)
+    assert examine(model, target, background, test=False, with_path=False).test is model.component_test_
+
+
+def test_rows_that_only_their_own_fit_spreads_are_drawn_held_out(rng):
+    """Six subjects in 150 columns: their means decide the first component, and those of others lie elsewhere."""
+    means = 0.8 * rng.normal(size=(12, 150))
+    target, background = (np.repeat(part, 8, axis=0) + rng.normal(size=(48, 150)) for part in (means[:6], means[6:]))
+    own, others = np.repeat(np.arange(6), 8), 6 + np.repeat(np.arange(6), 8)
+    model = DiscriminativePCA(1, shrinkage=1.0).fit(target, background=background, groups=own, background_groups=others)
+    assert model.held_out_.background_variance[0] < 1.5 * model.background_variance_[0, 0]
+    findings = examine(model, target, background, with_path=False)
+    assert findings.drawn_held_out
+    assert findings.target.scores[:, 0].var() < 0.5 * findings.target.fitted_scores[:, 0].var()
 
 
 def test_many_columns_are_counted_and_a_few_are_named(rng):

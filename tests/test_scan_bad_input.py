@@ -90,6 +90,13 @@ def test_missing_and_infinite_values_are_told_with_their_place(datasets, tmp_pat
     assert (facts["column"], facts["row"]) == (repr("x4" if kind in WITHOUT_NAMES else "column 4"), 124)
 
 
+def test_a_missing_value_is_told_with_the_ways_out(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n,3\n4,5\n")
+    text = str(refused(ValueError, scan(tmp_path / "a.csv").rows))
+    assert "a.csv': column 'a', row 2" in text
+    assert all(f"missing='{way}'" in text for way in ("drop-rows", "drop-columns", "mean"))
+
+
 def test_too_few_rows(tmp_path):
     np.save(tmp_path / "a.npy", np.ones((1, 3)))
     (tmp_path / "a.csv").write_text("a,b,c\n1,2,3\n")

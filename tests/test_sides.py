@@ -202,7 +202,7 @@ def test_rules_choose_by_the_side(side, rng):
         ({"side": "left"}, "side='left' is unknown"),
         ({"shrinkage": "clusters"}, "shrinkage='clusters' looks at what stands out in the target"),
         ({"background_weights": "worst-case"}, "background_weights='worst-case' looks at"),
-        ({"test": "analytic"}, "test='analytic' looks at"),
+        ({"test": "analytic"}, "test='analytic' looks at.* Choose it otherwise, or use side='target'"),
     ],
 )
 def test_what_does_not_go_with_a_side_is_refused(given, match, rng):

@@ -5,10 +5,10 @@ import pytest
 from scipy import integrate, linalg, optimize, sparse, special
 
 from standout.moments import gather, ledoit_wolf
-from standout.selection import ComponentTest, component_test
+from standout.selection import ComponentTest, Problem, component_test
 from standout.selection import _significance as significance
 from standout.selection._analytic import chance_law, concluded, survival, upper_quantile
-from standout.selection._permutation import Problem, permutation_test, spatial_median
+from standout.selection._permutation import permutation_test, spatial_median
 from standout.sources import open_dataset
 
 

@@ -437,6 +437,7 @@ HOLED = np.where(np.arange(60).reshape(20, 3) == 31, np.nan, GOOD)
         ({"n_components": 4}, ValueError, "n_components"),
         ({"n_components": 0}, ValueError, "n_components"),
         ({"shrinkage": 2}, ValueError, "shrinkage"),
+        ({"shrinkage": "held-out"}, ValueError, "shrinkage"),
         ({"background_weights": [1, 1]}, ValueError, "background_weights"),
     ],
 )
@@ -445,6 +446,8 @@ def test_settings_without_meaning_are_refused(options, error, parameter):
         stability(GOOD, GOOD, **options)
     assert caught.value.parameter == parameter
     assert caught.value.advice
+    if options == {"shrinkage": "held-out"}:
+        assert "Pass the number that such a fit has found" in str(caught.value)
 
 
 @pytest.mark.parametrize(

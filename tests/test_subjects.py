@@ -210,8 +210,11 @@ def test_few_relabelings_are_all_made():
     (X, groups), (Y, others) = (repeated(rng, 3, 30, 0.1, width=3, first=first) for first in (0, 3))
     X[:, 0] *= 4.0
     test = component_test(X, Y, groups=groups, background_groups=others, n_components=1, shrinkage=0.1)
-    assert test.n_permutations == 19
+    assert (test.n_permutations, test.n_made, test.n_ways) == (19, (19,), 20)
     assert test.p_values[0] == pytest.approx(1 / 20)
+    # Each once: a random draw would repeat some, and the one that was observed.
+    draws = Dealing.of(joined_subjects([list("abc"), list("def")])).draws(rng, 19)
+    assert len({order.tobytes() for order, _ in draws} - {np.arange(6).tobytes()}) == 19
 
 
 def test_a_background_without_weight_is_not_dealt():

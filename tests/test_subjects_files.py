@@ -82,8 +82,12 @@ def test_a_column_that_is_not_there_is_refused(halves, tmp_path):
         DiscriminativePCA(1).fit(target, background=background, groups="mous")
     target.to_csv(tmp_path / "x.csv", index=False)
     scan = standout.scan(tmp_path / "x.csv", drop="mouse")
-    with pytest.raises(InvalidValueError, match="has no columns"):
+    message = r"has no columns. Open files with standout.scan\(..., beside='mouse'\)"
+    with pytest.raises(InvalidValueError, match=message):
         DiscriminativePCA(1).fit(scan, background=scan, groups="mouse")
+    rows, labels = target.drop(columns="mouse").to_numpy(), np.arange(len(target)) % 2
+    with pytest.raises(InvalidValueError, match=message):
+        DiscriminativePCA(1, target_label=1).fit(rows, labels, groups="mouse")
     with pytest.raises(InvalidValueError, match="also beside"):
         standout.scan(tmp_path / "x.csv", columns=["a", "mouse"], beside="mouse")
 

@@ -450,14 +450,20 @@ def check_choice(
 
 
 def check_known(
-    value: Any, name: str, known: Iterable[Any], where: str, noun: str, error: Any = InvalidValueError
+    value: Any,
+    name: str,
+    known: Iterable[Any],
+    where: str,
+    noun: str,
+    error: Any = InvalidValueError,
+    advice: str = "Choose among these.",
 ) -> str:
     """Check a name against those that there are, `where`; if another one is close, it may be meant."""
     words = [str(one) for one in known]
     if isinstance(value, str) and value in words:
         return value
     close = [repr(short(one)) for one in get_close_matches(str(value), words, n=1)]
-    advice = "Is {close} meant?" if close else "Choose among these."
+    advice = "Is {close} meant?" if close else advice
     facts = {"where": where, "known": listed(noun, words) if words else f"no {noun}s", "close": "".join(close)}
     raise error("is not {where}, which has {known}", parameter=name, value=value, limit=words, advice=advice, **facts)
 

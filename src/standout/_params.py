@@ -13,6 +13,7 @@ from standout._messages import InvalidTypeError, InvalidValueError, choices
 
 SOLVERS = ("auto", "dense", "root", "reduced", "lanczos", "lobpcg")
 WEIGHT_RULES = ("worst-case", "best", "spectral")
+SHRINKAGE_RULES = ("auto", "held-out", "clusters")
 EPSILON_RULES = ("scaled", "held-out", "clusters")
 TESTS = ("auto", "analytic", "permutation")
 SIDES = ("target", "background", "both")
@@ -106,6 +107,10 @@ def check_shrinkage(shrinkage: Any, *, rules: Sequence[str] = ("auto",)) -> floa
     """Check the shrinkage: a number in [0, 1], None for the name of a rule."""
     advice = "Use {known}, {v.None}, or a number from 0 to 1."
     if isinstance(shrinkage, str):
+        if shrinkage in SHRINKAGE_RULES and shrinkage not in rules:
+            problem = "is a rule of DiscriminativePCA alone"
+            advice = "Pass the number that such a fit has found, float(shrinkage_[0]), or use {known} or {v.None}."
+            check_choice(shrinkage, "shrinkage", rules, advice, problem)
         check_choice(shrinkage, "shrinkage", rules, advice)
         return None
     return 0.0 if shrinkage is None else check_number(shrinkage, "shrinkage", (0, 1), advice, known=choices(rules))
@@ -127,7 +132,7 @@ def check_side(side: Any, **chosen: str) -> str:
             parameter=parameter,
             value=rule,
             side=repr(side),
-            advice="Give numbers, or use {p.side:target}.",
+            advice="Choose it otherwise, or use {p.side:target}.",
         )
     return side
 
@@ -169,7 +174,7 @@ def check_increasing(values: Any, parameter: str, advice: str, least: float, mos
 
 def check_alpha(alpha: Any) -> float | Float | None:
     """Check α: a number, or an increasing list of numbers to choose from; None for the name of a rule."""
-    advice = "Give a number of at least 0, an increasing list of such numbers, or {v.auto}."
+    advice = "Give a number of at least 0, an increasing list of such numbers, {v.auto} or {v.held_out}."
     if isinstance(alpha, str):
         check_choice(alpha, "alpha", ["auto", "held-out"], advice)
         return None
@@ -192,7 +197,7 @@ def check_n_representatives(n_representatives: Any, n_candidates: int | None = N
 
 def check_epsilon(epsilon: Any) -> float | None:
     """Check the ridge of the kernel methods: a positive number; None for the name of a rule."""
-    advice = "Give a positive number, or {v.scaled} for one that goes with the size of the kernel."
+    advice = "Give a positive number, {v.scaled} (in units of the kernel's size), {v.held_out} or {v.clusters}."
     if isinstance(epsilon, str):
         check_choice(epsilon, "epsilon", EPSILON_RULES, advice)
         return None

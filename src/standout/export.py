@@ -25,6 +25,7 @@ from standout.features import (
     LandmarkMap,
     NamedKernel,
     SumKernel,
+    centre_columns,
 )
 
 __all__ = ["to_onnx"]
@@ -105,13 +106,7 @@ def _kernel_scores(graph: _Graph, model: Any) -> None:
         assert isinstance(mapping, KernelRowMap)
         values = _kernel(graph, mapping.kernel, mapping.rows)
         # Kernel rows are centred over the rows of each dataset: so are the filters, once and for all.
-        centred, start = double(filters), 0
-        for size in mapping.sizes:
-            part = slice(start, start + size)
-            centred = np.concatenate(
-                [centred[:start], centred[part] - centred[part].mean(axis=0), centred[start + size :]]
-            )
-            start += size
+        centred = centre_columns(double(filters).T.copy(), mapping.sizes).T
         shift = mean @ filters
         graph.finish(graph.add("Sub", graph.add("MatMul", values, graph.constant(centred)), graph.constant(shift)))
         return

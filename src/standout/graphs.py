@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from standout._arrays import Float, product
-from standout._checks import check_number, check_whole
+from standout._checks import check_choice, check_number, check_whole
 from standout._messages import InvalidTypeError, InvalidValueError
 from standout._xp import column_products, is_foreign, like, take
 from standout.moments import Moments
@@ -221,16 +221,15 @@ def check_smooth(smooth: Any, background_weights: Any = None) -> None:
             value=background_weights,
             advice="Give numbers, or {v.None}.",
         )
-    if isinstance(smooth, str) and smooth != "chain":
-        raise InvalidValueError("is unknown", parameter="smooth", value=smooth, advice=_ADVICE)
+    if isinstance(smooth, str):
+        check_choice(smooth, "smooth", ["chain"], _ADVICE)
 
 
 def check_smoothness(smoothness: Any) -> float | None:
     """Check how strongly components are smoothed: a number of at least 0; None for the rule "held-out"."""
     advice = "Give a number of at least 0, or {v.held_out}."
     if isinstance(smoothness, str):
-        if smoothness != "held-out":
-            raise InvalidValueError("is unknown", parameter="smoothness", value=smoothness, advice=advice)
+        check_choice(smoothness, "smoothness", ["held-out"], advice)
         return None
     return check_number(smoothness, "smoothness", (0, np.inf), advice)
 

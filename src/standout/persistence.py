@@ -115,8 +115,8 @@ _SAVE_AGAIN = "Get the file again, or save the model again with standout.save."
 def save(model: Any, path: str | os.PathLike[str], *, moments: bool = False) -> None:
     """How do I keep a model in a file?
 
-    Parameters, fitted attributes, names of features and `set_output` are kept. The file appears under its name when
-    it is complete; after an error an older file is still there.
+    Parameters, fitted attributes, names of features and `set_output` are kept, but for what `moments` adds. The file
+    appears under its name when it is complete; after an error an older file is still there.
 
     Parameters
     ----------
@@ -131,7 +131,9 @@ def save(model: Any, path: str | os.PathLike[str], *, moments: bool = False) -> 
         Keep the moments as well: counts, means and sums of products of the columns, of the target and of every
         background. With them, a model that is loaded can go on with ``partial_fit`` and ``merge``; without them the
         file is small, and tells no more of the data than the components do. A model that keeps none (fitted by ``fit``
-        to fewer rows than columns, or with exact kernel coordinates) is saved without.
+        to fewer rows than columns, or with exact kernel coordinates) can only be saved without. Of a linear model with
+        `robust`, `row_weights_` and `robust_weights_`, which ``weigh`` needs, are kept with the moments only;
+        `outlying_rows_` and `wild_cells_`, numbers of rows and columns, are always kept.
 
     See Also
     --------
@@ -302,8 +304,9 @@ def _without_moments(model: Any) -> Any:
         model = copy(model)
         model.__dict__.pop("_sums", None)
         if not hasattr(model, "feature_map_"):
-            # Robust weights tell of single rows and of products of columns. Kernel models hold rows anyway.
-            model._forget_weights()
+            # Robust weights have products of columns, as moments have. Kernel models hold rows anyway.
+            for name in ("robust_weights_", "row_weights_"):
+                model.__dict__.pop(name, None)
     return model
 
 

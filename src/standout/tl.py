@@ -478,10 +478,10 @@ def _store_weights(
     genes: npt.NDArray[np.bool_] | None,
     key: str | None,
 ) -> None:
-    """Write how much each cell counts; NaN for cells that were not fitted."""
+    """Write how much each cell counts; NaN for cells that were not fitted. Those of files are weighed again."""
     weights = np.full(adata.n_obs, np.nan)
-    for number, some in enumerate(cells):
-        weights[some] = model.weigh(_rows(matrix, some, genes), dataset=number)
+    for number, (some, known) in enumerate(zip(cells, model.row_weights_, strict=True)):
+        weights[some] = model.weigh(_rows(matrix, some, genes), dataset=number) if known is None else known
     adata.obs[f"{NAMES[type(model)][2] if key is None else key}_weight"] = weights
 
 

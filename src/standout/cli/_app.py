@@ -535,7 +535,9 @@ def explore(context: click.Context, /, **options: Any) -> None:
     The page is for this machine only, and for those who know its address. It ends with Ctrl-C, or when its last page is
     closed.
     """
-    if options["demo"] == (options["data"] is not None):
+    if options["demo"] and options["data"] is not None:
+        raise click.UsageError("TARGET and --demo exclude each other. Leave one out.")
+    if not options["demo"] and options["data"] is None:
         raise click.UsageError("there is nothing to explore. Give a file, or --demo for data that need none.")
     check_options(context, options, [options["method"]], complete=False)
     from standout.cli._explore import explore_files

@@ -33,7 +33,7 @@ def compare_methods(options: dict[str, Any], methods: list[str]) -> None:
         # Phrased before the page is put in place: nothing that can fail comes after that.
         rows, said = _told(views)
         write_whole(final, compare(views, OPTIONS).encode(), replace=options["overwrite"])
-    display.table(["method", "first eigenvalue", "grouped wrongly", "columns that follow it"], rows)
+    display.table(["method", "ratio", "grouped wrongly", "columns that follow it"], rows)
     display.say()
     show_warnings(said, display)
     display.say(f"Page: {final}")

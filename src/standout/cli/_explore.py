@@ -25,6 +25,7 @@ from standout.cli._folder import check_output_folder
 from standout.datasets import make_digits_over_photographs
 from standout.explorer import Engine, Explored, Groups, History, Question, open_session, python, serve
 from standout.io import Table
+from standout.report import check_image_shape
 
 if TYPE_CHECKING:
     from standout.explorer import Exploration
@@ -97,8 +98,7 @@ def explore_data(
     tables = [Table(part, [str(name) for name in columns]) for part in (rows, *others)]
     tables[0] = replace(tables[0], ids=_as_words(ids), labels=_as_words(labels))
     datasets = Datasets(tables, names, tables[0].columns, {})
-    code = "X, groups = ...  # an array with all rows, and the name of each row's group"
-    data = replace(_explored(datasets, image_shape), code=code)
+    data = _explored(datasets, image_shape)
     chosen: list[str] = []
     if y is not None:
         if others:
@@ -162,16 +162,11 @@ def _opened(options: dict[str, Any], display: Display) -> Datasets:
 
 
 def _explored(datasets: Datasets, image_shape: tuple[int, int] | None) -> Explored:
-    if image_shape is not None and image_shape[0] * image_shape[1] != len(datasets.columns):
-        raise InvalidValueError(
-            "is {n_pixels} pixels, but there are {limit} columns",
-            parameter="image_shape",
-            value=image_shape,
-            n_pixels=image_shape[0] * image_shape[1],
-            limit=len(datasets.columns),
-            advice="Give the height and width of the images.",
-        )
-    known: dict[str, Any] = {"image_shape": image_shape, "code": _code(datasets)}
+    known: dict[str, Any] = {}
+    if image_shape is not None:
+        known["image_shape"] = check_image_shape(image_shape, len(datasets.columns))
+    if datasets.code:
+        known["code"] = _code(datasets)
     if datasets.streamed:
         known["variables"] = dict(zip(datasets.names, dataset_variables(len(datasets.names)), strict=True))
     return Explored.of(datasets.parts, datasets.names, datasets.columns, **known)
@@ -179,9 +174,9 @@ def _explored(datasets: Datasets, image_shape: tuple[int, int] | None) -> Explor
 
 def _code(datasets: Datasets) -> str:
     """Write in Python how all rows are put under one another."""
+    if datasets.streamed:
+        return datasets.code
     variables = dataset_variables(len(datasets.names))
-    if datasets.streamed or not datasets.code:
-        return datasets.code or "X, groups = ...  # an array with all rows, and the name of each row's group"
     rows = (
         "part.rows()"
         if all(isinstance(part.values, np.ndarray) for part in datasets.parts)

@@ -22,7 +22,7 @@ from standout.cli._display import Display, capitalised, printable, shortened
 from standout.cli._folder import MARK, check_output_folder, folder_as_a_whole
 from standout.estimators import fitted_test
 from standout.io import csv_writer, write_csv
-from standout.report import Findings, draw, examine, number, page, store, summary
+from standout.report import Findings, draw, examine, number, p_value, page, store, summary
 from standout.sources import Batch
 
 ESTIMATORS = {
@@ -136,7 +136,7 @@ def examine_model(
     n_fitted = _n_fitted(datasets, options)
     target, *backgrounds = datasets.parts[:n_fitted]
     display.stage("scores, PCA for comparison, p-values, other choices")
-    test = None
+    test: Any = False if options["test"] is None else None
     if _is_permuted(model, datasets, options):
         # A kernel or contrastive method: discriminative PCA tests itself. Rows that are read in parts are refused.
         test = fitted_test(
@@ -358,6 +358,6 @@ def result_table(found: dict[str, Any]) -> list[list[str]]:
 
 
 def _row(component: dict[str, Any]) -> list[str]:
-    p_value = component["p_value"]
-    shown = "-" if p_value is None else "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+    chance = component["p_value"]
+    shown = "-" if chance is None else p_value(chance)
     return [str(component["component"]), strength(component), shown, leading_columns(component)]

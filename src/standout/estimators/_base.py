@@ -49,7 +49,7 @@ from standout.estimators._facts import (
 )
 from standout.moments import Moments, RobustWeights, Weighed, Weighing, dealt_folds, learned_weights, weighed
 from standout.pencil import Solution
-from standout.selection import HeldOut, HeldOutPath, alike_message, block_length, likeness_of
+from standout.selection import HeldOut, alike_message, block_length, likeness_of
 from standout.sources import (
     Backgrounds,
     Chosen,
@@ -253,6 +253,11 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """
         check_is_fitted(self)
         if not hasattr(self, "robust_weights_"):
+            if self.robust is not None:
+                raise InvalidValueError(
+                    "the model does not know what {p.robust} has learned of rows: it was saved without, or merged",
+                    advice="Fit it again, and save it with {p.moments:True}.",
+                )
             raise InvalidValueError(
                 "all rows of this fit count the same", advice="Fit with {p.robust:rows} or {p.robust:cells}."
             )
@@ -308,9 +313,8 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     # --- datasets -------------------------------------------------------------------------------------------------
 
-    def _datasets(self, X: Dataset, y: Any, background: Backgrounds, facts: RowFacts | None = None) -> list[Source]:
+    def _datasets(self, X: Dataset, y: Any, background: Backgrounds, facts: RowFacts) -> list[Source]:
         """Open and check the datasets of a fit, the target first, with what is known of their rows."""
-        facts = facts or RowFacts()
         X, words = without_columns(X, facts.columns)
         if self.target_label is not None:
             reject_iterator(X, "fit with target_label")
@@ -332,7 +336,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
                 for some, name in zip(chosen, named, strict=True)
             ]
             return self._with_subjects_kept(facts.beside_labels(whole, parts, [to_host(some) for some in chosen]))
-        self.__dict__.pop("background_labels_", None)
+        self._keep_found(background_labels_=None)
         target = with_words(open_dataset(X, "the target"), words, facts.columns)
         check_no_labels(y, target)
         self._see_columns(X, target, reset=True)
@@ -342,12 +346,9 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     def _with_subjects_kept(self, datasets: list[Source]) -> list[Source]:
         """Keep how many subjects each dataset has, if that was said."""
-        for name in ("n_subjects_", "block_length_"):
-            self.__dict__.pop(name, None)
         datasets = self._as_asked(datasets)
         found = [part.subjects.n_here for part in datasets if part.subjects is not None]
-        if found:
-            self.n_subjects_ = found
+        self._keep_found(n_subjects_=found or None)
         return datasets
 
     def _weighed(self, datasets: list[Source]) -> list[Source]:
@@ -386,8 +387,8 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         ]
 
     def _forget_weights(self) -> None:
-        for name in ("robust_weights_", "robust_cells_", "row_weights_", "outlying_rows_", "wild_cells_"):
-            self.__dict__.pop(name, None)
+        names = ("robust_weights_", "robust_cells_", "row_weights_", "outlying_rows_", "wild_cells_")
+        self._keep_found(**dict.fromkeys(names))
 
     def _weighing(self, number: int) -> Weighing:
         """Give what weighs rows as those of a dataset."""
@@ -398,6 +399,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         variation = check_choice(self.variation, "variation", VARIATIONS)
         weights = check_choice(self.subject_weights, "subject_weights", SUBJECT_WEIGHTS)
         length = check_blocks(self.blocks)
+        self._keep_found(block_length_=None)
         known = datasets[0].subjects is not None
         if length is not None and known:
             raise InvalidValueError(
@@ -477,9 +479,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def _see_columns(self, X: Any, dataset: Source, *, reset: bool, reference: str = "the fitted target") -> None:
         """Keep the columns of a dataset (`reset`), or compare them with those that were kept, as far as known."""
         if reset:
-            self.__dict__.pop("_column_keys", None)
-            if dataset.keys is not None:
-                self._column_keys = dataset.keys
+            self._keep_found(_column_keys=dataset.keys)
         else:
             check_same_keys(dataset.keys, dataset.name, getattr(self, "_column_keys", None), reference)
         if dataset.in_memory and not isinstance(X, Source | Table):
@@ -493,10 +493,8 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     def _set_columns(self, n_features: int, columns: list[str] | None) -> None:
         """Keep the number and the names of the columns, as scikit-learn does for arrays and frames."""
-        self.n_features_in_ = n_features
-        self.__dict__.pop("feature_names_in_", None)
-        if columns is not None:
-            self.feature_names_in_ = np.asarray(columns, dtype=object)
+        names = None if columns is None else np.asarray(columns, dtype=object)
+        self._keep_found(n_features_in_=n_features, feature_names_in_=names)
 
     def _opened(self, X: Dataset, name: str, method: str, min_rows: int = 2) -> Source:
         """Open and check rows for a method of a fitted estimator."""
@@ -552,15 +550,15 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     def _keep_held_out(self, found: HeldOut | None, datasets: Sequence[Any]) -> None:
         """Keep what the components are worth on rows that were not fitted, and which rows are in which fold."""
-        for name in ("held_out_", "held_out_ratio_", "held_out_ratio_error_"):
-            self.__dict__.pop(name, None)
-        if found is not None:
-            dealt = [dealt_folds(getattr(part, "subjects", None), found.n_dealt) for part in datasets]
-            if all(own is not None for own in dealt) and dealt:
-                found = replace(found, dealt=tuple(own.astype(np.int16) for own in dealt if own is not None))
-            self.held_out_ = found
-            self.held_out_ratio_ = like(found.ratios, found.components)
-            self.held_out_ratio_error_ = like(found.standard_errors, found.components)
+        if found is None:
+            self._keep_found(held_out_=None, held_out_ratio_=None, held_out_ratio_error_=None)
+            return
+        dealt = [dealt_folds(getattr(part, "subjects", None), found.n_dealt) for part in datasets]
+        if all(own is not None for own in dealt) and dealt:
+            found = replace(found, dealt=tuple(own.astype(np.int16) for own in dealt if own is not None))
+        self.held_out_ = found
+        self.held_out_ratio_ = like(found.ratios, found.components)
+        self.held_out_ratio_error_ = like(found.standard_errors, found.components)
 
     def _warn_if_alike(self, datasets: Sequence[Source]) -> None:
         """Warn if neighbouring rows have like scores, and nobody said which rows belong together."""
@@ -570,11 +568,12 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         if found > 0.0:
             warn_user(alike_message(found), finding=True)
 
-    def _keep_path(self, path: HeldOutPath | None) -> None:
-        """Keep how the values of a parameter fare on rows that were not fitted, if one was chosen by that."""
-        self.__dict__.pop("held_out_path_", None)
-        if path is not None:
-            self.held_out_path_ = path
+    def _keep_found(self, **found: Any) -> None:
+        """Set attributes to what a fit has found; those of an earlier fit for which there is None now are deleted."""
+        for name, value in found.items():
+            self.__dict__.pop(name, None)
+            if value is not None:
+                setattr(self, name, value)
 
     def _keep(self, solution: Solution, target: Moments, backgrounds: list[Moments], weights: Float) -> None:
         """Keep what every fit has found."""

@@ -90,8 +90,8 @@ class ContrastivePCA(LinearTransformer):
         as long as one without where there are many rows, up to 4 times for wide data. None leaves them out.
     n_columns : int, "auto" or None, default=None
         Number of columns that the components may use; all others have zeros in `components_`. Columns are ranked by the
-        pattern in units of the backgrounds' spread, ``|(B u)ⱼ| / √Bⱼⱼ``, each by its best rank in any component; the
-        last third is left out, the same problem is solved on the others, and so on to this number. "auto" is the fewest
+        size of their entries in the components, ``|uⱼ|``, each by its best rank in any component; the last third is
+        left out, the same problem is solved on the others, and so on to this number. "auto" is the fewest
         columns whose held-out ratio (the mean of the components' logarithms) is within one standard error of the best,
         over 5 folds that choose columns of their own; where there are more columns than rows, it is all columns or at
         most half the number of rows. None is all columns.
@@ -120,7 +120,8 @@ class ContrastivePCA(LinearTransformer):
         How the eigenproblem is solved. All solvers that apply give the same answer. See
         `standout.pencil.choose_solver` for the rule.
     random_state : int, RandomState instance or None, default=None
-        Start of the iterative solvers, whose answer depends on it only by rounding. None is a fixed start, too.
+        Seed of the sample that `robust` learns from, and start of the iterative solvers, whose answer depends on it
+        only by rounding. None is a fixed seed, too: equal input gives equal output.
 
     Attributes
     ----------
@@ -292,7 +293,7 @@ class ContrastivePCA(LinearTransformer):
             with one for each. Rows of a subject belong together: folds and permutations take whole subjects. A subject
             may be in several datasets. With `target_label`, `groups` is for the rows of all datasets.
         sample_weight : array-like of shape (n_samples,), default=None
-            How much each row of X counts. Means, covariances and shrinkage are weighted ones.
+            How much each row of X counts. Means and covariances are weighted ones.
         background_sample_weight : array-like, or list of array-like, default=None
             The same for the background; for several ones a list, in which None stands for equal weights.
         adjust, background_adjust : list of str, or table of shape (n_samples, n_covariates), default=None
@@ -380,7 +381,7 @@ class ContrastivePCA(LinearTransformer):
         """Warn of rounding, and keep the results."""
         _warn_of_rounding(fit)
         self._keep_linear(fit, datasets)
-        self._keep_path(fit.path)
+        self._keep_found(held_out_path_=fit.path)
         self.alphas_ = like(fit.choice.alphas, self.mean_)
         self.alpha_ = fit.choice.alpha
         self.candidates_ = namespace(self.mean_).stack([solution.vectors.T for solution in fit.choice.solutions])

@@ -13,6 +13,7 @@ from standout._arrays import Float
 from standout._checks import require_background
 from standout._messages import InvalidTypeError, InvalidValueError, warn_user
 from standout._params import (
+    SHRINKAGE_RULES,
     check_held_out,
     check_n_columns,
     check_n_components,
@@ -25,12 +26,8 @@ from standout._params import (
     is_auto,
 )
 from standout._xp import concat, like
-from standout.estimators._base import (
-    unchanged_if_refused,
-)
-from standout.estimators._facts import (
-    RowFacts,
-)
+from standout.estimators._base import unchanged_if_refused
+from standout.estimators._facts import RowFacts
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._linear import LinearFit, LinearSums, LinearTransformer, fit_linear, warn_of_trouble
 from standout.graphs import Smooth, check_smooth, check_smoothness, column_graph
@@ -55,7 +52,6 @@ from standout.selection import (
 )
 from standout.sources import Backgrounds, Dataset, Source
 
-SHRINKAGE_RULES = ("auto", "held-out", "clusters")
 # The shrinkages among which the last two rules choose: every second one of a path.
 CHOICES = SHRINKAGES[::2]
 # Beyond this shrinkage the backgrounds hardly count, and that is said.
@@ -154,7 +150,8 @@ class DiscriminativePCA(LinearTransformer):
         Which columns are neighbours: each with the next one, pixels of an image, or a symmetric matrix of weights such
         as those of `standout.graphs`. ``γ (tr B / D) L`` is added to B, with L the graph's Laplacian, so that rough
         components count for less. It helps where the shared variation is rough, what stands out is smooth, and rows are
-        few; elsewhere it does nothing. Up to 8,192 columns.
+        few; elsewhere it does nothing. Up to 8,192 columns. With `n_columns` it weakens what is found: a component on
+        few columns is rough where they end.
     smoothness : float or "held-out", default=1.0
         γ, with `smooth`. "held-out" looks at 0 and 9 values from 0.01 to 100, and takes the one whose first component
         has the largest ratio on rows that were not fitted.
@@ -186,8 +183,8 @@ class DiscriminativePCA(LinearTransformer):
         How the eigenproblem is solved. All solvers that apply give the same answer. See
         `standout.pencil.choose_solver` for the rule.
     random_state : int, RandomState instance or None, default=None
-        Seed of permutations, and start of the iterative solvers, whose answer depends on it only by rounding. None is a
-        fixed seed, too: equal input gives equal output.
+        Seed of permutations and of the sample that `robust` learns from, and start of the iterative solvers, whose
+        answer depends on it only by rounding. None is a fixed seed, too: equal input gives equal output.
     verbose : bool, default=False
         Show a progress bar while rows are permuted (needs ``standout[progress]``).
 
@@ -435,21 +432,14 @@ class DiscriminativePCA(LinearTransformer):
         _warn_of_choices(fit, chosen=is_auto(self.n_components))
         self._keep_linear(fit, datasets)
         self.shrinkage_ = like(fit.shrinkage, self.mean_)
-        for name in ("smoothness_", "smoothness_path_"):
-            self.__dict__.pop(name, None)
-        if fit.smooth is not None:
-            self.smoothness_ = fit.smooth.strength
-        if fit.smoothness_path is not None:
-            self.smoothness_path_ = fit.smoothness_path
-        for name in ("p_values_", "component_test_", "group_search_", "held_out_path_"):
-            self.__dict__.pop(name, None)
-        if fit.path is not None:
-            self.held_out_path_ = fit.path
-        if fit.test is not None:
-            self.component_test_ = fit.test
-            self.p_values_ = like(fit.test.p_values[: self.n_components_], self.mean_)
-        if fit.groups is not None:
-            self.group_search_ = fit.groups
+        self._keep_found(
+            smoothness_=None if fit.smooth is None else fit.smooth.strength,
+            smoothness_path_=fit.smoothness_path,
+            component_test_=fit.test,
+            p_values_=None if fit.test is None else like(fit.test.p_values[: self.n_components_], self.mean_),
+            held_out_path_=fit.path,
+            group_search_=fit.groups,
+        )
 
     def _check_rules(self) -> None:
         """Check the rules that need no data to be checked."""

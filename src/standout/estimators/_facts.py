@@ -17,6 +17,7 @@ from standout.sources import (
     Source,
     adjusted,
     as_words,
+    column_beside,
     with_subjects,
 )
 from standout.sources import beside as beside_rows
@@ -114,7 +115,7 @@ class RowFacts:
             datasets = self._adjusted(datasets, [taken_rows(self.adjust, some) for some in chosen])
         if self.groups is None:
             return datasets
-        groups = whole.column(self.groups) if isinstance(self.groups, str) else self.groups
+        groups = column_beside(whole, self.groups, "groups") if isinstance(self.groups, str) else self.groups
         words = as_words(groups, len(chosen[0]), "the data", "groups")
         own, *others = (words[some] for some in chosen)
         return with_subjects(datasets, own, others)

@@ -238,16 +238,9 @@ class IncrementalTransformer(BackgroundTransformer):
         if labels is not None:
             self.background_labels_ = labels
 
-    def _keep_sums(self, sums: Sequence[Any] | None) -> None:
-        """Keep the sums of a fit for batches to come; None where it has none."""
-        self.__dict__.pop("_sums", None)
-        if sums is not None:
-            self._sums = list(sums)
-
     def _forget_datasets(self) -> None:
         """Forget what a call that was refused has left behind."""
-        for name in ("n_features_in_", "feature_names_in_", "background_labels_"):
-            self.__dict__.pop(name, None)
+        self._keep_found(n_features_in_=None, feature_names_in_=None, background_labels_=None)
 
     def _batch(self, X: Any, background: Any) -> list[Source | None]:
         """Open and check the datasets of a batch, the target first; None for one without new rows."""

@@ -357,7 +357,7 @@ class KernelTransformer(IncrementalTransformer):
         self.residual_ = gathered.residual
         self.kernel_weights_ = like(gathered.kernel_weights, self.feature_mean_)
         self.approximation_ = gathered.found.approximation
-        self._keep_sums(gathered.sums)
+        self._keep_found(_sums=gathered.sums)
 
     def _resolve(
         self, datasets: list[Source], some: Rows, weights: Float, rng: np.random.Generator

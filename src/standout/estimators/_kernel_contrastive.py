@@ -43,7 +43,8 @@ class KernelContrastivePCA(KernelTransformer):
         Number of components.
     alpha : float, array-like, "auto" or "held-out", default="auto"
         How much the backgrounds count: a number, or a list to find representatives of, as in `ContrastivePCA`. "auto"
-        is 0 and 40 values from 1e-3 to 1e3. "held-out" chooses by rows that were not fitted.
+        is 0 and 40 values from 1e-3 to 1e3 (times a power of ten, where the variances of target and backgrounds differ
+        that much). "held-out" chooses by rows that were not fitted.
     n_representatives : int, default=4
         How many α are to represent the list; fewer are given if fewer subspaces differ.
     kernel : str, callable, or list of such, default="rbf"
@@ -94,7 +95,8 @@ class KernelContrastivePCA(KernelTransformer):
         kept: folds and tests use the same. What lies apart but close together, a rare group, keeps its weight.
         ``transform`` takes rows as they are.
     random_state : int, RandomState instance or None, default=None
-        Seed of random landmarks, features and splits. None is a fixed seed too: equal input gives equal output.
+        Seed of random landmarks, features and splits, and of the sample that `robust` learns from. None is a fixed seed
+        too: equal input gives equal output.
 
     Attributes
     ----------
@@ -108,8 +110,10 @@ class KernelContrastivePCA(KernelTransformer):
     background_variance_ : ndarray of shape (n_backgrounds, n_components)
         Variance of each background's scores.
     alpha_ : float
-        The α of `components_`. If it was not given: of the representatives, the one that holds the largest share of the
-        target's variance beyond the share of the backgrounds' variance that it holds.
+        The α of `components_`. If it was not given: of the representatives, the one whose components have the largest
+        ratios of variances on rows that were not fitted (the mean of their logarithms). Without folds
+        (``held_out=None``, `partial_fit`), the one that holds the largest share of the target's variance beyond the
+        share of the backgrounds' that it holds.
     alphas_ : ndarray of shape (n_representatives,)
         The representatives, in ascending order.
     candidates_ : ndarray of shape (n_representatives, n_components, n_coordinates)
@@ -258,7 +262,7 @@ class KernelContrastivePCA(KernelTransformer):
             with one for each. Rows of a subject belong together: folds and permutations take whole subjects. A subject
             may be in several datasets. With `target_label`, `groups` is for the rows of all datasets.
         sample_weight : array-like of shape (n_samples,), default=None
-            How much each row of X counts. Means, covariances and shrinkage are weighted ones.
+            How much each row of X counts. Means and covariances are weighted ones.
         background_sample_weight : array-like, or list of array-like, default=None
             The same for the background; for several ones a list, in which None stands for equal weights.
         adjust, background_adjust : list of str, or table of shape (n_samples, n_covariates), default=None
@@ -333,7 +337,7 @@ class KernelContrastivePCA(KernelTransformer):
             if hasattr(self, "robust_weights_"):
                 self.robust_weights_ = [_weights_in_kernel_values(own, mapping) for own in self.robust_weights_]
         self._keep_held_out(found, gathered.found.parts)
-        self._keep_path(path)
+        self._keep_found(held_out_path_=path)
         self.components_ = columns_as_rows(candidates[choice.chosen])
         self.alphas_ = like(choice.alphas, self.components_)
         self.alpha_ = choice.alpha

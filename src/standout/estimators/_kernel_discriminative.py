@@ -121,7 +121,8 @@ class KernelDiscriminativePCA(KernelTransformer):
         kept: folds and tests use the same. What lies apart but close together, a rare group, keeps its weight.
         ``transform`` takes rows as they are.
     random_state : int, RandomState instance or None, default=None
-        Seed of random landmarks, features and splits. None is a fixed seed too: equal input gives equal output.
+        Seed of random landmarks, features and splits, and of the sample that `robust` learns from. None is a fixed seed
+        too: equal input gives equal output.
 
     Attributes
     ----------
@@ -293,7 +294,7 @@ class KernelDiscriminativePCA(KernelTransformer):
             with one for each. Rows of a subject belong together: folds and permutations take whole subjects. A subject
             may be in several datasets. With `target_label`, `groups` is for the rows of all datasets.
         sample_weight : array-like of shape (n_samples,), default=None
-            How much each row of X counts. Means, covariances and shrinkage are weighted ones.
+            How much each row of X counts. Means and covariances are weighted ones.
         background_sample_weight : array-like, or list of array-like, default=None
             The same for the background; for several ones a list, in which None stands for equal weights.
         adjust, background_adjust : list of str, or table of shape (n_samples, n_covariates), default=None
@@ -370,10 +371,7 @@ class KernelDiscriminativePCA(KernelTransformer):
         self._keep_held_out(held_out, gathered.found.parts)
         self.components_ = columns_as_rows(vectors)
         self.epsilon_ = epsilon
-        for name, found in (("group_search_", groups), ("held_out_path_", path)):
-            self.__dict__.pop(name, None)
-            if found is not None:
-                setattr(self, name, found)
+        self._keep_found(group_search_=groups, held_out_path_=path)
 
     def _searched(self, gathered: Gathered, scale: float, seed: int) -> tuple[HeldOutPath | None, GroupSearch | None]:
         """Look at several ε, if one of them is to be chosen by rows that were not fitted."""

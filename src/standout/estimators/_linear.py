@@ -300,14 +300,12 @@ class LinearTransformer(IncrementalTransformer):
 
     def _keep_columns_used(self, few: FewColumns | None) -> None:
         """Keep which columns the components use."""
-        for name in ("columns_", "column_frequency_", "columns_path_"):
-            self.__dict__.pop(name, None)
-        if few is not None:
-            self.columns_ = indices_like(few.columns, self.mean_)
-            if few.frequency is not None:
-                self.column_frequency_ = like(few.frequency, self.mean_)
-            if few.path is not None:
-                self.columns_path_ = few.path
+        frequency = None if few is None else few.frequency
+        self._keep_found(
+            columns_=None if few is None else indices_like(few.columns, self.mean_),
+            column_frequency_=None if frequency is None else like(frequency, self.mean_),
+            columns_path_=None if few is None else few.path,
+        )
 
     def _keep_linear(self, fit: LinearFit, datasets: Sequence[Any]) -> None:
         """Keep what every linear fit has found."""
@@ -319,7 +317,7 @@ class LinearTransformer(IncrementalTransformer):
         self._keep(fit.solution, fit.target, fit.backgrounds, fit.weights)
         moments = [fit.target, *fit.backgrounds]
         # Rows are not kept beyond a fit: they are the user's.
-        self._keep_sums(None if any(isinstance(part, RowMoments | CentredRows) for part in moments) else moments)
+        self._keep_found(_sums=None if any(isinstance(part, RowMoments | CentredRows) for part in moments) else moments)
 
     def _sum(self, dataset: Source) -> Moments:
         n_rows, width = dataset.n_rows, dataset.width

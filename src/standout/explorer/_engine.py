@@ -80,7 +80,7 @@ class Explored:
     labels: npt.NDArray[np.object_] | None = None
     sources: dict[str, Source] | None = None
     image_shape: tuple[int, int] | None = None
-    code: str = "X, groups = ...  # an array with all rows, and the group of each"
+    code: str = "X, groups = ...  # an array with all rows, and the name of each row's group"
     variables: dict[str, str] | None = None
 
     @classmethod
@@ -358,7 +358,7 @@ class Engine:
             model = self.answer(question, held_out=False).model
             chunks = np.array_split(np.arange(self.data.groups.n_rows), max(self.data.groups.n_rows // 65536, 1))
             parts = in_order(lambda rows: np.asarray(model.transform(self.data.values[rows])), chunks)
-            return Plane.of(_on_axes(np.concatenate(list(parts)), axes))
+            return Plane.of(on_axes(np.concatenate(list(parts)), axes))
 
         return self._remembered("scores", (question, axes), projected, MOST_SCORES)
 
@@ -435,7 +435,7 @@ def _ratios(model: Any, compared: bool) -> tuple[Float | None, Float | None]:
     return np.divide(own, against, out=np.full_like(own, np.inf), where=against > 0.0), None
 
 
-def _on_axes(scores: Float, axes: tuple[int, int]) -> Float:
+def on_axes(scores: Float, axes: tuple[int, int]) -> Float:
     """Give two of the scores; a second axis that there is none for is zero."""
     columns = [scores[:, axis] if axis < scores.shape[1] else np.zeros(len(scores)) for axis in axes]
     return np.stack(columns, axis=1)

@@ -18,11 +18,12 @@ import numpy.typing as npt
 
 from standout._arrays import Float
 from standout._messages import InvalidValueError, Message
-from standout.explorer._engine import Answer, Engine
+from standout.explorer._engine import Answer, Engine, on_axes
 from standout.explorer._history import History, open_session
-from standout.explorer._question import ALONE, Question, State, Step, applied, has
+from standout.explorer._question import Question, State, Step, applied, has
 from standout.explorer._recipe import python, words
 from standout.report import (
+    assignments,
     brief,
     correlation,
     headline,
@@ -42,6 +43,8 @@ from standout.selection import ComponentTest
 MOST_COLUMNS, MOST_ROWS, MOST_IMAGES = 12, 100, 150
 # Columns whose values are shown for a row, and colours of labels before the rest are one.
 MOST_CELLS, MOST_COLOURS = 8, 12
+# Columns that can be chosen from a list.
+MOST_LISTED = 2000
 SLIDERS = ("shrinkage", "alpha", "epsilon", "gamma")
 # A lasso is kept with so many digits, so that the code of the recipe has the same one.
 DIGITS = 7
@@ -226,16 +229,13 @@ class Page:
             own = roles[groups.codes == code]
             found = {int(role) for role in np.unique(own)}
             table.append({"name": name, "count": len(own), "roles": sorted(found)})
-        left = [] if asked.left_out is None else np.flatnonzero(asked.left_out.mask).tolist()
         steps = self.history.steps
         return {
             "kind": "state",
             "groups": table,
             "sides": [{"name": name, "count": count} for name, count in sides],
             "rest": any(side.rest for side in asked.backgrounds),
-            "by_hand": asked.target.rows is not None,
-            "left_out": left[:MOST_ROWS],
-            "n_left_out": len(left),
+            "n_left_out": 0 if asked.left_out is None else asked.left_out.count,
             "method": asked.method,
             "parameters": dict(asked.parameters),
             "used": [name for name in SLIDERS if has(asked.method, name)],
@@ -249,7 +249,8 @@ class Page:
             "in_memory": self._data.in_memory,
             "n_rows": groups.n_rows,
             "n_drawn": len(self._engine.drawn),
-            "columns": self._data.columns[:2000],
+            "columns": self._data.columns[:MOST_LISTED],
+            "n_columns": len(self._data.columns),
             "has_labels": self._data.labels is not None,
             "has_images": self._data.image_shape is not None,
         }
@@ -274,8 +275,8 @@ class Page:
         """Give the places of the drawn rows, and what they look like."""
         pictured, view = state.pictured, state.view
         scores = self._engine.scores(pictured)
-        axes = [scores[:, axis] if axis < scores.shape[1] else np.zeros(len(scores)) for axis in (view.x, view.y)]
-        places = {"x": _packed(axes[0]), "y": _packed(axes[1]), "n_components": scores.shape[1]}
+        x, y = on_axes(scores, (view.x, view.y)).T
+        places = {"x": _packed(x), "y": _packed(y), "n_components": scores.shape[1]}
         if moved_only:
             return {"kind": "points", "moved": True, **places}
         drawn = self._engine.drawn
@@ -442,7 +443,6 @@ class _Spoken(SimpleNamespace):
 def _spoken(answer: Answer, columns: Sequence[str], test: ComponentTest | None) -> Any:
     """Give an answer as the sentences of the report know it."""
     sides = [_Spoken(name=name, n_rows=count) for name, count in zip(answer.names, answer.counts, strict=True)]
-    alone = answer.question.method in ALONE or len(sides) == 1
     shares = answer.shares
     return _Spoken(
         target=sides[0],
@@ -454,7 +454,7 @@ def _spoken(answer: Answer, columns: Sequence[str], test: ComponentTest | None) 
         ratio_errors=answer.errors,
         test=test,
         # Shares of the variance are there where they mean something.
-        total_variance=1.0 if alone and shares is not None else 0.0,
+        total_variance=0.0 if shares is None else 1.0,
         eigenvalues=shares if shares is not None else answer.model.eigenvalues_,
         correlations=answer.correlations,
         components=getattr(answer.model, "patterns_", None),
@@ -478,9 +478,8 @@ def _strength(answer: Answer, k: int, spoken: Any) -> dict[str, Any]:
 
 def _verdict_words(test: ComponentTest) -> dict[str, Any]:
     values = [p_value(float(chance)) for chance in test.p_values]
-    how = f"{test.n_permutations} random assignments of the rows" if test.n_permutations else "a formula"
     found = "Nothing stands out beyond chance" if test.n_significant == 0 else "This is more than chance explains"
-    return {"text": f"{found}. p-values by {how}, at a level of {brief(test.level)}.", "p_values": values}
+    return {"text": f"{found}. p-values by {assignments(test)}, at a level of {brief(test.level)}.", "p_values": values}
 
 
 def _packed(numbers: Float) -> str:

@@ -244,7 +244,8 @@ class Question:
         """The parameters of the method's class that were set."""
         given = {name: value for name, value in self.parameters if has(self.method, name)}
         weights = given.get("background_weights")
-        if not isinstance(weights, str) and weights is not None and len(weights) != len(self.compared):
+        fitting = len(self.compared) if weights is None or isinstance(weights, str) else len(weights)
+        if "background_weights" in given and (not self.compared or fitting != len(self.compared)):
             # They were given for other backgrounds.
             del given["background_weights"]
         return given
@@ -525,6 +526,6 @@ def _viewed(state: State, step: Step) -> View:
     return view
 
 
-def _require_some(rows: RowSet | None) -> None:
-    if rows is None or not rows.count:
+def _require_some(rows: RowSet) -> None:
+    if not rows.count:
         raise InvalidValueError("no row is chosen", advice="Draw the lasso around some points.")

@@ -234,8 +234,6 @@ def parameters(question: Question, groups: Groups) -> dict[str, Any]:
     found = question.settings
     if found.get("kernel_params") is not None:
         found["kernel_params"] = dict(found["kernel_params"])
-    if "background_weights" in found and not question.compared:
-        del found["background_weights"]
     if question.method.startswith("k") and sum(rows.count for rows in question.rows(groups)) > FEW_KERNEL_ROWS:
         found |= {"approximation": "pivoted", "rank": LANDMARKS}
     return found

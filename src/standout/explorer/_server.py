@@ -38,7 +38,6 @@ GRACE = 5.0
 CHANGING = ("step", "preview", "undo", "redo", "open")
 # Replies to a step that are always sent, before those that a newer message makes stale.
 ALWAYS = 3
-MOST_BYTES = 4 * 2**20
 TOKEN = "token"
 REFUSED = "This page needs the whole address that standout explore has printed, with its token."
 HEADERS = {

@@ -24,6 +24,7 @@ from standout.io._reader import Form, Reader, Wanted, ahead
 from standout.io._table import Collected, check_cells, rows_with_missing
 from standout.sources import Batch, Source, Table, Words, added, regrouped
 
+UNNAMED = "the scan"
 MISSING_IN_SCANS = ("error", "keep", "drop-rows")
 ROLES = ("ids", "labels", "groups")
 # How much larger a gzipped file of numbers is as text, about.
@@ -97,7 +98,7 @@ class Scan(Source):
         checkpoint: Path | None,
         progress: bool,
     ) -> None:
-        self.name = "the scan"
+        self.name = UNNAMED
         self.missing = missing
         self._where = dict(where)
         self._checkpoint = checkpoint
@@ -404,7 +405,9 @@ class Scan(Source):
             batch = batch.taken(places, 0)
         if not all_finite(batch.rows):
             ids = None if self._numbered else batch.ids
-            name = f"{shown(file.reader.source)} ({self.name})"
+            # Before a fit says what the scan is to it, the name of the file is enough.
+            role = "" if self.name == UNNAMED else f" ({self.name})"
+            name = f"{shown(file.reader.source)}{role}"
             check_cells(batch.rows, self.missing == "error", name, self._called, ids, row + places)
             if self.missing == "drop-rows":
                 gaps = rows_with_missing(batch.rows)

@@ -19,6 +19,10 @@ COPIED_ROWS = 4096
 # If the number of rows is not known, they are collected in pieces of this size: beyond 32 MiB freed memory goes back to
 # the system at once.
 PIECE_BYTES = 40 * 2**20
+MISSING_ADVICE = (
+    "Use {p.missing:drop-rows} to leave such rows out. standout.io.prepare and the command line also have "
+    "{p.missing:drop-columns} and {p.missing:mean}."
+)
 
 
 class Collected:
@@ -112,7 +116,7 @@ def check_cells(
         return
     row, column = found
     missing = np.isnan(rows[found])
-    advice = "Say what to do about missing values with {p.missing}." if missing else "Mend it, or leave the cell empty."
+    advice = MISSING_ADVICE if missing else "Mend it, or leave the cell empty."
     raise InvalidValueError(
         "{what} in {name}: column {column}, row {row}{row_id}",
         what="a value is missing" if missing else "there is an infinite value",

@@ -27,15 +27,15 @@ __all__ = [
 
 # Shared with other packages, but not part of the public interface.
 from standout.report._charts import pixel_image as pixel_image
+from standout.report._examine import check_image_shape as check_image_shape
 from standout.report._format import brief as brief
 from standout.report._format import correlation as correlation
-from standout.report._format import counted as counted
 from standout.report._format import p_value as p_value
 from standout.report._format import phrased as phrased
 from standout.report._format import shortened as shortened
 from standout.report._page import stylesheet as stylesheet
-from standout.report._scatter import SHAPES as SHAPES
 from standout.report._scatter import scale_limits as scale_limits
+from standout.report._sentences import assignments as assignments
 from standout.report._sentences import headline as headline
 from standout.report._sentences import question as question
 from standout.report._sentences import ratio_meaning as ratio_meaning

@@ -18,6 +18,7 @@ from standout.report._scatter import DASHES, bounds_of, group_styles
 from standout.report._sentences import (
     PARAMETERS,
     Explained,
+    assignments,
     ends_of_path,
     fitted_value,
     ratio_meaning,
@@ -79,7 +80,6 @@ def strengths(findings: Findings) -> dict[str, Any]:
         "rows": [_strength_row(findings, k, float(value), place) for k, value in enumerate(values)],
         "logarithmic": logarithmic,
         "one": percent_of(place(1.0)) if findings.ratios is not None else None,
-        "chance": any(not is_real(findings, k) for k in range(len(values))),
     }
 
 
@@ -119,7 +119,10 @@ def _strength_row(findings: Findings, k: int, value: float, place: Callable[[flo
     if test is not None and k < len(test.p_values):
         chance = float(test.p_values[k])
         small = "small enough to call it real" if is_real(findings, k) else "too large to call it real"
-        meaning = f"Chance of component {k + 1} if there is nothing more to be found. This is {small}."
+        meaning = (
+            f"Chance of component {k + 1} if there is nothing more to be found, by {assignments(test, k)}. This is "
+            f"{small}."
+        )
         cells.append(Explained(p_value(chance), meaning))
     elif test is not None:
         cells.append(None)

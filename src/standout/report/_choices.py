@@ -16,6 +16,7 @@ from standout._messages import Message
 from standout.moments import Moments
 from standout.report._fit import Fit
 from standout.report._format import brief, joined, percent, shortened, whole
+from standout.report._sentences import UNITS, assignments
 from standout.selection import ComponentTest, GroupSearch, HeldOutPath
 
 WEIGHT_RULES = {
@@ -41,8 +42,10 @@ SIDES = {
 }
 # Columns that a choice lists.
 MOST_LISTED = 30
-# Columns that a message names.
-MOST_NAMED = 5
+# Columns that a message names, and pairs of them that are compared.
+MOST_NAMED, MOST_COMPARED = 5, 100
+# Numbers that differ by this share are equal up to rounding.
+EQUAL = 1e-10
 
 # --- choices ---------------------------------------------------------------------------------------------------------
 
@@ -239,22 +242,16 @@ def _n_components(model: Any, test: ComponentTest | None) -> Message:
 
 
 def _tested(test: ComponentTest) -> Message:
-    if test.unit != "rows":
-        return _choice(
-            "p-values: from a permutation test with {n_permutations} random assignments of whole {unit} to the "
-            "datasets (for all components together), in which all that the fit chooses is chosen again. A subject that "
-            "is in several datasets is swapped within itself. The test assumes independent {unit}",
-            "test",
-            n_permutations=test.n_permutations,
-            unit=test.unit if test.unit == "subjects" else "blocks of neighbouring rows",
-        )
     if test.method == "permutation":
+        several = " for each component" if len(test.p_values) > 1 else ""
+        fewer = ", or fewer where chance soon explained it" if len(set(test.n_made)) > 1 else ""
+        swapped = ". A subject that is in several datasets is swapped within itself" if test.unit == "subjects" else ""
         return _choice(
-            "p-values: from a permutation test with {n_permutations} random assignments of the rows to the datasets "
-            "(for all components together), in which all that the fit chooses is chosen again. The test assumes "
-            "independent rows",
+            "p-values: from a permutation test, with {how}" + several + fewer + ". All that the fit chooses is chosen "
+            "again each time" + swapped + ". The test assumes independent {unit}",
             "test",
-            n_permutations=test.n_permutations,
+            how=assignments(test),
+            unit=UNITS[test.unit].removeprefix("the ").removeprefix("whole "),
         )
     return _choice(
         "p-values: by formula. It assumes Gaussian and independent rows",
@@ -293,8 +290,9 @@ def cautions(
     """
     return [
         *(_constant_columns(fit, features) if fit.moments else ()),
+        *(_equal_columns(fit, features) if fit.moments else ()),
         *_singular_background(fit),
-        *_few_rows(fit),
+        *_few_rows(fit, test),
         *(_unequal_units(fit, features) if fit.moments else ()),
         *_missed_by_kernel(fit),
         *_heavy_tails(test, tails),
@@ -414,6 +412,38 @@ def _constant_columns(fit: Fit, features: Sequence[str]) -> Iterator[Message]:
             )
 
 
+def _equal_columns(fit: Fit, features: Sequence[str]) -> Iterator[Message]:
+    """Point out columns that have the values of another one in every row."""
+    spreads = fit.spreads
+    # Equal columns have equal covariances with a random score; others practically never do.
+    filters = np.random.default_rng(0).standard_normal((fit.n_features, 1))
+    filters /= np.where(spreads > 0.0, spreads, np.inf)[:, np.newaxis]
+    covariances = fit.moments[0].apply(filters)[:, 0]
+    order = np.argsort(covariances, kind="stable")
+    near = np.diff(covariances[order]) <= EQUAL * np.sqrt(fit.moments[0].variance(filters)) * spreads[order[1:]]
+    places = np.flatnonzero(near & (spreads[order[1:]] > 0.0))[:MOST_COMPARED]
+    pairs = np.sort([order[places], order[places + 1]], axis=0)
+    for part in fit.moments:
+        apart = np.zeros((fit.n_features, pairs.shape[1]))
+        apart[pairs, np.arange(pairs.shape[1])] = [[1.0], [-1.0]]
+        sizes = np.abs(part.mean[pairs[0]]) + np.sqrt(np.maximum(part.variances[pairs[0]], 0.0))
+        steps = np.abs(part.mean[pairs[0]] - part.mean[pairs[1]]) + np.sqrt(np.maximum(part.variance(apart), 0.0))
+        # A variance is a difference of squares, with half of the digits.
+        pairs = pairs[:, steps <= np.sqrt(EQUAL) * sizes]
+    if pairs.size:
+        named = [f"{shortened(features[j])} (as {shortened(features[i])})" for i, j in pairs.T[:MOST_NAMED]]
+        several = pairs.shape[1] > 1
+        yield Message(
+            ("{n_columns} columns repeat others" if several else "a column repeats another one")
+            + " in every row, and what they share counts twice: {columns}"
+            + (" and others" if pairs.shape[1] > MOST_NAMED else ""),
+            n_columns=pairs.shape[1],
+            columns=named,
+            advice="Leave one of two equal columns out.",
+            kind="equal columns",
+        )
+
+
 def _of_columns(problem: str, chosen: np.ndarray, features: Sequence[str], **fields: Any) -> Message:
     """Say something of one or several columns."""
     places = np.flatnonzero(chosen)
@@ -443,24 +473,31 @@ def _singular_background(fit: Fit) -> Iterator[Message]:
         )
 
 
-def _few_rows(fit: Fit) -> Iterator[Message]:
-    if fit.counts[0] < FEW_ROWS:
-        yield Message("the target has only {n_rows} rows: too few for a pattern", n_rows=fit.counts[0], kind="few rows")
+def _few_rows(fit: Fit, test: ComponentTest | None) -> Iterator[Message]:
+    counts = fit.counts if fit.n_subjects is None else fit.n_subjects
+    unit = "row" if fit.n_subjects is None else fit.unit
+    if counts[0] < FEW_ROWS:
+        reason = "too few for a pattern" if unit == "row" else f"a pattern may be that of one {unit}"
+        yield Message("the target has only {n_rows} " + f"{unit}s: {reason}", n_rows=counts[0], kind="few rows")
     if not fit.has_background or fit.is_kernel or fit.is_contrastive:
         return
-    facts: dict[str, Any] = {"n_rows": sum(fit.counts[1:]), "n_features": fit.n_features, "kind": "few background rows"}
+    facts: dict[str, Any] = {"n_features": fit.n_features, "kind": "few background rows"}
+    held_out = "" if fit.held_out is None else ", as this report does"
     if fit.degrees <= fit.n_features:
+        both = held_out if test is not None and test.method == "permutation" else ""
         yield Message(
             "there are more columns ({n_features}) than the background has rows ({n_rows}). Only shrinkage makes a "
             "comparison possible, and fitted ratios are far too large",
-            advice="Go by ratios of held-out rows, and by a permutation test.",
+            n_rows=sum(fit.counts[1:]),
+            advice=f"Go by ratios of held-out rows, and by a permutation test{both}.",
             **facts,
         )
-    elif fit.degrees < ROWS_PER_COLUMN * fit.n_features:
+    elif fit.degrees_of(counts) < ROWS_PER_COLUMN * fit.n_features:
         yield Message(
-            "the background has few rows ({n_rows}) for so many columns ({n_features}): fitted ratios are then too "
-            "large",
-            advice="Go by ratios of held-out rows.",
+            "the background has few " + unit + "s ({n_rows}) for so many columns ({n_features}): fitted ratios are "
+            "then too large",
+            n_rows=sum(counts[1:]),
+            advice=f"Go by ratios of held-out rows{held_out}.",
             **facts,
         )
 

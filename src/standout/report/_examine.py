@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -78,7 +78,7 @@ def examine(
     background_names: Sequence[str] | None = None,
     asked: Mapping[str, str] | None = None,
     notes: Iterable[Message | str] = (),
-    test: ComponentTest | None = None,
+    test: ComponentTest | Literal[False] | None = None,
     with_path: bool = True,
     code: str | None = None,
     on_scores: OnScores | None = None,
@@ -121,8 +121,9 @@ def examine(
     notes : iterable of str or Message, default=()
         What happened to the data before the fit, and what the fit warned of: sentences, or messages as facts, which are
         phrased when they are shown.
-    test : ComponentTest, default=None
-        A test of the components, such as `standout.estimators.fitted_test` gives. None takes that of the model.
+    test : ComponentTest or False, default=None
+        A test of the components, such as `standout.estimators.fitted_test` gives. None takes that of the model, or the
+        one by formula where there is one. False takes that of the model only.
     with_path : bool, default=True
         Find the views along shrinkage, α or ε. This takes as long as some twenty fits of moments.
     code : str, default=None
@@ -161,13 +162,13 @@ def examine(
     if image_shape is None and isinstance(smooth, tuple):
         image_shape = smooth
     if image_shape is not None:
-        image_shape = _check_image_shape(image_shape, fit.n_features)
+        image_shape = check_image_shape(image_shape, fit.n_features)
     rows = _read_rows(fit, names, columns, ids, labels, on_scores, with_path, n_images=_n_images(fit, image_shape))
     if not rows.agree:
         # The model was fitted to other rows than these.
         fit = replace(fit.gathered() if fit.are_kept else fit, are_own=False)
         rows = _read_rows(fit, names, columns, ids, labels, None, with_path, n_images=_n_images(fit, image_shape))
-    test, untested = _tested(fit) if test is None else (test, None)
+    tested, untested = (test, None) if isinstance(test, ComponentTest) else _tested(fit, by_formula=test is None)
     linear = not fit.is_kernel
     return Findings(
         method=fit.method,
@@ -188,7 +189,7 @@ def examine(
         weights=fit.model.weights_,
         scree=_scree(fit),
         total_variance=fit.moments[0].total_variance if fit.moments else float("nan"),
-        test=test,
+        test=tested,
         bin_edges=rows.bin_edges,
         label_names=rows.groups.names,
         label_counts=rows.label_counts,
@@ -196,13 +197,13 @@ def examine(
         path=rows.path,
         clustering_error=rows.errors[0],
         pca_clustering_error=rows.errors[1],
-        choices=(*choices(fit, names, columns, test, untested), *rows.robust),
+        choices=(*choices(fit, names, columns, tested, untested), *rows.robust),
         cautions=(
             *_of_dependence(fit, rows),
             *map(_as_message, notes),
             *_of_placeholders(rows, columns),
             *_of_unit(rows.unit),
-            *cautions(fit, columns, test, rows.tails, rows.first),
+            *cautions(fit, columns, tested, rows.tails, rows.first),
             *decided_by_few(fit, rows.samples),
         ),
         code=recipe(fit) if code is None else code,
@@ -300,11 +301,10 @@ def _read_rows(
         counts = [bin_counts(target.kept, edges, groups.group_of, max(len(groups.names), 1))]
         counts += [bin_counts(part.kept, edges, ONE_GROUP, 1) for part in seen[1:]]
         correlations = _correlations(fit, target, d)
-        tails = [kurtosis(part.kept) for part in seen]
+        moments = [mean_and_variance(part.kept) for part in seen]
+        tails = [kurtosis(part.kept, *own) for part, own in zip(seen, moments, strict=True)]
         alike = max(alike_rows(part.kept, part.n_rows) for part in seen)
-        variances = [mean_and_variance(part.kept)[1] for part in seen]
-        if strays is not None:
-            variances = [one.variances for one in strays]
+        variances = [variance for _, variance in moments] if strays is None else [one.variances for one in strays]
     own, fitted, pca = (
         [np.concatenate(getattr(part.shown, view)) for part in seen] for view in ("scores", "fitted", "pca")
     )
@@ -464,7 +464,8 @@ def _feature_names(fit: Fit, given: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(fit.columns or (f"column {index}" for index in range(fit.n_features)))
 
 
-def _check_image_shape(shape: Any, n_features: int) -> tuple[int, int]:
+def check_image_shape(shape: Any, n_features: int) -> tuple[int, int]:
+    """Check that columns are the pixels of images of this height and width."""
     if not isinstance(shape, tuple | list) or len(shape) != 2:
         raise InvalidTypeError(
             "is not a height and a width",
@@ -524,12 +525,16 @@ def _principal_ratio(fit: Fit) -> float | None:
     return float(target.variance(filters)[0]) / variance if variance > 0.0 else float("inf")
 
 
-def _tested(fit: Fit) -> tuple[ComponentTest | None, Message | None]:
+def _tested(fit: Fit, *, by_formula: bool) -> tuple[ComponentTest | None, Message | None]:
     """Give the test of the fit, or else the one by formula where it is exact; and why there is none."""
     known = getattr(fit.model, "component_test_", None)
     if known is not None:
         return known, None
-    if not fit.has_background or fit.is_kernel or fit.is_contrastive:
+    if not fit.has_background:
+        return None, None
+    if not by_formula:
+        return None, not_tested("none were asked for")
+    if fit.is_kernel or fit.is_contrastive:
         return None, None
     if not fit.is_plain:
         return None, not_tested("the formula knows the largest ratio over all columns only")

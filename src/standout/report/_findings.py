@@ -206,8 +206,8 @@ class Findings:
     pca_ratio : float or None
         The same along PCA's first component.
     drawn_held_out : bool
-        Whether each row is drawn along components that were found without it, because in its own fit the background
-        looks much tighter than it is.
+        Whether each row is drawn along components that were found without it, because in their own fit target and
+        background look much more different than they are.
     eigenvalues : ndarray of shape (n_components,)
         What the fit has maximised.
     target_variance : ndarray of shape (n_components,)

@@ -22,8 +22,8 @@ from standout.report._findings import Numbers
 from standout.selection import HeldOut
 from standout.sources import InMemory, Source, Table, at_hand, is_read_in_parts, is_step, open_dataset, transformed
 
-# Where the variance of the backgrounds on held-out rows is this many times that of the fitted rows, held-out scores are
-# drawn.
+# Held-out scores are drawn where the variance of the backgrounds on held-out rows is this many times that of the fitted
+# rows, or where it is the other way round for the target along component 1.
 OVERFITTED = 1.5
 
 
@@ -115,8 +115,12 @@ class Fit:
     @property
     def degrees(self) -> int:
         """Degrees of freedom of the backgrounds that count: the number of rows less one of each."""
+        return self.degrees_of(self.counts)
+
+    def degrees_of(self, counts: Sequence[int]) -> int:
+        """Give the degrees of freedom of the backgrounds, for the numbers of rows or subjects of all datasets."""
         weights = self.model.weights_
-        return sum(n - 1 for n, weight in zip(self.counts[1:], weights, strict=True) if weight > 0.0)
+        return sum(n - 1 for n, weight in zip(counts[1:], weights, strict=True) if weight > 0.0)
 
     @property
     def method(self) -> str:
@@ -154,10 +158,12 @@ class Fit:
 
     @property
     def draws_held_out(self) -> bool:
-        """Whether the backgrounds look much tighter in their own fit than on rows that were held out."""
+        """Whether target and backgrounds look much more different in their own fit than on rows that were held out."""
         if self.held_out is None:
             return False
-        return bool(np.any(self.held_out.background_variance > OVERFITTED * self._background_variance))
+        tighter = self.held_out.background_variance > OVERFITTED * self._background_variance
+        wider = self.model.target_variance_[0] > OVERFITTED * self.held_out.target_variance[0]
+        return bool(np.any(tighter) or wider)
 
     @property
     def _background_variance(self) -> Float:

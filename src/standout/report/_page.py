@@ -53,6 +53,7 @@ from standout.report._scatter import (
     styles_of,
 )
 from standout.report._sentences import (
+    assignments,
     grouping,
     headline,
     headline_parts,
@@ -121,6 +122,7 @@ def page(findings: Findings, names: Names = PYTHON) -> str:
         sampling=sampling(findings),
         held_out_drawing=held_out_drawing(findings),
         grouping=grouping(findings),
+        p_values_from=None if findings.test is None else assignments(findings.test),
         fitted=fitted_values(findings),
         n_views=n_views(findings),
         styles=styles_of(findings),

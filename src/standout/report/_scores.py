@@ -184,30 +184,32 @@ class Seen:
         ids = batch.ids if look.ids is None else look.ids[batch.start : batch.start + batch.n_rows]
         self.kept.add(np.column_stack([leading, numbers]))
         self.n_rows += batch.n_rows
-        for chosen, rows in ((look.shown, self.shown), (look.clustered, self.clustered)):
-            first, last = np.searchsorted(chosen, [batch.start, batch.start + batch.n_rows])
-            if first == last or (rows is self.clustered and labels is None):
-                continue
-            here = chosen[first:last] - batch.start
-            rows.scores.append(leading[here])
-            rows.fitted.append(fitted[here])
-            rows.numbers.append(numbers[here])
-            rows.pca.append(_projected(look.pca, batch.rows, here))
-            if rows is self.shown and look.path is not None:
-                rows.path.append(_projected(look.path, batch.rows, here))
-            rows.ids += [] if ids is None else [str(ids[row]) for row in here.tolist()]
-            rows.labels += [] if labels is None else labels[here].tolist()
-            if rows is self.shown and len(look.cells):
-                rows.cells.append(_host(batch.rows[here][:, look.cells]))
-            wanted = look.n_images - sum(map(len, rows.images)) if rows is self.shown else 0
+        shown, clustered, sampled = (_within(batch, chosen) for chosen in (look.shown, look.clustered, look.sampled))
+        if len(shown):
+            rows, pca = self.shown, _projected(look.pca, batch.rows, shown)
+            rows.scores.append(leading[shown])
+            rows.fitted.append(fitted[shown])
+            rows.numbers.append(numbers[shown])
+            rows.pca.append(pca)
+            if look.path is not None:
+                rows.path.append(_projected(look.path, batch.rows, shown))
+            rows.ids += [] if ids is None else [str(ids[row]) for row in shown.tolist()]
+            rows.labels += [] if labels is None else labels[shown].tolist()
+            if len(look.cells):
+                rows.cells.append(_host(batch.rows[shown][:, look.cells]))
+            wanted = look.n_images - sum(map(len, rows.images))
             if wanted > 0:
-                rows.images.append(_host(batch.rows[here[:wanted]]))
-        first, last = np.searchsorted(look.sampled, [batch.start, batch.start + batch.n_rows])
-        if first < last:
-            self.sampled.append(batch.rows[look.sampled[first:last] - batch.start])
+                rows.images.append(_host(batch.rows[shown[:wanted]]))
+        if len(clustered) and labels is not None:
+            self.clustered.scores.append(leading[clustered])
+            self.clustered.numbers.append(numbers[clustered])
+            # Of a few thousand rows, all are drawn and all are clustered.
+            same = np.array_equal(shown, clustered)
+            self.clustered.pca.append(pca if same else _projected(look.pca, batch.rows, clustered))
+        if len(sampled):
+            self.sampled.append(batch.rows[sampled])
         if look.strays is not None:
-            first, last = np.searchsorted(look.shown, [batch.start, batch.start + batch.n_rows])
-            batch = look.strays.add(batch, ids, leading, look.shown[first:last] - batch.start)
+            batch = look.strays.add(batch, ids, leading, shown)
         if look.with_mean:
             self._column_sums = self._column_sums + _column_sums(batch)
         if look.with_products:
@@ -230,12 +232,18 @@ class Seen:
         self.fold_sums = self.fold_sums + np.einsum("nkd,ne->kde", apart, parts)
 
 
+def _within(batch: Batch, chosen: Numbers) -> Numbers:
+    """Give the places within a batch of those rows that are in it, of some by their numbers in ascending order."""
+    first, last = np.searchsorted(chosen, [batch.start, batch.start + batch.n_rows])
+    return chosen[first:last] - batch.start
+
+
 def _host(rows: Rows) -> Float:
     return np.asarray(dense(rows), dtype=np.float64)
 
 
 class RowsSeen:
-    """What was seen of some rows, in one entry for each batch.
+    """What was seen of some rows, in one entry for each batch; of those that are clustered scores, pca and numbers.
 
     Attributes
     ----------
@@ -401,9 +409,8 @@ def alike_rows(kept: KeptRows, n_rows: int) -> float:
     return 0.0 if places is None else likeness(kept.at(places)[:, :, :-1])
 
 
-def kurtosis(kept: KeptRows) -> Float:
-    """Give the mean fourth power of each standardised score: 3 for a Gaussian."""
-    mean, variance = mean_and_variance(kept)
+def kurtosis(kept: KeptRows, mean: Float, variance: Float) -> Float:
+    """Give the mean fourth power of each standardised score, from its mean and variance: 3 for a Gaussian."""
     n_rows, fourth = 0, np.zeros(1)
     for block in kept.blocks():
         # Squared twice: a fourth power takes ten times as long.

@@ -22,7 +22,10 @@ from standout.report._format import (
     times,
     whole,
 )
+from standout.selection import ComponentTest
 
+# What a test takes to be independent.
+UNITS = {"rows": "the rows", "subjects": "whole subjects", "blocks": "whole blocks of neighbouring rows"}
 PARAMETERS = {"shrinkage": "Shrinkage", "alpha": "α =", "epsilon": "ε ="}
 
 
@@ -88,6 +91,21 @@ class Explained:
 
     shown: str
     meaning: str
+
+
+def assignments(test: ComponentTest, k: int | None = None) -> str:
+    """Say what the p-value of a component comes from, or those of all components."""
+    if test.method == "analytic":
+        return "a formula"
+    unit = UNITS[test.unit]
+    if not test.n_made:
+        return f"random assignments of {unit} to the datasets"
+    made = max(test.n_made) if k is None else test.n_made[k]
+    if test.n_ways is None:
+        return f"{whole(made)} random assignments of {unit} to the datasets"
+    # The one that was observed counts, too.
+    some = "all" if made + 1 == test.n_ways else f"{made} of the"
+    return f"{some} {test.n_ways} ways to assign {unit} to the datasets"
 
 
 def headline(findings: Findings) -> str:
@@ -210,10 +228,9 @@ def held_out_drawing(findings: Findings) -> str | None:
     """Say that rows are drawn by components that were found without them, and why."""
     if not findings.drawn_held_out:
         return None
-    against = background_words(findings)
     return (
-        f"Each row is drawn along components that were found without it. Along the components of the fit itself, "
-        f"{against} would look much tighter than {'it is' if len(findings.backgrounds) == 1 else 'they are'}."
+        "Each row is drawn along components that were found without it. Along the components of the fit itself, target "
+        f"and {background_words(findings).removeprefix('the ')} would look more different than they are."
     )
 
 
@@ -222,7 +239,12 @@ def grouping(findings: Findings) -> str | None:
     own, pca = findings.clustering_error, findings.pca_clustering_error
     if own is None or pca is None:
         return None
-    start = f"K-means puts {percent(own)} of the rows into the wrong group in this view, {percent(pca)} in PCA's."
+    groups = f"{len(findings.label_names)} groups"
+    groups += "" if findings.label_name is None else f" of {isolated(findings.label_name)}"
+    start = (
+        f"K-means, which does not know the {groups}, puts {percent(own)} of the rows into the wrong one in this view, "
+        f"{percent(pca)} in PCA's."
+    )
     return f"{start} PCA does better here." if pca < own - 0.02 else start
 
 
@@ -355,11 +377,15 @@ def _strength_numbers(findings: Findings) -> list[KeyNumber]:
     label = "ratio in the fitted rows" if findings.ratio_errors is None else _with_error(findings, "ratio, component 1")
     keys = [KeyNumber(shown, label)]
     if findings.pca_ratio is not None:
-        meaning = f"Variance of the target along PCA's first component, divided by that of {against}."
-        keys.append(KeyNumber(Explained(number(findings.pca_ratio), meaning), "ratio, PCA"))
+        meaning = f"Variance of the target along PCA's first component, divided by that of {against}, in all rows."
+        label = "ratio, PCA" if findings.ratio_errors is None else "ratio, PCA, in the fitted rows"
+        keys.append(KeyNumber(Explained(number(findings.pca_ratio), meaning), label))
     test = findings.test
     if test is not None:
-        meaning = f"Chance of such a finding if the target and {against} came from the same population."
+        meaning = (
+            f"Chance of such a finding if the target and {against} came from the same population, by "
+            f"{assignments(test, 0)}."
+        )
         significant = f"So many of the tested components have a p-value of at most {brief(test.level)}."
         keys += [
             KeyNumber(Explained(p_value(float(test.p_values[0])), meaning), "p-value, component 1"),

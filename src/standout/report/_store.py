@@ -194,6 +194,7 @@ def _check_test(test: ComponentTest) -> None:
     shapes = {np.shape(numbers) for numbers in (test.ratios, test.p_values, test.edges)}
     _demand(len(shapes) == 1 and len(test.ratios) > 0, "the numbers of the test do not fit together")
     _demand(0 <= test.n_significant <= len(test.ratios), "'n_significant' is not a number of components")
+    _demand(len(test.n_made) in (0, len(test.ratios)), "'n_made' is not one number for each component")
 
 
 def _are_below(numbers: Array, limit: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,7 @@ class Strays:
             for place in places.tolist()
         ]
         self.listed = sorted(self.listed, key=lambda stray: stray.weight)[:MOST_LISTED]
-        return Batch(found.rows, batch.start, batch.ids, batch.labels, batch.groups, found.weights)
+        return replace(batch, rows=found.rows, weights=found.weights)
 
     def _columns(self, row: Rows) -> tuple[str, ...]:
         """Name the columns in which a row differs most from the mean."""

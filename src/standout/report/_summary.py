@@ -78,6 +78,7 @@ def summary(findings: Findings, names: Names = PYTHON) -> dict[str, Any]:
             "level": test.level,
             "n_tested": len(test.p_values),
             "n_significant": test.n_significant,
+            "n_permutations": list(test.n_made),
         },
         "path": None
         if path is None
@@ -93,7 +94,7 @@ def summary(findings: Findings, names: Names = PYTHON) -> dict[str, Any]:
         "pca_ratio": _number(findings.pca_ratio),
         "clustering_error": _number(findings.clustering_error),
         "pca_clustering_error": _number(findings.pca_clustering_error),
-        "grouping": grouping(findings),
+        "grouping": None if (sentence := grouping(findings)) is None else plain(sentence),
         "choices": [plain(phrased(message, names)) for message in findings.choices],
         "warnings": [plain(phrased(message, names)) for message in findings.cautions],
         "code": findings.code,

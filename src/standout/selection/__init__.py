@@ -62,8 +62,8 @@ from standout.selection._inputs import weights_of as weights_of
 from standout.selection._kernel_weights import learn_kernel_weights as learn_kernel_weights
 from standout.selection._paths import ALPHAS as ALPHAS
 from standout.selection._paths import SHRINKAGES as SHRINKAGES
-from standout.selection._permutation import Problem as Problem
 from standout.selection._permutation import permutation_test as permutation_test
+from standout.selection._problem import Problem as Problem
 from standout.selection._representatives import AlphaChoice as AlphaChoice
 from standout.selection._representatives import choose_alpha as choose_alpha
 from standout.selection._significance import HARDLY_SHRUNKEN as HARDLY_SHRUNKEN

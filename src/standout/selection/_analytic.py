@@ -53,6 +53,10 @@ class ComponentTest:
         asked which directions vary even more than that. None otherwise.
     unit : {"rows", "subjects", "blocks"}
         What was taken to be independent: rows, or subjects, or blocks of neighbouring rows.
+    n_made : tuple of int
+        Number of reshufflings behind each p-value; empty for the analytic test.
+    n_ways : int or None
+        Number of ways to deal the subjects to the datasets, if each of them was made once.
 
     Examples
     --------
@@ -73,6 +77,8 @@ class ComponentTest:
     n_permutations: int = 0
     scale: float | None = None
     unit: str = "rows"
+    n_made: tuple[int, ...] = ()
+    n_ways: int | None = None
 
 
 def concluded(
@@ -85,6 +91,8 @@ def concluded(
     n_permutations: int = 0,
     scale: float | None = None,
     unit: str = "rows",
+    n_made: Sequence[int] = (),
+    n_ways: int | None = None,
 ) -> ComponentTest:
     """Make the record from what was found for one component after the other."""
     monotone = np.maximum.accumulate(np.asarray(p_values, dtype=np.float64))
@@ -98,6 +106,8 @@ def concluded(
         n_permutations=n_permutations,
         scale=scale,
         unit=unit,
+        n_made=tuple(n_made),
+        n_ways=n_ways,
     )
 
 

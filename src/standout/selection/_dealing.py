@@ -21,6 +21,8 @@ Numbers = npt.NDArray[np.intp]
 
 # Relabelings from which the scatter that dealing leaves on average is found.
 N_AVERAGED = 100
+# Relabelings up to which their number is exact.
+MOST_COUNTED = 1e6
 # Steps towards the middle of the subjects of a dataset, and the share of their median squared distance that is added to
 # each, so that no subject counts alone.
 N_STEPS, SMALL_SHARE = 60, 0.1
@@ -67,7 +69,9 @@ class Dealing:
         for group in np.unique(self.groups):
             counts = np.bincount(self.homes[self.groups == group])
             total += lgamma(counts.sum() + 1) - sum(lgamma(count + 1) for count in counts)
-        return exp(min(total, 700.0))
+        ways = exp(min(total, 700.0))
+        # Logarithms leave a rounding error: 20 ways are 20, and not a little more than can be made.
+        return float(round(ways)) if ways < MOST_COUNTED else ways
 
     def check(self, level: float) -> None:
         """Refuse to test where even the rarest of all relabelings is more frequent than the level."""
@@ -110,7 +114,7 @@ class Dealing:
             return
         # The one that was observed is no draw: it counts by itself.
         seen = {self.homes.tobytes()}
-        while len(seen) < round(self.n_relabelings):
+        while len(seen) < self.n_relabelings:
             homes = self.relabelled(rng)
             if homes.tobytes() not in seen:
                 seen.add(homes.tobytes())

@@ -26,7 +26,8 @@ from standout.selection._inputs import (
     open_datasets,
     require_rows,
 )
-from standout.selection._permutation import Listener, Problem, permutation_test
+from standout.selection._permutation import Listener, permutation_test
+from standout.selection._problem import Problem
 from standout.sources import Source, Subjects
 
 # Rows times columns squared beyond which a permutation takes more than about a second.

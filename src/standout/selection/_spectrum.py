@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +9,9 @@ import numpy.typing as npt
 from scipy import linalg
 
 from standout._arrays import Float, product, self_product, sum_of_squares
+from standout.selection._iterations import largest_values
 
-# Iterations end if the values have changed by less than this share in so many steps.
-TOLERANCE, CHECKED = 1e-6, 8
+# Iterations are slow here.
 MOST_STEPS = 400
 
 
@@ -98,43 +97,6 @@ class Relabelled:
         def applied(vectors: Float) -> Float:
             return rooted(scales * product(self.scatter, scales * rooted(vectors)))
 
-        leading = _largest_values(applied, len(self.squares), len(shares))
+        leading, _ = largest_values(applied, len(self.squares), len(shares), most=MOST_STEPS)
         with np.errstate(divide="ignore"):
             return np.where(factors * leading < 1.0, leading / self.sizes[0] / (1.0 - factors * leading), np.inf)
-
-
-def _largest_values(applied: Callable[[Float], Float], size: int, count: int) -> Float:
-    """Give the largest eigenvalue of several matrices of one size, which are applied to one vector each.
-
-    Lanczos iterations in lock step. Vectors are not made orthogonal again: the largest value needs no more.
-    """
-    vectors = np.repeat(np.random.default_rng(0).standard_normal((size, 1)), count, axis=1)
-    vectors /= np.linalg.norm(vectors, axis=0)
-    before, lengths = np.zeros_like(vectors), np.zeros(count)
-    own: list[Float] = []
-    beside: list[Float] = []
-    found = np.zeros(count)
-    for step in range(1, min(MOST_STEPS, 4 * size) + 1):
-        images = applied(vectors) - lengths * before
-        own.append(np.einsum("ij,ij->j", vectors, images))
-        images -= own[-1] * vectors
-        lengths = np.linalg.norm(images, axis=0)
-        done = bool(np.all(lengths <= np.finfo(np.float64).eps * np.abs(own[0]) * size))
-        if step % CHECKED == 0 or done or step == min(MOST_STEPS, 4 * size):
-            last, found = found, _tops(np.array(own), np.array(beside).reshape(-1, count))
-            if done or np.all(found - last <= TOLERANCE * found):
-                break
-        beside.append(lengths)
-        before, vectors = vectors, images / np.where(lengths > 0.0, lengths, 1.0)
-    return found
-
-
-def _tops(own: Float, beside: Float) -> Float:
-    """Give the largest eigenvalue of each tridiagonal matrix, whose entries are columns."""
-    last = len(own) - 1
-    return np.array(
-        [
-            linalg.eigvalsh_tridiagonal(one, other, select="i", select_range=(last, last))[0]
-            for one, other in zip(own.T, beside.T, strict=True)
-        ]
-    )

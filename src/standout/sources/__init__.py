@@ -8,6 +8,7 @@ from standout.sources._base import drawn as drawn
 from standout.sources._base import regrouped as regrouped
 from standout.sources._beside import Around as Around
 from standout.sources._beside import Beside, Chosen, beside
+from standout.sources._beside import column_beside as column_beside
 from standout.sources._beside import own_weights as own_weights
 from standout.sources._dask import DaskBlocks, open_dataset
 from standout.sources._dask import is_dask as is_dask

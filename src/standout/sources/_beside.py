@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Array, Rows
+from standout._checks import check_known
 from standout._messages import InvalidValueError
 from standout._xp import to_host
 from standout.sources._base import Batch, InMemory, Source, Words
@@ -48,6 +49,20 @@ def beside(source: Source, **facts: npt.NDArray[Any] | None) -> Source:
     if source.again:
         _check_lengths(given, source.count_rows(), source.name)
     return Beside(source, given)
+
+
+def column_beside(source: Source, name: str, parameter: str) -> Words:
+    """Give the words of a column that a user names, which has to be kept beside the rows."""
+    check_known(
+        name,
+        parameter,
+        source.beside_columns,
+        f"kept beside {source.name}",
+        "column",
+        advice="Open files with standout.scan(..., beside={value!r}), give a frame with this column, or give the "
+        "values themselves.",
+    )
+    return source.column(name)
 
 
 def own_weights(source: Source) -> npt.NDArray[np.float64] | None:

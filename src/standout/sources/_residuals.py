@@ -11,11 +11,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from standout._arrays import Array, Float, Rows, dense, double, product, row_blocks
-from standout._checks import as_rows, check_known
+from standout._checks import as_rows
 from standout._messages import InvalidTypeError, InvalidValueError, warn_user
 from standout._xp import is_foreign, like, looks_foreign, take, to_host
 from standout.sources._base import Batch, InMemory, Source
-from standout.sources._beside import Around, own_weights
+from standout.sources._beside import Around, column_beside, own_weights
 from standout.sources._subjects import Codes, Subjects, as_words, attached, joined_subjects
 
 # Rows of a device that are multiplied with a matrix of zeros and ones at a time.
@@ -258,9 +258,7 @@ def _design(covariates: Any, dataset: Source, parameter: str) -> Float:
     """Give covariates as columns of numbers: categories as zeros and ones, one for each but the first."""
     if _are_names(covariates):
         names = [covariates] if isinstance(covariates, str) else list(covariates)
-        for name in names:
-            check_known(name, parameter, dataset.beside_columns, f"kept beside {dataset.name}", "column")
-        columns = {name: dataset.column(name) for name in names}
+        columns = {name: column_beside(dataset, name, parameter) for name in names}
     elif hasattr(covariates, "columns"):
         columns = {str(name): np.asarray(covariates[name]) for name in covariates.columns}
     else:

@@ -14,7 +14,7 @@ from standout._checks import check_known
 from standout._messages import InvalidTypeError, InvalidValueError, warn_user
 from standout._xp import looks_foreign, to_host
 from standout.sources._base import Source, Table, Words
-from standout.sources._beside import beside
+from standout.sources._beside import beside, column_beside
 
 Codes = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int64]
@@ -185,10 +185,7 @@ def as_objects(values: npt.NDArray[Any]) -> Words:
 
 def _named_column(groups: Any, dataset: Source) -> Any:
     """Give the words of a column beside the rows, if `groups` is its name."""
-    if not isinstance(groups, str):
-        return groups
-    check_known(groups, "groups", dataset.beside_columns, f"kept beside {dataset.name}", "column")
-    return dataset.column(groups)
+    return column_beside(dataset, groups, "groups") if isinstance(groups, str) else groups
 
 
 def attached(datasets: Sequence[Source], subjects: Sequence[Subjects | None]) -> list[Source]:

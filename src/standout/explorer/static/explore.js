@@ -207,7 +207,7 @@
   };
   const showSliders = () => {
     if (dragging) return;
-    middles.gamma = 1 / Math.max(state.columns.length, 1);
+    middles.gamma = 1 / Math.max(state.n_columns, 1);
     const parts = [];
     for (const [name, kind] of Object.entries(KINDS)) {
       if (!state.used.includes(name) || (name !== "gamma" && !state.compared)) continue;
