@@ -31,7 +31,7 @@ DEVICE_BLOCK_BYTES = 512 * 2**20
 
 # From this size on iterations find a few eigenvectors faster than a device finds all. A block has so many vectors more
 # than are wanted. There are at most so many blocks, and a look at the result after every few of them.
-ITERATED_SIZE = 1500
+ITERATED_SIZE = 2500
 BLOCK_MORE, BLOCK_STEPS, BLOCK_LOOK = 6, 40, 8
 # The largest degree and growth of the polynomials, and the largest error of an eigenvector's equation.
 BLOCK_DEGREE, BLOCK_GROWTH, BLOCK_TOLERANCE = 8, 1e8, 1e-13
