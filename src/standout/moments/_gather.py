@@ -209,7 +209,7 @@ class Part:
         return replace(self, kind=kind) if self.kind == "auto" else self
 
 
-def project(rows: Rows, mean: Float, filters: Float) -> Float:
+def project(rows: Rows, mean: Float | None, filters: Float) -> Float:
     """What are the scores of these rows: ``(X - mean) U``?
 
     Rows are centred before they are multiplied, one block at a time, so that a large mean costs no digits. Sparse rows
@@ -218,7 +218,8 @@ def project(rows: Rows, mean: Float, filters: Float) -> Float:
     Parameters
     ----------
     rows : array or sparse matrix of shape (n_rows, n_features)
-    mean : ndarray of shape (n_features,)
+    mean : ndarray of shape (n_features,) or None
+        None leaves the scores as they are, which is faster where only their differences count.
     filters : ndarray of shape (n_features, d)
 
     Returns
@@ -234,8 +235,10 @@ def project(rows: Rows, mean: Float, filters: Float) -> Float:
            [ 2.]])
     """
     if is_sparse(rows):
-        scores: Float = dense(rows @ filters) - mean @ filters
-        return scores
+        scores: Float = dense(rows @ filters)
+        return scores if mean is None else scores - mean @ filters
+    if mean is None:
+        return stacked([double(block) @ filters for block in row_blocks(rows)])
     return stacked([(double(block) - mean) @ filters for block in row_blocks(rows)])
 
 

@@ -29,6 +29,7 @@ from standout._xp import (
 from standout.moments import (
     CentredRows,
     Folds,
+    Kind,
     Moments,
     Part,
     RowMoments,
@@ -273,24 +274,83 @@ def n_folds_for(wanted: int, size: int, n_rows: int | None) -> int | None:
 
 
 @dataclass(frozen=True, eq=False)
+class RowFolds(Folds[Moments]):
+    """Folds of rows that are kept, so that the rows of all other folds are kept as well.
+
+    Attributes
+    ----------
+    rows : array of shape (n, n_columns)
+    row_weights : array of shape (n,) or None
+    numbers : ndarray of int
+        The fold of each row.
+    """
+
+    rows: Array
+    row_weights: Array | None
+    numbers: npt.NDArray[np.intp]
+
+    @classmethod
+    def of(
+        cls, rows: Array, row_weights: Array | None, numbers: npt.NDArray[np.intp], n_folds: int, n_dealt: int
+    ) -> RowFolds:
+        """Take rows apart by the numbers of their folds."""
+        sums = (_moments_of(rows, row_weights, numbers == fold) for fold in range(n_folds))
+        return cls(tuple(sums), n_dealt, rows, row_weights, numbers)
+
+    def total(self) -> Moments:
+        """Give the moments of all rows."""
+        return self._without(-1)
+
+    def others(self) -> list[Moments]:
+        """Give, for each fold, the moments of the rows of all other folds."""
+        return [self._without(fold) for fold in range(self.n_folds)]
+
+    def fewer(self, n_folds: int) -> RowFolds:
+        """Give the same rows in fewer folds."""
+        if n_folds >= self.n_folds:
+            return self
+        return RowFolds.of(self.rows, self.row_weights, self.numbers % n_folds, n_folds, self.n_dealt)
+
+    def scatters(self) -> Folds[Moments]:
+        """Give the scatter matrices of the same folds."""
+        sums = (
+            _moments_of(self.rows, self.row_weights, self.numbers == fold, "scatter") for fold in range(self.n_folds)
+        )
+        return Folds(tuple(sums), self.n_dealt)
+
+    def _without(self, fold: int) -> Moments:
+        found = _moments_of(self.rows, self.row_weights, self.numbers != fold)
+        assert found is not None
+        return found
+
+
+def _moments_of(
+    rows: Array, row_weights: Array | None, chosen: npt.NDArray[np.bool_], kind: Kind = "rows"
+) -> Moments | None:
+    """Gather the moments of some rows; None if there are none, or none with a weight."""
+    if not chosen.any():
+        return None
+    weights = None if row_weights is None else take(row_weights, chosen)
+    found: Moments | None = Part(kind, norms=True, single=False)(Batch(take(rows, chosen), weights=weights))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
 class SpanFolds:
     """Folds of wide data in coordinates of the span of their rows, found from the inner products of the rows.
 
     Attributes
     ----------
-    folds : list of Folds
-        For each dataset, moments of the coordinates of its centred rows.
+    row_folds : list of RowFolds
+        For each dataset, the coordinates of its centred rows.
     datasets : list of RowMoments or CentredRows
     maps : list of array
         For each dataset, the weights of its rows in each direction of the span.
-    fold_of : list of ndarray of int
-        For each dataset, the fold of each row.
     """
 
-    folds: list[Folds[Moments]]
+    row_folds: list[RowFolds]
     datasets: list[RowMoments | CentredRows]
     maps: list[Array]
-    fold_of: list[npt.NDArray[np.intp]]
 
     @classmethod
     def of(
@@ -311,10 +371,15 @@ class SpanFolds:
         ends = np.cumsum([part.count for part in datasets]).tolist()
         places = [(end - part.count, end) for end, part in zip(ends, datasets, strict=True)]
         folds = [
-            _folds_of(coordinates[start:end, :], part.row_weights, numbers, n_folds, n_dealt)
+            RowFolds.of(_unweighted(coordinates[start:end, :], part), part.row_weights, numbers, n_folds, n_dealt)
             for part, (start, end), numbers in zip(datasets, places, fold_of, strict=True)
         ]
-        return cls(folds, list(datasets), [weights[start:end, :] for start, end in places], list(fold_of))
+        return cls(folds, list(datasets), [weights[start:end, :] for start, end in places])
+
+    @cached_property
+    def folds(self) -> list[Folds[Moments]]:
+        """For each dataset, the scatter matrices of the coordinates of each fold."""
+        return [part.scatters() for part in self.row_folds]
 
     @property
     def n_columns(self) -> int:
@@ -329,15 +394,15 @@ class SpanFolds:
 
     @cached_property
     def _squares(self) -> list[tuple[Array, Float]]:
-        n_folds = self.folds[0].n_folds
         return [
-            squares_by_group(part, numbers, n_folds) for part, numbers in zip(self.datasets, self.fold_of, strict=True)
+            squares_by_group(part, folds.numbers, folds.n_folds)
+            for part, folds in zip(self.datasets, self.row_folds, strict=True)
         ]
 
     def variances_without(self, left_out: LeftOut) -> list[Array]:
         """Give the variances of the columns of each dataset, over the rows of all folds but one."""
         fold, n_folds = left_out
-        kept = np.arange(self.folds[0].n_folds) % n_folds != fold
+        kept = np.arange(self.row_folds[0].n_folds) % n_folds != fold
         return [
             namespace(squares).sum(take(squares, kept), axis=0) / float(counts[kept].sum())
             for squares, counts in self._squares
@@ -347,9 +412,9 @@ class SpanFolds:
         """Give the moments of some columns of each dataset, as rows, over the rows of all folds but one."""
         fold, n_folds = left_out
         kept: list[Moments] = []
-        for dataset, numbers in zip(self.datasets, self.fold_of, strict=True):
+        for dataset, folds in zip(self.datasets, self.row_folds, strict=True):
             part = dataset.taken(columns)
-            chosen = np.flatnonzero(numbers % n_folds != fold)
+            chosen = np.flatnonzero(folds.numbers % n_folds != fold)
             rows = part.rows if isinstance(part, CentredRows) else concat([dense(block) for block in part.blocks])
             weights = None if part.row_weights is None else take(part.row_weights, chosen)
             some = take(rows, chosen)
@@ -406,22 +471,13 @@ def _coordinates(gram: Float, datasets: Sequence[RowMoments | CentredRows]) -> t
     return vectors * xp.sqrt(values), vectors / xp.sqrt(values)
 
 
-def _folds_of(
-    rows: Array, row_weights: Array | None, numbers: npt.NDArray[np.intp], n_folds: int, n_dealt: int
-) -> Folds[Moments]:
-    """Gather the moments of rows by the number of their fold. Rows with weights come times the roots of these."""
-    if row_weights is not None:
-        xp = namespace(row_weights)
-        roots = xp.sqrt(row_weights)[:, None]
-        rows = xp.where(roots > 0.0, rows / xp.where(roots > 0.0, roots, 1.0), 0.0)
-    part = Part("scatter", norms=True, single=False)
-    chosen = [np.flatnonzero(numbers == fold) for fold in range(n_folds)]
-    weights = [None if row_weights is None else take(row_weights, some) for some in chosen]
-    sums = [
-        part(Batch(take(rows, some), weights=own)) if len(some) else None
-        for some, own in zip(chosen, weights, strict=True)
-    ]
-    return Folds(tuple(sums), n_dealt)
+def _unweighted(rows: Array, part: RowMoments | CentredRows) -> Array:
+    """Give rows that come times the roots of their weights as they are."""
+    if part.row_weights is None:
+        return rows
+    xp = namespace(rows)
+    roots = xp.sqrt(part.row_weights)[:, None]
+    return xp.where(roots > 0.0, rows / xp.where(roots > 0.0, roots, 1.0), 0.0)
 
 
 # --- judging --------------------------------------------------------------------------------------------------------
