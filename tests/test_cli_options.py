@@ -12,8 +12,9 @@ import pytest
 import standout
 from cli_runs import run, works_here
 from standout._messages import Message
-from standout.cli._app import DIFFERENT, FORMATS, METHODS, MISSING, OPTIONS, PARAMETERS, STANDARDS, fit, option_name
+from standout.cli._app import OPTIONS, fit
 from standout.cli._fit import ESTIMATORS, make_estimator
+from standout.cli._options import DIFFERENT, FORMATS, METHODS, MISSING, PARAMETERS, STANDARDS, option_name
 
 COMMANDS = ("fit", "transform", "report", "info", "compare", "release", "demo")
 

@@ -304,3 +304,16 @@ def test_a_listener_is_told_of_every_permutation_and_the_time_left(rng):
     assert len(told) == found.n_permutations
     assert [made for _, made, _, _ in told] == list(range(1, len(told) + 1))
     assert all(most == 199 and left >= 0.0 for _, _, most, left in told)
+
+
+@pytest.mark.parametrize("n_columns", [None, 1])
+def test_every_component_that_a_test_finds_has_a_ratio(rng, n_columns):
+    target, background = rng.normal(size=(2, 100, 3))
+    target[:, 1] *= 4
+    target[:, 2] *= 3
+    found = DiscriminativePCA("auto", n_columns=n_columns).fit(target, background=background)
+    assert found.n_components_ == len(found.held_out_ratio_) == found.held_out_.components.shape[1] == 2
+    # Two components need two columns at least.
+    direct = DiscriminativePCA(2, n_columns=n_columns and 2).fit(target, background=background)
+    np.testing.assert_allclose(found.held_out_ratio_, direct.held_out_ratio_)
+    np.testing.assert_allclose(found.components_, direct.components_)

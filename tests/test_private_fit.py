@@ -74,6 +74,9 @@ def test_covariances_with_counts_are_enough(rng):
     bare = DiscriminativePCA.from_moments(given[0][:2], [given[1][:2]], n_components=3, shrinkage=0.1)
     np.testing.assert_allclose(bare.components_, model.components_)
     assert not bare.mean_.any()
+    both = [DiscriminativePCA.from_moments(given[0], kind([given[1]] * 2), shrinkage=0.1) for kind in (list, tuple)]
+    np.testing.assert_array_equal(both[0].components_, both[1].components_)
+    assert len(both[1].weights_) == 2
 
 
 def test_more_rows_can_follow_exact_moments(rng):

@@ -13,7 +13,8 @@ from sklearn.preprocessing import StandardScaler
 from report_runs import every_method, fitted, same_up_to_sign
 from standout import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA, make_pipeline
 from standout.report import examine, page
-from standout.report._scores import MOST_BACKGROUND_POINTS, MOST_TARGET_POINTS, NO_LABEL
+from standout.report._labels import NO_LABEL
+from standout.report._scores import MOST_BACKGROUND_POINTS, MOST_TARGET_POINTS
 
 # Points and views
 

@@ -103,6 +103,16 @@ def test_weighted_rows_are_adjusted_by_weighted_regression(batches):
     np.testing.assert_allclose(found.eigenvalues_ * (298 / 299), expected.eigenvalues_, rtol=1e-8)
 
 
+def test_a_column_that_is_not_there_is_told_with_its_parameter_and_its_dataset(batches):
+    X, Y, _ = batches
+    frames = [pd.DataFrame(part).rename(columns=str) for part in (X, Y)]
+    with pytest.raises(InvalidValueError, match="adjust='batch' is not a column of the target"):
+        DiscriminativePCA(1).fit(frames[0], background=frames[1], adjust=["batch"])
+    frames[0]["batch"] = "a"
+    with pytest.raises(InvalidValueError, match="adjust='batch' is not a column of background 1"):
+        DiscriminativePCA(1).fit(frames[0], background=frames[1], adjust=["batch"])
+
+
 @pytest.mark.parametrize(
     ("adjust", "error", "words"),
     [
@@ -120,6 +130,9 @@ def test_covariates_that_make_no_sense_are_refused(batches, adjust, error, words
         DiscriminativePCA(1).fit(X, background=Y, adjust=adjust)
     with pytest.raises(InvalidTypeError, match="read only once"):
         DiscriminativePCA(1).fit(iter([X]), background=Y, adjust=np.arange(300))
+    labels = np.repeat([1, 0], [len(X), len(Y)])
+    with pytest.raises(InvalidValueError, match="adjust has 300 rows, but the data has 600"):
+        DiscriminativePCA(1, target_label=1).fit(np.vstack([X, Y]), labels, adjust=np.arange(300.0))
 
 
 # --- within and between subjects -------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_wine
 
 from standout import ContrastivePCA, DiscriminativePCA, KernelDiscriminativePCA, scan
 from standout.cli import main
@@ -131,6 +132,17 @@ def clean_cases():
 )
 def test_clean_data_call_for_no_care(target, background):
     model = DiscriminativePCA(1).fit(target, background=background)
+    assert "strays" not in kinds(examine(model, target, background, with_path=False))
+
+
+def test_two_rules_for_shrinkage_are_not_taken_for_strays():
+    """Wines of one sort against two others, in many units: Ledoit and Wolf's rule shows another view than none."""
+    data = load_wine()
+    target, *background = (data.data[data.target == sort] for sort in (2, 0, 1))
+    model = DiscriminativePCA(1, shrinkage="held-out").fit(target, background=background)
+    plain = model.transform(target)[:, 0]
+    robust = DiscriminativePCA(1, shrinkage="held-out", robust="rows").fit(target, background=background)
+    assert abs(np.corrcoef(plain, robust.transform(target)[:, 0])[0, 1]) > 0.99
     assert "strays" not in kinds(examine(model, target, background, with_path=False))
 
 

@@ -95,13 +95,19 @@ def test_scanpy_goes_on_from_the_view(session):
 
 
 def test_pictures_and_tables_refuse_what_is_not_there(session, axes):
-    with pytest.raises(ValueError, match="key='dpca' is not in adata.uns"):
-        standout.pl.embedding(session)
+    with pytest.raises(ValueError, match="key='log1p' is not a fit of standout.tl in adata.uns, which has no fits"):
+        standout.pl.embedding(session, "log1p")
     standout.tl.dpca(session, "condition", "stim", n_comps=1)
     with pytest.raises(ValueError, match=r"component=1 is not there: the fit has 1 component\(s\), from 0"):
         standout.pl.embedding(session)
     with pytest.raises(ValueError, match="groupby='celltype' is not a column of adata.obs"):
         standout.pl.ratios(session, "celltype")
+    without = session.copy()
+    del without.obs["condition"]
+    with pytest.raises(ValueError, match="groupby='condition' is not a column of adata.obs"):
+        standout.pl.ratios(without, "type")
+    session.obs.loc[session.obs_names[:5], "type"] = np.nan
+    assert standout.get.ratios_df(session, "type").index.tolist() == ["B", "T"]
     standout.tl.kernel_dpca(session, "condition", "stim", n_comps=2)
     with pytest.raises(ValueError, match="key='kernel_dpca' has no patterns of genes"):
         standout.get.top_genes_df(session, "kernel_dpca")

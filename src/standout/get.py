@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,7 @@ def ratios_df(adata: Any, groupby: str, key: str = "dpca") -> Any:
     -------
     pandas.DataFrame
         A row for each type, with ``n_target``, ``n_background`` and ``ratio_0``, ``ratio_1`` ...; NaN where one side
-        has fewer than two cells.
+        has fewer than two cells. Cells without a type are in no row.
 
     Examples
     --------
@@ -108,12 +109,13 @@ def ratios_df(adata: Any, groupby: str, key: str = "dpca") -> Any:
     of_cells, _, _ = fit_of(adata, key)
     scores = np.asarray(adata.obsm[of_cells])
     is_target, is_background = sides_of(adata, key)
-    types = adata.obs[groupby].astype(str).to_numpy()
+    types = words_of_array(adata.obs[groupby].astype(object))
     rows: dict[str, dict[str, float]] = {}
-    for name in sorted(set(types)):
+    for name in sorted(set(types) - {""}):
         own, other = scores[is_target & (types == name)], scores[is_background & (types == name)]
         enough = min(len(own), len(other)) >= 2
-        ratios = own.var(axis=0) / other.var(axis=0) if enough else np.full(scores.shape[1], np.nan)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = own.var(axis=0) / other.var(axis=0) if enough else np.full(scores.shape[1], np.nan)
         rows[name] = {"n_target": len(own), "n_background": len(other)}
         rows[name] |= {f"ratio_{number}": float(ratio) for number, ratio in enumerate(ratios)}
     return DataFrame.from_dict(rows, orient="index")
@@ -121,13 +123,15 @@ def ratios_df(adata: Any, groupby: str, key: str = "dpca") -> Any:
 
 def fit_of(adata: Any, key: str) -> tuple[str, str | None, Any]:
     """Give the names under which a fit was written, of cells and of genes, and what else it has written."""
-    check_known(key, "key", adata.uns, "in adata.uns", "key")
+    fits = [name for name, about in adata.uns.items() if isinstance(about, Mapping) and "eigenvalues" in about]
+    check_known(key, "key", fits, "a fit of standout.tl in adata.uns", "fit")
     return names_of(adata, key)
 
 
 def sides_of(adata: Any, key: str) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Tell which cells were the target of a fit, and which its backgrounds."""
     params = adata.uns[key]["params"]
+    check_known(params["groupby"], "groupby", adata.obs.columns, "a column of adata.obs", "column")
     # The same words as in `tl`: the group 1.0 is called "1", and cells without a group "".
     groups = words_of_array(adata.obs[params["groupby"]].astype(object))
     is_target = np.isin(groups, list(params["target"]))

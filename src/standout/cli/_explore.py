@@ -16,12 +16,13 @@ import numpy as np
 
 from standout._checks import as_backgrounds, as_rows, column_names
 from standout._messages import InvalidValueError, require_extra
-from standout.cli._app import PARAMETERS, command_line, fit, option_name
+from standout.cli._app import command_line, fit
 from standout.cli._data import Datasets, dataset_variables, groups_of, open_datasets
 from standout.cli._demo import demo_datasets
 from standout.cli._display import Display, printable
 from standout.cli._fit import fit_and_write, require_packages
 from standout.cli._folder import check_output_folder
+from standout.cli._options import PARAMETERS, option_name
 from standout.datasets import make_digits_over_photographs
 from standout.explorer import Engine, Explored, Groups, History, Question, open_session, python, serve
 from standout.io import Table

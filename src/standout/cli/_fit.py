@@ -16,10 +16,11 @@ import numpy as np
 import standout
 from standout import make_pipeline, save
 from standout._messages import CautionWarning, FindingWarning, Message, require_extra
-from standout.cli._app import COMPARING, METHODS, OPTIONS, PARAMETERS
+from standout.cli._app import OPTIONS
 from standout.cli._data import Datasets, open_datasets
 from standout.cli._display import Display, capitalised, printable, shortened
 from standout.cli._folder import MARK, check_output_folder, folder_as_a_whole
+from standout.cli._options import COMPARING, METHODS, PARAMETERS
 from standout.estimators import fitted_test
 from standout.io import csv_writer, write_csv
 from standout.report import Findings, draw, examine, number, p_value, page, store, summary

@@ -17,11 +17,12 @@ from click.core import ParameterSource
 import standout
 from standout._arrays import Float
 from standout._messages import FileError, InvalidValueError, MissingFileError, listed, require_extra, shown
-from standout.cli._app import COMPARING, METHODS, OPTIONS, PARAMETERS, option_name
+from standout.cli._app import OPTIONS
 from standout.cli._data import reading_of
 from standout.cli._display import Display, printable, shortened
 from standout.cli._fit import collected_warnings, make_estimator, show_warnings
 from standout.cli._folder import MARK, check_output_file, check_output_folder, folder_as_a_whole
+from standout.cli._options import COMPARING, METHODS, PARAMETERS, option_name
 from standout.io import write_csv
 from standout.private import PrivateMoments, from_ranges, release
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -60,9 +60,9 @@ from standout.sources import (
     equal_weights,
     in_blocks,
     is_dask,
+    open_beside,
     open_dataset,
     own_weights,
-    with_words,
     within_subjects,
     without_columns,
 )
@@ -153,8 +153,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """
         reject_iterator(X, "fit_transform")
         fitted = self.fit(X, y, background=background, **facts)
-        names = RowFacts(**facts).columns
-        return fitted.transform(without_columns(X, names)[0] if names else X)
+        return fitted.transform(without_columns(X, RowFacts(**facts).columns))
 
     @overload
     def transform(self, X: npt.NDArray[Any]) -> npt.NDArray[Any]: ...
@@ -320,10 +319,9 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     def _datasets(self, X: Dataset, y: Any, background: Backgrounds, facts: RowFacts) -> list[Source]:
         """Open and check the datasets of a fit, the target first, with what is known of their rows."""
-        X, words = without_columns(X, facts.columns)
         if self.target_label is not None:
             reject_iterator(X, "fit with target_label")
-            whole = with_words(open_dataset(X, "the data"), words, facts.columns)
+            X, whole = open_beside(X, "the data", facts.columns)
             is_in_blocks = is_dask(X)
             # The labels of blocks come here, one per row; the rows stay where they are.
             y = y.compute() if is_dask(y) else y
@@ -342,7 +340,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             ]
             return self._with_subjects_kept(facts.beside_labels(whole, parts, [to_host(some) for some in chosen]))
         self._keep_found(background_labels_=None)
-        target = with_words(open_dataset(X, "the target"), words, facts.columns)
+        X, target = open_beside(X, "the target", facts.columns)
         check_no_labels(y, target)
         self._see_columns(X, target, reset=True)
         datasets = [target, *self._opened_backgrounds(background, target, X, facts.columns)]
@@ -453,13 +451,12 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         return block_length(scores, min(counts))
 
     def _opened_backgrounds(
-        self, background: Backgrounds, target: Source, X: Any = None, beside: Sequence[str] = ()
+        self, background: Backgrounds, target: Source, X: Any = None, beside: Mapping[str, str] | None = None
     ) -> list[Source]:
         """Open the backgrounds, and check each against the columns of the target if these are known already."""
         opened = []
         for number, data in enumerate(as_backgrounds(background, X), start=1):
-            data, words = without_columns(data, beside)
-            dataset = with_words(open_dataset(data, f"background {number}"), words, beside)
+            _, dataset = open_beside(data, f"background {number}", beside or {})
             if dataset.width is not None and target.width is not None:
                 check_same_columns(
                     dataset.width, dataset.columns, dataset.name, target.width, target.columns, "the target"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,7 +32,7 @@ from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._linear import LinearFit, LinearSums, LinearTransformer, fit_linear, warn_of_trouble
 from standout.graphs import Smooth, check_smooth, check_smoothness, column_graph
 from standout.moments import Moments, ledoit_wolf
-from standout.pencil import Pencil, solve, solve_path
+from standout.pencil import Pencil, Solution, solve, solve_path
 from standout.private import PrivateMoments
 from standout.selection import (
     PATH_FOLDS,
@@ -40,10 +40,10 @@ from standout.selection import (
     ComponentTest,
     FewColumns,
     GroupSearch,
+    HeldOut,
     HeldOutPath,
     Problem,
     choose_weights,
-    few_of,
     judge_path,
     require_rows,
     sampled_scores,
@@ -83,17 +83,18 @@ class DiscriminativeFit(LinearFit):
         How each γ fares on rows that were not fitted, if one was chosen by that.
     test : ComponentTest or None
         Which components are real, if that was tested.
-    solver : str
-        The solver that was asked to solve.
+    solve_for : callable or None
+        Gives the solution, its columns and its held-out ratios for a number of components that a test has found, if it
+        is to be found. The second argument are the columns of the first component.
     """
 
     shrinkage: Float
-    solver: str
     path: HeldOutPath | None = None
     groups: GroupSearch | None = None
     smooth: Smooth | None = None
     smoothness_path: HeldOutPath | None = None
     test: ComponentTest | None = None
+    solve_for: Callable[[int, FewColumns | None], tuple[Solution, FewColumns | None, HeldOut | None]] | None = None
 
 
 class DiscriminativePCA(LinearTransformer):
@@ -517,7 +518,7 @@ class DiscriminativePCA(LinearTransformer):
                 seed=seed,
                 dense_size=FEW,
             )
-            return DiscriminativeFit(target, [], np.zeros(0), solution, np.zeros(0), solver, few=few, smooth=smooth)
+            return DiscriminativeFit(target, [], np.zeros(0), solution, np.zeros(0), few=few, smooth=smooth)
         shrinkage = check_shrinkage(self.shrinkage, rules=SHRINKAGE_RULES)
         shares = (
             np.array([_found_shrinkage(background) for background in backgrounds])
@@ -533,7 +534,6 @@ class DiscriminativePCA(LinearTransformer):
             weights = self._weights(target, backgrounds, shares, solver, n_components, seed)
         smooth, rough_path = self._smoothed(sums, weights, shares, smooth, seed)
         problem = contrast.discriminative(target, backgrounds, weights, shares, smooth=smooth)
-        solution = solve(problem, n_components, solver=solver, seed=seed, side=self.side)
 
         def pose(target: Moments, backgrounds: list[Moments]) -> Pencil:
             """Pose the same problem without a fold; shrinkage by Ledoit and Wolf is that of the other folds."""
@@ -542,22 +542,35 @@ class DiscriminativePCA(LinearTransformer):
                 own = np.array([ledoit_wolf(background, sums.n_columns) for background in backgrounds])
             return contrast.discriminative(target, backgrounds, weights, own, n_columns=sums.n_columns, smooth=smooth)
 
-        solution, few, held_out = self._on_few_columns(
-            problem, solution, sums, pose, weights, solver=solver, seed=seed, dense_size=FEW
-        )
+        def solve_for(
+            n_components: int, known: FewColumns | None = None
+        ) -> tuple[Solution, FewColumns | None, HeldOut | None]:
+            return self._on_few_columns(
+                problem,
+                solve(problem, n_components, solver=solver, seed=seed, side=self.side),
+                sums,
+                pose,
+                weights,
+                solver=solver,
+                seed=seed,
+                dense_size=FEW,
+                known=known,
+            )
+
+        solution, few, held_out = solve_for(n_components)
         return DiscriminativeFit(
             target,
             backgrounds,
             weights,
             solution,
             shares,
-            solver,
             path=path,
             groups=groups,
             held_out=held_out,
             few=few,
             smooth=smooth,
             smoothness_path=rough_path,
+            solve_for=solve_for if auto else None,
         )
 
     @property
@@ -662,17 +675,10 @@ class DiscriminativePCA(LinearTransformer):
             n_permutations=199,
             n_jobs=None,
         )
-        solution = fit.solution
-        if auto and test.n_significant > 1:
-            problem = contrast.discriminative(
-                fit.target, fit.backgrounds, fit.weights, fit.shrinkage, smooth=fit.smooth
-            )
-            solution = solve(problem, test.n_significant, solver=fit.solver, seed=seed, side=self.side)
-            if fit.few is not None:
-                count = max(len(fit.few.columns), test.n_significant)
-                solution, columns = few_of(problem, solution, count, side=self.side, solver=fit.solver, seed=seed)
-                fit = replace(fit, few=replace(fit.few, columns=columns))
-        return replace(fit, test=test, solution=solution)
+        if fit.solve_for is not None and test.n_significant > 1:
+            solution, few, held_out = fit.solve_for(test.n_significant, fit.few)
+            fit = replace(fit, solution=solution, few=few, held_out=held_out)
+        return replace(fit, test=test)
 
     def tested_problem(
         self,

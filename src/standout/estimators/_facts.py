@@ -17,6 +17,7 @@ from standout.sources import (
     Source,
     adjusted,
     as_words,
+    check_covariate_rows,
     column_beside,
     with_subjects,
 )
@@ -49,10 +50,10 @@ class RowFacts:
     background_adjust: Any = None
 
     @property
-    def columns(self) -> list[str]:
-        """Names of the columns of frames that hold facts."""
-        named = [self.groups] if isinstance(self.groups, str) else []
-        return list(dict.fromkeys([*named, *self._names_of_covariates]))
+    def columns(self) -> dict[str, str]:
+        """Names of the columns of frames that hold facts, each with the parameter that names it."""
+        named = {self.groups: "groups"} if isinstance(self.groups, str) else {}
+        return {**named, **{name: "adjust" for name in self._names_of_covariates if name not in named}}
 
     @property
     def _names_of_covariates(self) -> list[str]:
@@ -112,6 +113,7 @@ class RowFacts:
                 advice="Give the covariates of all rows as a table.",
             )
         if self.adjust is not None:
+            check_covariate_rows(len(self.adjust), len(chosen[0]), "the data", "adjust")
             datasets = self._adjusted(datasets, [taken_rows(self.adjust, some) for some in chosen])
         if self.groups is None:
             return datasets

@@ -161,7 +161,7 @@ class LinearTransformer(IncrementalTransformer):
             Moments of `standout.moments`, a private release (`standout.private`), or a tuple ``(covariance, count)`` or
             ``(covariance, count, mean)``. The covariance has ``1/n``, as that of ``np.cov(X.T, bias=True)``. Without a
             mean, scores are not centred.
-        backgrounds : Moments or tuple, or list of these, default=None
+        backgrounds : Moments or tuple, or list or tuple of these, default=None
             None means PCA of the target.
         **parameters
             Parameters of the estimator. What would need rows is refused. With private sums, ``shrinkage="auto"`` is
@@ -259,16 +259,22 @@ class LinearTransformer(IncrementalTransformer):
         solver: str,
         seed: int,
         dense_size: int,
+        known: FewColumns | None = None,
     ) -> tuple[Solution, FewColumns | None, HeldOut | None]:
         """Solve on few columns, if that is asked for, and find out what the components are worth, by folds.
 
         `pose` gives the problem without a fold from its moments; up to `dense_size` it is solved without iterations.
+        `known` are the columns of a solution with fewer components: their number is kept.
         """
         n_components, n_features = solution.values.shape[0], problem.n_features
         folds = FoldColumns(pose, n_components, self.side, sums.span, dense_size)
-        few, seen, n_rows = None, [], sum(part.count for part in sums.moments)
-        count = check_n_columns(self.n_columns, n_features, n_components)
-        if self._finds_n_columns:
+        few, seen, n_rows = known, [], sum(part.count for part in sums.moments)
+        count = (
+            check_n_columns(self.n_columns, n_features, n_components)
+            if known is None
+            else max(len(known.columns), n_components)
+        )
+        if self._finds_n_columns and known is None:
             counts = numbers_of_columns(n_features, n_rows, n_components)
             found = None if sums.folds is None or len(sums.folds) == 1 else folds.choose(counts, sums.folds, weights)
             if found is None and len(sums.moments) > 1:
@@ -361,7 +367,11 @@ class LinearTransformer(IncrementalTransformer):
 
 def given_moments(target: Any, backgrounds: Any) -> list[Moments]:
     """Check moments that a user gives, or covariances with counts, the target's first."""
-    parts = [target, *([] if backgrounds is None else backgrounds if isinstance(backgrounds, list) else [backgrounds])]
+    # A tuple may be one background, of a covariance and a count, or several.
+    several = isinstance(backgrounds, list) or (
+        isinstance(backgrounds, tuple) and all(isinstance(part, Moments | tuple) for part in backgrounds)
+    )
+    parts = [target, *([] if backgrounds is None else backgrounds if several else [backgrounds])]
     names = dataset_names(len(parts))
     moments = [_as_moments(part, name) for part, name in zip(parts, names, strict=True)]
     known = [list(part.columns) if isinstance(part, PrivateMoments) and part.columns else None for part in moments]

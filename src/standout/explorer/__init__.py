@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from standout.explorer._engine import Engine, Explored
 from standout.explorer._history import History, open_session
 from standout.explorer._kept import KeptSums, inside
-from standout.explorer._question import Groups, Question, RowSet, Side, applied, blank
+from standout.explorer._question import Groups, Question, RowSet, Side, blank
 from standout.explorer._recipe import python
+from standout.explorer._steps import applied
 
 __all__ = [
     "Engine",
@@ -32,8 +33,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from standout.explorer._question import Step
     from standout.explorer._server import Exploration as Exploration
+    from standout.explorer._steps import Step
 
 
 # Shared with other packages, but not part of the public interface.

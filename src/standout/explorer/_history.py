@@ -13,7 +13,8 @@ import numpy as np
 from standout import __version__
 from standout._messages import FileError, InvalidValueError, MissingFileError, shown
 from standout._writing import write_whole
-from standout.explorer._question import Groups, RowSet, State, Step, applied, blank
+from standout.explorer._question import Groups, RowSet, State, blank
+from standout.explorer._steps import Step, applied
 
 KIND = "exploration"
 

@@ -20,8 +20,9 @@ from standout._arrays import Float
 from standout._messages import InvalidValueError, Message
 from standout.explorer._engine import Answer, Engine, on_axes
 from standout.explorer._history import History, open_session
-from standout.explorer._question import Question, State, Step, applied, has
+from standout.explorer._question import Question, State, has
 from standout.explorer._recipe import python, words
+from standout.explorer._steps import Step, applied
 from standout.report import (
     assignments,
     brief,

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from standout.explorer._history import History
-from standout.explorer._question import METHODS, Groups, Question, State, Step, View
+from standout.explorer._question import METHODS, Groups, Question, State, View
+from standout.explorer._steps import Step
 
 # Beyond so many rows, kernels get so many landmarks: an exact answer would take seconds.
 FEW_KERNEL_ROWS, LANDMARKS = 400, 200

@@ -17,7 +17,7 @@ from standout._checks import as_backgrounds, check_one_each, check_same_columns,
 from standout._messages import InvalidTypeError, dataset_names
 from standout.estimators import ContrastivePCA, KernelContrastivePCA, KernelDiscriminativePCA
 from standout.moments import Moments, ScatterMoments, gather, project, weighed
-from standout.pencil import choose_solver, solve
+from standout.pencil import Pencil, choose_solver, solve
 from standout.report._findings import Numbers
 from standout.selection import HeldOut
 from standout.sources import InMemory, Source, Table, at_hand, is_read_in_parts, is_step, open_dataset, transformed
@@ -189,6 +189,16 @@ class Fit:
         if not self.moments:
             return np.zeros(0)
         return np.sqrt(np.maximum(self.moments[0].variances, 0.0))
+
+    def pencil(self, moments: Sequence[Moments], shrinkage: Float | None = None) -> Pencil:
+        """Pose the problem of the fit, for its own moments or for others, with its own shrinkage or another one."""
+        target, *backgrounds = moments
+        if not backgrounds:
+            return contrast.principal(target)
+        if self.is_contrastive:
+            return contrast.contrastive(target, backgrounds, self.model.weights_, self.model.alpha_)
+        shares = self.model.shrinkage_ if shrinkage is None else shrinkage
+        return contrast.discriminative(target, backgrounds, self.model.weights_, shares)
 
     def agrees_with(self, counts: Sequence[int], means: Sequence[Float]) -> bool:
         """Tell whether the model was fitted to rows with these counts and means, as far as that can be told."""

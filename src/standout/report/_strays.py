@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from standout import contrast
 from standout._arrays import Float, Rows, dense, is_sparse
 from standout._messages import Message
 from standout.moments import (
@@ -190,7 +189,7 @@ def decided_by_few(fit: Fit, samples: Sequence[Rows]) -> Iterator[Message]:
                 "a few rows decide the view: of {n_looked} rows that were looked at, {strays}. If these count less, "
                 "component 1 turns by {apart:.0f} degrees",
                 n_looked=sum(int(part.shape[0]) for part in samples),
-                strays=f"{whole(n_rows)} lie far from all others"
+                strays=f"{whole(n_rows)} {'lies' if n_rows == 1 else 'lie'} far from all others"
                 + (f", and {counted(n_cells, 'value')} are far from the others of their column" if n_cells else ""),
                 apart=apart,
                 advice="Compare with a fit with {p.robust:" + robust + "}, which lists them.",
@@ -226,20 +225,14 @@ def _gathered(datasets: Sequence[Any]) -> list[Moments]:
 
 def _leading(fit: Fit, moments: Sequence[Moments]) -> Float:
     """Give the leading component of the problem of a fit, posed for other moments."""
-    target, *backgrounds = moments
-    if not backgrounds:
-        pencil = contrast.principal(target)
-    elif fit.is_contrastive:
-        pencil = contrast.contrastive(target, backgrounds, fit.model.weights_, fit.model.alpha_)
-    else:
-        pencil = contrast.discriminative(target, backgrounds, fit.model.weights_, _shares(fit, backgrounds))
-    vector: Float = solve(pencil, 1).vectors[:, 0]
+    shrinkage = _shares(fit, moments[1:]) if fit.has_background and not fit.is_contrastive else None
+    vector: Float = solve(fit.pencil(moments, shrinkage), 1).vectors[:, 0]
     return vector
 
 
 def _shares(fit: Fit, backgrounds: Sequence[Moments]) -> Float:
-    """Give the shrinkage of each background: strays change the one that was found with them."""
-    if not isinstance(fit.model.shrinkage, str):
+    """Give the shrinkage of each background: strays change the one that Ledoit and Wolf's rule found with them."""
+    if fit.model.shrinkage != "auto":
         return np.asarray(fit.model.shrinkage_)
     return np.array([ledoit_wolf(part) for part in backgrounds])
 

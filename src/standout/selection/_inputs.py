@@ -18,7 +18,7 @@ from standout._messages import InvalidTypeError, dataset_names
 from standout._params import check_robust
 from standout._xp import to_host
 from standout.moments import CentredRows, Kind, Moments, RowMoments, gather, learned_weights, weighed
-from standout.sources import Dataset, Source, open_dataset, with_subjects, with_words, without_columns
+from standout.sources import Dataset, Source, open_beside, with_subjects
 
 Given: TypeAlias = Dataset | Moments
 """A dataset, or its moments, which were gathered before."""
@@ -35,9 +35,9 @@ def open_datasets(
     parts = [X, *as_backgrounds(background, X)]
     require_background(len(parts) - 1)
     names = dataset_names(len(parts))
-    columns = [groups] if isinstance(groups, str) else []
+    columns = {groups: "groups"} if isinstance(groups, str) else {}
     datasets: list[Opened] = [
-        part if isinstance(part, Moments) else _opened(part, name, columns)
+        part if isinstance(part, Moments) else open_beside(part, name, columns)[1]
         for part, name in zip(parts, names, strict=True)
     ]
     check_one_place([_specimen(dataset) for dataset in datasets], names)
@@ -52,11 +52,6 @@ def open_datasets(
         return datasets
     require_rows(datasets, "{p.groups}", sampled=True)
     return [*with_subjects([part for part in datasets if isinstance(part, Source)], groups, background_groups)]
-
-
-def _opened(data: Any, name: str, columns: Sequence[str]) -> Source:
-    left, words = without_columns(data, columns)
-    return with_words(open_dataset(left, name), words, columns)
 
 
 def open_host_datasets(X: Given, background: GivenBackgrounds, *groups: Any) -> list[Opened]:

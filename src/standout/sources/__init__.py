@@ -17,6 +17,7 @@ from standout.sources._device import OnDevice
 from standout.sources._device import on_device as on_device
 from standout.sources._residuals import adjusted as adjusted
 from standout.sources._residuals import between_subjects as between_subjects
+from standout.sources._residuals import check_covariate_rows as check_covariate_rows
 from standout.sources._residuals import differences
 from standout.sources._residuals import within_subjects as within_subjects
 from standout.sources._steps import Transformed
@@ -34,8 +35,8 @@ from standout.sources._subjects import attached as attached
 from standout.sources._subjects import equal_weights as equal_weights
 from standout.sources._subjects import in_blocks as in_blocks
 from standout.sources._subjects import joined_subjects as joined_subjects
+from standout.sources._subjects import open_beside as open_beside
 from standout.sources._subjects import with_subjects as with_subjects
-from standout.sources._subjects import with_words as with_words
 from standout.sources._subjects import without_columns as without_columns
 
 __all__ = [

@@ -254,6 +254,19 @@ def adjusted(dataset: Source, covariates: Any, parameter: str = "adjust") -> Sou
     return _changed(dataset, Removal(None, unit, sums[1:, :], centre, stretch))
 
 
+def check_covariate_rows(given: int, n_rows: int, name: str, parameter: str) -> None:
+    """Check that there are covariates of every row."""
+    if given != n_rows:
+        raise InvalidValueError(
+            "has {given} rows, but {name} has {limit}",
+            parameter=parameter,
+            given=given,
+            name=name,
+            limit=n_rows,
+            advice="Give the covariates of each row, in the order of the rows.",
+        )
+
+
 def _design(covariates: Any, dataset: Source, parameter: str) -> Float:
     """Give covariates as columns of numbers: categories as zeros and ones, one for each but the first."""
     if _are_names(covariates):
@@ -276,15 +289,7 @@ def _design(covariates: Any, dataset: Source, parameter: str) -> Float:
     n_rows = dataset.count_rows()
     coded = []
     for name, column in columns.items():
-        if len(column) != n_rows:
-            raise InvalidValueError(
-                "has {given} rows, but {name} has {limit}",
-                parameter=parameter,
-                given=len(column),
-                name=dataset.name,
-                limit=n_rows,
-                advice="Give the covariates of each row, in the order of the rows.",
-            )
+        check_covariate_rows(len(column), n_rows, dataset.name, parameter)
         coded.append(_coded(column, name, dataset.name, parameter))
     return np.column_stack(coded) if coded else np.zeros((n_rows, 0))
 

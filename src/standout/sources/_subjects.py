@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +15,7 @@ from standout._messages import InvalidTypeError, InvalidValueError, warn_user
 from standout._xp import looks_foreign, to_host
 from standout.sources._base import Source, Table, Words
 from standout.sources._beside import beside, column_beside
+from standout.sources._dask import open_dataset
 
 Codes = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int64]
@@ -152,28 +153,28 @@ def equal_weights(dataset: Source, weights: Any) -> npt.NDArray[np.float64]:
     return found
 
 
-def without_columns(data: Any, names: Sequence[str]) -> tuple[Any, Words | None]:
-    """Take columns out of a frame: the frame without them, and their words.
+def open_beside(data: Any, name: str, columns: Mapping[str, str]) -> tuple[Any, Source]:
+    """Open a dataset with some columns of a frame beside its rows: what is left of the frame, and the source.
 
-    Tables and scans keep such columns beside their rows already, and come back as they are.
+    `columns` has the parameter that names each column. Tables and scans keep such columns beside their rows already.
     """
+    if not columns or isinstance(data, Source | Table) or not hasattr(data, "columns"):
+        return data, open_dataset(data, name)
+    for column, parameter in columns.items():
+        check_known(column, parameter, data.columns, f"a column of {name}", "column")
+    words = np.column_stack([as_objects(np.asarray(data[column])) for column in columns])
+    left = without_columns(data, columns)
+    kept = beside(open_dataset(left, name), beside=words)
+    kept.beside_columns = tuple(columns)
+    return left, kept
+
+
+def without_columns(data: Any, names: Collection[str]) -> Any:
+    """Take columns out of a frame; whatever is no frame stays as it is."""
     if not names or isinstance(data, Source | Table) or not hasattr(data, "columns"):
-        return data, None
-    for name in names:
-        check_known(name, "groups", data.columns, "a column of the frame", "column")
-    found = [as_objects(np.asarray(data[name])) for name in names]
+        return data
     # polars has no keyword for the columns.
-    left = data.drop(columns=list(names)) if hasattr(data, "iloc") else data.drop(list(names))
-    return left, np.column_stack(found)
-
-
-def with_words(dataset: Source, words: Words | None, names: Sequence[str]) -> Source:
-    """Keep the words of columns beside the rows of a dataset."""
-    if words is None:
-        return dataset
-    kept = beside(dataset, beside=words)
-    kept.beside_columns = tuple(names)
-    return kept
+    return data.drop(columns=list(names)) if hasattr(data, "iloc") else data.drop(list(names))
 
 
 def as_objects(values: npt.NDArray[Any]) -> Words:
