@@ -29,6 +29,7 @@ from standout.moments import (
     folds_of_numbers,
     gather,
     gather_folds,
+    joint_gram,
     most_folds,
     project,
 )
@@ -499,6 +500,10 @@ def fit_linear(
         for dataset, part in zip(datasets[1:], moments[1:], strict=True):
             check_same_columns(part.n_features, None, dataset.name, moments[0].n_features, None, "the target")
         check_one_place([part.mean for part in moments], [dataset.name for dataset in datasets])
+        kept = [part for part in moments if isinstance(part, RowMoments | CentredRows)]
+        if solver == "reduced" and norms and len(kept) == len(moments):
+            # The inner products of all rows hold those of each dataset, which the shrinkage needs.
+            joint_gram(kept)
         if solver in ("lanczos", "lobpcg"):
             reject_on_device(moments[0].mean, f"solver={solver!r}", "Use solver='auto'.")
         return answer(sums, solver)

@@ -152,16 +152,18 @@ class RowMoments(Moments):
 
     def project(self, U: Float) -> Float:
         """Multiply the centred rows with the columns of U: ``Z U``."""
+        if self._quick:
+            return concat([_product_of_single(block, U) for block in self.blocks]) - weighted_sum(self.mean, U)
         return concat([product(part, U) - weighted_sum(offset, U) for part, offset in self._parts()])
 
     def combine(self, W: Float) -> Float:
         """Sum the centred rows with the columns of W as weights: ``Zᵀ W``."""
         total = zeros((self.n_features, W.shape[1]), self.mean)
         start = 0
-        for part, offset in self._parts():
+        for part, offset in ((block, self.mean) for block in self.blocks) if self._quick else self._parts():
             weights = row_slice(W, start, start + part.shape[0])
             start += part.shape[0]
-            total += product(part.T, weights)
+            total += product(part.T, weights.astype(np.float32) if self._quick else weights)
             total -= offset[:, None] * namespace(weights).sum(weights, axis=0)
         return total
 
@@ -184,6 +186,11 @@ class RowMoments(Moments):
         if not isinstance(other, RowMoments):
             return other + self
         return RowMoments(*self.blocks, *other.blocks, single=self.single and other.single)
+
+    @cached_property
+    def _quick(self) -> bool:
+        """Whether rows in single precision can be multiplied with a few vectors as they are."""
+        return self.single and sum_of_squares(self.mean) <= self.total_variance
 
     @cached_property
     def _correctable(self) -> bool:
@@ -395,20 +402,21 @@ def _joint_gram(given: Sequence[RowMoments | CentredRows]) -> Float:
     datasets = [dataset for dataset in given if isinstance(dataset, RowMoments)]
     if len(datasets) < len(given):
         return self_product(stacked([part.centred_rows() for part in given]).T)
-    if not all(dataset._correctable for dataset in datasets):
-        return _gram_by_columns(datasets)
     ends = np.cumsum([dataset.count for dataset in datasets]).tolist()
     places = [slice(end - dataset.count, end) for end, dataset in zip(ends, datasets, strict=True)]
-    gram = zeros((ends[-1], ends[-1]), datasets[0].mean)
-    for i, first in enumerate(datasets):
-        gram[places[i], places[i]] = first.self_gram
-        if is_foreign(gram):
-            # Large matrices are not kept twice.
-            first.__dict__["self_gram"] = gram[places[i], places[i]]
-        for j, second in enumerate(datasets[:i]):
-            block = _centred_gram(first, second)
-            gram[places[i], places[j]] = block
-            gram[places[j], places[i]] = block.T
+    if all(dataset._correctable for dataset in datasets):
+        gram = zeros((ends[-1], ends[-1]), datasets[0].mean)
+        for i, first in enumerate(datasets):
+            gram[places[i], places[i]] = first.self_gram
+            for j, second in enumerate(datasets[:i]):
+                block = _centred_gram(first, second)
+                gram[places[i], places[j]] = block
+                gram[places[j], places[i]] = block.T
+    else:
+        gram = _gram_by_columns(datasets)
+    for dataset, place in zip(datasets, places, strict=True):
+        # Neither computed nor kept twice.
+        dataset.__dict__["self_gram"] = gram[place, place]
     return gram
 
 
@@ -439,6 +447,14 @@ def _slices(n_rows: int, *datasets: RowMoments) -> Iterator[slice]:
     n_bytes_number = 4 if all(dataset.single for dataset in datasets) else 8
     n_bytes = DEVICE_BLOCK_BYTES if is_foreign(datasets[0].mean) else BLOCK_BYTES
     return column_slices(n_rows, datasets[0].n_features, n_bytes_number, n_bytes)
+
+
+def _product_of_single(rows: Array, U: Float) -> Float:
+    """Multiply rows in single precision, and add up over slices of their columns in double precision."""
+    total = np.zeros((rows.shape[0], U.shape[1]))
+    for columns in column_slices(rows.shape[0], rows.shape[1], 4):
+        total += product(rows[:, columns], U[columns].astype(np.float32))
+    return total
 
 
 def _less(part: Array, mean: Float) -> Float:
