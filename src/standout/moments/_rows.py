@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, reduce
 from operator import add
 from typing import ClassVar
@@ -80,7 +80,7 @@ class RowMoments(Moments):
     # Rows with weights are kept by `CentredRows`.
     row_weights: ClassVar[None] = None
     # What `joint_gram` has found for this dataset and others.
-    joint: tuple[list[ReferenceType[Moments]], Float] | None = None
+    joint: tuple[list[ReferenceType[Moments]], Callable[[], Float]] | None = None
 
     def __init__(self, *blocks: Rows, single: bool = True) -> None:
         self.single = single and all(is_single(part) and not is_thin(part) and not is_foreign(part) for part in blocks)
@@ -268,7 +268,7 @@ class CentredRows(Moments):
     """
 
     precision = float(np.finfo(np.float64).eps)
-    joint: tuple[list[ReferenceType[Moments]], Float] | None = None
+    joint: tuple[list[ReferenceType[Moments]], Callable[[], Float]] | None = None
 
     def __init__(self, rows: Rows, row_weights: Float | None = None) -> None:
         self.rows, self.row_weights = rows, row_weights
@@ -387,15 +387,18 @@ def joint_gram(datasets: Sequence[RowMoments | CentredRows]) -> Float:
     Each dataset is centred by its own mean: this is the matrix K of eq. (k) for the linear kernel. It is kept for the
     next call with the same datasets, and must not be changed.
     """
-    first = datasets[0]
-    if first.joint is not None:
-        others, gram = first.joint
-        if [id(other()) for other in others] == [id(part) for part in datasets[1:]]:
-            return gram
+    known = datasets[0].joint
+    if known is not None and [id(other()) for other in known[0]] == [id(part) for part in datasets[1:]]:
+        return known[1]()
     gram = _joint_gram(datasets)
-    # References that do not keep the rows of other datasets.
-    first.joint = [ref(part) for part in datasets[1:]], gram
+    keep_joint_gram(datasets, lambda: gram)
     return gram
+
+
+def keep_joint_gram(datasets: Sequence[Moments], gram: Callable[[], Float]) -> None:
+    """Let `joint_gram` give what a function returns for these datasets, which keep their rows."""
+    # References that do not keep the rows of other datasets.
+    datasets[0].joint = [ref(part) for part in datasets[1:]], gram  # type: ignore[attr-defined]
 
 
 def _joint_gram(given: Sequence[RowMoments | CentredRows]) -> Float:

@@ -24,7 +24,7 @@ from standout._xp import (
     take,
 )
 from standout.moments import CentredRows, Moments, RootMoments, RowMoments, ScatterMoments, in_span, joint_gram
-from standout.pencil._dense import cholesky_factor
+from standout.pencil._dense import cholesky_factor, solve_dense
 from standout.pencil._lanczos import solve_lanczos
 from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, finish
 from standout.pencil._root import solve_root
@@ -93,7 +93,11 @@ def solve_reduced(pencil: Pencil, n_components: int) -> Solution:
     if pencil.b.ridge == 0.0:
         raise NotDefiniteError
     solution = solve_by_products(pencil, n_components)
-    return SpanProblem.of([pencil], n_components).solve(pencil, n_components) if solution is None else solution
+    if solution is not None:
+        return solution
+    if pencil.a.n_rows + pencil.b.n_rows >= pencil.n_features:
+        return solve_dense(pencil, n_components)
+    return SpanProblem.of([pencil], n_components).solve(pencil, n_components)
 
 
 def solve_by_products(pencil: Pencil, n_components: int) -> Solution | None:

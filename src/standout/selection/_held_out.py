@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from standout.moments import (
     RowMoments,
     folds_of_numbers,
     joint_gram,
+    keep_joint_gram,
     project,
     squares_by_group,
 )
@@ -283,11 +284,14 @@ class RowFolds(Folds[Moments]):
     row_weights : array of shape (n,) or None
     numbers : ndarray of int
         The fold of each row.
+    left : list of Moments or None
+        The moments without each fold, if they are known.
     """
 
     rows: Array
     row_weights: Array | None
     numbers: npt.NDArray[np.intp]
+    left: list[Moments] | None = None
 
     @classmethod
     def of(
@@ -297,12 +301,41 @@ class RowFolds(Folds[Moments]):
         sums = (_moments_of(rows, row_weights, numbers == fold) for fold in range(n_folds))
         return cls(tuple(sums), n_dealt, rows, row_weights, numbers)
 
+    @classmethod
+    def of_all(
+        cls,
+        datasets: Sequence[RowMoments | CentredRows],
+        fold_of: Sequence[npt.NDArray[np.intp]],
+        n_folds: int,
+        n_dealt: int,
+        coordinates: Sequence[Array] | None = None,
+    ) -> list[RowFolds]:
+        """Take the rows of all datasets apart, or coordinates with the same inner products.
+
+        The inner products of all rows are those of the rows without a fold, up to their means.
+        """
+        given = [_kept_rows(part) for part in datasets] if coordinates is None else coordinates
+        folds = [
+            cls.of(rows, part.row_weights, numbers, n_folds, n_dealt)
+            for rows, part, numbers in zip(given, datasets, fold_of, strict=True)
+        ]
+        gram = joint_gram(datasets)
+        left = [part.others() for part in folds]
+        for fold in range(n_folds):
+            kept = [numbers != fold for numbers in fold_of]
+            weights = [part.row_weights for part in datasets]
+            parts = [own[fold] for own in left]
+            keep_joint_gram(parts, partial(_gram_without, gram, kept, weights))
+        return [replace(part, left=own) for part, own in zip(folds, left, strict=True)]
+
     def total(self) -> Moments:
         """Give the moments of all rows."""
         return self._without(-1)
 
     def others(self) -> list[Moments]:
         """Give, for each fold, the moments of the rows of all other folds."""
+        if self.left is not None:
+            return self.left
         return [self._without(fold) for fold in range(self.n_folds)]
 
     def fewer(self, n_folds: int) -> RowFolds:
@@ -370,10 +403,10 @@ class SpanFolds:
         coordinates, weights = found
         ends = np.cumsum([part.count for part in datasets]).tolist()
         places = [(end - part.count, end) for end, part in zip(ends, datasets, strict=True)]
-        folds = [
-            RowFolds.of(_unweighted(coordinates[start:end, :], part), part.row_weights, numbers, n_folds, n_dealt)
-            for part, (start, end), numbers in zip(datasets, places, fold_of, strict=True)
+        parts = [
+            _unweighted(coordinates[start:end, :], part) for part, (start, end) in zip(datasets, places, strict=True)
         ]
+        folds = RowFolds.of_all(datasets, fold_of, n_folds, n_dealt, parts)
         return cls(folds, list(datasets), [weights[start:end, :] for start, end in places])
 
     @cached_property
@@ -415,7 +448,7 @@ class SpanFolds:
         for dataset, folds in zip(self.datasets, self.row_folds, strict=True):
             part = dataset.taken(columns)
             chosen = np.flatnonzero(folds.numbers % n_folds != fold)
-            rows = part.rows if isinstance(part, CentredRows) else concat([dense(block) for block in part.blocks])
+            rows = _kept_rows(part)
             weights = None if part.row_weights is None else take(part.row_weights, chosen)
             some = take(rows, chosen)
             kept.append(CentredRows(some, weights) if isinstance(part, CentredRows) else RowMoments(some))
@@ -469,6 +502,27 @@ def _coordinates(gram: Float, datasets: Sequence[RowMoments | CentredRows]) -> t
         return None
     values, vectors = take(values, present), take(vectors, present, axis=1)
     return vectors * xp.sqrt(values), vectors / xp.sqrt(values)
+
+
+def _kept_rows(part: RowMoments | CentredRows) -> Array:
+    return part.rows if isinstance(part, CentredRows) else concat([dense(block) for block in part.blocks])
+
+
+def _gram_without(gram: Float, kept: Sequence[npt.NDArray[np.bool_]], weights: Sequence[Array | None]) -> Float:
+    """Give the inner products of some rows of each dataset, about their own mean, from those about the mean of all."""
+    chosen = np.flatnonzero(np.concatenate(kept))
+    part = take(take(gram, chosen), chosen, axis=1)
+    end = 0
+    for some, own in zip(kept, weights, strict=True):
+        count = int(np.sum(some))
+        # The rows, times the roots of their weights, add up to zero with the same roots.
+        roots = np.ones(count) if own is None else np.sqrt(to_host(own)[some])
+        unit = like(roots / np.linalg.norm(roots), gram)[:, None]
+        place = slice(end, end + count)
+        part[place, :] -= unit * (unit.T @ part[place, :])
+        part[:, place] -= (part[:, place] @ unit) * unit.T
+        end += count
+    return part
 
 
 def _unweighted(rows: Array, part: RowMoments | CentredRows) -> Array:
