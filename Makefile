@@ -70,6 +70,7 @@ bench: $(VENV)/installed-cli
 	$(BIN)/python benchmarks/kernel.py
 	$(BIN)/python benchmarks/selection.py
 	$(BIN)/python benchmarks/command_line.py
+	$(BIN)/python benchmarks/start.py
 
 # The real datasets: the folder in STANDOUT_DATA, or the one beside this repository. A test holds docs/paper.md to the summary.
 reproduce: $(VENV)/installed-experiments

@@ -93,13 +93,13 @@ def measure(side: Side, folder: Path, dtype: str, options: dict[str, Any]) -> di
     inputs = side.prepare(X, Y)
     gc.collect()
     memory = PeakMemory()
-    start = time.perf_counter()
+    start, used = time.perf_counter(), time.process_time()
     fitted = side.fit(inputs, **options)
-    seconds = time.perf_counter() - start
+    seconds, cpu = time.perf_counter() - start, time.process_time() - used
     megabytes = memory.rise()
     own = folder / "own.npy"
     r2 = _best_share(np.load(own), side.scores(fitted, X)) if own.exists() else None
-    return {"seconds": seconds, "megabytes": megabytes, "r2": r2, "facts": side.facts(fitted)}
+    return {"seconds": seconds, "cpu": cpu, "megabytes": megabytes, "r2": r2, "facts": side.facts(fitted)}
 
 
 def main() -> None:

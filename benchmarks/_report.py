@@ -12,11 +12,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from _data import Case
+from _data import DTYPES, Case
 
 # "Clearly faster": a fifth of the time saved is more than the spread between runs.
 FLOAT32_RATIO = 0.9
+# Gathering data far from zero over gathering the same data near zero, in CPU time.
+FAR_RATIO = 1.3
 ERROR_WIDTH = 110
+GATHER, GATHER_FAR, FIT_FAR = "sums alone", "sums alone, far from zero", "standout, far from zero"
 
 
 @dataclass
@@ -27,6 +30,7 @@ class Row:
     side: str
     dtype: str = "float64"
     seconds: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
     megabytes: list[float] = field(default_factory=list)
     r2: list[float] = field(default_factory=list)
     facts: list[dict[str, Any]] = field(default_factory=list)
@@ -40,6 +44,8 @@ class Row:
             self.error = result["error"]
             return
         self.seconds.append(result["seconds"])
+        if "cpu" in result:
+            self.cpu.append(result["cpu"])
         self.megabytes.append(result["megabytes"])
         if result["r2"] is not None:
             self.r2.append(result["r2"])
@@ -49,6 +55,11 @@ class Row:
     @property
     def median_seconds(self) -> float:
         return statistics.median(self.seconds) if self.seconds else math.nan
+
+    @property
+    def median_cpu(self) -> float:
+        """CPU seconds of all threads: they depend less on what else the machine is doing."""
+        return statistics.median(self.cpu) if self.cpu else math.nan
 
     @property
     def peak_megabytes(self) -> float:
@@ -149,12 +160,18 @@ def requirements(rows: list[Row], cases: list[Case]) -> list[Requirement]:
             for row in (double, single):
                 text = f"{case.shape} {row.dtype} peak memory beyond the inputs"
                 found.append(Requirement(text, row.peak_megabytes, allowed, "MB"))
+    found += [_far_requirement(rows, case, dtype) for case in cases if case.tall for dtype in DTYPES]
     return found
+
+
+def _far_requirement(rows: list[Row], case: Case, dtype: str) -> Requirement:
+    near, far = (find(rows, case, side, dtype).median_cpu for side in (GATHER, GATHER_FAR))
+    return Requirement(f"{case.shape} {dtype} {GATHER_FAR} / near zero, CPU", far / near, FAR_RATIO, "x")
 
 
 def table(rows: list[Row]) -> str:
     """Return one line per side and case; a side without a result says why."""
-    head = ("case", "side", "seconds", "x reference", "allowed", "peak MB", "allowed", "R²")
+    head = ("case", "side", "seconds", "x reference", "allowed", "CPU s", "x reference", "peak MB", "allowed", "R²")
     return aligned([head, *(_cells(row, find(rows, row.case, "reference")) for row in rows)])
 
 
@@ -184,6 +201,8 @@ def _cells(row: Row, reference: Row) -> tuple[str, ...]:
         f"{row.median_seconds:.3f}",
         number(row.median_seconds / reference.median_seconds),
         number(row.case.allowed_ratio if ours and row.dtype == "float64" else math.nan),
+        f"{row.median_cpu:.3f}",
+        number(row.median_cpu / reference.median_cpu),
         f"{row.peak_megabytes:.0f}",
         number((row.case.allowed_megabytes or math.nan) if ours else math.nan, 0),
         number(row.median_r2),

@@ -48,7 +48,7 @@ def scan(folder: Path, n_files: int) -> dict[str, Any]:
     """Fit on scans of the files."""
     import standout
 
-    _warm_up()
+    warm_up()
     names = files(folder, n_files)
     start = time.perf_counter()
     target, background = (standout.scan(names[dataset]) for dataset in DATASETS)
@@ -62,7 +62,7 @@ def checkpointed(folder: Path, n_files: int) -> dict[str, Any]:
 
     import standout
 
-    _warm_up()
+    warm_up()
     names = files(folder, n_files)
     with tempfile.TemporaryDirectory(dir=folder) as kept:
         start = time.perf_counter()
@@ -119,9 +119,9 @@ def _on_cluster(opened: Callable[[list[str]], Any], names: dict[str, list[str]])
     import standout
 
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
-        _warm_up()
-        client.run(_warm_up)
-        client.run(_warm_up_dask)
+        warm_up()
+        client.run(warm_up)
+        client.run(warm_up_dask)
         start = time.perf_counter()
         target, background = (opened(names[dataset]) for dataset in DATASETS)
         model = standout.DiscriminativePCA().fit(target, background=background)
@@ -137,7 +137,7 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
-def _warm_up() -> None:
+def warm_up() -> None:
     """Load what a fit needs: imports are not the fit."""
     import pyarrow.parquet  # noqa: F401
 
@@ -146,7 +146,7 @@ def _warm_up() -> None:
     _ = standout.DiscriminativePCA, standout.scan
 
 
-def _warm_up_dask() -> None:
+def warm_up_dask() -> None:
     """Load what blocks of Dask need where they are read."""
     import dask.array
     import dask.dataframe  # noqa: F401

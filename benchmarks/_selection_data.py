@@ -16,7 +16,7 @@ from _data import N_OWN, N_SHARED, OWN_VARIANCE, SHARED_VARIANCE, factor_directi
 from _selection_sides import N_BACKGROUNDS
 
 DTYPE = "float64"
-N_PERMUTATIONS, N_DRAWS = 199, 100
+N_PERMUTATIONS, N_DRAWS = 199, 200
 # How much stronger in the target, for the factors that the first, the second and the third background knows.
 TARGET_GAINS = (12.0, 6.0, 1.2)
 
@@ -48,6 +48,10 @@ class SelectionCase:
         How many.
     grouped
         Whether the rows of the target fall into two groups along what stands out.
+    null
+        Whether the target is drawn from the distribution of the background.
+    others
+        Further sides, for information.
     """
 
     name: str
@@ -58,6 +62,8 @@ class SelectionCase:
     allowed: float | None = None
     backgrounds: int = 1
     grouped: bool = False
+    null: bool = False
+    others: tuple[Compared, ...] = ()
 
     @property
     def shape(self) -> str:
@@ -71,15 +77,24 @@ CLUSTERS = Compared("clusters", 'shrinkage="clusters"')
 EQUAL = Compared("weights-equal", "DiscriminativePCA(), equal weights")
 WORST_CASE = Compared("weights-worst-case", 'background_weights="worst-case"')
 ANALYTIC = Compared("test-analytic", "component_test, analytic")
-# Against as many fits as there are reshufflings of one component, or draws: one fit of so few rows is over too soon.
+# Against as many fits as there are reshufflings of one component: one fit of so few rows is over too soon.
 RESHUFFLED = Compared("test-permutation", f"component_test, {N_PERMUTATIONS} permutations", {"times": N_PERMUTATIONS})
 FITS_FOR_RESHUFFLED = Compared("fit", f"DiscriminativePCA(), {N_PERMUTATIONS} fits", {"times": N_PERMUTATIONS})
+WITHOUT_FOLDS = Compared("fit-without-folds", "DiscriminativePCA(held_out=None)")
+SHRUNKEN = Compared(
+    "test-permutation",
+    f"component_test, up to {N_PERMUTATIONS} permutations",
+    {"times": N_PERMUTATIONS, "shrinkage": "auto"},
+)
 DRAWN = Compared("stability", f"stability, {N_DRAWS} draws", {"times": N_DRAWS})
-FITS_FOR_DRAWN = Compared("fit", f"DiscriminativePCA(), {N_DRAWS} fits", {"times": N_DRAWS})
 
 
 def _cases(
-    alpha: tuple[int, int], alpha_large: tuple[int, int], permutation: tuple[int, int], stability: tuple[int, int]
+    alpha: tuple[int, int],
+    alpha_large: tuple[int, int],
+    permutation: tuple[int, int],
+    wide: tuple[int, int],
+    stability: tuple[int, int],
 ) -> tuple[SelectionCase, ...]:
     """Give all cases, at these rows and columns."""
     return (
@@ -89,21 +104,32 @@ def _cases(
         SelectionCase("weights", *alpha, EQUAL, WORST_CASE, backgrounds=N_BACKGROUNDS),
         SelectionCase("analytic", *alpha, ONE_FIT, ANALYTIC),
         SelectionCase("permutation", *permutation, FITS_FOR_RESHUFFLED, RESHUFFLED),
-        SelectionCase("stability", *stability, FITS_FOR_DRAWN, DRAWN),
+        SelectionCase("null", *wide, ONE_FIT, SHRUNKEN, allowed=25.0, null=True, others=(WITHOUT_FOLDS,)),
+        SelectionCase("finding", *wide, ONE_FIT, SHRUNKEN, allowed=200.0, others=(WITHOUT_FOLDS,)),
+        SelectionCase("stability", *stability, ONE_FIT, DRAWN, allowed=60.0, others=(WITHOUT_FOLDS,)),
     )
 
 
-SELECTION_CASES = _cases((20_000, 500), (20_000, 2_000), (500, 50), (2_000, 100))
+SELECTION_CASES = _cases((20_000, 500), (20_000, 2_000), (500, 50), (350, 765), (2_000, 200))
 # The same proportions in a blink: for trying the script, not for its figures.
-QUICK_SELECTION_CASES = _cases((1_000, 30), (1_000, 60), (100, 15), (200, 15))
+QUICK_SELECTION_CASES = _cases((1_000, 30), (1_000, 60), (100, 15), (35, 76), (200, 15))
 
 
 def write_selection_case(case: SelectionCase, folder: Path) -> None:
     """Write the target, the rows of all backgrounds one below the other, and the target's own factors."""
-    if case.backgrounds == 1:
+    if case.null:
+        _write_null(case, folder)
+    elif case.backgrounds == 1:
         write_case(case, folder, dtypes=(DTYPE,), grouped=case.grouped)
     else:
         _write_several_backgrounds(case, folder)
+
+
+def _write_null(case: SelectionCase, folder: Path, seed: int = 0) -> None:
+    rng = np.random.default_rng(seed)
+    directions = factor_directions(case, rng)
+    for name in ("target", "background"):
+        save(folder, f"{name}-{DTYPE}", shared_rows(case, directions, SHARED_VARIANCE, rng))
 
 
 def _write_several_backgrounds(case: SelectionCase, folder: Path, seed: int = 0) -> None:

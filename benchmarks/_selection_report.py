@@ -1,4 +1,4 @@
-"""From the measurements of choices to what is printed: two tables, and the bounds on automatic α."""
+"""From the measurements of choices to what is printed: two tables, and the bounds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from _report import ERROR_WIDTH, Requirement, Row, aligned, find, number
 from _selection_data import SelectionCase
 
-HEAD = ("case", "side", "seconds", "x base", "allowed", "peak MB", "R²", "found")
+HEAD = ("case", "side", "seconds", "x base", "CPU x base", "allowed", "peak MB", "R²", "found")
 
 
 def ratio(rows: list[Row], row: Row) -> float:
@@ -15,11 +15,19 @@ def ratio(rows: list[Row], row: Row) -> float:
     return row.median_seconds / find(rows, row.case, row.case.base.label).median_seconds
 
 
+def cpu_ratio(rows: list[Row], row: Row) -> float:
+    """Return the same for CPU time, of all threads."""
+    return row.median_cpu / find(rows, row.case, row.case.base.label).median_cpu
+
+
 def selection_requirements(rows: list[Row], cases: list[SelectionCase]) -> list[Requirement]:
     """Return the bounds that choosing has to keep, in the order of the cases."""
     return [
         Requirement(
-            f"{case.shape} automatic α / one α", ratio(rows, find(rows, case, case.choice.label)), case.allowed, "x"
+            f"{case.name} {case.shape}: {case.choice.label} / {case.base.label}",
+            ratio(rows, find(rows, case, case.choice.label)),
+            case.allowed,
+            "x",
         )
         for case in cases
         if case.allowed is not None
@@ -27,12 +35,12 @@ def selection_requirements(rows: list[Row], cases: list[SelectionCase]) -> list[
 
 
 def selection_tables(rows: list[Row]) -> list[str]:
-    """Return the table of automatic α, which has a bound to keep, and the table of all the rest, which has none."""
+    """Return the table of the choices that have a bound to keep, and the table of the others."""
     bounded = [row for row in rows if row.case.allowed is not None]
     others = [row for row in rows if row.case.allowed is None]
     tables = []
     if bounded:
-        tables.append("Automatic α; x base is against one α:\n\n" + _table(bounded))
+        tables.append("With a bound; x base is against the side named first:\n\n" + _table(bounded))
     if others:
         tables.append("For information, without a bound; x base is against the fits named first:\n\n" + _table(others))
     return tables
@@ -53,6 +61,7 @@ def _cells(row: Row, rows: list[Row]) -> tuple[str, ...]:
         side,
         f"{row.median_seconds:.3f}",
         number(ratio(rows, row)),
+        number(cpu_ratio(rows, row)),
         number(math.nan if allowed is None else allowed),
         f"{row.peak_megabytes:.0f}",
         number(row.median_r2),

@@ -43,10 +43,10 @@ def _analytic_test(inputs: Inputs) -> Any:
     return component_test(*inputs)
 
 
-def _permutation_test(inputs: Inputs, times: int) -> Any:
+def _permutation_test(inputs: Inputs, times: int, shrinkage: str | None = None) -> Any:
     from standout.selection import component_test
 
-    return component_test(*inputs, method="permutation", n_permutations=times)
+    return component_test(*inputs, method="permutation", n_permutations=times, shrinkage=shrinkage)
 
 
 def _stability(inputs: Inputs, times: int) -> Any:
@@ -79,7 +79,8 @@ def _listed(values: Any) -> str:
 
 
 def _tested(answer: Any) -> str:
-    return f"{answer.n_significant} real of {len(answer.p_values)} tested"
+    made = f", {answer.n_permutations} permutations" if answer.n_permutations else ""
+    return f"{answer.n_significant} real of {len(answer.p_values)} tested{made}"
 
 
 _weights = _found(lambda model: f"weights {_listed(model.weights_)}")
@@ -92,6 +93,7 @@ SELECTION_SIDES: dict[str, Side] = {
         facts=_found(lambda model: f"{listed_alphas(model.alphas_)}; chosen {model.alpha_:.3g}"),
     ),
     "fit": Side(_discriminative_fit(), _scores),
+    "fit-without-folds": Side(_discriminative_fit(held_out=None), _scores),
     "clusters": Side(
         _discriminative_fit(shrinkage="clusters"),
         _scores,

@@ -15,6 +15,8 @@ import numpy as np
 N_COMPONENTS = 2
 # Enough for the Cholesky factor of a singular background covariance, far below the unit noise.
 REFERENCE_RIDGE = 1e-6
+# How many spreads the mean of data far from zero is away from it.
+FAR_SPREADS = 100.0
 # Rows of an epoch, for what reads epochs: every shape is a whole number of them.
 EPOCH_ROWS = 100
 
@@ -70,11 +72,26 @@ def _reference_fit(inputs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     return eigh(A, B, subset_by_index=wanted, overwrite_a=True, overwrite_b=True, check_finite=False)[1]
 
 
-def _standout_fit(inputs: tuple[np.ndarray, np.ndarray]) -> Any:
+def _standout_fit(inputs: tuple[np.ndarray, np.ndarray], held_out: int | None = None) -> Any:
+    """Fit without held-out ratios, which no other side computes, unless told otherwise."""
     from standout import DiscriminativePCA
 
     X, Y = inputs
-    return DiscriminativePCA(n_components=N_COMPONENTS, shrinkage="auto").fit(X, background=Y)
+    return DiscriminativePCA(n_components=N_COMPONENTS, shrinkage="auto", held_out=held_out).fit(X, background=Y)
+
+
+def _gather(inputs: tuple[np.ndarray, np.ndarray]) -> Any:
+    """Sum up both datasets, as a fit does before it solves anything."""
+    from standout.moments import gather
+
+    return [gather(rows, kind="scatter", norms=True) for rows in inputs]
+
+
+def _far(X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Move both datasets, in place, far away from zero."""
+    for rows in (X, Y):
+        rows += FAR_SPREADS * rows.std(axis=0)
+    return X, Y
 
 
 def _sklearn_fit(inputs: tuple[np.ndarray, np.ndarray]) -> Any:
@@ -193,6 +210,9 @@ SIDES: dict[str, Side] = {
     "reference": Side(_reference_fit, lambda vectors, X: X @ vectors, _centred),
     "reference-gram": Side(lambda Z: Z @ Z.T, prepare=lambda X, Y: np.vstack(_centred(X, Y))),
     "standout": Side(_standout_fit, lambda model, X: model.transform(X)),
+    "standout-far": Side(_standout_fit, lambda model, X: model.transform(X), _far),
+    "gather": Side(_gather),
+    "gather-far": Side(_gather, prepare=_far),
     "sklearn-pca": Side(_sklearn_fit, lambda model, X: model.transform(X)),
     "sklearn-lda": Side(_lda_fit, lambda model, X: model.transform(X), _labelled),
     "contrastive-manual": _contrastive(alpha=2),

@@ -11,23 +11,30 @@ import sys
 import tempfile
 from pathlib import Path
 
-from _data import CASES, QUICK_CASES, Case, write_case
+from _data import CASES, DTYPES, QUICK_CASES, Case, write_case
 from _options import parse
-from _report import Row, as_dict, machine, requirements, table, whole, write_json
+from _report import FIT_FAR, GATHER, GATHER_FAR, Row, as_dict, machine, requirements, table, whole, write_json
 from _run import warn_if_busy
 from _turns import Turn, measure_peer, take_turns
 from peers import PEERS, peer_labels
 
+FOLDS = 10  # the default of standout
+
 
 def measure_own(case: Case, folder: Path, repeats: int) -> list[Row]:
-    """Reference, standout in both precisions, scikit-learn's PCA and LDA, turn by turn."""
+    """Reference, standout in both precisions, near zero and far from it, scikit-learn's PCA and LDA, turn by turn."""
     turns = [
         Turn("reference-gram" if case.wide else "reference", Row(case, "reference")),
         Turn("standout", Row(case, "standout")),
         Turn("standout", Row(case, "standout", "float32")),
+        Turn("standout", Row(case, f"standout, {FOLDS} folds held out"), {"held_out": FOLDS}),
+        *(Turn("standout-far", Row(case, FIT_FAR, dtype)) for dtype in DTYPES),
         Turn("sklearn-pca", Row(case, "scikit-learn PCA(2)")),
         Turn("sklearn-lda", Row(case, "scikit-learn LDA")),
     ]
+    if case.tall:
+        sums = (("gather", GATHER), ("gather-far", GATHER_FAR))
+        turns += [Turn(side, Row(case, label, dtype)) for dtype in DTYPES for side, label in sums]
     return take_turns(case.shape, turns, folder, repeats)
 
 
@@ -52,7 +59,7 @@ def main() -> int:
     notes = [
         f"data: {', '.join(case.shape for case in cases)}",
         f"fresh processes: {options.repeats} per side, {options.peer_repeats} per peer; seconds are their median,",
-        "peak MB is what the worst of them needed beyond its inputs",
+        "CPU s is that of all threads, peak MB is what the worst of them needed beyond its inputs",
     ]
     print(whole(about, notes, [table(rows)], bounds, quick=options.quick))
     if options.json:

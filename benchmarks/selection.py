@@ -14,7 +14,7 @@ from pathlib import Path
 from _options import parse
 from _report import Row, as_dict, machine, whole, write_json
 from _run import progress, run_script, warn_if_busy
-from _selection_data import QUICK_SELECTION_CASES, SELECTION_CASES, SelectionCase, write_selection_case
+from _selection_data import AUTO_ALPHA, QUICK_SELECTION_CASES, SELECTION_CASES, SelectionCase, write_selection_case
 from _selection_report import limits_table, selection_requirements, selection_tables
 from _turns import Turn, measure_peer, take_turns
 from peers import ALPHA_PEER, NotInstallableError, peer_labels, python_of
@@ -24,13 +24,13 @@ LIMITS = Path(__file__).with_name("_peer_limits.py")
 
 def measure_case(case: SelectionCase, options: argparse.Namespace) -> list[Row]:
     """Write the data of one case, measure the fit without and with the choice on it, and remove it again."""
-    turns = [Turn(one.side, Row(case, one.label), one.options) for one in (case.base, case.choice)]
+    turns = [Turn(one.side, Row(case, one.label), one.options) for one in (case.base, case.choice, *case.others)]
     with tempfile.TemporaryDirectory(prefix="standout-bench-") as name:
         folder = Path(name)
         write_selection_case(case, folder)
         rows = take_turns(f"{case.name}, {case.shape}", turns, folder, options.repeats)
         # The peer chooses α and nothing else.
-        if case.allowed is not None and not options.no_peers:
+        if case.choice is AUTO_ALPHA and not options.no_peers:
             rows += measure_peer(ALPHA_PEER, case, folder, options.peer_repeats, options.peer_timeout)
     return rows
 

@@ -1,6 +1,7 @@
 """``standout fit`` as a user starts it: every group of options, what is written, and what is printed."""
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -338,6 +339,9 @@ def test_every_method_and_choice_gives_a_whole_result(case, here):
             given = getattr(model, option[2:].replace("-", "_"))
             written = ",".join(f"{one:g}" for one in given) if isinstance(given, list) else given
             assert str("none" if written is None else written) in (value, f"{value}.0")
+    # Where p-values come from, or why there are none.
+    said = [text for text in json.loads((here / "out" / "summary.json").read_text())["choices"] if "p-values" in text]
+    assert len(said) == (0 if fitted == ["target"] else 1)
 
 
 def test_what_is_wrong_with_a_background_is_told_once(here, rng):

@@ -171,3 +171,19 @@ def test_of_two_fits_to_one_new_folder_one_succeeds_and_the_other_puts_its_resul
     assert results == ({"out", "out-2"} if "out-2" in err else {"out"})
     for name in results:
         assert (folder / name / "report.html").is_file()
+
+
+LOADED = """
+import sys
+from standout.cli import main
+code = main(sys.argv[1:])
+print(code, [name for name in ("bokeh.models", "sklearn.gaussian_process", "torch", "dask") if name in sys.modules])
+"""
+
+
+def test_a_fit_loads_no_package_that_it_does_not_need(folder):
+    arguments = [*FIT, "-o", "light", "--quiet"]
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, *arguments], cwd=folder, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "0 []"

@@ -53,6 +53,33 @@ def test_files_that_dask_takes_together_are_counted_together(pair, tmp_path):
     np.testing.assert_allclose(found.transform(few).compute(), expected.transform(rows), atol=1e-10)
 
 
+@pytest.mark.parametrize("filesystem", ["fsspec", "arrow"])
+def test_rows_of_parquet_files_are_counted_in_their_footers(pair, tmp_path, filesystem, monkeypatch):
+    """Folds need the number of each block's first row; finding it must not read all files a second time."""
+    pytest.importorskip("dask.dataframe.dask_expr", reason="this version of Dask has no expressions")
+    frame(pair[0]).to_parquet(tmp_path / "rows")
+    data = dd.read_parquet(tmp_path / "rows", filesystem=filesystem)
+    passes = []
+    monkeypatch.setattr("standout.sources._dask._length", lambda block, *_: passes.append(0) or len(block))
+    for some, n_passes in ((data, 0), (data * 1.0, None), (data.partitions[3:6], None)):
+        passes.clear()
+        rows = some.compute(scheduler="sync").to_numpy()
+        expected = gather_folds(rows, 5)
+        found = gather_folds(some, 5)
+        assert n_passes is None or len(passes) == n_passes
+        for part, other in zip(found.sums, expected.sums, strict=True):
+            np.testing.assert_allclose(part.scatter, other.scatter, atol=1e-9)
+
+
+def test_files_whose_footers_were_misread_are_counted_again(pair, tmp_path, monkeypatch):
+    frame(pair[0]).to_parquet(tmp_path / "rows")
+    data = dd.read_parquet(tmp_path / "rows")
+    monkeypatch.setattr("standout.sources._dask._counts_of_files", lambda cut: [7] * cut.npartitions)
+    found, expected = gather_folds(data, 5), gather_folds(pair[0], 5)
+    for part, other in zip(found.sums, expected.sums, strict=True):
+        np.testing.assert_allclose(part.scatter, other.scatter, atol=1e-9)
+
+
 def given_shape(block, number, start):
     return block.shape
 

@@ -75,7 +75,16 @@ def test_the_benchmarks_print_ratios(tmp_path):
     assert "symmetric pencil / fit" in result.stdout
     result = run("benchmarks/selection.py", "--quick", "--no-peers", "--repeats", "1", "--cases", "alpha")
     assert result.returncode == 0, result.stderr
-    assert result.stdout.count("automatic α / one α") == 1
+    assert result.stdout.count("0 and 40 α / ContrastivePCA(alpha=1)") == 1
+
+
+def test_the_page_on_scaling_has_the_seconds_of_the_model():
+    pytest.importorskip("threadpoolctl", reason="the benchmark limits the threads of BLAS with it")
+    result = run("benchmarks/scaling.py", "paper")
+    assert result.returncode == 0, result.stderr
+    lines = [line for line in result.stdout.splitlines() if line.startswith("|")]
+    assert len(lines) == 11
+    assert "\n".join(lines) in (ROOT / "docs" / "scaling.md").read_text("utf-8")
 
 
 def test_the_benchmark_of_the_command_line_prints_ratio_and_memory():
@@ -84,3 +93,7 @@ def test_the_benchmark_of_the_command_line_prints_ratio_and_memory():
     assert result.returncode == 0, result.stderr
     assert re.search(r"standout fit / reading and bare fit: \d", result.stdout)
     assert re.search(r"peak memory: \d", result.stdout)
+    result = run("benchmarks/start.py", "--quick", "--repeats", "1")
+    assert result.returncode == 0, result.stderr
+    assert re.search(r"standout fit / from sklearn.decomposition import PCA: \d", result.stdout)
+    assert re.search(r"standout compare / standout fit: \d", result.stdout)

@@ -172,3 +172,15 @@ def test_a_phone_shows_it_all_within_its_width(browser, patients, scheme):
     visit.page.locator("#plot").tap()
     assert visit.complaints == []
     made.close()
+
+
+def test_the_picture_stays_in_view_but_never_covers_the_rows(context, patients):
+    visit = Visit(context, patients)
+    for words in ("Is it chance?", "How to repeat it"):
+        visit.page.get_by_role("heading", name=words).evaluate(
+            "(heading) => heading.scrollIntoView({ behavior: 'instant' })"
+        )
+        picture, rows = (visit.page.locator(name).bounding_box() for name in ("#picture .staying", "#rows"))
+        assert picture["y"] + picture["height"] <= rows["y"]
+    visit.page.locator("#settings").evaluate("(section) => section.scrollIntoView({ behavior: 'instant' })")
+    assert visit.page.locator("#picture .staying").bounding_box()["y"] >= 0

@@ -307,6 +307,30 @@ def test_importing_does_not_import_skops():
     assert result.stdout.strip() == "False"
 
 
+QUICKLY = """
+import sys
+import numpy as np
+import standout
+from sklearn.preprocessing import StandardScaler
+from standout.persistence import quick_saving
+pipeline = standout.make_pipeline(StandardScaler(), standout.DiscriminativePCA(1))
+pipeline.fit(np.eye(4), background=np.diag([3.0, 1.0, 1.0, 1.0]))
+with quick_saving():
+    standout.save(pipeline, sys.argv[1])
+print("sklearn.gaussian_process" in sys.modules, "skops.io" in sys.modules)
+again = standout.load(sys.argv[1])
+import skops.io._trusted_types
+print(any("gaussian_process" in name for name in skops.io._trusted_types.SKLEARN_ESTIMATOR_TYPE_NAMES))
+print(np.array_equal(again.transform(np.eye(4)), pipeline.transform(np.eye(4))))
+"""
+
+
+def test_quick_saving_loads_what_the_model_needs_and_leaves_skops_as_it_is(tmp_path):
+    command = [sys.executable, "-W", "ignore", "-c", QUICKLY, str(tmp_path / "model.skops")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["False", "False", "True", "True"], done.stderr
+
+
 WITHOUT_OTHERS = """
 import sys
 import numpy as np

@@ -372,6 +372,17 @@ def test_hostile_names_fit_a_phone(visit):
     assert opened.ask("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_components_that_chance_explains_fit_a_phone(visit):
+    """Words beside such a component do not push its bar over the edge."""
+    target, background = np.random.default_rng(0).normal(size=(2, 200, 4))
+    model = DiscriminativePCA(2, shrinkage=None).fit(target, background=background)
+    opened = visit(examine(model, target, background, with_path=False), phone=True)
+    edges = "[document.querySelector('#strength'), ...document.querySelectorAll('.strengths .row.chance')]"
+    section, *bars = opened.ask(f"{edges}.map((part) => part.getBoundingClientRect().right)")
+    assert len(bars) == 2
+    assert max(bars) <= section + 0.5
+
+
 def test_100000_points_are_still_usable(visit):
     findings = many(100_000)
     opened = visit(findings)

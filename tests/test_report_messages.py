@@ -116,6 +116,14 @@ def test_with_more_columns_than_background_rows_there_is_no_test_and_a_caution(r
     assert "test='auto'" in str(untested)
 
 
+def test_the_rule_for_alpha_is_the_one_that_was_used(pair):
+    target, background = pair
+    for held_out, words in ((10, "largest ratios of variances on rows that were not fitted"), (None, "largest share")):
+        model = fitted(ContrastivePCA(1, held_out=held_out), target, background)
+        findings = examine(model, target, background, with_path=False)
+        assert words in next(said for said in summary(findings)["choices"] if said.startswith("α"))
+
+
 def test_constant_columns_and_a_singular_background_are_cautioned_against(pair):
     target, background = (np.column_stack([data, np.full(len(data), 7.0)]) for data in pair)
     background = background.copy()

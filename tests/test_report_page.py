@@ -1,10 +1,12 @@
 """The page of the report: its text and its size."""
 
+import json
 import re
 from html.parser import HTMLParser
 from importlib import resources
 
 import numpy as np
+import pytest
 
 from report_runs import HOSTILE, TURNING, every_method, hostile_findings, many
 from standout import DiscriminativePCA
@@ -117,3 +119,47 @@ def test_methods_are_compared_on_one_page_without_scripts(pair):
 def test_the_templates_are_part_of_the_package():
     files = {path.name for path in resources.files("standout.report").joinpath("static").iterdir()}
     assert files == {"page.html.j2", "compare.html.j2", "page.css", "page.js"}
+
+
+def plots_of(found):
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page(found), re.DOTALL)
+    return json.loads(data.group(1))
+
+
+@pytest.mark.parametrize("case", ["groups", "scale", "plain", "rings", "pca"])
+def test_the_classes_of_bokeh_accept_the_plots(case, rng, caplog):
+    plotting = pytest.importorskip("bokeh.plotting")
+    from bokeh.core.serialization import Deserializer
+
+    target, background = rng.normal(size=(2, 60, 4))
+    if case == "rings":
+        target[:2] += 100.0
+    labels = {"groups": np.repeat(["a", "b"], 30), "scale": np.linspace(0.0, 1.0, 60)}.get(case)
+    model = DiscriminativePCA(2, robust="rows" if case == "rings" else None)
+    model.fit(target, background=None if case == "pca" else background)
+    found = examine(model, target, None if case == "pca" else background, labels=labels, with_path=False)
+    plots = plots_of(found)
+    # Values that a property does not take are refused, and names that it does not know are logged.
+    figures = Deserializer().decode(plots["document"]["roots"])
+    assert not caplog.records
+    assert [type(figure) for figure in figures] == [plotting.figure] * (1 if case == "pca" else 2)
+    assert list(plots["roots"]) == [figure.id for figure in figures]
+    names = [renderer.name for renderer in figures[0].renderers]
+    assert names == {"pca": ["target"], "rings": ["background-1", "target", "ring"]}.get(
+        case, ["background-1", "target"]
+    )
+    drawn = next(renderer for renderer in figures[0].renderers if renderer.name == "target")
+    np.testing.assert_array_equal(drawn.data_source.data["x"], found.target.scores[:, 0])
+
+
+def test_the_classes_of_bokeh_tell_of_what_they_do_not_know(findings, caplog):
+    pytest.importorskip("bokeh.plotting")
+    from bokeh.core.serialization import Deserializer
+
+    roots = plots_of(findings)["document"]["roots"]
+    roots[0]["attributes"]["colour_of_nothing"] = 1
+    Deserializer().decode(roots)
+    assert "colour_of_nothing" in caplog.text
+    roots[0]["attributes"] = {"min_border": "wide"}
+    with pytest.raises(ValueError, match="min_border"):
+        Deserializer().decode(roots)

@@ -479,3 +479,19 @@ def test_more_components_than_directions_are_refused():
     with pytest.raises(ValueError, match="number of directions") as caught:
         stability(*lines, shrinkage=None)
     assert (caught.value.parameter, caught.value.value, caught.value.limit) == ("n_components", 2, 1)
+
+
+SUBJECTS = {"groups": np.arange(30) // 3, "background_groups": 50 + np.arange(40) // 4}
+
+
+@pytest.mark.parametrize("options", [{}, {"shrinkage": 0.5}, {"n_columns": 3}, SUBJECTS], ids=",".join)
+@pytest.mark.parametrize("n_columns", [8, 100])
+def test_draws_side_by_side_are_those_one_after_the_other(n_columns, options, rng, monkeypatch):
+    target, background = rng.normal(size=(30, n_columns)) * 3.0 + 5.0, rng.normal(size=(40, n_columns))
+    monkeypatch.setattr(_arrays, "_n_cores", lambda: 3)
+    side_by_side = stability(target, background, n_bootstrap=12, **options)
+    monkeypatch.setattr(module, "MOST_SIDE_BY_SIDE", 0)
+    expected = stability(target, background, n_bootstrap=12, **options)
+    # Products of different BLAS functions differ by rounding.
+    for name in ("angles", "components_interval", "patterns_interval", "ratios_interval"):
+        np.testing.assert_allclose(getattr(side_by_side, name), getattr(expected, name), rtol=1e-6, atol=1e-9)

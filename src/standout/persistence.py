@@ -12,11 +12,12 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from inspect import signature
+from inspect import isabstract, signature
 from io import BytesIO
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
@@ -25,7 +26,7 @@ from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
 import scipy
-import sklearn
+import sklearn.utils
 from sklearn.base import BaseEstimator
 
 import standout
@@ -344,6 +345,42 @@ def _skops_io() -> Any:
     finally:
         for name in unneeded:
             modules.pop(name, None)
+
+
+@contextmanager
+def quick_saving() -> Iterator[None]:
+    """Save models without loading all of scikit-learn, in a process that does nothing else with skops.
+
+    When it is imported, skops looks for every estimator in scikit-learn, to trust it. A model that is saved can only
+    hold estimators that are loaded already, so that these are enough here. Skops is forgotten at the end of the block:
+    if it is imported again, it looks for all of them.
+    """
+    if "skops.io" in sys.modules:
+        yield
+        return
+    for_everyone = sklearn.utils.all_estimators
+    sklearn.utils.all_estimators = _loaded_estimators
+    try:
+        _skops_io()
+    finally:
+        sklearn.utils.all_estimators = for_everyone
+    try:
+        yield
+    finally:
+        for name in [name for name in sys.modules if name.split(".")[0] == "skops"]:
+            del sys.modules[name]
+
+
+def _loaded_estimators() -> list[tuple[str, type]]:
+    """List the estimators of scikit-learn that are loaded, as its `all_estimators` lists all of them."""
+    found, waiting = set(), [BaseEstimator]
+    while waiting:
+        kind = waiting.pop()
+        if kind not in found:
+            found.add(kind)
+            waiting += kind.__subclasses__()
+    public = [kind for kind in found if not kind.__name__.startswith("_") and not isabstract(kind)]
+    return sorted((kind.__name__, kind) for kind in public if kind.__module__.startswith("sklearn."))
 
 
 def _versions_here() -> dict[str, str]:

@@ -58,6 +58,7 @@ def _told(views: list[Findings]) -> tuple[list[list[str]], list[str]]:
         first = each["components"][0]
         ratio = "-" if first["ratio"] is None else strength(first)
         if findings.method == "PCA" and of_pca is not None:
-            ratio = number(of_pca)
+            # No rows are held out for PCA.
+            ratio = f"{number(of_pca)} (fitted)"
         rows.append([findings.method, ratio, "-" if error is None else f"{error:.1%}", leading_columns(first)])
     return rows, list(dict.fromkeys(sentence for each in found for sentence in each["warnings"]))

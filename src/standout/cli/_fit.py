@@ -23,6 +23,7 @@ from standout.cli._folder import MARK, check_output_folder, folder_as_a_whole
 from standout.cli._options import COMPARING, METHODS, PARAMETERS
 from standout.estimators import fitted_test
 from standout.io import csv_writer, write_csv
+from standout.persistence import quick_saving
 from standout.report import Findings, draw, examine, number, p_value, page, store, summary
 from standout.sources import Batch
 
@@ -73,7 +74,8 @@ def fit_and_write(
         display.stage("writing the report")
         _write_loadings(draft / "loadings.csv", findings, spreadsheet=options["spreadsheet"])
         # One file for new rows: what was done to the data goes with the model.
-        save(model if datasets.step is None else make_pipeline(datasets.step, model), draft / "model.skops")
+        with quick_saving():
+            save(model if datasets.step is None else make_pipeline(datasets.step, model), draft / "model.skops")
         store(findings, draft)
         write_page(findings, draft)
         further(draft)
@@ -165,17 +167,33 @@ def examine_model(
             with_path=with_path,
             on_scores=on_scores,
         )
+    untested = findings.test is None and options["test"] == "auto" and _is_tested_apart(options)
+    choices = (*findings.choices, _untested(datasets)) if untested else findings.choices
     code = f"{datasets.code}\n{findings.code}" if datasets.code else findings.code
     # How many rows were left out is known for certain only now that all have been read.
-    return replace(findings, code=code, cautions=(*datasets.dropped(), *findings.cautions))
+    return replace(findings, code=code, choices=choices, cautions=(*datasets.dropped(), *findings.cautions))
 
 
 def _is_permuted(model: Any, datasets: Datasets, options: dict[str, Any]) -> bool:
     """Tell whether a method without a test of its own is tested: where asked to, or where that is quick."""
-    if options["method"] not in ("cpca", "kdpca", "kcpca") or options["test"] in (None, "analytic"):
+    if not _is_tested_apart(options) or options["test"] in (None, "analytic"):
         return False
     size = model.feature_map_.n_coordinates if options["method"] != "cpca" else model.n_features_in_
     return options["test"] == "permutation" or (size <= MOST_PERMUTED and not datasets.streamed)
+
+
+def _untested(datasets: Datasets) -> Message:
+    """Say why a method that is tested by permutation was not."""
+    if datasets.streamed:
+        problem, advice = "rows that are read in parts are not permuted", "Use {p.in_memory} if they fit into memory."
+    else:
+        problem, advice = "permutations take long here", "Ask for them with {p.test:permutation}."
+    return Message("p-values: none, because " + problem, advice=advice, kind="test")
+
+
+def _is_tested_apart(options: dict[str, Any]) -> bool:
+    """Tell whether the method compares, but has no test of its own."""
+    return options["method"] in COMPARING and options["method"] != "dpca"
 
 
 def _n_fitted(datasets: Datasets, options: dict[str, Any]) -> int:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from standout._messages import InvalidValueError
-from standout.io import pack, unpack, words_of_array
 from standout.moments._base import Moments
 from standout.moments._gather import gather
 from standout.sources import added
@@ -62,6 +61,9 @@ def gather_partition(
     >>> int(np.argmax(np.abs(model.components_)))
     1
     """
+    # Loaded here: a fit of arrays needs no readers of files.
+    from standout.io import pack, words_of_array
+
     tables: Any = [batches] if hasattr(batches, "schema") or hasattr(batches, "columns") else batches
     sums: dict[str, Moments] = {}
     arrow = False
@@ -103,6 +105,8 @@ def merge_partitions(collected: Any) -> dict[str, Moments]:
     >>> moments.count, moments.mean
     (3, array([2.]))
     """
+    from standout.io import unpack
+
     parts: Any = [collected] if hasattr(collected, "shape") else list(collected)
     total: dict[str, Moments] = {}
     for part in parts:

@@ -107,9 +107,11 @@ class RidgeFamily:
         size = len(scale)
         if n_components >= size - 1:
             return None
+        # In BLAS's order of memory, once: otherwise each product would copy the matrix.
+        matrix = np.asfortranarray(self.rotated.T)
 
         def whitened(v: Float) -> Float:
-            return scale * linalg.blas.dsymv(1.0, self.rotated.T, scale * v.ravel(), lower=1)
+            return scale * linalg.blas.dsymv(1.0, matrix, scale * v.ravel(), lower=1)
 
         start = np.random.default_rng(0).standard_normal(size)
         found = _iterated(whitened, size, n_components, start, SUBSPACE)
@@ -203,7 +205,9 @@ def _application(form: Form) -> Callable[[Float], Float]:
     """Give a function that applies a form to a vector: through the rows if they are kept, otherwise as a matrix."""
     if form.keeps_rows:
         return lambda v: form.apply(v[:, np.newaxis])[:, 0]
-    matrix = form.matrix().T  # the transpose of a symmetric matrix is the same matrix in BLAS's order of memory
+    # The transpose of a symmetric matrix is the same matrix, mostly in BLAS's order of memory. If it is not, it is
+    # copied here once, and not by each product.
+    matrix = np.asfortranarray(form.matrix().T)
     return lambda v: linalg.blas.dsymv(1.0, matrix, v, lower=1)
 
 

@@ -182,7 +182,7 @@ def _columns_that_are_no_measurements(first: Rows | None, features: Sequence[str
     counting = are_whole & (np.diff(rows, axis=0) == 1.0).all(axis=0)
     if counting.any():
         yield _of_columns(
-            "whole numbers that count the rows, like an id", counting, features, advice=LEAVE_OUT, kind="ids"
+            "made of whole numbers that count the rows, like an id", counting, features, advice=LEAVE_OUT, kind="ids"
         )
     n_values = np.array(
         [len(np.unique(column)) if whole else 0 for column, whole in zip(rows.T, are_whole, strict=True)]
@@ -190,7 +190,11 @@ def _columns_that_are_no_measurements(first: Rows | None, features: Sequence[str
     codes = (n_values > 1) & (n_values <= FEW_VALUES)
     if codes.any():
         yield _of_columns(
-            "whole numbers with few values, like codes of categories", codes, features, advice=LEAVE_OUT, kind="codes"
+            "made of whole numbers with few values, like codes of categories",
+            codes,
+            features,
+            advice=LEAVE_OUT,
+            kind="codes",
         )
 
 

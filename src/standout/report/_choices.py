@@ -130,9 +130,12 @@ def _alpha(model: Any) -> Message:
     if isinstance(model.alpha, str) and model.alpha == "held-out":
         return _found("α: {alpha}", "as found", model, model.alpha, alpha=float(model.alpha_))
     alphas = [float(alpha) for alpha in model.alphas_]
+    best = "has the largest ratios of variances on rows that were not fitted"
+    if not hasattr(model, "held_out_"):
+        best = "shows the largest share of the target's variance beyond the share of the background's"
     return _choice(
-        "α: {alpha}. Representative values of α are {alphas}. The chosen one shows the largest share of the target's "
-        "variance beyond the share of the background's. α has no natural value: look at the other views, too",
+        "α: {alpha}. Representative values of α are {alphas}. The chosen one " + best + ". α has no natural value: "
+        "look at the other views, too",
         alpha=float(model.alpha_),
         alphas=alphas,
     )

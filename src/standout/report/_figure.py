@@ -21,6 +21,8 @@ from standout.report._scatter import (
     target_style,
 )
 
+DPI = 150
+
 
 def draw(findings: Findings, path: str | os.PathLike[str]) -> None:
     """What does the view look like, as a picture?
@@ -53,15 +55,19 @@ def draw(findings: Findings, path: str | os.PathLike[str]) -> None:
     require_extra("matplotlib", "plots", "the picture")
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11, 5.2), layout="constrained")
+    figure = Figure(figsize=(11, 5.2), layout="constrained", dpi=DPI)
     axes = figure.subplots(1, 2)
     errors = findings.pca_clustering_error, findings.clustering_error
     for ax, title, kind, error in zip(axes, ("PCA", findings.method), ("pca", "view"), errors, strict=True):
         _draw_view(ax, findings, kind)
         ax.set_title(title if error is None else f"{title}: {percent(error)} grouped wrongly")
     _draw_legend(figure, axes[1])
+    # Arranged here: `savefig` would draw everything once more for that.
+    arrangement: Any = figure.get_layout_engine()
+    arrangement.execute(figure)
+    figure.set_layout_engine("none")
     with whole_file(Path(path)) as draft:
-        figure.savefig(draft, format="png", dpi=150)
+        figure.savefig(draft, format="png", dpi=DPI)
 
 
 def _draw_view(ax: Any, findings: Findings, kind: str) -> None:

@@ -1,4 +1,8 @@
-"""The two linked scatter plots as a Bokeh document, the colours and shapes of points, and the legend."""
+"""The two linked scatter plots as a Bokeh document, the colours and shapes of points, and the legend.
+
+The document is written as Bokeh's script reads it: JSON. Bokeh's Python classes would write the same, but loading
+them takes longer than all the rest of the page. A test lets these classes read and check the document.
+"""
 
 from __future__ import annotations
 
@@ -102,28 +106,28 @@ def background_style(number: int) -> Style:
 
 def document(findings: Findings) -> dict[str, Any]:
     """Make the two plots, which share their points; give their document and where they go on the page."""
-    from bokeh.document import Document
-    from bokeh.models import ColumnDataSource
+    import bokeh
 
-    doc = Document()
+    models = _Models()
     sources = [
-        ColumnDataSource(_columns(findings, index), name=f"points-{index}") for index in range(len(findings.datasets))
+        models.make("ColumnDataSource", name=f"points-{index}", data=_columns(findings, index))
+        for index in range(len(findings.datasets))
     ]
-    roots = {}
-    for place, title, x, y in (("plot-view", "view", "x", "y"), ("plot-pca", "pca", "px", "py"))[: n_views(findings)]:
-        figure = _figure(findings, sources, title, x, y)
-        doc.add_root(figure)
-        roots[figure.id] = place
-    known: dict[str, str] = {}
+    places = (("plot-view", "view", "x", "y"), ("plot-pca", "pca", "px", "py"))[: n_views(findings)]
+    figures = [_figure(models, findings, sources, title, x, y) for _, title, x, y in places]
     return {
-        "document": _renumbered(doc.to_json(deferred=False), known),
-        "roots": {known[identity]: place for identity, place in roots.items()},
+        "document": {
+            "version": bokeh.__version__,
+            "title": "standout",
+            "roots": models.written(figures),
+        },
+        "roots": {figure.id: place for figure, (place, *_) in zip(figures, places, strict=True)},
         "colours": _colours(findings),
         "datasets": [shortened(part.name) for part in findings.datasets],
         "label": shortened(findings.label_name or "label"),
         "cells": _cells(findings),
         "images": _images(findings),
-        "axes": {place: _axis_labels(findings, place.removeprefix("plot-")) for place in roots.values()},
+        "axes": {place: _axis_labels(findings, title) for place, title, *_ in places},
     }
 
 
@@ -141,18 +145,6 @@ def _images(findings: Findings) -> dict[str, Any] | None:
         return None
     height, width = findings.image_shape
     return {"height": height, "width": width, "grey": base64.b64encode(findings.target.images.tobytes()).decode()}
-
-
-def _renumbered(part: Any, known: dict[str, str]) -> Any:
-    """Number Bokeh's objects from 1: its own numbers go on from page to page, but equal findings give equal pages."""
-    if isinstance(part, dict):
-        return {
-            key: known.setdefault(value, f"p{len(known) + 1}")
-            if key == "id" and isinstance(value, str)
-            else _renumbered(value, known)
-            for key, value in part.items()
-        }
-    return [_renumbered(each, known) for each in part] if isinstance(part, list) else part
 
 
 def n_views(findings: Findings) -> int:
@@ -217,92 +209,170 @@ def _columns(findings: Findings, index: int) -> dict[str, Any]:
     return columns
 
 
-def _figure(findings: Findings, sources: list[Any], title: str, x: str, y: str) -> Any:
-    from bokeh.models import HoverTool, Range1d
-    from bokeh.plotting import figure
+# --- Bokeh's models ---------------------------------------------------------------------------------------------------
 
+
+@dataclass(frozen=True)
+class _Model:
+    """An object of Bokeh's script: its class, its number in the document, and its properties."""
+
+    kind: str
+    id: str
+    properties: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Field:
+    """A column of the points that decides a property, as it is or through a mapper (of groups to colours, say)."""
+
+    column: str
+    mapper: _Model | None = None
+
+
+class _Models:
+    """Makes Bokeh's models, numbered from 1 so that equal findings give equal pages, and writes them as JSON."""
+
+    def __init__(self) -> None:
+        from bokeh.core.serialization import Serializer
+
+        # Versions of Bokeh differ in how they write arrays.
+        self._serializer = Serializer(deferred=False)
+        self._n_made = 0
+        self._written: set[str] = set()
+
+    def make(self, kind: str, /, **properties: Any) -> _Model:
+        """Make a model; properties that are not given have the values that Bokeh's script gives them."""
+        self._n_made += 1
+        return _Model(kind, f"p{self._n_made}", properties)
+
+    def written(self, part: Any) -> Any:
+        """Write a part of a document. A model is written where it is met first, and is referred to later."""
+        if isinstance(part, _Model):
+            if part.id in self._written:
+                return {"id": part.id}
+            self._written.add(part.id)
+            of_points = part.kind == "Scatter"
+            properties = {
+                key: {"type": "value", "value": value}
+                if of_points and not isinstance(value, _Field)
+                else self.written(value)
+                for key, value in part.properties.items()
+            }
+            return {"type": "object", "name": part.kind, "id": part.id, "attributes": properties}
+        if isinstance(part, _Field):
+            mapper = {} if part.mapper is None else {"transform": self.written(part.mapper)}
+            return {"type": "field", "field": part.column, **mapper}
+        return [self.written(each) for each in part] if isinstance(part, list) else self._serializer.encode(part)
+
+
+def _figure(models: _Models, findings: Findings, sources: list[_Model], title: str, x: str, y: str) -> _Model:
     x_low, x_high, y_low, y_high = bounds_of(ordinary_planes(findings, title))
-    plot: Any = figure(
+    across, up = _axis_labels(findings, title)
+    below, left = _axis(models, across), _axis(models, up)
+    place = {"x": _Field(x), "y": _Field(y)}
+    points = [
+        *(_background(models, index, source, place) for index, source in enumerate(sources[1:], 1)),
+        _target(models, findings, sources[0], place),
+    ]
+    rings = [
+        _ring(models, source, place)
+        for source, part in zip(sources, findings.datasets, strict=True)
+        if part.outlying is not None and part.outlying.any()
+    ]
+    box = models.make("BoxSelectTool")
+    others = [models.make(f"{name}Tool") for name in ("LassoSelect", "Pan", "WheelZoom", "Tap", "Reset")]
+    # The page's own script shows, as text, what is under the pointer: some versions of Bokeh do not escape names.
+    hover = models.make("HoverTool", renderers=points, tooltips=None, visible=False)
+    return models.make(
+        "Figure",
         name=title,
         sizing_mode="stretch_both",
         min_border=8,
-        x_range=Range1d(start=x_low, end=x_high),
-        y_range=Range1d(start=y_low, end=y_high),
-        tools="box_select,lasso_select,pan,wheel_zoom,tap,reset",
-        active_drag="box_select",
+        x_range=models.make("Range1d", start=x_low, end=x_high),
+        y_range=models.make("Range1d", start=y_low, end=y_high),
+        x_scale=models.make("LinearScale"),
+        y_scale=models.make("LinearScale"),
+        renderers=[*points, *rings],
+        toolbar=models.make("Toolbar", tools=[box, *others, hover], active_drag=box, logo=None, autohide=True),
         toolbar_location="above",
+        left=[left],
+        below=[below],
+        center=[models.make("Grid", axis=below), models.make("Grid", dimension=1, axis=left)],
         background_fill_color=None,
         border_fill_color=None,
         outline_line_color=None,
         lod_threshold=None,
     )
-    plot.toolbar.logo = None
-    plot.toolbar.autohide = True
-    plot.xaxis.axis_label, plot.yaxis.axis_label = _axis_labels(findings, title)
-    plot.axis.minor_tick_line_color = None
-    plot.axis.axis_label_text_font_style = "normal"
-    plot.axis.axis_label_text_font = plot.axis.major_label_text_font = "system-ui, sans-serif"
-    plot.axis.axis_label_text_font_size = plot.axis.major_label_text_font_size = "12px"
-    hovered: list[Any] = []
-    for index in range(1, len(sources)):
-        faint = plot.scatter(
-            x,
-            y,
-            source=sources[index],
-            name=f"background-{index}",
-            size=5,
-            marker=background_style(index - 1).shape.bokeh,
-            color=background_style(index - 1).on_white,
-            alpha=0.3,
-            nonselection_alpha=0.08,
-            line_color=None,
-        )
-        hovered.append(faint)
-    clear = plot.scatter(
-        x, y, source=sources[0], name="target", size=7, hover_line_width=2, **_looks(findings), **_selection()
+
+
+def _axis(models: _Models, label: str) -> _Model:
+    font = {"text_font": "system-ui, sans-serif", "text_font_size": "12px"}
+    return models.make(
+        "LinearAxis",
+        ticker=models.make("BasicTicker", mantissas=[1, 2, 5]),
+        formatter=models.make("BasicTickFormatter"),
+        minor_tick_line_color=None,
+        axis_label=label,
+        axis_label_text_font_style="normal",
+        **{f"{part}_label_{key}": value for part in ("axis", "major") for key, value in font.items()},
     )
-    for index, points in enumerate(findings.datasets):
-        if points.outlying is not None and points.outlying.any():
-            ring = {"fill_color": None, "line_color": RING, "line_alpha": 0.9}
-            plot.scatter(x, y, source=sources[index], name="ring", size="ring", marker="circle", **ring)
-    # The page's own script shows, as text, what is under the pointer: some versions of Bokeh do not escape names.
-    plot.add_tools(HoverTool(renderers=[*hovered, clear], tooltips=None, visible=False))
-    return plot
 
 
-def _selection() -> dict[str, Any]:
-    return {
-        "alpha": 0.75,
-        "line_color": None,
-        "nonselection_alpha": 0.12,
-        "nonselection_line_color": None,
-        "selection_line_color": None,
-        "hover_alpha": 1.0,
-    }
+def _background(models: _Models, number: int, source: _Model, place: dict[str, Any]) -> _Model:
+    style = background_style(number - 1)
+    looks = {"size": 5, "marker": style.shape.bokeh, "fill_color": style.on_white, "line_color": None}
+    return models.make(
+        "GlyphRenderer",
+        name=f"background-{number}",
+        data_source=source,
+        glyph=models.make("Scatter", **place, **looks, fill_alpha=0.3),
+        nonselection_glyph=models.make("Scatter", **place, **looks, fill_alpha=0.08),
+    )
 
 
-def _looks(findings: Findings) -> dict[str, Any]:
+def _target(models: _Models, findings: Findings, source: _Model, place: dict[str, Any]) -> _Model:
+    looks = {"size": 7, "line_color": None, **_looks(models, findings)}
+    return models.make(
+        "GlyphRenderer",
+        name="target",
+        data_source=source,
+        glyph=models.make("Scatter", **place, **looks, fill_alpha=0.75),
+        selection_glyph=models.make("Scatter", **place, **looks, fill_alpha=0.75),
+        nonselection_glyph=models.make("Scatter", **place, **looks, fill_alpha=0.12),
+        hover_glyph=models.make("Scatter", **place, **looks, line_width=2),
+    )
+
+
+def _ring(models: _Models, source: _Model, place: dict[str, Any]) -> _Model:
+    looks = {"size": _Field("ring"), "marker": "circle", "fill_color": None, "line_color": RING}
+    return models.make(
+        "GlyphRenderer",
+        name="ring",
+        data_source=source,
+        glyph=models.make("Scatter", **place, **looks, line_alpha=0.9),
+        nonselection_glyph=models.make("Scatter", **place, **looks, line_alpha=0.1),
+    )
+
+
+def _looks(models: _Models, findings: Findings) -> dict[str, Any]:
     """Colours and shapes of the target's points."""
-    from bokeh.palettes import Cividis256
-    from bokeh.transform import factor_cmap, factor_mark, linear_cmap
-
     if findings.target.values is not None:
+        from bokeh.palettes import Cividis256
+
         low, high = scale_limits(findings.target.values)
-        colour = linear_cmap(
-            "value", list(Cividis256[:: 256 // SCALE_COLOURS]), low, high, nan_color=background_style(0).on_white
-        )
-        return {"marker": "circle", "fill_color": colour, "hover_fill_color": colour}
+        palette = list(Cividis256[:: 256 // SCALE_COLOURS])
+        unknown = background_style(0).on_white
+        scale = models.make("LinearColorMapper", palette=palette, low=low, high=high, nan_color=unknown)
+        return {"marker": "circle", "fill_color": _Field("value", scale)}
     styles = styles_of(findings)
     if findings.target.groups is None:
-        return {
-            "marker": styles[0].shape.bokeh,
-            "fill_color": styles[0].on_white,
-            "hover_fill_color": styles[0].on_white,
-        }
-    numbers = [str(index) for index in range(len(styles))]
-    colour = factor_cmap("group", [style.on_white for style in styles], numbers)
-    marker = factor_mark("group", [style.shape.bokeh for style in styles], numbers)
-    return {"marker": marker, "fill_color": colour, "hover_fill_color": colour}
+        return {"marker": styles[0].shape.bokeh, "fill_color": styles[0].on_white}
+    groups = [str(index) for index in range(len(styles))]
+    colours, shapes = [style.on_white for style in styles], [style.shape.bokeh for style in styles]
+    return {
+        "marker": _Field("group", models.make("CategoricalMarkerMapper", factors=groups, markers=shapes)),
+        "fill_color": _Field("group", models.make("CategoricalColorMapper", factors=groups, palette=colours)),
+    }
 
 
 def scale_limits(values: Float) -> tuple[float, float]:

@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+from threadpoolctl import threadpool_limits
 
 from standout._arrays import Float, product, squared_lengths, stacked, sum_of_squares, weighted_sum
 from standout._messages import InvalidValueError
@@ -33,6 +34,8 @@ N_STEPS = 30
 ENOUGH = 10
 # From so many coordinates on, the ratios to one background along a path are found without a factor for each.
 LEAST_POOLED = 400
+# Numbers in all rows up to which a relabeling is for one thread.
+SINGLE_THREADED = 2**20
 # Reshufflings that find out how the values along a path vary by chance.
 N_PILOT = 20
 
@@ -76,8 +79,8 @@ def permutation_test(
     scale : float or None, default=None
         Variance by which the target is divided first, if it is larger in all directions.
     n_jobs : int or None, default=None
-        Number of processes, -1 for one per core. None is this process, in which BLAS has its threads. The answer does
-        not depend on it.
+        Number of processes, -1 for one per core. None is this process, in which BLAS has its threads if the rows are
+        many. The answer does not depend on it.
     progress : bool or callable, default=False
         Show a progress bar on standard error, or call a function after each reshuffling, with the number of the
         component, the reshufflings made, the most that there can be, and the seconds that these would take.
@@ -188,7 +191,9 @@ def permutation_test(
                 pool = replace(pool, squares=product(dealt, basis.T) ** 2)
         if by_spectrum and roots is None and not by_gram and rows.shape[1] >= LEAST_POOLED:
             pool = replace(pool, spectrum=PooledSpectrum.of(pool.rows))
-        with _listening(progress, len(answers), most_made) as told:
+        # Threads of BLAS wait for each other longer than these products take, and far longer on a busy machine.
+        threads = 1 if not is_foreign(rows) and rows.size <= SINGLE_THREADED else None
+        with _listening(progress, len(answers), most_made) as told, threadpool_limits(threads, user_api="blas"):
             test = _Sequence(pool, problem, value, seed, len(answers), n_jobs, dealing)
             answers.append(test.answer(most_made, level, told))
         if n_components is None and answers[-1].p_value > level:

@@ -140,7 +140,7 @@ class Pool:
         assert problem.alphas is not None
         a, b = scatters[0] / self.sizes[0], self._background(scatters, problem.weights)
         signs = [1.0 if end else -1.0 for end in ENDS[problem.side]]
-        iterated, found = _is_iterated(a), []
+        iterated, found = _is_iterated(a, LEAST_ITERATED), []
         for alpha in problem.alphas.tolist():
             difference = a - alpha * b
             values = [largest_by_iterations(sign * difference) if iterated else None for sign in signs]
@@ -270,7 +270,9 @@ class Pool:
         variances = np.array([float(xp.sum(lengths[place])) for place in places[1:]]) / self.sizes[1:]
         ridges = [self._ridge(variances, problem, problem.weights, number) for number in range(problem.n_values)]
         own, across, other = gram[:n_target, :n_target], gram[n_target:, :n_target], gram[n_target:, n_target:]
-        if _is_iterated(own) and bool(np.all(problem.shares == problem.shares[:, :1])):
+        # Iterations gain more on a path, which needs one eigendecomposition.
+        least = LEAST_ITERATED if problem.n_values == 1 else LEAST_ITERATED // 2
+        if _is_iterated(own, least) and bool(np.all(problem.shares == problem.shares[:, :1])):
             # Backgrounds with one and the same shrinkage are one set of rows, each row with its own factor.
             roots = np.repeat(np.sqrt(problem.weights / self.sizes[1:]), self.sizes[1:])
             found = ratios_of_inner_products(
@@ -302,9 +304,9 @@ def _reordered(matrix: Float, order: Order) -> Float:
     return matrix.take(order, axis=0).take(order, axis=1)
 
 
-def _is_iterated(matrix: Float) -> bool:
+def _is_iterated(matrix: Float, least: int) -> bool:
     """Tell whether iterations find the largest eigenvalue of a matrix sooner than LAPACK."""
-    return not is_foreign(matrix) and len(matrix) >= LEAST_ITERATED
+    return not is_foreign(matrix) and len(matrix) >= least
 
 
 def _largest_ratio(first: Float, second: Float) -> float:
@@ -312,7 +314,7 @@ def _largest_ratio(first: Float, second: Float) -> float:
     factor = cholesky(copied(second))
     if factor is None:
         return float("inf")
-    found = ratio_by_iterations(first, factor) if _is_iterated(first) else None
+    found = ratio_by_iterations(first, factor) if _is_iterated(first, LEAST_ITERATED) else None
     return largest_ratio(copied(first), factor) if found is None else found
 
 

@@ -102,8 +102,8 @@ def component_test(
     random_state : int, RandomState instance or None, default=None
         Start of the reshuffling. None is a fixed start too: equal input gives equal output.
     n_jobs : int or None, default=None
-        Number of processes that reshuffle, -1 for one per core. None is this process, in which BLAS has its threads.
-        The answer does not depend on it.
+        Number of processes that reshuffle, -1 for one per core. None is this process, in which BLAS has its threads if
+        the rows are many. The answer does not depend on it.
     progress : bool or callable, default=False
         Show a progress bar on standard error while reshuffling (needs the extra "progress"), or call a function after
         each reshuffling, with the number of the component, the reshufflings made, the most that there can be, and the

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from standout._arrays import (
     Rows,
     column_slices,
     double,
+    in_order,
     is_sparse,
     is_thin,
     product,
@@ -59,6 +60,9 @@ Counts = npt.NDArray[np.intp]
 # Which moments and which solver, in the order in which they are tried: QR roots only where matrices lose the digits.
 TALL: tuple[tuple[Kind, str], ...] = (("scatter", "auto"), ("root", "root"))
 WIDE: tuple[tuple[Kind, str], ...] = (("rows", "reduced"),)
+
+# Numbers in all rows up to which draws are made in several threads.
+MOST_SIDE_BY_SIDE = 2**21
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +206,8 @@ def stability(
     **Memory and time.** No drawn copy of a dataset is made: a draw is a count for each row, and blocks of rows go into
     the moments with their counts as weights. What is kept for the quantiles is 16 bytes x n_bootstrap x n_components x
     the smaller of n_features and the number of rows. With fewer rows than columns in all, the rows are brought to an
-    orthonormal basis of their span once (two dense copies in float64), and draws never see the columns again.
+    orthonormal basis of their span once (two dense copies in float64), and draws never see the columns again. Small
+    datasets are drawn in several threads.
 
     Examples
     --------
@@ -361,19 +366,30 @@ def _fit_draws(
     patterns = np.zeros((n_bootstrap, n_components, size))
     seen: list[Counts] = []
     rng = np.random.default_rng(refit.seed)
-    for number in draws:
-        if subjects is None:
-            counts = [_draw(rng, rows.shape[0]) for rows in refit.datasets]
-        else:
-            counts = drawn_subjects(subjects, rng)
+
+    def drawn() -> Iterator[tuple[int, list[Counts]]]:
+        for number in draws:
+            if subjects is None:
+                yield number, [_draw(rng, rows.shape[0]) for rows in refit.datasets]
+            else:
+                yield number, drawn_subjects(subjects, rng)
+
+    def fitted(draw: tuple[int, list[Counts]]) -> tuple[int, Solution | None, Counts | None, Float]:
+        number, counts = draw
         found, columns = refit.solve(counts)
+        left_out = np.zeros(0) if found is None else refit.left_out_ratios(counts, found.vectors)
+        return number, found, columns, left_out
+
+    # Small draws are made side by side. Large ones have the memory, and the threads of BLAS, for themselves.
+    side_by_side = sum(rows.shape[0] * rows.shape[1] for rows in refit.datasets) <= MOST_SIDE_BY_SIDE
+    for number, found, columns, left_out in (in_order if side_by_side else map)(fitted, drawn()):
         if found is None:
             continue
         seen += [] if columns is None else [columns]
         n_found = len(found.values)
         turned, signs = _compare(found.vectors, full.vectors[:, :n_found])
         angles[number, :n_found] = turned
-        ratios[number, :n_found] = refit.left_out_ratios(counts, found.vectors)
+        ratios[number, :n_found] = left_out
         filters[number, :n_found] = (found.vectors * signs).T
         patterns[number, :n_found] = (found.patterns * signs).T
     return angles, ratios, filters, patterns, seen

@@ -167,9 +167,14 @@ class DaskBlocks(Source):
         starts = [0, *accumulate(self._counts)][:-1] if getattr(part, "needs_start", False) else None
         sums = self._each(_sum_of_part, self._check, part, starts=starts)
         while len(sums) > 1:
-            sums = [_delayed(_sum)(sums[start : start + FAN_IN]) for start in range(0, len(sums), FAN_IN)]
+            # Not as a list: Dask looks through the graph of all blocks for each list of promises.
+            sums = [_delayed(_sum)(*sums[start : start + FAN_IN]) for start in range(0, len(sums), FAN_IN)]
         (total,) = _computed(sums)
         count = 0 if total is None else total.count
+        if starts is not None and count != sum(self._counts) and self._counts != self._read_counts:
+            # The files were counted wrongly: with the true numbers of the rows, once more.
+            self._counts = self._read_counts
+            return self.summed(part)
         if count < self.min_rows:
             reject_too_few(self.name, count, self.min_rows)
         return total
@@ -207,6 +212,11 @@ class DaskBlocks(Source):
         """Number of rows of each block."""
         if self.n_rows is not None:
             return [int(count) for count in self.data.chunks[0]]
+        return _counts_of_files(self._cut) or self._read_counts
+
+    @cached_property
+    def _read_counts(self) -> list[int]:
+        """Number of rows of each block, by reading all of them."""
         return [int(count) for count in _computed(self._each(_length))]
 
     def _n_blocks_with(self, n_rows: int) -> int:
@@ -273,6 +283,24 @@ def _delayed(function: Any, **options: Any) -> Any:
     return delayed(function, **options)
 
 
+def _counts_of_files(cut: Any) -> list[int] | None:
+    """Give the number of rows of each block where files have it in their footers: no row is read. None otherwise."""
+    try:
+        expressions: Any = import_module("dask.dataframe.dask_expr._expr")
+        read = cut.expr.frame
+        # Dask takes small files together: their numbers, block by block.
+        together = getattr(read, "_fusion_buckets", None)
+        lengths = expressions.Lengths(read if together is None else read.operand("_expr")).simplify()
+        counts = list(map(int, lengths.value)) if isinstance(lengths, expressions.Literal) else []
+        if together is not None:
+            counts = [sum(counts[number] for number in numbers) for numbers in together]
+    # Other versions of Dask know nothing of footers, or keep them elsewhere.
+    except (ImportError, AttributeError, IndexError):
+        return None
+    # Dask 2026.8 counts wrongly where some of the partitions are chosen.
+    return counts if len(counts) == cut.npartitions else None
+
+
 def _computed(promises: list[Any]) -> list[Any]:
     from dask.base import compute
 
@@ -294,7 +322,7 @@ def _sum_of_part(block: Any, number: int, start: int, check: _Check, part: Calla
     return part(Batch(rows, start)) if rows.shape[0] else None
 
 
-def _sum(parts: list[Any]) -> Any:
+def _sum(*parts: Any) -> Any:
     return reduce(added, parts)
 
 
