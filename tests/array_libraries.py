@@ -5,7 +5,8 @@ import pytest
 import sklearn
 
 # Numbers that may come to the host in a fit: those of a component or two, and never rows or matrices of columns.
-HANDFUL = 64
+# The products of all components with each other, for up to eleven of them.
+HANDFUL = 128
 
 
 class Torch:

@@ -9,6 +9,7 @@ import pytest
 from array_libraries import Strict, Torch, dispatch  # noqa: F401
 from standout import DiscriminativePCA, _xp
 from standout._arrays import self_product
+from standout.io import on_device
 from standout.moments import CentredRows, RowMoments, gather, gather_folds, joint_gram
 from standout.moments._folds import fold_of_rows, rows_of_folds
 from standout.selection._held_out import SpanFolds
@@ -46,6 +47,27 @@ def test_sums_of_folds_are_those_of_the_host(first, offset, n_bytes, library, mo
         np.testing.assert_allclose(library.back(other.mean), one.mean, rtol=1e-13, atol=1e-14)
         assert other.quartic == pytest.approx(one.quartic, rel=1e-9)
         assert library.back(other.variances)[4] == 0.0
+
+
+@pytest.mark.parametrize("n_folds", [None, 5])
+@pytest.mark.parametrize("offset", [0.0, 1e6, "jump"])
+def test_batches_are_summed_up_as_one_array(offset, n_folds, rng):
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    rows = rng.normal(size=(203, 6)) + (0.0 if offset == "jump" else offset)
+    if offset == "jump":
+        # The first batch does not show that the data are far from zero.
+        rows[60:] += 1e7
+    source = on_device(rows, "cpu", batch_rows=50)
+    if n_folds is None:
+        parts = [gather(data, kind="scatter", norms=True) for data in (rows, source)]
+    else:
+        ours, theirs = (gather_folds(data, n_folds, norms=True) for data in (rows, source))
+        assert [part.count for part in ours.sums] == [part.count for part in theirs.sums]
+        parts = [ours.without(2), theirs.without(2)]
+    np.testing.assert_allclose(parts[1].mean.numpy(), parts[0].mean, rtol=1e-13)
+    scale = np.abs(parts[0].covariance()).max()
+    np.testing.assert_allclose(parts[1].covariance().numpy(), parts[0].covariance(), rtol=0, atol=1e-12 * scale)
+    assert parts[1].quartic == pytest.approx(parts[0].quartic, rel=1e-9)
 
 
 @pytest.mark.parametrize("size", [256, 257, 301])

@@ -368,7 +368,7 @@ class KernelDiscriminativePCA(KernelTransformer):
 
         held_out = None
         if gathered.folds is not None and self.held_out is not None:
-            held_out = judge(solve_others, gathered.folds, weights, vectors, self.side)
+            held_out = judge(solve_others, gathered.folds, weights, vectors, self.side, gathered.moments)
         self._keep(solution, target, backgrounds, weights)
         self._keep_coordinates(gathered)
         self._keep_held_out(held_out, gathered.found.parts)

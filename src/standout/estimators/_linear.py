@@ -103,7 +103,7 @@ class LinearSums:
             return None
         if self.span is None:
             assert self.tall_folds is not None
-            return judge(solve, self.tall_folds, weights, vectors, side)
+            return judge(solve, self.tall_folds, weights, vectors, side, self.moments)
         folds = self.span.row_folds if by_rows else self.span.folds
         found = judge(solve, folds, weights, self.span.inside(vectors), side)
         return None if found is None else found.lifted(self.span, vectors)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import BLOCK_BYTES, Array, bytes_held
-from standout._xp import DEVICE_BLOCK_BYTES, concat, device, indices_like, is_foreign, namespace, take
+from standout._xp import DEVICE_BLOCK_BYTES, concat, device, indices_like, is_foreign, like, namespace, take
 from standout.sources import Batch, Source, Subjects, added
 
 Sums = TypeVar("Sums")
@@ -245,6 +245,13 @@ class FoldPart:
         assert total is not None
         return total
 
+    def over_batches(self, batches: Iterable[Batch]) -> Folds[Any] | None:
+        """Sum up the folds of batches on a device all together; None, and no batch is read, if that cannot be done."""
+        if not hasattr(self.part, "over_folds"):
+            return None
+        found = self.part.over_folds((batch.rows, self._chosen(batch)) for batch in batches)
+        return None if found is None else Folds(tuple(found), self.n_dealt)
+
     def _chosen(self, batch: Batch) -> list[Array]:
         """Give the places of the rows of each fold in a batch, on the device of the rows."""
         if self.dealt is None and is_foreign(batch.rows):
@@ -262,7 +269,7 @@ class FoldPart:
 
 def _taken(block: Batch, chosen: Array, choose: Callable[[Any, Any], Any]) -> Batch:
     """Give some rows of a block with their weights; ids, labels and groups are no longer needed."""
-    weights = None if block.weights is None else take(block.weights, chosen)
+    weights = None if block.weights is None else take(like(block.weights, block.rows), chosen)
     return Batch(choose(block.rows, chosen), weights=weights, origin=block.origin)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -28,7 +28,7 @@ from standout.moments._base import Moments
 from standout.moments._folds import FoldPart, Folds, dealt_folds
 from standout.moments._root import gather_root
 from standout.moments._rows import CentredRows, RowMoments
-from standout.moments._scatter import gather_on_device, gather_scatter, gather_weighted
+from standout.moments._scatter import gather_on_device, gather_scatter, gather_weighted, sum_on_device
 from standout.sources import Batch, Dataset, open_dataset
 
 Kind = Literal["auto", "scatter", "root", "rows"]
@@ -185,6 +185,15 @@ class Part:
         if self.of_width(rows.shape[0], rows.shape[1]).kind != "scatter":
             return None
         return list(gather_on_device(rows, norms=self.norms, folds=folds))
+
+    def over_folds(self, batches: Iterable[tuple[Rows, Sequence[Array | None]]]) -> list[Any] | None:
+        """Gather the moments of folds of batches on a device; None if they are not to be scatter matrices."""
+        return None if self.kind != "scatter" else sum_on_device(batches, norms=self.norms)
+
+    def over_batches(self, batches: Iterable[Batch]) -> Any:
+        """Gather the moments of batches on a device all together; None if they are not to be a scatter matrix."""
+        found = self.over_folds((batch.rows, [None]) for batch in batches)
+        return None if found is None else found[0]
 
     def _weighted(self, rows: Rows, weights: Float, origin: Float | None) -> Moments | None:
         weights = like(weights, rows) if is_foreign(rows) else weights

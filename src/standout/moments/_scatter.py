@@ -308,16 +308,11 @@ def gather_on_device(
     from it, the mean of the fold as well, in another pass.
     """
     xp = namespace(rows)
-    some = double(row_slice(rows[:: max(rows.shape[0] // SOME_ROWS, 1), :], 0, SOME_ROWS))
-    # A row that is not far from the others: what is subtracted is rounded at its size.
-    nearest = int(xp.argmin(squared_lengths(some - xp.mean(some, axis=0))))
-    origin = row_slice(some, nearest, nearest + 1)
-    near = _near_on_device(some.shape[0], xp.sum(some, axis=0), column_squares(some))
-    for shift in (None, origin) if bool(near) else (origin,):
+    origin, near = _provisional(rows)
+    for shift in (None, origin) if near else (origin,):
         sums = [_RawSums.of(_blocks_of(rows, chosen, shift), norms) for chosen in folds]
-        near = xp.stack([_near_on_device(part.count, part.total, diagonal(part.scatter)) for part in sums])
         # The host waits for this condition alone.
-        if bool(xp.all(near)):
+        if bool(xp.all(xp.stack([part.near() for part in sums]))):
             return [part.moments(shift) for part in sums]
     found = []
     for chosen, part in zip(folds, sums, strict=True):
@@ -325,6 +320,40 @@ def gather_on_device(
         blocks = (block - offset for block in _blocks_of(rows, chosen, origin))
         found.append(_RawSums.of(blocks, norms).moments(origin, offset))
     return found
+
+
+def sum_on_device(
+    batches: Iterable[tuple[Rows, Sequence[Array | None]]], *, norms: bool = False
+) -> list[ScatterMoments | None] | None:
+    """Sum the scatter matrices of each fold of batches, which come with the folds of their rows, without waiting.
+
+    What is subtracted from all rows is found in the first batch. None if that costs accuracy: then every batch has to
+    be centred by itself.
+    """
+    sums: list[_RawSums | None] = []
+    shift: Float | None = None
+    for number, (rows, folds) in enumerate(batches):
+        if number == 0:
+            origin, near = _provisional(rows)
+            shift, sums = None if near else origin, [None for _ in folds]
+        for fold, chosen in enumerate(folds):
+            if chosen is None or chosen.shape[0]:
+                part, before = _RawSums.of(_blocks_of(rows, chosen, shift), norms), sums[fold]
+                sums[fold] = part if before is None else before.plus(part)
+    found = [part for part in sums if part is not None]
+    if not all(bool(part.near()) for part in found):
+        return None
+    return [None if part is None else part.moments(shift) for part in sums]
+
+
+def _provisional(rows: Rows) -> tuple[Float, bool]:
+    """Look at some rows: give one that is not far from the others, and whether all are near zero."""
+    xp = namespace(rows)
+    some = double(row_slice(rows[:: max(rows.shape[0] // SOME_ROWS, 1), :], 0, SOME_ROWS))
+    # What is subtracted is rounded at its size.
+    nearest = int(xp.argmin(squared_lengths(some - xp.mean(some, axis=0))))
+    near = _near_on_device(some.shape[0], xp.sum(some, axis=0), column_squares(some))
+    return row_slice(some, nearest, nearest + 1), bool(near)
 
 
 def _near_on_device(count: int, total: Float, squares: Float) -> Array:
@@ -357,7 +386,7 @@ class _RawSums:
     @classmethod
     def of(cls, blocks: Iterable[Float], norms: bool) -> _RawSums:
         """Sum over blocks of rows."""
-        return reduce(cls._plus, (cls._of_block(block, norms) for block in blocks))
+        return reduce(cls.plus, (cls._of_block(block, norms) for block in blocks))
 
     @classmethod
     def _of_block(cls, block: Float, norms: bool) -> _RawSums:
@@ -370,7 +399,12 @@ class _RawSums:
         both = product(xp.stack([ones, lengths]), block)
         return cls(block.shape[0], both[0, :], self_product(block), both[1, :], xp.sum(lengths**2))
 
-    def _plus(self, other: _RawSums) -> _RawSums:
+    def near(self) -> Array:
+        """Tell, on the device, whether the rows are so near zero that correcting for the mean costs no accuracy."""
+        return _near_on_device(self.count, self.total, diagonal(self.scatter))
+
+    def plus(self, other: _RawSums) -> _RawSums:
+        """Give the sums over both; this one's matrix is overwritten."""
         scatter = self.scatter
         scatter += other.scatter
         cubic = None if self.cubic is None or other.cubic is None else self.cubic + other.cubic

@@ -543,6 +543,7 @@ def judge(
     weights: Float,
     vectors: Float,
     side: str = "target",
+    totals: Sequence[Moments] | None = None,
 ) -> HeldOut | None:
     """Find out what components are worth on rows that were not fitted.
 
@@ -559,6 +560,8 @@ def judge(
         The components of the fit to all rows.
     side : {"target", "background", "both"}, default="target"
         Which side the components are of: by its variance those of a fold are compared with those of the fit.
+    totals : sequence of Moments, optional
+        The moments of all rows, if they are known.
 
     Returns
     -------
@@ -569,7 +572,8 @@ def judge(
     folds = _with_enough_rows(folds, folds[0].n_folds)
     if not folds:
         return None
-    totals = [part.total() for part in folds]
+    if totals is None:
+        totals = [part.total() for part in folds]
     images = _compared_by(side, totals, weights).apply(vectors)
     spreads = column_products(vectors, images)
     xp = namespace(spreads)

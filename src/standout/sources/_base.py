@@ -84,6 +84,7 @@ class Batch:
 
     def sliced(self, first: int, last: int) -> Batch:
         """Give the rows from one number to another, without a copy."""
+        last = min(last, self.n_rows)
         facts = {name: None if (f := getattr(self, name)) is None else f[first:last] for name in FACTS}
         return Batch(row_slice(self.rows, first, last), self.start + first, **facts, origin=self.origin)
 
