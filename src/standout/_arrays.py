@@ -22,7 +22,7 @@ import numpy as np
 from scipy import linalg, sparse
 from threadpoolctl import threadpool_limits
 
-from standout._xp import DEVICE_BLOCK_BYTES, concat, is_foreign, like, namespace
+from standout._xp import DEVICE_BLOCK_BYTES, concat, is_foreign, like, namespace, zeros
 from standout._xp import Array as Array
 from standout._xp import Float as Float
 
@@ -44,6 +44,9 @@ SPARSE_DENSITY = 0.03
 # OpenBLAS 0.3 with several threads can crash on a symmetric product of 17,500 columns or more. Larger products are made
 # in panels, as general products.
 SAFE_SYMMETRIC = 16384
+
+# A device makes a symmetric product of this many columns or more in panels, which leaves out three of eight products.
+PANELS_FROM, N_PANELS = 256, 4
 
 # Most parts that are worked on at a time. All of them are in memory.
 MOST_WORKERS = 4
@@ -139,9 +142,9 @@ def _block_size(rows: Rows, n_bytes: int | None) -> int:
     return max(n_bytes // n_bytes_row, 1)
 
 
-def column_slices(n_rows: int, n_features: int, n_bytes_number: int = 8) -> Iterator[slice]:
-    """Cut the columns into consecutive slices; the columns of one slice have about `BLOCK_BYTES`."""
-    size = max(BLOCK_BYTES // (n_bytes_number * max(n_rows, 1)), 64)
+def column_slices(n_rows: int, n_features: int, n_bytes_number: int = 8, n_bytes: int = BLOCK_BYTES) -> Iterator[slice]:
+    """Cut the columns into consecutive slices; the columns of one slice have about `n_bytes`."""
+    size = max(n_bytes // (n_bytes_number * max(n_rows, 1)), 64)
     for start in range(0, n_features, size):
         yield slice(start, min(start + size, n_features))
 
@@ -189,6 +192,8 @@ def product(first: Rows, second: Array) -> Array:
 def self_product(rows: Rows) -> Float:
     """Multiply the transposed rows with the rows: ``XᵀX``."""
     n_features = rows.shape[1]
+    if is_foreign(rows) and n_features >= PANELS_FROM:
+        return _by_panels(rows)
     if is_sparse(rows) or is_foreign(rows):
         return dense(rows.T @ rows)
     if n_features <= SAFE_SYMMETRIC and are_side_by_side():
@@ -204,6 +209,19 @@ def self_product(rows: Rows) -> Float:
     for start in range(0, n_features, SAFE_SYMMETRIC // 4):
         columns = slice(start, start + SAFE_SYMMETRIC // 4)
         whole[:, columns] = product(rows.T, rows[:, columns])
+    return whole
+
+
+def _by_panels(rows: Array) -> Array:
+    """Multiply foreign rows in panels of columns, of which only those below the diagonal are computed."""
+    size = rows.shape[1]
+    step = -(-size // N_PANELS)
+    whole = zeros((size, size), rows)
+    for start in range(0, size, step):
+        stop = min(start + step, size)
+        part = rows[:, start:].T @ rows[:, start:stop]
+        whole[start:, start:stop] = part
+        whole[start:stop, stop:] = part[stop - start :, :].T
     return whole
 
 
@@ -248,6 +266,15 @@ def squared_lengths(rows: Rows) -> Float:
         return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
     lengths: Float = np.einsum("ij,ij->i", rows, rows)
     return lengths
+
+
+def column_squares(rows: Array) -> Float:
+    """Sum the squares in each column."""
+    if is_foreign(rows):
+        # Without a copy of the squares, which may be large.
+        return namespace(rows).linalg.vector_norm(rows, axis=0) ** 2
+    squares: Float = np.einsum("ij,ij->j", rows, rows)
+    return squares
 
 
 def inner(first: Float, second: Float) -> float:

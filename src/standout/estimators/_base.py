@@ -127,6 +127,11 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def _projection(self) -> Callable[[Rows], Array]:
         """The function that gives the scores of checked rows."""
 
+    @property
+    def _uncentred_projection(self) -> Callable[[Rows], Array]:
+        """The same for scores that may have any mean, if that is faster."""
+        return self._projection
+
     def fit_transform(self, X: Dataset, y: Any = None, *, background: Backgrounds = None, **facts: Any) -> Any:
         """Fit, and give the scores of X: the same as ``fit(X, y, background=background, **facts).transform(X)``.
 
@@ -561,7 +566,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """Warn if neighbouring rows have like scores, and nobody said which rows belong together."""
         if len(datasets) == 1 or any(part.subjects is not None for part in datasets):
             return
-        found = likeness_of(datasets, self._projection)
+        found = likeness_of(datasets, self._uncentred_projection)
         if found > 0.0:
             warn_user(alike_message(found), finding=True)
 

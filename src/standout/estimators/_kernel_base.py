@@ -56,6 +56,8 @@ from standout.moments import (
     Moments,
     RobustWeights,
     RowMoments,
+    dealt_folds,
+    folds_of_numbers,
     gather,
     gather_folds,
     learned_weights,
@@ -63,7 +65,7 @@ from standout.moments import (
     project,
     weighed,
 )
-from standout.selection import PATH_FOLDS, learn_kernel_weights, n_folds_for
+from standout.selection import PATH_FOLDS, RowFolds, learn_kernel_weights, n_folds_for
 from standout.sources import InMemory, Source, attached
 
 DEFAULT_RANK = 500
@@ -269,6 +271,15 @@ class KernelTransformer(IncrementalTransformer):
                 return Gathered(found, every, weights, kernel_weights, found.residual)
             sums = [coordinate_sums(found.mapping, part, part.name) for part in found.parts]
             return Gathered(found, [s.moments for s in sums], weights, kernel_weights, residual_share(sums), sums)
+        if exact and found.kind == "rows" and wanted is not None:
+            every = [gather(part, kind="rows", single=False, name=part.name) for part in found.parts]
+            kept = [part for part in every if isinstance(part, RowMoments | CentredRows)]
+            numbers = [
+                folds_of_numbers(np.arange(part.count), wanted, dealt_folds(source.subjects, wanted)) % n_folds
+                for part, source in zip(kept, found.parts, strict=True)
+            ]
+            by_rows: list[Folds[Moments]] = list(RowFolds.of_all(kept, numbers, n_folds, wanted))
+            return Gathered(found, every, weights, kernel_weights, found.residual, folds=by_rows)
         if exact:
             folds = [
                 gather_folds(part, n_folds, n_dealt=wanted, kind=found.kind, single=False, name=part.name)

@@ -334,6 +334,9 @@ class KernelDiscriminativePCA(KernelTransformer):
         size = target.count if plain else gathered.found.mapping.n_coordinates
         iterative = size > (2000 if plain else 500) and 10 * self.n_components <= size
         solver = "lanczos" if iterative else "dense"
+        if plain and gathered.keeps_rows and self.side == "target" and backgrounds:
+            # The inner products of kernel rows: half of the arithmetic that factorising the background's matrix takes.
+            solver = "reduced"
 
         scale = ridge_scale(target, backgrounds, weights)
         path, groups = self._searched(gathered, scale, seed)
@@ -365,7 +368,7 @@ class KernelDiscriminativePCA(KernelTransformer):
 
         held_out = None
         if gathered.folds is not None and self.held_out is not None:
-            held_out = judge(solve_others, gathered.folds, weights, vectors, self.side)
+            held_out = judge(solve_others, gathered.folds, weights, vectors, self.side, gathered.moments)
         self._keep(solution, target, backgrounds, weights)
         self._keep_coordinates(gathered)
         self._keep_held_out(held_out, gathered.found.parts)

@@ -29,6 +29,7 @@ from standout.moments import (
     folds_of_numbers,
     gather,
     gather_folds,
+    joint_gram,
     most_folds,
     project,
 )
@@ -66,15 +67,20 @@ class LinearSums:
     Attributes
     ----------
     moments : list of Moments
-    folds : list of Folds or None
-        The moments of each fold; for wide data in coordinates of the span of their rows. None if none were asked for.
     span : SpanFolds or None
         The span of wide data.
+    tall_folds : list of Folds or None
+        The moments of each fold of other data. None if none were asked for.
     """
 
     moments: list[Moments]
-    folds: list[Folds[Moments]] | None = None
+    tall_folds: list[Folds[Moments]] | None = None
     span: SpanFolds | None = None
+
+    @property
+    def folds(self) -> list[Folds[Moments]] | None:
+        """The moments of each fold; of wide data in coordinates of the span of their rows. None without folds."""
+        return self.tall_folds if self.span is None else self.span.folds
 
     @property
     def n_columns(self) -> int:
@@ -87,13 +93,19 @@ class LinearSums:
         weights: Float,
         vectors: Float,
         side: str = "target",
+        by_rows: bool = False,
     ) -> HeldOut | None:
-        """Find out what the components of a fit, columns of an array, are worth on rows that were not fitted."""
-        if self.folds is None or len(self.folds) == 1:
+        """Find out what the components of a fit, columns of an array, are worth on rows that were not fitted.
+
+        With `by_rows`, problems without a fold of wide data are posed with the coordinates of rows themselves.
+        """
+        if len(self.moments) == 1 or (self.tall_folds is None and self.span is None):
             return None
         if self.span is None:
-            return judge(solve, self.folds, weights, vectors, side)
-        found = judge(solve, self.folds, weights, self.span.inside(vectors), side)
+            assert self.tall_folds is not None
+            return judge(solve, self.tall_folds, weights, vectors, side, self.moments)
+        folds = self.span.row_folds if by_rows else self.span.folds
+        found = judge(solve, folds, weights, self.span.inside(vectors), side)
         return None if found is None else found.lifted(self.span, vectors)
 
 
@@ -290,7 +302,9 @@ class LinearTransformer(IncrementalTransformer):
         judged: list[npt.NDArray[np.intp]] = []
         held_out = None
         if self.held_out is not None:
-            held_out = sums.held_out(solve_others, weights, solution.vectors, self.side)
+            # Inner products of rows solve a ratio, but no difference, and need all columns.
+            by_rows = count is None and self.side == "target" and problem.a.is_nonnegative and problem.b.ridge > 0.0
+            held_out = sums.held_out(solve_others, weights, solution.vectors, self.side, by_rows)
         return solution, None if few is None else few.seen(judged or seen, n_features), held_out
 
     @property
@@ -346,6 +360,10 @@ class LinearTransformer(IncrementalTransformer):
     @property
     def _projection(self) -> Callable[[Rows], Array]:
         return LinearProjection(self.mean_, self.components_.T)
+
+    @property
+    def _uncentred_projection(self) -> Callable[[Rows], Array]:
+        return LinearProjection(None, self.components_.T)
 
 
 def given_moments(target: Any, backgrounds: Any) -> list[Moments]:
@@ -437,11 +455,12 @@ class LinearProjection:
 
     Attributes
     ----------
-    mean : ndarray of shape (n_features,)
+    mean : ndarray of shape (n_features,) or None
+        None for scores that are not centred.
     filters : ndarray of shape (n_features, n_components)
     """
 
-    mean: Float
+    mean: Float | None
     filters: Float
 
     def __call__(self, rows: Rows) -> Array:
@@ -481,6 +500,10 @@ def fit_linear(
         for dataset, part in zip(datasets[1:], moments[1:], strict=True):
             check_same_columns(part.n_features, None, dataset.name, moments[0].n_features, None, "the target")
         check_one_place([part.mean for part in moments], [dataset.name for dataset in datasets])
+        kept = [part for part in moments if isinstance(part, RowMoments | CentredRows)]
+        if solver == "reduced" and norms and len(kept) == len(moments):
+            # The inner products of all rows hold those of each dataset, which the shrinkage needs.
+            joint_gram(kept)
         if solver in ("lanczos", "lobpcg"):
             reject_on_device(moments[0].mean, f"solver={solver!r}", "Use solver='auto'.")
         return answer(sums, solver)
@@ -557,7 +580,7 @@ def _in_span(
     n_dealt: int,
 ) -> LinearSums:
     span = SpanFolds.of(kept, fold_of, n_folds, n_dealt)
-    return LinearSums(moments) if span is None else LinearSums(moments, span.folds, span)
+    return LinearSums(moments, span=span)
 
 
 def _lost(fit: LinearFit, chosen: str) -> bool:

@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS, p
 from standout._arrays import Array, Float, Rows, all_finite, dense, double, is_sparse, product, squared_lengths
 from standout._checks import check_choice, check_number
 from standout._messages import InvalidValueError, listed
-from standout._xp import is_foreign, like, namespace, zeros
+from standout._xp import concat, is_foreign, like, namespace, zeros
 
 # Kernels that are functions of inner products.
 BY_INNER_PRODUCTS = ("linear", "rbf", "polynomial", "poly", "sigmoid", "cosine")
@@ -118,6 +118,8 @@ class NamedKernel(Kernel):
         """Compute scikit-learn's most common kernels, with products by the same BLAS as all others."""
         if self.metric == "cosine":
             return product(_unit(X), _unit(Z).T)
+        if self.metric == "rbf" and is_foreign(X):
+            return self._gaussian_on_device(X, Z)
         values: Float = product(X, Z.T)
         if self.metric == "linear":
             return values
@@ -126,13 +128,18 @@ class NamedKernel(Kernel):
             values *= -2.0
             values += squared_lengths(X)[:, np.newaxis]
             values += squared_lengths(Z)
-            if is_foreign(values):
-                xp = namespace(values)
-                return xp.exp(-gamma * xp.clip(values, 0.0, None))
             np.maximum(values, 0.0, out=values)
             values *= -gamma
             return np.exp(values, out=values)
         return self._of_products(values, X.shape[1])
+
+    def _gaussian_on_device(self, X: Float, Z: Float) -> Float:
+        """Compute the exponents by one product: every further pass over the values takes as long as it does."""
+        xp, gamma = namespace(X), self._gamma(X.shape[1])
+        ones_x, ones_z = xp.ones_like(X[:, :1]), xp.ones_like(Z[:, :1])
+        first = concat([2.0 * gamma * X, -gamma * squared_lengths(X)[:, None], -gamma * ones_x], axis=1)
+        second = concat([Z, ones_z, squared_lengths(Z)[:, None]], axis=1)
+        return xp.exp(xp.clip(product(first, second.T), None, 0.0))
 
     def _by_columns(self, X: Float, Z: Float) -> Float:
         """Compute scikit-learn's other kernels for foreign arrays, as sums over columns."""

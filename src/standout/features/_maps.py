@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -94,7 +95,7 @@ class LandmarkMap(FeatureMap):
         """Number of landmarks."""
         return int(self.factor.shape[0])
 
-    @property
+    @cached_property
     def well_conditioned(self) -> bool:
         """Whether moments of kernel values can be turned into moments of coordinates with at least eight digits."""
         return self.n_coordinates == 0 or condition(self.factor) < 1e3

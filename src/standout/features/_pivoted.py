@@ -7,10 +7,12 @@ from scipy import linalg
 
 from standout._arrays import Array, Float, Rows, copied, mirror, product
 from standout._xp import (
+    cholesky,
     column_products,
     concat,
     cumulative_sum,
     device,
+    diagonal,
     indices_like,
     is_foreign,
     largest,
@@ -24,6 +26,8 @@ from standout.features._kernels import Kernel, reject_indefinite
 
 # Drawn rows whose residual kernel has no more than this share of the largest residual are copies of others.
 COPY_TOL = 1e-10
+# Pivots that are this many times larger show that no row repeats another, in whatever order they come.
+SURE = 1e4
 
 
 def pivoted_cholesky(matrix: Float, tol: float, most: int | None = None) -> tuple[Float | None, Array]:
@@ -153,7 +157,7 @@ def random_pivots(kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generato
         columns = kernel(rows, take(rows, drawn))
         if done:
             columns -= product(factor[:, :done], take(factor[:, :done], drawn).T)
-        core, kept = pivoted_cholesky(take(columns, drawn), COPY_TOL)
+        core, kept = _core_of(take(columns, drawn))
         new = kept.shape[0]
         if core is None or not new:
             break
@@ -168,6 +172,16 @@ def random_pivots(kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generato
         done += new
     picked = concat(chosen) if chosen else indices_like(np.zeros(0, dtype=np.intp), rows)
     return picked, xp.tril(take(factor[:, :done], picked))
+
+
+def _core_of(matrix: Float) -> tuple[Float | None, Array]:
+    """Factorise the residual kernel of drawn rows: by pivots only if that is needed, as a device waits for each."""
+    factor = cholesky(1.0 * matrix)
+    if factor is not None:
+        xp = namespace(factor)
+        if float(xp.min(diagonal(factor))) ** 2 > SURE * COPY_TOL * largest(diagonal(matrix)):
+            return xp.tril(factor), indices_like(np.arange(matrix.shape[0]), matrix)
+    return pivoted_cholesky(matrix, COPY_TOL)
 
 
 def _drawn(weights: Float, shots: Float) -> Array:

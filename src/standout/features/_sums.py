@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import ClassVar
 
+import numpy as np
+
 from standout._arrays import Float, Rows, bytes_held, row_slice, sum_of_squares
 from standout._xp import like, namespace
 from standout.features._kernels import check_kernel_matrix, reject_indefinite
@@ -139,8 +141,10 @@ class CoordinatePart:
             return None if moments is None else CoordinateSums(moments, float("nan"))
         kernel = self.mapping.kernel
         values = kernel(rows, self.mapping.landmarks) if self.direct else self.mapping.transform(rows)
-        check_kernel_matrix(values, symmetric=True)
         moments, diagonal = gathered(batch.with_rows(values)), kernel.diagonal(rows)
+        if moments is not None and not np.isfinite(moments.total_variance):
+            # What is not finite shows in the sums, which are fewer than the values.
+            check_kernel_matrix(values, symmetric=True)
         if batch.weights is not None:
             diagonal = diagonal * like(batch.weights, diagonal)
         return None if moments is None else CoordinateSums(moments, float(namespace(diagonal).sum(diagonal)))

@@ -162,8 +162,8 @@ class Moments(ABC):
     """Count, mean and scatter of a dataset: everything that the linear methods need to know of it.
 
     The representations differ in how they store the scatter: as a matrix (`ScatterMoments`), as a root
-    (`RootMoments`), or as the rows themselves (`RowMoments`, and `CentredRows` on a device). All have the same methods,
-    and all are merged with ``+``.
+    (`RootMoments`), or as the rows themselves (`RowMoments`, and `CentredRows` with weights). All have the same
+    methods, and all are merged with ``+``.
 
     Attributes
     ----------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import BLOCK_BYTES, bytes_held
-from standout._xp import take
+from standout._arrays import BLOCK_BYTES, Array, bytes_held
+from standout._xp import DEVICE_BLOCK_BYTES, concat, device, indices_like, is_foreign, like, namespace, take
 from standout.sources import Batch, Source, Subjects, added
 
 Sums = TypeVar("Sums")
@@ -29,6 +29,36 @@ def fold_of_rows(start: int, count: int, n_folds: int) -> npt.NDArray[np.intp]:
     folds = np.argsort(_hashed(numbers).reshape(-1, n_folds), axis=1).ravel()
     skipped = start - first * n_folds
     return folds[skipped : skipped + count]
+
+
+def rows_of_folds(start: int, count: int, n_folds: int, n_dealt: int, reference: Array) -> list[Array]:
+    """Give the places of the rows of each fold among `count` consecutive ones, on the device of a reference.
+
+    These are the folds of `fold_of_rows`, modulo `n_folds`. Sorting millions of numbers on the host would take longer
+    than a fit on the device does.
+    """
+    xp, place = namespace(reference), device(reference)
+    first, last = -(-start // n_dealt), (start + count) // n_dealt
+    if first >= last:
+        folds = fold_of_rows(start, count, n_dealt) % n_folds
+        return [indices_like(np.flatnonzero(folds == fold), reference) for fold in range(n_folds)]
+    numbers = xp.arange(first * n_dealt, last * n_dealt, dtype=xp.int64, device=place)
+    hashed = xp.reshape(_hashed_on_device(numbers), (last - first, n_dealt))
+    # The row of fold k, of all that rows were dealt into, is the one whose rank is the number of smaller hashes.
+    ranks = xp.count_nonzero(hashed[:, None, :] < hashed[:, :, None], axis=-1)
+    places = xp.astype(ranks, xp.int64) + xp.reshape(numbers, (last - first, n_dealt))[:, :1] - start
+    # Rows before the first whole round and after the last one.
+    ends = np.r_[0 : first * n_dealt - start, last * n_dealt - start : count]
+    fold_of_ends = folds_of_numbers(ends + start, n_dealt, None) % n_folds if len(ends) else ends
+    return [
+        concat(
+            [
+                xp.reshape(places[:, fold::n_folds], (-1,)),
+                indices_like(ends[fold_of_ends == fold], reference),
+            ]
+        )
+        for fold in range(n_folds)
+    ]
 
 
 def fold_of_subjects(counts: npt.NDArray[np.int64], n_folds: int) -> npt.NDArray[np.intp]:
@@ -75,6 +105,19 @@ def _hashed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return mixed ^ (mixed >> np.uint64(31))
+
+
+def _hashed_on_device(numbers: Array) -> Array:
+    """Scramble whole numbers as `_hashed` does, in an order that signed numbers have."""
+    mixed = (numbers + 1) * _signed(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        # Shifts of signed numbers repeat the sign, which is taken off.
+        mixed = (mixed ^ ((mixed >> shift) & (2 ** (64 - shift) - 1))) * _signed(factor)
+    return mixed ^ -(2**63)
+
+
+def _signed(number: int) -> int:
+    return number - 2**64 if number >= 2**63 else number
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,18 +227,37 @@ class FoldPart:
         width = max(batch.rows.shape[1], 1)
         # Whether rows are kept is decided by all rows of the batch, not by those of a fold.
         part = self.part.of_width(batch.n_rows, width) if hasattr(self.part, "of_width") else self.part
-        size = self.n_folds * max(2 * width, 2 * BLOCK_BYTES // (8 * width))
+        on_device = is_foreign(batch.rows)
+        if on_device and batch.weights is None and hasattr(part, "of_folds"):
+            chosen = self._chosen(batch)
+            sums = part.of_folds(batch.rows, [some for some in chosen if some.shape[0]])
+            if sums is not None:
+                return Folds(tuple(sums.pop(0) if some.shape[0] else None for some in chosen), self.n_dealt)
+        n_bytes = DEVICE_BLOCK_BYTES if on_device else BLOCK_BYTES
+        size = self.n_folds * max(2 * width, 2 * n_bytes // (8 * width))
         choose = take if getattr(part, "keeps_rows", True) else Copies()
         total: Folds[Any] | None = None
         for first in range(0, batch.n_rows, size):
             block = batch.sliced(first, first + size)
-            folds = self._folds(block.start, block.n_rows) % self.n_folds
-            chosen = [np.flatnonzero(folds == fold) for fold in range(self.n_folds)]
-            parts = tuple(part(_taken(block, some, choose)) if len(some) else None for some in chosen)
-            sums = Folds(parts, self.n_dealt)
-            total = sums if total is None else total + sums
+            parts = (part(_taken(block, some, choose)) if some.shape[0] else None for some in self._chosen(block))
+            folds = Folds(tuple(parts), self.n_dealt)
+            total = folds if total is None else total + folds
         assert total is not None
         return total
+
+    def over_batches(self, batches: Iterable[Batch]) -> Folds[Any] | None:
+        """Sum up the folds of batches on a device all together; None, and no batch is read, if that cannot be done."""
+        if not hasattr(self.part, "over_folds"):
+            return None
+        found = self.part.over_folds((batch.rows, self._chosen(batch)) for batch in batches)
+        return None if found is None else Folds(tuple(found), self.n_dealt)
+
+    def _chosen(self, batch: Batch) -> list[Array]:
+        """Give the places of the rows of each fold in a batch, on the device of the rows."""
+        if self.dealt is None and is_foreign(batch.rows):
+            return rows_of_folds(batch.start, batch.n_rows, self.n_folds, self.n_dealt, batch.rows)
+        folds = self._folds(batch.start, batch.n_rows) % self.n_folds
+        return [indices_like(np.flatnonzero(folds == fold), batch.rows) for fold in range(self.n_folds)]
 
     def _folds(self, start: int, count: int) -> npt.NDArray[np.intp]:
         if self.dealt is None:
@@ -205,9 +267,9 @@ class FoldPart:
         return folds if len(folds) == count else np.concatenate([folds, np.zeros(count - len(folds), dtype=np.intp)])
 
 
-def _taken(block: Batch, chosen: npt.NDArray[np.intp], choose: Callable[[Any, Any], Any]) -> Batch:
+def _taken(block: Batch, chosen: Array, choose: Callable[[Any, Any], Any]) -> Batch:
     """Give some rows of a block with their weights; ids, labels and groups are no longer needed."""
-    weights = None if block.weights is None else take(block.weights, chosen)
+    weights = None if block.weights is None else take(like(block.weights, block.rows), chosen)
     return Batch(choose(block.rows, chosen), weights=weights, origin=block.origin)
 
 

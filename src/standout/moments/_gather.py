@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -10,6 +10,7 @@ import numpy as np
 from scipy import linalg
 
 from standout._arrays import (
+    Array,
     Float,
     Rows,
     dense,
@@ -27,7 +28,7 @@ from standout.moments._base import Moments
 from standout.moments._folds import FoldPart, Folds, dealt_folds
 from standout.moments._root import gather_root
 from standout.moments._rows import CentredRows, RowMoments
-from standout.moments._scatter import gather_scatter, gather_weighted
+from standout.moments._scatter import gather_on_device, gather_scatter, gather_weighted, sum_on_device
 from standout.sources import Batch, Dataset, open_dataset
 
 Kind = Literal["auto", "scatter", "root", "rows"]
@@ -171,10 +172,28 @@ class Part:
         with np.errstate(invalid="ignore", over="ignore"):
             kind = self.of_width(rows.shape[0], rows.shape[1]).kind
             if kind == "rows":
-                return CentredRows(rows) if is_foreign(rows) else RowMoments(rows, single=single)
+                return RowMoments(rows, single=single)
             if kind == "root":
                 return gather_root(rows, norms=self.norms)
             return gather_scatter(rows, norms=self.norms, single=single)
+
+    def of_folds(self, rows: Rows, folds: Sequence[Array]) -> list[Any] | None:
+        """Gather the moments of folds of foreign rows without weights, by the numbers of their rows.
+
+        None if rows, or roots of them, are wanted.
+        """
+        if self.of_width(rows.shape[0], rows.shape[1]).kind != "scatter":
+            return None
+        return list(gather_on_device(rows, norms=self.norms, folds=folds))
+
+    def over_folds(self, batches: Iterable[tuple[Rows, Sequence[Array | None]]]) -> list[Any] | None:
+        """Gather the moments of folds of batches on a device; None if they are not to be scatter matrices."""
+        return None if self.kind != "scatter" else sum_on_device(batches, norms=self.norms)
+
+    def over_batches(self, batches: Iterable[Batch]) -> Any:
+        """Gather the moments of batches on a device all together; None if they are not to be a scatter matrix."""
+        found = self.over_folds((batch.rows, [None]) for batch in batches)
+        return None if found is None else found[0]
 
     def _weighted(self, rows: Rows, weights: Float, origin: Float | None) -> Moments | None:
         weights = like(weights, rows) if is_foreign(rows) else weights
@@ -199,7 +218,7 @@ class Part:
         return replace(self, kind=kind) if self.kind == "auto" else self
 
 
-def project(rows: Rows, mean: Float, filters: Float) -> Float:
+def project(rows: Rows, mean: Float | None, filters: Float) -> Float:
     """What are the scores of these rows: ``(X - mean) U``?
 
     Rows are centred before they are multiplied, one block at a time, so that a large mean costs no digits. Sparse rows
@@ -208,7 +227,8 @@ def project(rows: Rows, mean: Float, filters: Float) -> Float:
     Parameters
     ----------
     rows : array or sparse matrix of shape (n_rows, n_features)
-    mean : ndarray of shape (n_features,)
+    mean : ndarray of shape (n_features,) or None
+        None leaves the scores as they are, which is faster where only their differences count.
     filters : ndarray of shape (n_features, d)
 
     Returns
@@ -224,8 +244,10 @@ def project(rows: Rows, mean: Float, filters: Float) -> Float:
            [ 2.]])
     """
     if is_sparse(rows):
-        scores: Float = dense(rows @ filters) - mean @ filters
-        return scores
+        scores: Float = dense(rows @ filters)
+        return scores if mean is None else scores - mean @ filters
+    if mean is None:
+        return stacked([double(block) @ filters for block in row_blocks(rows)])
     return stacked([(double(block) - mean) @ filters for block in row_blocks(rows)])
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, reduce
 from operator import add
 from typing import ClassVar
+from weakref import ReferenceType, ref
 
 import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import (
+    BLOCK_BYTES,
     Array,
     Float,
     Rows,
     column_slices,
+    column_squares,
     dense,
     double,
     inner,
@@ -31,7 +34,18 @@ from standout._arrays import (
     sum_of_squares,
     weighted_sum,
 )
-from standout._xp import column_products, concat, like, namespace, take, to_host
+from standout._xp import (
+    DEVICE_BLOCK_BYTES,
+    column_products,
+    concat,
+    diagonal,
+    is_foreign,
+    like,
+    namespace,
+    take,
+    to_host,
+    zeros,
+)
 from standout.moments._base import Moments, NormSums, WeightSums, two_sum
 from standout.moments._root import RootMoments, gather_root
 from standout.moments._scatter import UNCENTRED_LIMIT, ScatterMoments, centred_block, gather_scatter, weighted_block
@@ -65,9 +79,11 @@ class RowMoments(Moments):
 
     # Rows with weights are kept by `CentredRows`.
     row_weights: ClassVar[None] = None
+    # What `joint_gram` has found for this dataset and others.
+    joint: tuple[list[ReferenceType[Moments]], Callable[[], Float]] | None = None
 
     def __init__(self, *blocks: Rows, single: bool = True) -> None:
-        self.single = single and all(is_single(block) and not is_thin(block) for block in blocks)
+        self.single = single and all(is_single(part) and not is_thin(part) and not is_foreign(part) for part in blocks)
         # Thin sparse data are later multiplied as a whole. Integers would overflow, single precision would lose digits.
         self.blocks = tuple(double(block) if is_thin(block) else block for block in blocks)
         self.precision = float(np.finfo(np.float32 if self.single else np.float64).eps)
@@ -122,7 +138,7 @@ class RowMoments(Moments):
         total = reduce(add, parts)
         assert isinstance(total, RootMoments)
         root = total.scatter_root
-        root /= np.sqrt(self.count)
+        root /= float(np.sqrt(self.count))
         return root
 
     def apply(self, U: Float) -> Float:
@@ -136,25 +152,27 @@ class RowMoments(Moments):
 
     def project(self, U: Float) -> Float:
         """Multiply the centred rows with the columns of U: ``Z U``."""
-        return np.vstack([product(part, U) - weighted_sum(offset, U) for part, offset in self._parts()])
+        if self._quick:
+            return concat([_product_of_single(block, U) for block in self.blocks]) - weighted_sum(self.mean, U)
+        return concat([product(part, U) - weighted_sum(offset, U) for part, offset in self._parts()])
 
     def combine(self, W: Float) -> Float:
         """Sum the centred rows with the columns of W as weights: ``Zᵀ W``."""
-        total = np.zeros((self.n_features, W.shape[1]))
+        total = zeros((self.n_features, W.shape[1]), self.mean)
         start = 0
-        for part, offset in self._parts():
-            weights = W[start : start + part.shape[0]]
+        for part, offset in ((block, self.mean) for block in self.blocks) if self._quick else self._parts():
+            weights = row_slice(W, start, start + part.shape[0])
             start += part.shape[0]
-            total += product(part.T, weights)
-            total -= np.outer(offset, weights.sum(axis=0))
+            total += product(part.T, weights.astype(np.float32) if self._quick else weights)
+            total -= offset[:, None] * namespace(weights).sum(weights, axis=0)
         return total
 
     def centred_rows(self) -> Float:
         """Give a dense copy of the centred rows."""
-        rows: Float = np.vstack([double(dense(part)) - offset for part, offset in self._parts()])
+        rows: Float = concat([double(dense(part)) - offset for part, offset in self._parts()])
         if not self._correctable:
             # Far from zero the mean itself is rounded.
-            rows -= rows.mean(axis=0)
+            rows -= namespace(rows).mean(rows, axis=0)
         return rows
 
     def taken(self, columns: npt.NDArray[np.intp]) -> RowMoments:
@@ -170,6 +188,11 @@ class RowMoments(Moments):
         return RowMoments(*self.blocks, *other.blocks, single=self.single and other.single)
 
     @cached_property
+    def _quick(self) -> bool:
+        """Whether rows in single precision can be multiplied with a few vectors as they are."""
+        return self.single and sum_of_squares(self.mean) <= self.total_variance
+
+    @cached_property
     def _correctable(self) -> bool:
         """Whether rows can be multiplied without centring, and corrected for the mean afterwards, without loss."""
         plain = all(is_thin(block) or is_plain(block) for block in self.blocks)
@@ -180,16 +203,16 @@ class RowMoments(Moments):
         if self._correctable:
             yield from ((block, self.mean) for block in self.blocks)
             return
-        nothing = np.zeros(self.n_features)
+        nothing = 0.0 * self.mean
         for piece in _pieces(self.blocks):
             for part in row_blocks(piece):
-                yield np.subtract(dense(part), self.mean, dtype=np.float64), nothing
+                yield _less(dense(part), self.mean), nothing
 
     def _centred_columns(self, columns: slice) -> Array:
         """Give a dense, centred copy of a slice of columns."""
         parts = [dense(block[:, columns]) for block in self.blocks]
         if not self.single:
-            return np.vstack([np.subtract(part, self.mean[columns], dtype=np.float64) for part in parts])
+            return concat([_less(part, self.mean[columns]) for part in parts])
         # A row is subtracted first. Then no single-precision number is rounded at the size of a large mean.
         origin = parts[0][0].copy()
         centred = np.vstack([part - origin for part in parts])
@@ -199,8 +222,8 @@ class RowMoments(Moments):
     def _squared_lengths(self) -> Float:
         """Squared length of each centred row."""
         if self.count <= self.n_features:
-            return np.diagonal(self.self_gram).copy()
-        return np.concatenate(
+            return 1.0 * diagonal(self.self_gram)
+        return concat(
             [
                 squared_lengths(part) - 2.0 * product(part, offset[:, np.newaxis])[:, 0] + sum_of_squares(offset)
                 for part, offset in self._parts()
@@ -218,10 +241,9 @@ class RowMoments(Moments):
 
 
 class CentredRows(Moments):
-    """Count and mean of a dataset, and its centred rows: `RowMoments` for foreign arrays, and for rows with weights.
+    """Count and mean of a dataset, and its centred rows: `RowMoments` for rows with weights.
 
-    It keeps a centred copy of the rows, times the roots of their weights. On a device, results of the size of this copy
-    are needed anyway.
+    It keeps a centred copy of the rows, times the roots of their weights.
 
     Attributes
     ----------
@@ -246,6 +268,7 @@ class CentredRows(Moments):
     """
 
     precision = float(np.finfo(np.float64).eps)
+    joint: tuple[list[ReferenceType[Moments]], Callable[[], Float]] | None = None
 
     def __init__(self, rows: Rows, row_weights: Float | None = None) -> None:
         self.rows, self.row_weights = rows, row_weights
@@ -351,31 +374,52 @@ def squares_by_group(
         rows, weights = dataset.centred_rows(), dataset.row_weights
         totals = members.sum(axis=1) if weights is None else members @ to_host(weights)
         return product(like(members, rows), rows**2), totals
-    sums = np.empty((n_groups, dataset.n_features))
-    for columns in column_slices(dataset.count, dataset.n_features):
-        sums[:, columns] = product(members, double(dataset._centred_columns(columns)) ** 2)
-    return sums, members.sum(axis=1)
+    parts = [
+        product(like(members, dataset.mean), double(dataset._centred_columns(columns)) ** 2)
+        for columns in _slices(dataset.count, dataset)
+    ]
+    return concat(parts, axis=1), members.sum(axis=1)
 
 
-def joint_gram(given: Sequence[RowMoments | CentredRows]) -> Float:
+def joint_gram(datasets: Sequence[RowMoments | CentredRows]) -> Float:
     """Give the inner products of the centred rows of all datasets, one dataset after the other.
 
-    Each dataset is centred by its own mean: this is the matrix K of eq. (k) for the linear kernel.
+    Each dataset is centred by its own mean: this is the matrix K of eq. (k) for the linear kernel. It is kept for the
+    next call with the same datasets, and must not be changed.
     """
+    known = datasets[0].joint
+    if known is not None and [id(other()) for other in known[0]] == [id(part) for part in datasets[1:]]:
+        return known[1]()
+    gram = _joint_gram(datasets)
+    keep_joint_gram(datasets, lambda: gram)
+    return gram
+
+
+def keep_joint_gram(datasets: Sequence[Moments], gram: Callable[[], Float]) -> None:
+    """Let `joint_gram` give what a function returns for these datasets, which keep their rows."""
+    # References that do not keep the rows of other datasets.
+    datasets[0].joint = [ref(part) for part in datasets[1:]], gram  # type: ignore[attr-defined]
+
+
+def _joint_gram(given: Sequence[RowMoments | CentredRows]) -> Float:
     datasets = [dataset for dataset in given if isinstance(dataset, RowMoments)]
     if len(datasets) < len(given):
         return self_product(stacked([part.centred_rows() for part in given]).T)
-    if not all(dataset._correctable for dataset in datasets):
-        return _gram_by_columns(datasets)
-    ends = np.cumsum([dataset.count for dataset in datasets])
+    ends = np.cumsum([dataset.count for dataset in datasets]).tolist()
     places = [slice(end - dataset.count, end) for end, dataset in zip(ends, datasets, strict=True)]
-    gram = np.empty((ends[-1], ends[-1]))
-    for i, first in enumerate(datasets):
-        gram[places[i], places[i]] = first.self_gram
-        for j, second in enumerate(datasets[:i]):
-            block = _centred_gram(first, second)
-            gram[places[i], places[j]] = block
-            gram[places[j], places[i]] = block.T
+    if all(dataset._correctable for dataset in datasets):
+        gram = zeros((ends[-1], ends[-1]), datasets[0].mean)
+        for i, first in enumerate(datasets):
+            gram[places[i], places[i]] = first.self_gram
+            for j, second in enumerate(datasets[:i]):
+                block = _centred_gram(first, second)
+                gram[places[i], places[j]] = block
+                gram[places[j], places[i]] = block.T
+    else:
+        gram = _gram_by_columns(datasets)
+    for dataset, place in zip(datasets, places, strict=True):
+        # Neither computed nor kept twice.
+        dataset.__dict__["self_gram"] = gram[place, place]
     return gram
 
 
@@ -384,21 +428,41 @@ def _centred_gram(first: RowMoments, second: RowMoments) -> Float:
     if second is first and len(first.blocks) == 1:
         gram = self_product(first.blocks[0].T)
     else:
-        gram = np.vstack([np.hstack([product(one, two.T) for two in second.blocks]) for one in first.blocks])
+        gram = concat([concat([product(one, two.T) for two in second.blocks], axis=1) for one in first.blocks])
     # The row means of the Gram matrix are the inner products with the mean row, so no other pass is needed.
-    gram -= gram.mean(axis=1, keepdims=True)
-    gram -= gram.mean(axis=0, keepdims=True)
+    xp = namespace(gram)
+    gram -= xp.mean(gram, axis=1, keepdims=True)
+    gram -= xp.mean(gram, axis=0, keepdims=True)
     return gram
 
 
 def _gram_by_columns(datasets: Sequence[RowMoments]) -> Float:
     """Centre and multiply one slice of columns after the other."""
     n_rows = sum(dataset.count for dataset in datasets)
-    gram = np.zeros((n_rows, n_rows))
-    n_bytes_number = 4 if all(dataset.single for dataset in datasets) else 8
-    for columns in column_slices(n_rows, datasets[0].n_features, n_bytes_number):
-        gram += self_product(np.vstack([dataset._centred_columns(columns) for dataset in datasets]).T)
+    gram = zeros((n_rows, n_rows), datasets[0].mean)
+    for columns in _slices(n_rows, *datasets):
+        gram += self_product(concat([dataset._centred_columns(columns) for dataset in datasets]).T)
     return gram
+
+
+def _slices(n_rows: int, *datasets: RowMoments) -> Iterator[slice]:
+    """Cut the columns of datasets with so many rows in all into slices."""
+    n_bytes_number = 4 if all(dataset.single for dataset in datasets) else 8
+    n_bytes = DEVICE_BLOCK_BYTES if is_foreign(datasets[0].mean) else BLOCK_BYTES
+    return column_slices(n_rows, datasets[0].n_features, n_bytes_number, n_bytes)
+
+
+def _product_of_single(rows: Array, U: Float) -> Float:
+    """Multiply rows in single precision, and add up over slices of their columns in double precision."""
+    total = np.zeros((rows.shape[0], U.shape[1]))
+    for columns in column_slices(rows.shape[0], rows.shape[1], 4):
+        total += product(rows[:, columns], U[columns].astype(np.float32))
+    return total
+
+
+def _less(part: Array, mean: Float) -> Float:
+    """Subtract the mean in float64."""
+    return double(part) - mean if is_foreign(part) else np.subtract(part, mean, dtype=np.float64)
 
 
 def _pieces(blocks: tuple[Rows, ...]) -> Iterator[Rows]:
@@ -416,16 +480,14 @@ def _column_moments(rows: Rows) -> tuple[int, Float, Float, Float]:
         rows = double(dense(rows))
     count = rows.shape[0]
     mean = weighted_sum(np.ones(count), rows) / count
-    squares = (
-        np.asarray(rows.multiply(rows).sum(axis=0)).ravel() if is_sparse(rows) else np.einsum("ij,ij->j", rows, rows)
-    )
+    squares = np.asarray(rows.multiply(rows).sum(axis=0)).ravel() if is_sparse(rows) else column_squares(rows)
     # Losing four digits does no harm here: the variances are summed, and used to estimate accuracy.
-    if np.all(count * mean**2 <= (1.0 - 1e-4) * squares):
-        return count, mean, squares - count * mean**2, np.zeros_like(mean)
+    if bool(namespace(mean).all(count * mean**2 <= (1.0 - 1e-4) * squares)):
+        return count, mean, squares - count * mean**2, 0.0 * mean
     if is_sparse(rows):
         return reduce(_merged, (_column_moments(dense(block)) for block in row_blocks(rows)))
     centred, mean, rest = centred_block(rows)
-    return count, mean, np.einsum("ij,ij->j", centred, centred), rest
+    return count, mean, column_squares(centred), rest
 
 
 def _merged(

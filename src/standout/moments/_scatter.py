@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from operator import add
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +15,7 @@ from standout._arrays import (
     Array,
     Float,
     Rows,
+    column_squares,
     dense,
     double,
     is_plain,
@@ -25,10 +25,11 @@ from standout._arrays import (
     row_blocks,
     row_slice,
     self_product,
+    squared_lengths,
     sum_of_squares,
     weighted_sum,
 )
-from standout._xp import column_products, diagonal, eigh, is_foreign, namespace, take
+from standout._xp import DEVICE_BLOCK_BYTES, column_products, diagonal, eigh, is_foreign, namespace, take
 from standout.moments._base import Moments, NormSums, WeightSums, two_sum
 
 # Rows are multiplied without centring them if each column's squared mean is below this many times its variance. The
@@ -147,7 +148,7 @@ def gather_scatter(rows: Rows, *, norms: bool = False, single: bool = True) -> S
     products of the blocks are summed in float64 in both cases. Foreign rows are always multiplied in float64.
     """
     if is_foreign(rows):
-        return _gather_on_device(rows, norms)
+        return gather_on_device(rows, norms=norms)[0]
     single = single and is_single(rows)
     if is_thin(rows):
         whole = _scatter_uncentred(double(rows), norms)
@@ -269,53 +270,14 @@ def _scatter_uncentred(block: Rows, norms: bool) -> ScatterMoments | None:
     if not _is_near(mean, squares):
         return None
     _add_outer(scatter, -count, mean)
-    sums = _norms_of_uncentred([block], count, mean, scatter) if norms else None
+    sums = _centred_norms(NormSums.of(block), count, mean, scatter) if norms else None
     return ScatterMoments(count, mean, scatter, norms=sums)
 
 
-def _gather_on_device(rows: Rows, norms: bool) -> ScatterMoments:
-    """Sum the scatter matrix of foreign rows on their device, in float64.
-
-    All rows are on the device, so an extra pass for the mean is cheap compared with the product. As on the host, rows
-    are centred first only if that is needed for accuracy. Devices made for double precision multiply it as fast as
-    single precision.
-    """
-    count = rows.shape[0]
-    xp = namespace(rows)
-    ones = xp.ones_like(rows[:, 0], dtype=xp.float64)
-    mean = (weighted_sum(ones, rows) if is_plain(rows) else xp.sum(rows, axis=0, dtype=xp.float64)) / count
-    scatter: Float = reduce(add, map(self_product, _double_blocks(rows)))
-    # This condition is the only result that the host waits for.
-    if bool(xp.all(mean**2 <= UNCENTRED_LIMIT / (1.0 + UNCENTRED_LIMIT) / count * diagonal(scatter))):
-        _add_outer(scatter, -count, mean)
-        sums = _norms_of_uncentred(_double_blocks(rows), count, mean, scatter) if norms else None
-        return ScatterMoments(count, mean, scatter, norms=sums)
-    # The first row is subtracted before the mean, as in `centred_block`.
-    origin = double(row_slice(rows, 0, 1))
-    offset = sum(xp.sum(double(block) - origin, axis=0) for block in row_blocks(rows)) / count
-
-    def centred() -> Iterator[Float]:
-        return (double(block) - origin - offset for block in row_blocks(rows))
-
-    scatter = reduce(add, map(self_product, centred()))
-    mean, rest = two_sum(origin[0, :], offset)
-    return ScatterMoments(count, mean, scatter, norms=_norms_of(centred()) if norms else None, rest=rest)
-
-
-def _double_blocks(rows: Rows) -> Iterator[Rows]:
-    """Give the rows in float64: as a whole if that needs no copy, otherwise in blocks."""
-    return iter([rows]) if is_plain(rows) else (double(block) for block in row_blocks(rows))
-
-
-def _norms_of(blocks: Iterable[Rows]) -> NormSums:
-    parts = [NormSums.of(block) for block in blocks]
-    return NormSums(reduce(add, (part.cubic for part in parts)), sum(part.quartic for part in parts))
-
-
-def _norms_of_uncentred(blocks: Iterable[Rows], count: int, mean: Float, scatter: Float) -> NormSums:
-    """Give the sums over centred rows from rows that are not centred."""
+def _centred_norms(raw: NormSums, count: int, mean: Float, scatter: Float) -> NormSums:
+    """Give the sums over centred rows from those over rows that are not centred."""
     trace = float(namespace(scatter).sum(diagonal(scatter)))
-    return _norms_of(blocks).unshifted(mean, count, trace, product(scatter, mean[:, None])[:, 0])
+    return raw.unshifted(mean, count, trace, product(scatter, mean[:, None])[:, 0])
 
 
 def _add_outer(matrix: Float, weight: float, vector: Float) -> None:
@@ -330,3 +292,136 @@ def _add_outer(matrix: Float, weight: float, vector: Float) -> None:
         return
     for start in range(0, len(vector), 256):
         matrix[start : start + 256] += np.multiply.outer(weighted[start : start + 256], vector)
+
+
+# --- on a device ----------------------------------------------------------------------------------------------------
+
+
+def gather_on_device(
+    rows: Rows, *, norms: bool = False, folds: Sequence[Array | None] = (None,)
+) -> list[ScatterMoments]:
+    """Sum the scatter matrix of foreign rows on their device, in float64, for each of several folds.
+
+    A fold is an array with the numbers of its rows, or None for all rows. Devices made for double precision multiply it
+    as fast as single precision. As on the host, rows are corrected for the mean after multiplying them, unless that
+    costs accuracy. Then one of them is subtracted before, which makes a constant column exactly zero; if a fold is far
+    from it, the mean of the fold as well, in another pass.
+    """
+    xp = namespace(rows)
+    origin, near = _provisional(rows)
+    for shift in (None, origin) if near else (origin,):
+        sums = [_RawSums.of(_blocks_of(rows, chosen, shift), norms) for chosen in folds]
+        # The host waits for this condition alone.
+        if bool(xp.all(xp.stack([part.near() for part in sums]))):
+            return [part.moments(shift) for part in sums]
+    found = []
+    for chosen, part in zip(folds, sums, strict=True):
+        offset = part.total / part.count
+        blocks = (block - offset for block in _blocks_of(rows, chosen, origin))
+        found.append(_RawSums.of(blocks, norms).moments(origin, offset))
+    return found
+
+
+def sum_on_device(
+    batches: Iterable[tuple[Rows, Sequence[Array | None]]], *, norms: bool = False
+) -> list[ScatterMoments | None] | None:
+    """Sum the scatter matrices of each fold of batches, which come with the folds of their rows, without waiting.
+
+    What is subtracted from all rows is found in the first batch. None if that costs accuracy: then every batch has to
+    be centred by itself.
+    """
+    sums: list[_RawSums | None] = []
+    shift: Float | None = None
+    for number, (rows, folds) in enumerate(batches):
+        if number == 0:
+            origin, near = _provisional(rows)
+            shift, sums = None if near else origin, [None for _ in folds]
+        for fold, chosen in enumerate(folds):
+            if chosen is None or chosen.shape[0]:
+                part, before = _RawSums.of(_blocks_of(rows, chosen, shift), norms), sums[fold]
+                sums[fold] = part if before is None else before.plus(part)
+    found = [part for part in sums if part is not None]
+    if not all(bool(part.near()) for part in found):
+        return None
+    return [None if part is None else part.moments(shift) for part in sums]
+
+
+def _provisional(rows: Rows) -> tuple[Float, bool]:
+    """Look at some rows: give one that is not far from the others, and whether all are near zero."""
+    xp = namespace(rows)
+    some = double(row_slice(rows[:: max(rows.shape[0] // SOME_ROWS, 1), :], 0, SOME_ROWS))
+    # What is subtracted is rounded at its size.
+    nearest = int(xp.argmin(squared_lengths(some - xp.mean(some, axis=0))))
+    near = _near_on_device(some.shape[0], xp.sum(some, axis=0), column_squares(some))
+    return row_slice(some, nearest, nearest + 1), bool(near)
+
+
+def _near_on_device(count: int, total: Float, squares: Float) -> Array:
+    return namespace(total).all(total**2 <= UNCENTRED_LIMIT / (1.0 + UNCENTRED_LIMIT) * count * squares)
+
+
+def _blocks_of(rows: Rows, chosen: Array | None, shift: Float | None) -> Iterator[Float]:
+    """Give rows in float64, less a shift: as a whole if that needs no copy, otherwise in blocks."""
+    if chosen is None and shift is None and is_plain(rows):
+        yield rows
+        return
+    size = max(DEVICE_BLOCK_BYTES // (8 * max(rows.shape[1], 1)), 2 * rows.shape[1])
+    count = rows.shape[0] if chosen is None else chosen.shape[0]
+    for start in range(0, count, size):
+        stop = min(start + size, count)
+        block = double(row_slice(rows, start, stop) if chosen is None else take(rows, chosen[start:stop]))
+        yield block if shift is None else block - shift
+
+
+@dataclass(frozen=True, eq=False)
+class _RawSums:
+    """Sums over rows that are not centred, on their device."""
+
+    count: int
+    total: Float
+    scatter: Float
+    cubic: Float | None
+    quartic: Float | None
+
+    @classmethod
+    def of(cls, blocks: Iterable[Float], norms: bool) -> _RawSums:
+        """Sum over blocks of rows."""
+        return reduce(cls.plus, (cls._of_block(block, norms) for block in blocks))
+
+    @classmethod
+    def _of_block(cls, block: Float, norms: bool) -> _RawSums:
+        xp = namespace(block)
+        ones = xp.ones_like(block[:, 0])
+        if not norms:
+            return cls(block.shape[0], product(ones[None, :], block)[0, :], self_product(block), None, None)
+        lengths = squared_lengths(block)
+        # One pass over the rows for both sums.
+        both = product(xp.stack([ones, lengths]), block)
+        return cls(block.shape[0], both[0, :], self_product(block), both[1, :], xp.sum(lengths**2))
+
+    def near(self) -> Array:
+        """Tell, on the device, whether the rows are so near zero that correcting for the mean costs no accuracy."""
+        return _near_on_device(self.count, self.total, diagonal(self.scatter))
+
+    def plus(self, other: _RawSums) -> _RawSums:
+        """Give the sums over both; this one's matrix is overwritten."""
+        scatter = self.scatter
+        scatter += other.scatter
+        cubic = None if self.cubic is None or other.cubic is None else self.cubic + other.cubic
+        quartic = None if self.quartic is None or other.quartic is None else self.quartic + other.quartic
+        return _RawSums(self.count + other.count, self.total + other.total, scatter, cubic, quartic)
+
+    def moments(self, *shifts: Float | None) -> ScatterMoments:
+        """Centre the sums; `shifts` were subtracted from all rows."""
+        count, mean, scatter = self.count, self.total / self.count, self.scatter
+        _add_outer(scatter, -count, mean)
+        norms = None
+        if self.cubic is not None and self.quartic is not None:
+            raw = NormSums(self.cubic, float(self.quartic))
+            norms = _centred_norms(raw, count, mean, scatter)
+        rest = None
+        for shift in shifts[::-1]:
+            if shift is not None:
+                mean, left = two_sum(shift[0, :] if shift.ndim == 2 else shift, mean)
+                rest = left if rest is None else rest + left
+        return ScatterMoments(count, mean, scatter, norms=norms, rest=rest)

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import linalg
 
-from standout._arrays import Float, product, self_product
+from standout._arrays import Float, product, row_slice, self_product, sum_of_squares
 from standout._messages import InvalidTypeError
 from standout._params import check_n_components
 from standout._xp import (
     add_to_diagonal,
     cholesky,
     column_norms,
+    concat,
     eigh,
     largest,
     leading_eigenvectors,
@@ -24,7 +24,7 @@ from standout._xp import (
     take,
 )
 from standout.moments import CentredRows, Moments, RootMoments, RowMoments, ScatterMoments, in_span, joint_gram
-from standout.pencil._dense import cholesky_factor
+from standout.pencil._dense import cholesky_factor, solve_dense
 from standout.pencil._lanczos import solve_lanczos
 from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, finish
 from standout.pencil._root import solve_root
@@ -39,26 +39,32 @@ INVERSE_STEPS = 2
 
 @dataclass(frozen=True, eq=False)
 class _Stack:
-    """Centred rows Z of several datasets, stacked and scaled so that ``ZᵀZ`` is a form without its ridge."""
+    """Centred rows Z of several datasets, stacked, with factors s: a form without its ridge is ``Σ sᵢ² zᵢ zᵢᵀ``."""
 
     parts: tuple[tuple[float, RowMoments | CentredRows], ...]
 
     @classmethod
     def of(cls, form: Form) -> _Stack:
-        return cls(tuple((np.sqrt(weight / part.total_weight), _rows(part)) for weight, part in form.terms))
+        terms = ((weight, part) for weight, part in form.terms if weight > 0.0)
+        return cls(tuple((float(np.sqrt(weight / part.total_weight)), _rows(part)) for weight, part in terms))
 
     @property
     def n_rows(self) -> int:
         return sum(moments.count for _, moments in self.parts)
 
-    def combine(self, W: Float, n_features: int) -> Float:
-        """Sum the rows with the columns of W as weights: ``Zᵀ W``."""
-        total = np.zeros((n_features, W.shape[1]))
-        start = 0
-        for scale, moments in self.parts:
-            total += scale * moments.combine(W[start : start + moments.count])
-            start += moments.count
-        return total
+    @property
+    def scales(self) -> Float:
+        """Factor of each row."""
+        return np.concatenate([np.full(moments.count, scale) for scale, moments in self.parts])
+
+    def combine(self, W: Float) -> Float:
+        """Sum the rows, without their factors, with the columns of W as weights: ``Zᵀ W``."""
+        ends = np.cumsum([moments.count for _, moments in self.parts]).tolist()
+        parts = [
+            moments.combine(row_slice(W, end - moments.count, end))
+            for end, (_, moments) in zip(ends, self.parts, strict=True)
+        ]
+        return sum(parts[1:], start=parts[0])
 
 
 def _rows(moments: Moments) -> RowMoments | CentredRows:
@@ -86,49 +92,57 @@ def solve_reduced(pencil: Pencil, n_components: int) -> Solution:
     """
     if pencil.b.ridge == 0.0:
         raise NotDefiniteError
-    if pencil.a.is_nonnegative:
-        target, background = _Stack.of(pencil.a), _Stack.of(pencil.b)
-        parts = target.parts + background.parts
-        scales = np.concatenate([np.full(moments.count, scale) for scale, moments in parts])
-        inner = joint_gram([moments for _, moments in parts]) * scales[:, np.newaxis] * scales
-        if n_components <= target.n_rows:
-            solution = _solve_woodbury(pencil, target, background, inner, n_components)
-            if solution is not None and solution.accurate:
-                return solution
+    solution = solve_by_products(pencil, n_components)
+    if solution is not None:
+        return solution
+    if pencil.a.n_rows + pencil.b.n_rows >= pencil.n_features:
+        return solve_dense(pencil, n_components)
     return SpanProblem.of([pencil], n_components).solve(pencil, n_components)
 
 
-def _solve_woodbury(pencil: Pencil, target: _Stack, background: _Stack, inner: Float, d: int) -> Solution | None:
-    """Solve from the inner products of all rows; None if they do not determine d components."""
-    ridge = pencil.b.ridge
-    cut = target.n_rows
-    inner_a, inner_ba, inner_b = inner[:cut, :cut], inner[cut:, :cut], inner[cut:, cut:]
-    factor: Float | None = np.zeros((0, 0))
-    if len(inner_b):
-        factor = cholesky(add_to_diagonal(inner_b.copy(), ridge))
-    if factor is None:
+def solve_by_products(pencil: Pencil, n_components: int) -> Solution | None:
+    """Solve from the inner products of all rows; None if they do not determine so many components accurately."""
+    ridge, target, background = pencil.b.ridge, pencil.a, pencil.b
+    if ridge == 0.0 or target.ridge or not target.is_nonnegative or n_components > target.n_rows:
         return None
-    whitened = inner_a
-    if len(factor):
-        whitened = inner_a - self_product(solve_triangular(factor, inner_ba))
-    size = len(whitened)
-    values, weights = leading_eigenvectors(whitened / ridge, d)
-    if values[-1] <= size * np.finfo(np.float64).eps * values[0]:
+    x, y = _Stack.of(target), _Stack.of(background)
+    gram = joint_gram([moments for _, moments in x.parts + y.parts])
+    cut, end = x.n_rows, gram.shape[0]
+    inner_x, inner_yx, inner_y = gram[:cut, :cut], gram[cut:end, :cut], gram[cut:end, cut:end]
+    scales = like(x.scales, gram)
+    whitened = scales[:, None] * inner_x * scales
+    size = float(np.sqrt(sum_of_squares(whitened)))
+    factor: Float | None = None
+    if y.parts:
+        # With factors S of the rows, ``(S K S + ρI)⁻¹ = S⁻¹ (K + ρS⁻²)⁻¹ S⁻¹``: K itself need not be scaled.
+        factor = cholesky(add_to_diagonal(1.0 * inner_y, like(ridge / y.scales**2, gram)))
+        if factor is None:
+            return None
+        whitened -= self_product(solve_triangular(factor, inner_yx) * scales)
+    values, weights = leading_eigenvectors(whitened, n_components)
+    values = values / ridge
+    if float(values[-1]) <= cut * np.finfo(np.float64).eps * float(values[0]):
         return None  # the target does not vary along one of the directions, and B⁻¹Xᵀw does not determine it
-    back = np.zeros((0, d))
-    if len(factor):
-        back = -linalg.cho_solve((factor, True), product(inner_ba, weights), check_finite=False)
     # X u and Y u follow from the inner products, so that one pass over the rows gives u, A u and B u.
-    along_a = product(inner_a, weights) + product(inner_ba.T, back)
-    along_b = product(inner_ba, weights) + product(inner_b, back)
-    from_a = target.combine(np.hstack([weights, along_a]), pencil.n_features)
-    from_b = background.combine(np.hstack([back, along_b]), pencil.n_features)
-    vectors = from_a[:, :d] + from_b[:, :d]
+    weights = scales[:, None] * weights
+    along = product(inner_x, weights)
+    b_vectors: Float | float = 0.0
+    if factor is not None:
+        across = product(inner_yx, weights)
+        back = -solve_triangular(factor, solve_triangular(factor, across), transposed=True)
+        along = along + product(inner_yx.T, back)
+        along_y = like(y.scales**2, gram)[:, None] * (across + product(inner_y, back))
+        from_y = y.combine(concat([back, along_y], axis=1))
+        b_vectors = from_y[:, n_components:]
+    from_x = x.combine(concat([weights, scales[:, None] ** 2 * along], axis=1))
+    vectors = from_x[:, :n_components]
+    if factor is not None:
+        vectors = vectors + from_y[:, :n_components]
     # The rounding of inner products is relative to the largest of them, and they are divided by the ridge.
-    precision = max(pencil.a.precision, pencil.b.precision)
-    rounding = precision * float(np.linalg.norm(inner_a)) / (ridge * values)
-    images = (from_a[:, d:], from_b[:, d:] + ridge * vectors)
-    return finish(pencil, values, vectors, "reduced", images=images, rounding=rounding)
+    rounding = max(target.precision, background.precision) * size / (ridge * values)
+    images = (from_x[:, n_components:], b_vectors + ridge * vectors)
+    solution = finish(pencil, values, vectors, "reduced", images=images, rounding=rounding)
+    return solution if solution.accurate else None
 
 
 # --- in a basis of the span -----------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from standout.pencil._ends import both_ends, mirrored, n_at_the_end, turned_back
 from standout.pencil._lanczos import RidgeFamily, solve_lanczos, solve_shifted
 from standout.pencil._lobpcg import solve_lobpcg
 from standout.pencil._record import NotDefiniteError, Pencil, Solution
-from standout.pencil._reduced import SpanProblem, solve_reduced
+from standout.pencil._reduced import SpanProblem, solve_by_products, solve_reduced
 from standout.pencil._root import solve_root
 
 # Up to this size LAPACK's reduction of the whole matrix takes no longer than a Lanczos run. For larger ones Lanczos is
@@ -290,6 +290,12 @@ def _solutions_in_range(
         solver = choose_solver(n_rows, pencils[0].n_features, n_components, on_device=on_device)
     if solver == "reduced" and not keeps_rows:
         solver = "dense"
+    if on_device and alone and solver == "reduced":
+        # On the host, `solve_reduced` tries the same first.
+        solution = solve_by_products(pencils[0], n_components)
+        if solution is not None:
+            yield solution
+            return
     span: SpanProblem | None = None
     needs_range = any(pencil.needs_range for pencil in pencils)
     if keeps_rows and (on_device or (solver == "reduced" and (not alone or (needs_range and pencils[0].mirrored)))):

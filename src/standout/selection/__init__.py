@@ -49,6 +49,7 @@ from standout.selection._groups import sampled_scores as sampled_scores
 from standout.selection._groups import search_groups as search_groups
 from standout.selection._held_out import PATH_FOLDS as PATH_FOLDS
 from standout.selection._held_out import LeftOut as LeftOut
+from standout.selection._held_out import RowFolds as RowFolds
 from standout.selection._held_out import SpanFolds as SpanFolds
 from standout.selection._held_out import judge as judge
 from standout.selection._held_out import judge_path as judge_path

@@ -267,6 +267,8 @@ class FoldColumns:
         """Give the problem without a fold, and its solution on all columns."""
         problem = self.pose(target, backgrounds)
         solver = "lanczos" if problem.n_features > self.dense_size else "dense"
+        if problem.keeps_rows:
+            solver = "reduced"
         return problem, solve(problem, self.n_components, solver=solver, side=self.side)
 
     def without(

@@ -84,6 +84,7 @@ class Batch:
 
     def sliced(self, first: int, last: int) -> Batch:
         """Give the rows from one number to another, without a copy."""
+        last = min(last, self.n_rows)
         facts = {name: None if (f := getattr(self, name)) is None else f[first:last] for name in FACTS}
         return Batch(row_slice(self.rows, first, last), self.start + first, **facts, origin=self.origin)
 
@@ -531,7 +532,8 @@ def regrouped(batches: Iterable[Batch]) -> Iterator[Batch]:
 
 def drawn(n_rows: int, count: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
     """Draw `count` row numbers, in order: those with the smallest of random keys, as `Source.sample` does."""
-    return np.sort(np.argsort(rng.random(n_rows), kind="stable")[:count])
+    keys = rng.random(n_rows)
+    return np.sort(np.argpartition(keys, count - 1)[:count]) if 0 < count < n_rows else np.arange(n_rows)[:count]
 
 
 def _without_small_end(parts: Iterator[Rows]) -> Iterator[Rows]:
