@@ -17,6 +17,7 @@ from click.core import ParameterSource
 
 from standout import __version__
 from standout._messages import LONGEST_PATH, Names, short
+from standout.cli._display import loading
 from standout.cli._options import (
     BUDGET,
     COMPARING,
@@ -100,7 +101,8 @@ def fit(context: click.Context, /, **options: Any) -> None:
 
         return fit_sums(context, options)
     check_options(context, options, [options["method"]])
-    from standout.cli._fit import fit_files
+    with loading():
+        from standout.cli._fit import fit_files
 
     return fit_files(options, command_line(context.obj or []))
 
@@ -166,7 +168,8 @@ def compare(context: click.Context, /, **options: Any) -> None:
             f"--methods {options['methods']!r} is not a list of methods. Choose among {', '.join(METHODS)}."
         )
     check_options(context, options, methods)
-    from standout.cli._compare import compare_methods
+    with loading():
+        from standout.cli._compare import compare_methods
 
     compare_methods(options, methods)
 

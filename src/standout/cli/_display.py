@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 import time
@@ -198,3 +199,15 @@ def shortened(name: str) -> str:
     """Cut a long name, and put it into one line."""
     words = printable(flat(name)) or "(empty name)"
     return words if len(words) <= LONGEST_NAME else f"{words[: LONGEST_NAME - 1]}…"
+
+
+@contextlib.contextmanager
+def loading() -> Iterator[None]:
+    """Load packages without looking for garbage meanwhile: they make many objects, and nearly all of these stay."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -18,7 +18,7 @@ from standout import make_pipeline, save
 from standout._messages import CautionWarning, FindingWarning, Message, require_extra
 from standout.cli._app import OPTIONS
 from standout.cli._data import Datasets, open_datasets
-from standout.cli._display import Display, capitalised, printable, shortened
+from standout.cli._display import Display, capitalised, loading, printable, shortened
 from standout.cli._folder import MARK, check_output_folder, folder_as_a_whole
 from standout.cli._options import COMPARING, METHODS, PARAMETERS
 from standout.estimators import fitted_test
@@ -74,10 +74,11 @@ def fit_and_write(
         display.stage("writing the report")
         _write_loadings(draft / "loadings.csv", findings, spreadsheet=options["spreadsheet"])
         # One file for new rows: what was done to the data goes with the model.
-        with quick_saving():
+        with loading(), quick_saving():
             save(model if datasets.step is None else make_pipeline(datasets.step, model), draft / "model.skops")
         store(findings, draft)
-        write_page(findings, draft)
+        with loading():
+            write_page(findings, draft)
         further(draft)
         display.done()
         found = {**summary(findings, OPTIONS), "options": _plain(options), "seconds": _rounded(display.seconds)}

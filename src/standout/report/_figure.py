@@ -62,7 +62,7 @@ def draw(findings: Findings, path: str | os.PathLike[str]) -> None:
         _draw_view(ax, findings, kind)
         ax.set_title(title if error is None else f"{title}: {percent(error)} grouped wrongly")
     _draw_legend(figure, axes[1])
-    # Arranged here: `savefig` would draw everything once more for that.
+    # Arranged here: `savefig` would also draw everything for that.
     arrangement: Any = figure.get_layout_engine()
     arrangement.execute(figure)
     figure.set_layout_engine("none")
