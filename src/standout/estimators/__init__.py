@@ -1,5 +1,8 @@
 """Thin scikit-learn classes over the numerical core."""
 
+# First: scipy.stats, which scikit-learn loads, takes longer the more modules are loaded before it.
+import sklearn.base  # noqa: F401
+
 from standout.estimators._contrastive import ContrastivePCA
 from standout.estimators._discriminative import DiscriminativePCA
 from standout.estimators._kernel_contrastive import KernelContrastivePCA
