@@ -46,7 +46,8 @@ SPARSE_DENSITY = 0.03
 SAFE_SYMMETRIC = 16384
 
 # A device makes a symmetric product of this many columns or more in panels, which leaves out three of eight products.
-PANELS_FROM, N_PANELS = 256, 4
+# Starting them takes longer than products of fewer multiplications.
+PANELS_FROM, N_PANELS, PANELS_WORTH = 256, 4, 2**34
 
 # Most parts that are worked on at a time. All of them are in memory.
 MOST_WORKERS = 4
@@ -192,7 +193,7 @@ def product(first: Rows, second: Array) -> Array:
 def self_product(rows: Rows) -> Float:
     """Multiply the transposed rows with the rows: ``XᵀX``."""
     n_features = rows.shape[1]
-    if is_foreign(rows) and n_features >= PANELS_FROM:
+    if is_foreign(rows) and n_features >= PANELS_FROM and rows.shape[0] * n_features**2 >= PANELS_WORTH:
         return _by_panels(rows)
     if is_sparse(rows) or is_foreign(rows):
         return dense(rows.T @ rows)

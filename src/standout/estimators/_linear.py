@@ -531,8 +531,9 @@ def _gathered(datasets: Sequence[Source], kind: Kind, wanted: int | None, norms:
     n_folds = None
     if wanted is not None:
         # Data that are read in parts are gathered in all folds, whether or not their rows have been counted before.
-        in_memory = all(dataset.in_memory for dataset in datasets)
-        n_folds = n_folds_for(wanted, sum(known) if wide else width, min(known) if in_memory else None)
+        # A device is slowed down by many small parts.
+        counted = all_known and all(dataset.in_memory or dataset.on_device for dataset in datasets)
+        n_folds = n_folds_for(wanted, sum(known) if wide else width, min(known) if counted else None)
     if wanted is None or n_folds is None or wide:
         moments = [
             gather(dataset, kind=kind, norms=norms and number > 0, single=single, name=dataset.name)

@@ -51,6 +51,10 @@ from standout.moments._root import RootMoments, gather_root
 from standout.moments._scatter import UNCENTRED_LIMIT, ScatterMoments, centred_block, gather_scatter, weighted_block
 
 
+# A part of wide rows that is centred, or brought to double precision, on a device: there are several copies of it.
+COPIED_ON_DEVICE = DEVICE_BLOCK_BYTES // 8
+
+
 class RowMoments(Moments):
     """Count and mean of a dataset, and the rows themselves instead of their scatter.
 
@@ -205,7 +209,7 @@ class RowMoments(Moments):
             return
         nothing = 0.0 * self.mean
         for piece in _pieces(self.blocks):
-            for part in row_blocks(piece):
+            for part in row_blocks(piece, n_bytes=COPIED_ON_DEVICE if is_foreign(piece) else None):
                 yield _less(dense(part), self.mean), nothing
 
     def _centred_columns(self, columns: slice) -> Array:
@@ -448,7 +452,7 @@ def _gram_by_columns(datasets: Sequence[RowMoments]) -> Float:
 def _slices(n_rows: int, *datasets: RowMoments) -> Iterator[slice]:
     """Cut the columns of datasets with so many rows in all into slices."""
     n_bytes_number = 4 if all(dataset.single for dataset in datasets) else 8
-    n_bytes = DEVICE_BLOCK_BYTES if is_foreign(datasets[0].mean) else BLOCK_BYTES
+    n_bytes = COPIED_ON_DEVICE if is_foreign(datasets[0].mean) else BLOCK_BYTES
     return column_slices(n_rows, datasets[0].n_features, n_bytes_number, n_bytes)
 
 
@@ -471,7 +475,7 @@ def _pieces(blocks: tuple[Rows, ...]) -> Iterator[Rows]:
         if is_thin(block):
             yield block
         else:
-            yield from row_blocks(block)
+            yield from row_blocks(block, n_bytes=COPIED_ON_DEVICE if is_foreign(block) else None)
 
 
 def _column_moments(rows: Rows) -> tuple[int, Float, Float, Float]:

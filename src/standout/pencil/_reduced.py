@@ -95,7 +95,7 @@ def solve_reduced(pencil: Pencil, n_components: int) -> Solution:
     solution = solve_by_products(pencil, n_components)
     if solution is not None:
         return solution
-    if pencil.a.n_rows + pencil.b.n_rows >= pencil.n_features:
+    if pencil.a.is_nonnegative and pencil.a.n_rows + pencil.b.n_rows >= pencil.n_features:
         return solve_dense(pencil, n_components)
     return SpanProblem.of([pencil], n_components).solve(pencil, n_components)
 
