@@ -50,7 +50,6 @@ from standout.moments._base import Moments, NormSums, WeightSums, two_sum
 from standout.moments._root import RootMoments, gather_root
 from standout.moments._scatter import UNCENTRED_LIMIT, ScatterMoments, centred_block, gather_scatter, weighted_block
 
-
 # A part of wide rows that is centred, or brought to double precision, on a device: there are several copies of it.
 COPIED_ON_DEVICE = DEVICE_BLOCK_BYTES // 8
 
