@@ -12,7 +12,7 @@ from standout._arrays import self_product
 from standout.io import on_device
 from standout.moments import CentredRows, RowMoments, gather, gather_folds, joint_gram
 from standout.moments._folds import fold_of_rows, rows_of_folds
-from standout.selection._held_out import SpanFolds
+from standout.selection import SpanFolds
 
 
 @pytest.fixture(params=[Torch, Strict])

@@ -46,8 +46,8 @@ def choose_solver(n_rows: int, n_features: int, n_components: int, *, on_device:
        leading vectors of the whitened operator.
     4. ``"lobpcg"`` for more: no matrix is formed, both are applied to vectors through the rows.
 
-    A device finds all eigenvectors in less time than iterations need to find a few. It uses ``"reduced"`` if there are
-    fewer rows than columns, and ``"dense"`` otherwise.
+    A device uses ``"reduced"`` if there are fewer rows than columns, and ``"dense"`` otherwise. From 2,500 rows or
+    columns on it finds the leading vectors by iterations of its own.
 
     A fifth solver, ``"root"``, works on QR roots of the covariances and loses no digits by squaring them. It is slower,
     and no shape needs it. `solver="auto"` uses it if the solution from matrices has lost more than half of its digits

@@ -48,9 +48,6 @@ from standout.selection._dependence import windows as windows
 from standout.selection._groups import sampled_scores as sampled_scores
 from standout.selection._groups import search_groups as search_groups
 from standout.selection._held_out import PATH_FOLDS as PATH_FOLDS
-from standout.selection._held_out import LeftOut as LeftOut
-from standout.selection._held_out import RowFolds as RowFolds
-from standout.selection._held_out import SpanFolds as SpanFolds
 from standout.selection._held_out import judge as judge
 from standout.selection._held_out import judge_path as judge_path
 from standout.selection._held_out import judge_views as judge_views
@@ -67,6 +64,9 @@ from standout.selection._permutation import permutation_test as permutation_test
 from standout.selection._problem import Problem as Problem
 from standout.selection._representatives import AlphaChoice as AlphaChoice
 from standout.selection._representatives import choose_alpha as choose_alpha
+from standout.selection._row_folds import LeftOut as LeftOut
+from standout.selection._row_folds import RowFolds as RowFolds
+from standout.selection._row_folds import SpanFolds as SpanFolds
 from standout.selection._significance import HARDLY_SHRUNKEN as HARDLY_SHRUNKEN
 from standout.selection._significance import test_components as test_components
 from standout.selection._weights import choose_weights as choose_weights

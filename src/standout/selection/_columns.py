@@ -12,7 +12,8 @@ from standout._arrays import Array, Float, product
 from standout._xp import concat, like, namespace, take, to_host
 from standout.moments import Folds, Moments, ScatterMoments
 from standout.pencil import Form, Pencil, Solution, solve
-from standout.selection._held_out import HeldOutPath, LeftOut, SpanFolds, judge_views
+from standout.selection._held_out import HeldOutPath, judge_views
+from standout.selection._row_folds import LeftOut, SpanFolds
 
 Columns = npt.NDArray[np.intp]
 
