@@ -173,7 +173,7 @@ def test_the_labels_of_a_table_are_those_of_its_rows(files):
 
 
 def test_more_different_labels_than_can_be_told_apart(files, monkeypatch):
-    monkeypatch.setattr(scores_module, "MOST_LABELS", 20)
+    monkeypatch.setattr("standout.report._labels.MOST_LABELS", 20)
     target, (background,) = opened(files, in_memory=True, backgrounds=["first"])
     model = DiscriminativePCA(2).fit(target, background=background)
     findings = examine(model, target, background, labels=[f"cell {k}" for k in range(6000)])

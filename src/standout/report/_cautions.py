@@ -283,7 +283,13 @@ def _few_rows(fit: Fit, test: ComponentTest | None) -> Iterator[Message]:
     unit = "row" if fit.n_subjects is None else fit.unit
     if counts[0] < FEW_ROWS:
         reason = "too few for a pattern" if unit == "row" else f"a pattern may be that of one {unit}"
-        yield Message("the target has only {n_rows} " + f"{unit}s: {reason}", n_rows=counts[0], kind="few rows")
+        yield Message(
+            "the target has only {n_rows} {units}: {reason}",
+            n_rows=counts[0],
+            units=unit + "s",
+            reason=reason,
+            kind="few rows",
+        )
     if not fit.has_background or fit.is_kernel or fit.is_contrastive:
         return
     facts: dict[str, Any] = {"n_features": fit.n_features, "kind": "few background rows"}
@@ -294,15 +300,18 @@ def _few_rows(fit: Fit, test: ComponentTest | None) -> Iterator[Message]:
             "there are more columns ({n_features}) than the background has rows ({n_rows}). Only shrinkage makes a "
             "comparison possible, and fitted ratios are far too large",
             n_rows=sum(fit.counts[1:]),
-            advice=f"Go by ratios of held-out rows, and by a permutation test{both}.",
+            advice="Go by ratios of held-out rows, and by a permutation test{both}.",
+            both=both,
             **facts,
         )
     elif fit.degrees_of(counts) < ROWS_PER_COLUMN * fit.n_features:
         yield Message(
-            "the background has few " + unit + "s ({n_rows}) for so many columns ({n_features}): fitted ratios are "
-            "then too large",
+            "the background has few {units} ({n_rows}) for so many columns ({n_features}): fitted ratios are then too "
+            "large",
             n_rows=sum(counts[1:]),
-            advice=f"Go by ratios of held-out rows{held_out}.",
+            units=unit + "s",
+            advice="Go by ratios of held-out rows{held_out}.",
+            held_out=held_out,
             **facts,
         )
 
