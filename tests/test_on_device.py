@@ -1,6 +1,7 @@
 """What a device computes in its own way, against the host: folds, sums, products and eigenvectors."""
 
 import gc
+import pickle
 import weakref
 
 import numpy as np
@@ -153,6 +154,33 @@ def test_inner_products_are_computed_once_and_keep_no_rows_of_others(rng):
     assert other() is None
     Z = gather(rng.normal(size=(6, 50)), kind="rows")
     assert not np.allclose(joint_gram([X, Z]), gram)
+
+
+@pytest.mark.parametrize("size", [1e-14, 1.0, 1e14])
+def test_wide_single_precision_of_any_size_gives_the_same_components(size, rng):
+    X, Y = rng.normal(size=(30, 400)), rng.normal(size=(40, 400))
+    X[:, 0] *= 5.0
+    exact, found = (
+        DiscriminativePCA(2).fit((size * X).astype(kind), background=(size * Y).astype(kind))
+        for kind in (np.float64, np.float32)
+    )
+    for name in ("components_", "patterns_"):
+        one, other = getattr(exact, name), getattr(found, name)
+        np.testing.assert_allclose(other, one, rtol=0, atol=1e-5 * np.abs(one).max())
+
+
+def test_moments_that_were_used_can_be_pickled(rng):
+    X, Y = (gather(rng.normal(size=(12, 60)) + 1.0, kind="rows") for _ in range(2))
+    fitted = DiscriminativePCA.from_moments(X, Y, n_components=1)
+    again = DiscriminativePCA.from_moments(*(pickle.loads(pickle.dumps(part)) for part in (X, Y)), n_components=1)
+    np.testing.assert_allclose(again.components_, fitted.components_, rtol=1e-10)
+
+
+def test_all_weight_in_one_fold_leaves_no_held_out_ratio(rng):
+    X, Y = rng.normal(size=(40, 200)), rng.normal(size=(50, 200))
+    weights = (fold_of_rows(0, 50, 10) == 3).astype(float)
+    fitted = DiscriminativePCA(1).fit(X, background=Y, background_sample_weight=weights)
+    assert not hasattr(fitted, "held_out_ratio_")
 
 
 def test_wide_data_on_a_device_are_not_copied(rng):

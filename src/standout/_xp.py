@@ -309,6 +309,8 @@ def _by_iterations(matrix: Array, count: int) -> tuple[Array, Array] | None:
             missed = column_norms(turned - values[:width] * vectors)
             if largest(missed[:count]) <= BLOCK_TOLERANCE * float(abs(values[0])):
                 return values[:count], vectors[:, :count]
+            if not float(values[width - 1]) > float(values[-1]):
+                return None  # all values are the same, or not finite
             if polynomial is None:
                 polynomial = _Chebyshev.below(float(values[width - 1]), float(values[-1]), float(values[0]))
                 block, image, n_blocks = vectors, turned, 1

@@ -48,8 +48,9 @@ def rows_of_folds(start: int, count: int, n_folds: int, n_dealt: int, reference:
     ranks = xp.count_nonzero(hashed[:, None, :] < hashed[:, :, None], axis=-1)
     places = xp.astype(ranks, xp.int64) + xp.reshape(numbers, (last - first, n_dealt))[:, :1] - start
     # Rows before the first whole round and after the last one.
-    ends = np.r_[0 : first * n_dealt - start, last * n_dealt - start : count]
-    fold_of_ends = folds_of_numbers(ends + start, n_dealt, None) % n_folds if len(ends) else ends
+    ends = np.r_[0 : first * n_dealt - start, last * n_dealt - start : count].astype(np.intp)
+    before, after = first * n_dealt - start, start + count - last * n_dealt
+    fold_of_ends = np.r_[fold_of_rows(start, before, n_dealt), fold_of_rows(last * n_dealt, after, n_dealt)] % n_folds
     return [
         concat(
             [
@@ -246,7 +247,7 @@ class FoldPart:
         return total
 
     def over_batches(self, batches: Iterable[Batch]) -> Folds[Any] | None:
-        """Sum up the folds of batches on a device all together; None, and no batch is read, if that cannot be done."""
+        """Sum up the folds of batches on a device all together; None if that cannot be done, or costs accuracy."""
         if not hasattr(self.part, "over_folds"):
             return None
         found = self.part.over_folds((batch.rows, self._chosen(batch)) for batch in batches)

@@ -187,13 +187,16 @@ class Part:
         return list(gather_on_device(rows, norms=self.norms, folds=folds))
 
     def over_folds(self, batches: Iterable[tuple[Rows, Sequence[Array | None]]]) -> list[Any] | None:
-        """Gather the moments of folds of batches on a device; None if they are not to be scatter matrices."""
+        """Gather the moments of folds of batches on a device.
+
+        None if they are not to be scatter matrices, or if that costs accuracy.
+        """
         return None if self.kind != "scatter" else sum_on_device(batches, norms=self.norms)
 
     def over_batches(self, batches: Iterable[Batch]) -> Any:
-        """Gather the moments of batches on a device all together; None if they are not to be a scatter matrix."""
+        """Gather the moments of batches on a device all together; None where `over_folds` gives none."""
         found = self.over_folds((batch.rows, [None]) for batch in batches)
-        return None if found is None else found[0]
+        return found[0] if found else None
 
     def _weighted(self, rows: Rows, weights: Float, origin: Float | None) -> Moments | None:
         weights = like(weights, rows) if is_foreign(rows) else weights

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, reduce
 from operator import add
-from typing import ClassVar
+from typing import Any, ClassVar
 from weakref import ReferenceType, ref
 
 import numpy as np
@@ -93,6 +93,10 @@ class RowMoments(Moments):
         self.count, self.mean, squares, _ = reduce(_merged, map(_column_moments, _pieces(self.blocks)))
         self._variances = squares / self.count
 
+    def __getstate__(self) -> dict[str, Any]:
+        # What was computed from the rows, for several datasets together, stays behind.
+        return {name: value for name, value in vars(self).items() if name not in ("joint", "self_gram")}
+
     @property
     def variances(self) -> Float:
         """Variance of each column."""
@@ -166,7 +170,11 @@ class RowMoments(Moments):
         for part, offset in ((block, self.mean) for block in self.blocks) if self._quick else self._parts():
             weights = row_slice(W, start, start + part.shape[0])
             start += part.shape[0]
-            total += product(part.T, weights.astype(np.float32) if self._quick else weights)
+            if self._quick:
+                single, sizes = _in_single(weights)
+                total += product(part.T, single) * sizes
+            else:
+                total += product(part.T, weights)
             total -= offset[:, None] * namespace(weights).sum(weights, axis=0)
         return total
 
@@ -286,6 +294,10 @@ class CentredRows(Moments):
         offset = namespace(rows).mean(moved, axis=0)
         self.mean = origin[0, :] + offset
         self._centred = moved - offset
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was computed from the rows, for several datasets together, stays behind.
+        return {name: value for name, value in vars(self).items() if name not in ("joint", "self_gram")}
 
     @property
     def variances(self) -> Float:
@@ -458,9 +470,17 @@ def _slices(n_rows: int, *datasets: RowMoments) -> Iterator[slice]:
 def _product_of_single(rows: Array, U: Float) -> Float:
     """Multiply rows in single precision, and add up over slices of their columns in double precision."""
     total = np.zeros((rows.shape[0], U.shape[1]))
+    single, sizes = _in_single(U)
     for columns in column_slices(rows.shape[0], rows.shape[1], 4):
-        total += product(rows[:, columns], U[columns].astype(np.float32))
-    return total
+        total += product(rows[:, columns], single[columns])
+    return total * sizes
+
+
+def _in_single(vectors: Float) -> tuple[Array, Float]:
+    """Give columns in single precision, and the powers of two by which they were divided to be in its range."""
+    largest = np.max(np.abs(vectors), axis=0, initial=0.0)
+    sizes = np.exp2(np.ceil(np.log2(np.where(largest > 0.0, largest, 1.0))))
+    return (vectors / sizes).astype(np.float32), sizes
 
 
 def _less(part: Array, mean: Float) -> Float:

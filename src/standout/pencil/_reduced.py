@@ -96,7 +96,10 @@ def solve_reduced(pencil: Pencil, n_components: int) -> Solution:
     if solution is not None:
         return solution
     if pencil.a.is_nonnegative and pencil.a.n_rows + pencil.b.n_rows >= pencil.n_features:
-        return solve_dense(pencil, n_components)
+        # Exact kernels: the span is the whole space.
+        solution = solve_dense(pencil, n_components)
+        if solution.accurate:
+            return solution
     return SpanProblem.of([pencil], n_components).solve(pencil, n_components)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -41,14 +41,14 @@ class RowFolds(Folds[Moments]):
     row_weights : array of shape (n,) or None
     numbers : ndarray of int
         The fold of each row.
-    left : list of Moments or None
-        The moments without each fold, if they are known.
+    left : callable or None
+        Gives the moments without each fold, if they come with the inner products of all datasets.
     """
 
     rows: Array
     row_weights: Array | None
     numbers: npt.NDArray[np.intp]
-    left: list[Moments] | None = None
+    left: Callable[[], list[Moments]] | None = None
 
     @classmethod
     def of(
@@ -76,14 +76,8 @@ class RowFolds(Folds[Moments]):
             cls.of(rows, part.row_weights, numbers, n_folds, n_dealt)
             for rows, part, numbers in zip(given, datasets, fold_of, strict=True)
         ]
-        gram = joint_gram(datasets)
-        left = [part.others() for part in folds]
-        for fold in range(n_folds):
-            kept = [numbers != fold for numbers in fold_of]
-            weights = [part.row_weights for part in datasets]
-            parts = [own[fold] for own in left]
-            keep_joint_gram(parts, partial(_gram_without, gram, kept, weights))
-        return [replace(part, left=own) for part, own in zip(folds, left, strict=True)]
+        left = _Left(folds, joint_gram(datasets))
+        return [replace(part, left=partial(left.of, number)) for number, part in enumerate(folds)]
 
     def total(self) -> Moments:
         """Give the moments of all rows."""
@@ -92,7 +86,7 @@ class RowFolds(Folds[Moments]):
     def others(self) -> list[Moments]:
         """Give, for each fold, the moments of the rows of all other folds."""
         if self.left is not None:
-            return self.left
+            return self.left()
         return [self._without(fold) for fold in range(self.n_folds)]
 
     def fewer(self, n_folds: int) -> RowFolds:
@@ -112,6 +106,27 @@ class RowFolds(Folds[Moments]):
         found = _moments_of(self.rows, self.row_weights, self.numbers != fold)
         assert found is not None
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Left:
+    """What all datasets are without each fold, computed when it is first asked for."""
+
+    folds: list[RowFolds]
+    gram: Float
+
+    @cached_property
+    def _parts(self) -> list[list[Moments]]:
+        left = [part.others() for part in self.folds]
+        weights = [part.row_weights for part in self.folds]
+        for fold in range(self.folds[0].n_folds):
+            kept = [part.numbers != fold for part in self.folds]
+            keep_joint_gram([own[fold] for own in left], partial(_gram_without, self.gram, kept, weights))
+        return left
+
+    def of(self, number: int) -> list[Moments]:
+        """Give the moments of one dataset without each fold."""
+        return self._parts[number]
 
 
 def _moments_of(
