@@ -91,7 +91,8 @@ def _standout_fit(inputs: Inputs, **params: Any) -> Any:
     from standout import KernelDiscriminativePCA
 
     X, Y = inputs
-    return KernelDiscriminativePCA(N_COMPONENTS, epsilon=EPSILON, **params).fit(X, background=Y)
+    # The other sides hold out no rows, either.
+    return KernelDiscriminativePCA(N_COMPONENTS, epsilon=EPSILON, held_out=None, **params).fit(X, background=Y)
 
 
 def _standout_facts(model: Any) -> dict[str, Any]:
