@@ -56,8 +56,7 @@ from standout.moments import (
     Moments,
     RobustWeights,
     RowMoments,
-    dealt_folds,
-    folds_of_numbers,
+    folds_of_datasets,
     gather,
     gather_folds,
     learned_weights,
@@ -274,10 +273,7 @@ class KernelTransformer(IncrementalTransformer):
         if exact and found.kind == "rows" and wanted is not None:
             every = [gather(part, kind="rows", single=False, name=part.name) for part in found.parts]
             kept = [part for part in every if isinstance(part, RowMoments | CentredRows)]
-            numbers = [
-                folds_of_numbers(np.arange(part.count), wanted, dealt_folds(source.subjects, wanted)) % n_folds
-                for part, source in zip(kept, found.parts, strict=True)
-            ]
+            numbers = folds_of_datasets([part.count for part in kept], found.parts, n_folds, wanted)
             by_rows: list[Folds[Moments]] = list(RowFolds.of_all(kept, numbers, n_folds, wanted))
             return Gathered(found, every, weights, kernel_weights, found.residual, folds=by_rows)
         if exact:

@@ -25,8 +25,7 @@ from standout.moments import (
     RootMoments,
     RowMoments,
     ScatterMoments,
-    dealt_folds,
-    folds_of_numbers,
+    folds_of_datasets,
     gather,
     gather_folds,
     joint_gram,
@@ -542,11 +541,7 @@ def _gathered(datasets: Sequence[Source], kind: Kind, wanted: int | None, norms:
         kept = [part for part in moments if isinstance(part, RowMoments | CentredRows)]
         if wanted is None or n_folds is None or len(kept) < len(moments):
             return LinearSums(moments)
-        dealt = [dealt_folds(dataset.subjects, wanted) for dataset in datasets]
-        numbers = [
-            folds_of_numbers(np.arange(part.count), wanted, own) % n_folds
-            for part, own in zip(kept, dealt, strict=True)
-        ]
+        numbers = folds_of_datasets([part.count for part in kept], datasets, n_folds, wanted)
         return _in_span(moments, kept, numbers, n_folds, wanted)
     folds = [
         gather_folds(

@@ -33,6 +33,7 @@ __all__ = [
 from standout.moments._folds import FoldPart as FoldPart
 from standout.moments._folds import dealt_folds as dealt_folds
 from standout.moments._folds import fold_of_rows as fold_of_rows
+from standout.moments._folds import folds_of_datasets as folds_of_datasets
 from standout.moments._folds import folds_of_numbers as folds_of_numbers
 from standout.moments._folds import most_folds as most_folds
 from standout.moments._gather import Kind as Kind

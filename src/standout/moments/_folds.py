@@ -99,6 +99,16 @@ def folds_of_numbers(
     return every[numbers]
 
 
+def folds_of_datasets(
+    counts: Sequence[int], datasets: Sequence[Source], n_folds: int, n_dealt: int
+) -> list[npt.NDArray[np.intp]]:
+    """Give the fold of each row of each dataset: of its `n_dealt` folds, those that are equal modulo `n_folds`."""
+    return [
+        folds_of_numbers(np.arange(count), n_dealt, dealt_folds(dataset.subjects, n_dealt)) % n_folds
+        for count, dataset in zip(counts, datasets, strict=True)
+    ]
+
+
 def _hashed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Scramble whole numbers (the finaliser of SplitMix64; Steele, Lea and Flood, 2014)."""
     with np.errstate(over="ignore"):

@@ -241,15 +241,23 @@ def _scatter_centred(block: Array, norms: bool, workspace: Array) -> ScatterMome
     return ScatterMoments(len(block), mean, scatter, float(np.finfo(block.dtype).eps), sums, rest)
 
 
+def _some_of(rows: Rows) -> Float:
+    """Give some rows, spread over all, as a dense copy in float64."""
+    return double(dense(row_slice(rows[:: max(rows.shape[0] // SOME_ROWS, 1), :], 0, SOME_ROWS)))
+
+
 def _looks_far(rows: Rows) -> bool:
     """Tell, from some of the rows, whether they are so far from zero that they have to be centred."""
-    some = double(dense(rows[:: max(rows.shape[0] // SOME_ROWS, 1)][:SOME_ROWS]))
-    return not _is_near(some.mean(axis=0), np.einsum("ij,ij->j", some, some) / len(some))
+    some = _some_of(rows)
+    return not _is_near(namespace(some).mean(some, axis=0), column_squares(some) / some.shape[0])
 
 
-def _is_near(mean: Float, squares: Float) -> bool:
-    """Tell whether rows with these means and mean squares can be corrected for the mean after multiplying them."""
-    return bool(np.all(mean**2 <= UNCENTRED_LIMIT / (1.0 + UNCENTRED_LIMIT) * squares))
+def _is_near(mean: Float, squares: Float) -> Array:
+    """Tell whether rows with these means and mean squares can be corrected for the mean after multiplying them.
+
+    On a device the answer stays there.
+    """
+    return namespace(mean).all(mean**2 <= UNCENTRED_LIMIT / (1.0 + UNCENTRED_LIMIT) * squares)
 
 
 def _scatter_shifted(block: Array, origin: Array, norms: bool, workspace: Array) -> ScatterMoments | None:
@@ -308,8 +316,8 @@ def gather_on_device(
     from it, the mean of the fold as well, in another pass.
     """
     xp = namespace(rows)
-    origin, near = _provisional(rows)
-    for shift in (None, origin) if near else (origin,):
+    origin = _typical_row(rows)
+    for shift in (origin,) if _looks_far(rows) else (None, origin):
         sums = [_RawSums.of(_blocks_of(rows, chosen, shift), norms) for chosen in folds]
         # The host waits for this condition alone.
         if bool(xp.all(xp.stack([part.near() for part in sums]))):
@@ -334,8 +342,7 @@ def sum_on_device(
     shift: Float | None = None
     for number, (rows, folds) in enumerate(batches):
         if number == 0:
-            origin, near = _provisional(rows)
-            shift, sums = None if near else origin, [None for _ in folds]
+            shift, sums = _typical_row(rows) if _looks_far(rows) else None, [None for _ in folds]
         for fold, chosen in enumerate(folds):
             if chosen is None or chosen.shape[0]:
                 part, before = _RawSums.of(_blocks_of(rows, chosen, shift), norms), sums[fold]
@@ -346,18 +353,11 @@ def sum_on_device(
     return [None if part is None else part.moments(shift) for part in sums]
 
 
-def _provisional(rows: Rows) -> tuple[Float, bool]:
-    """Look at some rows: give one that is not far from the others, and whether all are near zero."""
-    xp = namespace(rows)
-    some = double(row_slice(rows[:: max(rows.shape[0] // SOME_ROWS, 1), :], 0, SOME_ROWS))
-    # What is subtracted is rounded at its size.
-    nearest = int(xp.argmin(squared_lengths(some - xp.mean(some, axis=0))))
-    near = _near_on_device(some.shape[0], xp.sum(some, axis=0), column_squares(some))
-    return row_slice(some, nearest, nearest + 1), bool(near)
-
-
-def _near_on_device(count: int, total: Float, squares: Float) -> Array:
-    return namespace(total).all(total**2 <= UNCENTRED_LIMIT / (1.0 + UNCENTRED_LIMIT) * count * squares)
+def _typical_row(rows: Rows) -> Float:
+    """Give a row that is not far from the others, as a matrix: what is subtracted is rounded at its size."""
+    some = _some_of(rows)
+    nearest = int(namespace(some).argmin(squared_lengths(some - namespace(some).mean(some, axis=0))))
+    return row_slice(some, nearest, nearest + 1)
 
 
 def _blocks_of(rows: Rows, chosen: Array | None, shift: Float | None) -> Iterator[Float]:
@@ -401,7 +401,7 @@ class _RawSums:
 
     def near(self) -> Array:
         """Tell, on the device, whether the rows are so near zero that correcting for the mean costs no accuracy."""
-        return _near_on_device(self.count, self.total, diagonal(self.scatter))
+        return _is_near(self.total / self.count, diagonal(self.scatter) / self.count)
 
     def plus(self, other: _RawSums) -> _RawSums:
         """Give the sums over both; this one's matrix is overwritten."""

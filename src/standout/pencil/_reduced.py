@@ -83,7 +83,7 @@ def solve_reduced(pencil: Pencil, n_components: int) -> Solution:
     With ``A = XᵀX``, ``B = YᵀY + ρI`` and Woodbury's identity, the matrix ``X B⁻¹ Xᵀ``, with one row per row of the
     target, has all non-zero values, and ``u = B⁻¹ Xᵀ w``. If rounding would be visible, if more components are wanted
     than the target has directions, or if A is a difference, the problem is solved in an orthonormal basis of the span
-    instead.
+    instead; with as many rows as columns, by the dense solver if that is accurate.
 
     Raises
     ------
