@@ -21,7 +21,7 @@ from cli_runs import PAIR, PATIENCE, RESULT, write_pair
 
 # Runs the command line, and kills the process before or after its n-th change of a name or removal in the folder.
 KILLED = """
-import os, shutil, signal, sys
+import os, signal, sys
 from pathlib import Path
 number, when, here, counter = int(sys.argv[1]), sys.argv[2], os.getcwd(), [0]
 
@@ -30,16 +30,18 @@ def killing(function):
         if not os.path.realpath(os.fspath(arguments[0])).startswith(here):
             return function(*arguments, **options)
         counter[0] += 1
-        if counter[0] == number and when == "before":
+        is_meant = counter[0] == number
+        if is_meant and when == "before":
             os.kill(os.getpid(), signal.SIGKILL)
-        made = function(*arguments, **options)
-        if counter[0] == number:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return made
+        try:
+            return function(*arguments, **options)
+        finally:
+            if is_meant:
+                os.kill(os.getpid(), signal.SIGKILL)
     return changed
 
 Path.rename, Path.replace, Path.rmdir = map(killing, (Path.rename, Path.replace, Path.rmdir))
-os.replace, os.link, os.rename, shutil.rmtree = map(killing, (os.replace, os.link, os.rename, shutil.rmtree))
+os.replace, os.link, os.rename, os.unlink = map(killing, (os.replace, os.link, os.rename, os.unlink))
 from standout.cli import main
 sys.exit(main(sys.argv[3:]))
 """
@@ -120,7 +122,7 @@ def main() -> int:
             what = rng.choices(list(COMMANDS), [3, 1, 1])[0]
             command = COMMANDS[what]
             if rng.random() < 0.5:
-                number, when = rng.randint(1, 12), rng.choice(["before", "after"])
+                number, when = rng.randint(1, 36), rng.choice(["before", "after"])
                 killed, moment = kill_in_renames(folder, command, number, when), f"{when} rename {number}"
             else:
                 after = rng.uniform(0.0, seconds)

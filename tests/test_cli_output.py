@@ -126,15 +126,20 @@ def test_a_link_stays_a_link(tmp_path):
 # --- processes that were killed ---------------------------------------------------------------------------------------
 
 KILLED = """
-import os, signal, sys
+import os, shutil, signal, sys
 from pathlib import Path
 from standout.cli import _folder
 rename = Path.rename
 def killed(path, *arguments):
     rename(path, *arguments)
     os.kill(os.getpid(), signal.SIGKILL)
+def killed_in_removal(path, **options):
+    (path / "summary.json").unlink()
+    os.kill(os.getpid(), signal.SIGKILL)
 if sys.argv[1] == "between the renames":
     Path.rename = killed
+if sys.argv[1] == "while the earlier result is removed":
+    shutil.rmtree = killed_in_removal
 with _folder.folder_as_a_whole(Path("out"), overwrite=True) as draft:
     (draft / "summary.json").write_text('{"standout": "new"}')
     if sys.argv[1] == "while writing":
@@ -142,17 +147,17 @@ with _folder.folder_as_a_whole(Path("out"), overwrite=True) as draft:
 """
 
 
-@pytest.mark.parametrize("moment", ["while writing", "between the renames"])
+@pytest.mark.parametrize("moment", ["while writing", "between the renames", "while the earlier result is removed"])
 def test_what_a_killed_process_left_is_cleaned_up_by_the_next_one(moment, tmp_path):
     write_result(tmp_path / "out", "old")
     done = subprocess.run([sys.executable, "-c", KILLED, moment], cwd=tmp_path, check=False)
     assert done.returncode == -signal.SIGKILL
     left = sorted(path.name for path in tmp_path.iterdir())
     assert left != ["out"]
-    assert ("out" in left) == (moment == "while writing")
+    assert ("out" in left) == (moment != "between the renames")
     check_output_folder(str(tmp_path / "out"), overwrite=True)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    assert result_in(tmp_path / "out") == "old"
+    assert result_in(tmp_path / "out") == ("new" if "removed" in moment else "old")
 
 
 def test_the_draft_of_a_living_process_is_left_alone(tmp_path):

@@ -213,7 +213,7 @@ def recover(final: Path) -> None:
                 with suppress(OSError):
                     before.rename(place)
             elif is_result(before):
-                remove(before)
+                _discard(before, place)
         unlock(handle)
     remove_dead_drafts(place)
 
@@ -240,8 +240,18 @@ def _replace(draft: Path, place: Path) -> None:
             if before.exists() and not place.exists():
                 before.rename(place)
             if is_ours:
-                remove(before)
+                _discard(before, place)
             unlock(handle)
+
+
+def _discard(before: Path, place: Path) -> None:
+    """Remove an earlier result that has been replaced.
+
+    It becomes a draft first: one that is half removed when the process is killed is no longer known as a result.
+    """
+    with suppress(OSError):
+        before = before.rename(draft_name(place))
+    remove(before)
 
 
 def _move(draft: Path, place: Path) -> None:
