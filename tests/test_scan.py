@@ -297,7 +297,7 @@ def test_memory_does_not_depend_on_the_number_of_rows(tmp_path, rng):
         pytest.skip("memory is measured on Linux")
     rows = table(rng.normal(size=(30_000, 100)), [str(number) for number in range(100)])
     peaks = []
-    for times in (3, 12):
+    for times in (6, 15):
         folder = tmp_path / str(times)
         folder.mkdir()
         for name in ("target", "background"):
