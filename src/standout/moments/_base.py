@@ -106,6 +106,12 @@ class NormSums:
             return NormSums(cubic, quartic)
         return NormSums(cubic, quartic, self.linear + other.linear, self.quadratic + other.quadratic, self.origin)
 
+    def times(self, factor: float) -> NormSums:
+        """Give the sums times a factor."""
+        linear = None if self.linear is None else factor * self.linear
+        quadratic = None if self.quadratic is None else factor * self.quadratic
+        return NormSums(factor * self.cubic, factor * self.quartic, linear, quadratic, self.origin)
+
     def has_origin_of(self, other: NormSums) -> bool:
         """Tell whether both are sums about the same point, which is not the mean of either."""
         if self.origin is None or other.origin is None:
@@ -281,20 +287,22 @@ class Moments(ABC):
                 advice="Release every dataset, or none.",
             )
 
-    def _merged_mean(self, other: Moments) -> tuple[float, Float, Float, Float]:
+    # Datasets are merged with the sign 1. With -1 the rows of the other one are taken off again.
+
+    def _merged_mean(self, other: Moments, sign: float = 1.0) -> tuple[float, Float, Float, Float]:
         """Give mean and rest of both datasets, the step between the means and its weight in the scatter."""
         self._check_addable(other)
-        own, theirs = self.total_weight, other.total_weight
+        own, theirs = self.total_weight, sign * other.total_weight
         total = own + theirs
         step = _with_rest(other.mean - self.mean, other.rest, self.rest)
         mean, rest = two_sum(self.mean, step * (theirs / total))
         return own * theirs / total, mean, _with_rest(rest, self.rest, None), step
 
-    def _merged_weights(self, other: Moments) -> WeightSums | None:
+    def _merged_weights(self, other: Moments, sign: float = 1.0) -> WeightSums | None:
         if self.weights is None and other.weights is None:
             return None
         own, theirs = (part.weights or WeightSums(part.count, part.count) for part in (self, other))
-        return WeightSums(own.total + theirs.total, own.squares + theirs.squares)
+        return WeightSums(own.total + sign * theirs.total, own.squares + sign * theirs.squares)
 
     def _norms_about(self, mean: Float, rest: Float, *, weighted: bool) -> NormSums | None:
         """Give the sums of norms about another mean than the dataset's own."""
@@ -312,15 +320,15 @@ class Moments(ABC):
         with np.errstate(over="ignore", invalid="ignore"):
             return norms.shifted(shift, sums.squares, trace, moved)
 
-    def _merged_norms(self, other: Moments, mean: Float, rest: Float) -> NormSums | None:
+    def _merged_norms(self, other: Moments, mean: Float, rest: Float, sign: float = 1.0) -> NormSums | None:
         if self.norms is not None and other.norms is not None and self.norms.has_origin_of(other.norms):
-            return self.norms + other.norms
+            return self.norms + other.norms.times(sign)
         weighted = self.weights is not None or other.weights is not None
         first, second = (part._norms_about(mean, rest, weighted=weighted) for part in (self, other))
         if first is None or second is None:
             return None
         with np.errstate(over="ignore", invalid="ignore"):
-            return first + second
+            return first + second.times(sign)
 
 
 def two_sum(first: Float, second: Float) -> tuple[Float, Float]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import accumulate
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -160,6 +160,10 @@ class Folds(Generic[Sums]):
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + bytes_held(self)
 
+    @cached_property
+    def _total(self) -> Sums:
+        return _sum(self.sums)
+
     @property
     def n_folds(self) -> int:
         """Number of folds."""
@@ -173,17 +177,27 @@ class Folds(Generic[Sums]):
 
     def total(self) -> Sums:
         """Give the sums over all rows."""
-        return _sum(self.sums)
+        return self._total
 
     def without(self, fold: int) -> Sums:
         """Give the sums over the rows of all other folds."""
         return _sum([part for number, part in enumerate(self.sums) if number != fold])
 
-    def others(self) -> list[Sums]:
-        """Give, for each fold, the sums over the rows of all other folds: three additions each."""
-        before = [None, *accumulate(self.sums[:-1], added)]
-        after = [None, *accumulate(self.sums[:0:-1], added)][::-1]
-        return [_sum(pair) for pair in zip(before, after, strict=True)]
+    def others(self) -> Iterator[Sums]:
+        """Give, for each fold in turn, the sums over the rows of all other folds.
+
+        The rows of the fold are taken off those of all, where that can be done and costs few digits.
+        """
+        total: Any = self._total
+        if not hasattr(total, "without"):
+            # Three additions each.
+            before = [None, *accumulate(self.sums[:-1], added)]
+            after = [None, *accumulate(self.sums[:0:-1], added)][::-1]
+            yield from (_sum(pair) for pair in zip(before, after, strict=True))
+            return
+        for number, part in enumerate(self.sums):
+            left = total if part is None else total.without(part)
+            yield self.without(number) if left is None else left
 
     def fewer(self, n_folds: int) -> Folds[Sums]:
         """Give the same rows in fewer folds."""

@@ -35,6 +35,8 @@ from standout.moments._base import Moments, NormSums, WeightSums, two_sum
 # Rows are multiplied without centring them if each column's squared mean is below this many times its variance. The
 # correction for the mean then costs at most two of the sixteen digits of float64, and no centred copy is needed.
 UNCENTRED_LIMIT = 100.0
+# Rows are taken off if a column varies no more than so many times as much with them as without.
+MOST_TAKEN_OFF = 100.0
 # So many rows show whether the data are far from zero, before any product is made in vain.
 SOME_ROWS = 256
 
@@ -130,15 +132,24 @@ class ScatterMoments(Moments):
 
     def __add__(self, other: Moments) -> Moments:
         """Give the moments of both datasets together."""
-        if not isinstance(other, Moments):
-            return NotImplemented
-        weight, mean, rest, step = self._merged_mean(other)
+        return self._merged(other) if isinstance(other, Moments) else NotImplemented
+
+    def without(self, part: ScatterMoments) -> ScatterMoments | None:
+        """Give the moments of all rows but some of them; None if that would cost more than two digits."""
+        if self.total_weight - part.total_weight < self.total_weight / MOST_TAKEN_OFF:
+            return None
+        left = self._merged(part, -1.0)
+        kept = MOST_TAKEN_OFF * diagonal(left.scatter) >= diagonal(self.scatter)
+        return left if bool(namespace(kept).all(kept)) else None
+
+    def _merged(self, other: Moments, sign: float = 1.0) -> ScatterMoments:
+        weight, mean, rest, step = self._merged_mean(other, sign)
         theirs = other.scatter if isinstance(other, ScatterMoments) else other.total_weight * other.covariance()
-        scatter = self.scatter + theirs
+        scatter = self.scatter + theirs if sign > 0.0 else self.scatter - theirs
         _add_outer(scatter, weight, step)
-        norms, weights = self._merged_norms(other, mean, rest), self._merged_weights(other)
-        precision = max(self.precision, other.precision)
-        return ScatterMoments(self.count + other.count, mean, scatter, precision, norms, rest, weights)
+        norms, weights = self._merged_norms(other, mean, rest, sign), self._merged_weights(other, sign)
+        precision, count = max(self.precision, other.precision), self.count + round(sign) * other.count
+        return ScatterMoments(count, mean, scatter, precision, norms, rest, weights)
 
 
 def gather_scatter(rows: Rows, *, norms: bool = False, single: bool = True) -> ScatterMoments:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -285,10 +285,11 @@ def judge(
     if not bool(xp.all(spreads > float(np.finfo(np.float64).eps) ** 1.5 * xp.max(spreads))):
         # A side that does not vary along its component, but for rounding, has no ratio there.
         return None
-    found = []
-    others = [part.others() for part in folds]
-    for number in range(folds[0].n_folds):
-        target, *backgrounds = (part[number] for part in others)
+    found: list[Array] = []
+    means: list[list[Array]] = []
+    variances: list[list[Float]] = []
+    for number, left in enumerate(_left_in_turn(folds)):
+        target, *backgrounds = left
         try:
             solution = solve(target, backgrounds, (number, folds[0].n_folds))
         except InvalidValueError:
@@ -299,10 +300,11 @@ def judge(
             # Rounding has left nothing of the variance.
             return None
         found.append(_aligned(solution, own, images, spreads))
-    variances = np.array([_fold_variances(part, found, left) for part, left in zip(folds, others, strict=True)])
-    counts = np.array([[_weight(sums) for sums in part.sums] for part in folds], dtype=np.float64)
-    own, against = _pooled(variances, counts, weights, None)
-    log_ratios = np.array([_log_ratio(*_pooled(variances, counts, weights, fold)) for fold in range(folds[0].n_folds)])
+        variances.append(_fold_variances(folds, number, found[-1], left))
+        means.append([sums.mean for sums in left])
+    spread, counts = _by_dataset(variances), _counts(folds)
+    own, against = _pooled(spread, counts, weights, None)
+    log_ratios = np.array([_log_ratio(*_pooled(spread, counts, weights, fold)) for fold in range(folds[0].n_folds)])
     ratios = np.exp(_log_ratio(own, against))
     xp = namespace(vectors)
     centres = [part.mean for part in totals]
@@ -314,7 +316,7 @@ def judge(
         n_folds=folds[0].n_folds,
         n_dealt=folds[0].n_dealt,
         components=xp.stack([filters.T for filters in found]),
-        means=xp.stack([xp.stack([sums.mean for sums in part]) for part in others]),
+        means=xp.stack([xp.stack(own) for own in zip(*means, strict=True)]),
         shifts=np.array([to_host(product((mean - centres[0])[None, :], vectors)[0, :]) for mean in centres]),
     )
 
@@ -353,9 +355,10 @@ def judge_path(
     if not folds:
         return None
     filters: list[Array] = []
-    others = [part.others() for part in folds]
-    for number in range(folds[0].n_folds):
-        target, *backgrounds = (part[number] for part in others)
+    means: list[list[Array]] = []
+    variances: list[list[Float]] = []
+    for number, left in enumerate(_left_in_turn(folds)):
+        target, *backgrounds = left
         leading = solve(target, backgrounds, parameters)
         # The same scale and sign in every fold: a ratio of sums over folds depends on them.
         xp = namespace(leading)
@@ -364,11 +367,10 @@ def judge_path(
         sign = xp.where(along < 0, -xp.ones_like(along), xp.ones_like(along))
         spread = xp.clip(compared.value(leading), float(np.finfo(np.float64).tiny), None)
         filters.append(leading * sign / xp.sqrt(spread))
-    means = [[sums.mean for sums in part] for part in others]
-    variances = np.array([_fold_variances(part, filters, left) for part, left in zip(folds, others, strict=True)])
-    counts = np.array([[_weight(sums) for sums in part.sums] for part in folds], dtype=np.float64)
-    path = _path_of(parameters, variances, counts, weights, 1, side, allowed)
-    return path, PathViews(filters, means, folds[0].n_dealt)
+        variances.append(_fold_variances(folds, number, filters[-1], left))
+        means.append([sums.mean for sums in left])
+    path = _path_of(parameters, _by_dataset(variances), _counts(folds), weights, 1, side, allowed)
+    return path, PathViews(filters, [list(own) for own in zip(*means, strict=True)], folds[0].n_dealt)
 
 
 def judge_views(
@@ -397,10 +399,9 @@ def judge_views(
     folds = _with_enough_rows(folds, PATH_FOLDS)
     if not folds:
         return None
-    others = [part.others() for part in folds]
-    filters = []
-    for number in range(folds[0].n_folds):
-        target, *backgrounds = (part[number] for part in others)
+    variances: list[list[Float]] = []
+    for number, left in enumerate(_left_in_turn(folds)):
+        target, *backgrounds = left
         try:
             found = concat(list(without(target, backgrounds, (number, folds[0].n_folds))), axis=1)
         except InvalidValueError:
@@ -408,11 +409,11 @@ def judge_views(
         # The same scale in every fold: a ratio of sums over folds depends on it.
         spread = _compared_by(side, [target, *backgrounds], weights).value(found)
         xp = namespace(found)
-        filters.append(found / xp.sqrt(xp.clip(spread, float(np.finfo(np.float64).tiny), None)))
-    variances = np.array([_fold_variances(part, filters, left) for part, left in zip(folds, others, strict=True)])
-    rows = np.array([[_weight(sums) for sums in part.sums] for part in folds], dtype=np.float64)
-    n_components = filters[0].shape[1] // len(parameters)
-    return _path_of(parameters.astype(np.float64), variances, rows, weights, n_components, side, None)
+        filters = found / xp.sqrt(xp.clip(spread, float(np.finfo(np.float64).tiny), None))
+        variances.append(_fold_variances(folds, number, filters, left))
+    n_components = filters.shape[1] // len(parameters)
+    values = parameters.astype(np.float64)
+    return _path_of(values, _by_dataset(variances), _counts(folds), weights, n_components, side, None)
 
 
 def _path_of(
@@ -456,8 +457,20 @@ def _with_enough_rows(folds: Sequence[Folds[Moments]], most: int) -> list[Folds[
     return fewer if all(sum(part is not None for part in one.sums) > 1 for one in fewer) else []
 
 
-def _weight(sums: Moments | None) -> float:
-    return 0.0 if sums is None else sums.total_weight
+def _left_in_turn(folds: Sequence[Folds[Moments]]) -> Iterator[tuple[Moments, ...]]:
+    """Give what is left of all datasets without each fold in turn: all at once would be many matrices."""
+    return zip(*(part.others() for part in folds), strict=True)
+
+
+def _counts(folds: Sequence[Folds[Moments]]) -> Float:
+    """Give the weights of all rows of each fold of each dataset."""
+    weights = [[0.0 if sums is None else sums.total_weight for sums in part.sums] for part in folds]
+    return np.array(weights, dtype=np.float64)
+
+
+def _by_dataset(by_fold: Sequence[Sequence[Float]]) -> Float:
+    """Give what was found for each fold and dataset with the datasets first."""
+    return np.swapaxes(np.array(by_fold), 0, 1)
 
 
 def _compared_by(side: str, moments: Sequence[Moments], weights: Float) -> Form:
@@ -489,19 +502,21 @@ def _aligned(vectors: Float, own: Float, images: Float, spreads: Float) -> Float
     return take(vectors, order, axis=1) * (like(signs, vectors) * scale)
 
 
-def _fold_variances(folds: Folds[Moments], filters: Sequence[Array], others: Sequence[Moments]) -> Float:
-    """Give the variances of the rows of each fold along filters, about the mean of all other folds.
+def _fold_variances(
+    folds: Sequence[Folds[Moments]], number: int, filters: Array, left: Sequence[Moments]
+) -> list[Float]:
+    """Give the variances of the rows of a fold of each dataset along filters, about the mean of all other folds.
 
     The mean of n rows is itself off by 1/n of the variance, which is taken off.
     """
-    rows = []
-    for part, along, rest in zip(folds.sums, filters, others, strict=True):
+    found: list[Float] = []
+    for part, rest in zip((one.sums[number] for one in folds), left, strict=True):
         if part is None:
-            rows.append(np.zeros(along.shape[1]))
+            found.append(np.zeros(filters.shape[1]))
             continue
-        step = product((part.mean - rest.mean)[None, :], along)[0, :]
-        rows.append(to_host(part.variance(along) + step**2) / (1.0 + 1.0 / rest.effective_count))
-    return np.array(rows)
+        step = product((part.mean - rest.mean)[None, :], filters)[0, :]
+        found.append(to_host(part.variance(filters) + step**2) / (1.0 + 1.0 / rest.effective_count))
+    return found
 
 
 def _pooled(variances: Float, counts: Float, weights: Float, left_out: int | None) -> tuple[Float, Float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -42,13 +42,13 @@ class RowFolds(Folds[Moments]):
     numbers : ndarray of int
         The fold of each row.
     left : callable or None
-        Gives the moments without each fold, if they come with the inner products of all datasets.
+        Gives the moments without each fold in turn, if they come with the inner products of all datasets.
     """
 
     rows: Array
     row_weights: Array | None
     numbers: npt.NDArray[np.intp]
-    left: Callable[[], list[Moments]] | None = None
+    left: Callable[[], Iterator[Moments]] | None = None
 
     @classmethod
     def of(
@@ -83,11 +83,9 @@ class RowFolds(Folds[Moments]):
         """Give the moments of all rows."""
         return self._without(-1)
 
-    def others(self) -> list[Moments]:
-        """Give, for each fold, the moments of the rows of all other folds."""
-        if self.left is not None:
-            return self.left()
-        return [self._without(fold) for fold in range(self.n_folds)]
+    def others(self) -> Iterator[Moments]:
+        """Give, for each fold in turn, the moments of the rows of all other folds."""
+        return map(self._without, range(self.n_folds)) if self.left is None else self.left()
 
     def fewer(self, n_folds: int) -> RowFolds:
         """Give the same rows in fewer folds."""
@@ -108,25 +106,27 @@ class RowFolds(Folds[Moments]):
         return found
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Left:
-    """What all datasets are without each fold, computed when it is first asked for."""
+    """What all datasets are without each fold. The datasets are asked for fold by fold: the last one is kept."""
 
     folds: list[RowFolds]
     gram: Float
+    last: tuple[int, list[Moments]] | None = None
 
-    @cached_property
-    def _parts(self) -> list[list[Moments]]:
-        left = [part.others() for part in self.folds]
-        weights = [part.row_weights for part in self.folds]
+    def of(self, number: int) -> Iterator[Moments]:
+        """Give the moments of one dataset without each fold in turn."""
         for fold in range(self.folds[0].n_folds):
-            kept = [part.numbers != fold for part in self.folds]
-            keep_joint_gram([own[fold] for own in left], partial(_gram_without, self.gram, kept, weights))
-        return left
+            yield self._without(fold)[number]
 
-    def of(self, number: int) -> list[Moments]:
-        """Give the moments of one dataset without each fold."""
-        return self._parts[number]
+    def _without(self, fold: int) -> list[Moments]:
+        if self.last is None or self.last[0] != fold:
+            left = [part._without(fold) for part in self.folds]
+            kept = [part.numbers != fold for part in self.folds]
+            weights = [part.row_weights for part in self.folds]
+            keep_joint_gram(left, partial(_gram_without, self.gram, kept, weights))
+            self.last = fold, left
+        return self.last[1]
 
 
 def _moments_of(
