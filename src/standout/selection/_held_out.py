@@ -229,9 +229,11 @@ def n_folds_for(wanted: int, size: int, n_rows: int | None) -> int | None:
     """Give the number of folds for matrices of a size: at most `wanted`, fewer where that costs much or adds little.
 
     `n_rows` is the number of rows of the smallest dataset; None if it is not known yet. None comes back for matrices
-    that are too large for any folds.
+    that are too large for any folds, and for too few rows.
     """
-    if size > MOST_SIZE:
+    if n_rows is not None:
+        wanted = min(wanted, n_rows // ROWS_PER_FOLD)
+    if size > MOST_SIZE or wanted < 2:
         return None
     if size > SOME_FOLDS_SIZE:
         return min(wanted, 3)
