@@ -18,7 +18,7 @@ from standout.pencil import Form
 from standout.selection._row_folds import LeftOut, SpanFolds
 
 # Larger problems have fewer folds: each fold has a matrix of this size for every dataset, and a solution of its own.
-MANY_FOLDS_SIZE, SOME_FOLDS_SIZE, MOST_SIZE = 2000, 5000, 8192
+MANY_FOLDS_SIZE, SOME_FOLDS_SIZE, MOST_SIZE = 1000, 5000, 8192
 # With so many rows per column, components found without a fifth of the rows are as good as those of all but a tenth.
 MANY_ROWS, ENOUGH_FOLDS = 20, 5
 # Folds of a path: many solutions for each.
