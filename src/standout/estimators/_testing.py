@@ -23,6 +23,7 @@ from standout.selection import (
     ALPHAS,
     ComponentTest,
     Problem,
+    facts_of,
     gather_all,
     open_datasets,
     permutation_test,
@@ -30,7 +31,6 @@ from standout.selection import (
     rows_of,
     subjects_of,
     test_components,
-    weights_of,
 )
 from standout.sources import InMemory, Source, beside, in_blocks
 
@@ -117,8 +117,8 @@ def fitted_test(
             "{kind} has no test of its components", kind=type(model).__name__, advice="Give one of the four estimators."
         )
     rows = [double(model.feature_map_.transform(rows_of(part))) for part in datasets]
-    own = [weights_of(part) for part in datasets]
-    coordinates = [beside(InMemory(part), weights=some) for part, some in zip(rows, own, strict=True)]
+    own = [facts_of(part) for part in datasets]
+    coordinates = [beside(InMemory(part), **some) for part, some in zip(rows, own, strict=True)]
     if isinstance(model, KernelContrastivePCA):
         return _permuted(coordinates, _difference(model, weights), **options)
     assert isinstance(model, KernelDiscriminativePCA)
@@ -126,7 +126,7 @@ def fitted_test(
     root, _, _ = rooted(moments, model.feature_map_.plain_ridge)
     if root is not None:
         turned = [product(part, root.T) for part in rows]
-        coordinates = [beside(InMemory(part), weights=some) for part, some in zip(turned, own, strict=True)]
+        coordinates = [beside(InMemory(part), **some) for part, some in zip(turned, own, strict=True)]
     path = model.held_out_path_.parameters[::2] if hasattr(model, "held_out_path_") else None
     return _permuted(coordinates, Problem.of_ridge(weights, model.epsilon_, path).of_side(model.side), **options)
 

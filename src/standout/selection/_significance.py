@@ -362,7 +362,10 @@ def common_scale(
     """
     target, *backgrounds = moments
     n_features = target.n_features
-    counts = [part.count for part in moments] if subjects is None else [own.n_here for own in subjects]
+    # Rows, or subjects, of unequal weights are worth as many of equal weights as Kish counts.
+    counts = [part.effective_count for part in moments]
+    if subjects is not None:
+        counts = [own.n_here * part.effective_count / part.count for own, part in zip(subjects, moments, strict=True)]
     used = [count for count, weight in zip(counts[1:], weights, strict=True) if weight > 0.0]
     degrees = min(counts[0] - 1, sum(used) - len(used))
     if not 2 <= n_features <= MOST_RATIOS or degrees <= n_features:
