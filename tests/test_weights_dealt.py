@@ -266,7 +266,7 @@ TOO_MANY = int(stats.binom.isf(1e-3, N_DATASETS, 0.05)) + 1
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_weights_that_differ_between_datasets_make_no_alarm(kind):
-    """A quick look. Other weights, and more datasets, are in `benchmarks/weights_level.py`."""
+    """A quick look. Other weights, and more datasets, are in `benchmarks/row_weights.py`."""
     alarms = 0
     for seed in range(N_DATASETS):
         rng = np.random.default_rng([seed, 11])

@@ -66,6 +66,9 @@ def permutation_test(
     choosing. Rows on a device are reshuffled there, by random numbers of the host: equal rows get equal p-values on
     every device.
 
+    Rows of weight zero are left out. Weights that users gave stay at their places while the rows change places. Weights
+    that follow from the rows go with them.
+
     Parameters
     ----------
     target : RowMoments or CentredRows
@@ -168,7 +171,7 @@ def permutation_test(
         # The ridge is a share of each background's whole variance. What lies along the components already found is
         # no longer exchangeable: it stays as it is, and only the rest goes with the reshuffled rows.
         held = np.maximum(totals - variances_of(scatters[1:], sizes[1:]), 0.0)
-        pool = replace(plain, held=held)
+        pool = replace(plain, held=held, n_without=sum(dataset.count for dataset in given) - sum(sizes))
         if problem.laplacian is not None:
             turned = None if basis is None else product(basis.T, product(problem.laplacian, basis))
             pool = replace(pool, rough=problem.laplacian if turned is None else turned)

@@ -65,6 +65,8 @@ class Pool:
         Roots of the weights that go with the rows, which come times these.
     placed : ndarray of shape (n,) or None
         Roots of the weights that stay at their places: those of the first group, then those of the second ...
+    n_without : int
+        Number of rows of weight zero. They are not dealt, but the fit counts them in its steps to few columns.
     """
 
     rows: Float
@@ -80,6 +82,7 @@ class Pool:
     spectrum: PooledSpectrum | None = None
     roots: Float | None = None
     placed: Float | None = None
+    n_without: int = 0
 
     @classmethod
     def of(
@@ -180,7 +183,7 @@ class Pool:
             pencil = pencil_of(self, scatters, problem, numbers[0])
             whole = solve(pencil, min(problem.n_ranked, pencil.n_features), side=problem.side)
             least = min(int(problem.counts[number]) for number in numbers)
-            steps = numbers_of_columns(self.n_features, sum(self.sizes), problem.n_ranked, least)
+            steps = numbers_of_columns(self.n_features, sum(self.sizes) + self.n_without, problem.n_ranked, least)
             wanted = sorted({*steps, *problem.counts[numbers].tolist()}, reverse=True)
             # Backgrounds without a part in B have shrinkage 1.
             dealt = np.split(order, np.cumsum(self.sizes)[:-1])[1:]
