@@ -153,6 +153,23 @@ def test_a_linear_kernel_has_the_components_of_the_linear_method(side, rng):
     np.testing.assert_allclose(kernel.eigenvalues_, linear.eigenvalues_, rtol=1e-6)
 
 
+@pytest.mark.parametrize("side", ["background", "both"])
+@pytest.mark.parametrize("seed", [0, 1, 6])
+def test_the_constant_of_a_polynomial_kernel_is_no_direction(seed, side):
+    """The kernel (x·z + 1)² is the inner product of these monomials, and of a constant that does not vary."""
+    rng = np.random.default_rng(seed)
+    X, Y = rng.normal(size=(70, 3)) * [2, 1, 1], rng.normal(size=(60, 3)) * [1, 1, 2]
+    monomials = [
+        np.column_stack([np.sqrt(2) * rows, rows**2, np.sqrt(2) * rows[:, [0, 0, 1]] * rows[:, [1, 2, 2]]])
+        for rows in (X, Y)
+    ]
+    given = {"side": side, "epsilon": 1.0}
+    kernel = KernelDiscriminativePCA(2, kernel="inhomogeneous_polynomial", degree=2, **given).fit(X, background=Y)
+    linear = KernelDiscriminativePCA(2, kernel="linear", **given).fit(monomials[0], background=monomials[1])
+    np.testing.assert_allclose(kernel.eigenvalues_, linear.eigenvalues_, rtol=1e-6)
+    np.testing.assert_allclose(kernel.held_out_ratio_, linear.held_out_ratio_, rtol=1e-6)
+
+
 def test_components_are_found_and_held_out_ratios_follow(rng):
     X, Y = lacking(rng)
     less = DiscriminativePCA(2, side="background", test="permutation").fit(X, background=Y)
