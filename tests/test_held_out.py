@@ -17,7 +17,7 @@ from standout import (
 )
 from standout.estimators import fitted_test
 from standout.moments import Folds, fold_of_rows, gather, gather_folds, ledoit_wolf
-from standout.selection import component_test
+from standout.selection import _held_out, component_test
 
 __all__ = ["library"]
 
@@ -317,3 +317,28 @@ def test_every_component_that_a_test_finds_has_a_ratio(rng, n_columns):
     direct = DiscriminativePCA(2, n_columns=n_columns and 2).fit(target, background=background)
     np.testing.assert_allclose(found.held_out_ratio_, direct.held_out_ratio_)
     np.testing.assert_allclose(found.components_, direct.components_)
+
+
+def test_folds_that_are_put_together_twice_keep_the_rule_by_which_rows_are_found(rng):
+    rows = rng.normal(size=(60, 3))
+    numbers = fold_of_rows(0, 60, 10)
+    for first, second in ((5, 4), (4, 3), (4, 2), (9, 4), (10, 7)):
+        folds = gather_folds(rows, first, n_dealt=10).fewer(second)
+        for fold, part in enumerate(folds.sums):
+            np.testing.assert_allclose(part.mean, rows[numbers % folds.n_folds == fold].mean(axis=0))
+
+
+def test_scores_of_few_rows_beside_many_columns_are_those_of_the_held_out_ratio(monkeypatch, rng):
+    # So many columns that five folds are enough, and a background of nine rows, which are enough for four.
+    monkeypatch.setattr(_held_out, "MANY_FOLDS_SIZE", 20)
+    target, background = rng.normal(size=(60, 25)), rng.normal(size=(9, 25))
+    model = DiscriminativePCA(1, shrinkage=0.5).fit(target, background=background)
+    found = model.held_out_
+    assert found.n_folds == 4
+    scores = found.scores(target, np.arange(60)) - found.shifts[0]
+    # The mean of the other rows is itself off by a share of the variance.
+    assert np.mean(scores**2) / (1 + 1 / 45) == pytest.approx(found.target_variance[0], rel=1e-3)
+    parts = iter([target[:20], target[20:]]), iter([background])
+    batches = DiscriminativePCA(1, shrinkage=0.5).fit(parts[0], background=parts[1])
+    # These are counted too late for four folds.
+    assert not hasattr(batches, "held_out_")

@@ -83,7 +83,7 @@ class KernelContrastivePCA(KernelTransformer):
     held_out : int or None, default=10
         Number of folds for `held_out_ratio_`: each is left out in turn, and the components that are found without it
         are judged on its rows. Fewer are used where a dataset has few rows, where there are many rows per column
-        (20 or more: 5 folds) or more than 2,000 coordinates, and none beyond 8,192. None leaves them out.
+        (20 or more: 5 folds) or more than 1,000 coordinates, and none beyond 8,192. None leaves them out.
     side : {"target", "background", "both"}, default="target"
         "background" finds what the backgrounds have and the target lacks: the directions with the least difference, in
         ascending order. "both" finds the most extreme of the two ends, by the size of the difference.

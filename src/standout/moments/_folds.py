@@ -200,11 +200,19 @@ class Folds(Generic[Sums]):
             yield self.without(number) if left is None else left
 
     def fewer(self, n_folds: int) -> Folds[Sums]:
-        """Give the same rows in fewer folds."""
-        if n_folds >= self.n_folds:
+        """Give the same rows in at most so many folds."""
+        n_folds = self._at_most(n_folds)
+        if n_folds == self.n_folds:
             return self
         sums = tuple(reduce(added, self.sums[number::n_folds], None) for number in range(n_folds))
         return Folds(sums, self.n_dealt)
+
+    def _at_most(self, n_folds: int) -> int:
+        """Give the largest number of folds for which rows of fold k, of those dealt, are in fold k modulo it."""
+        if n_folds >= self.n_folds or self.n_folds == self.n_dealt:
+            return min(n_folds, self.n_folds)
+        # Folds that were put together before: only a divisor of their number keeps the rule.
+        return next(number for number in range(max(n_folds, 1), 0, -1) if self.n_folds % number == 0)
 
     def mapped(self, function: Callable[[Sums], Any]) -> Folds[Any]:
         """Give what a function makes of the sums of each fold."""

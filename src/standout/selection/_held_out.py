@@ -18,7 +18,7 @@ from standout.pencil import Form
 from standout.selection._row_folds import LeftOut, SpanFolds
 
 # Larger problems have fewer folds: each fold has a matrix of this size for every dataset, and a solution of its own.
-MANY_FOLDS_SIZE, SOME_FOLDS_SIZE, MOST_SIZE = 2000, 5000, 8192
+MANY_FOLDS_SIZE, SOME_FOLDS_SIZE, MOST_SIZE = 1000, 5000, 8192
 # With so many rows per column, components found without a fifth of the rows are as good as those of all but a tenth.
 MANY_ROWS, ENOUGH_FOLDS = 20, 5
 # Folds of a path: many solutions for each.
@@ -229,9 +229,11 @@ def n_folds_for(wanted: int, size: int, n_rows: int | None) -> int | None:
     """Give the number of folds for matrices of a size: at most `wanted`, fewer where that costs much or adds little.
 
     `n_rows` is the number of rows of the smallest dataset; None if it is not known yet. None comes back for matrices
-    that are too large for any folds.
+    that are too large for any folds, and for too few rows.
     """
-    if size > MOST_SIZE:
+    if n_rows is not None:
+        wanted = min(wanted, n_rows // ROWS_PER_FOLD)
+    if size > MOST_SIZE or wanted < 2:
         return None
     if size > SOME_FOLDS_SIZE:
         return min(wanted, 3)

@@ -43,9 +43,14 @@ def largest_values(
     before, lengths = np.zeros_like(vectors), np.zeros(count)
     own: list[Float] = []
     beside: list[Float] = []
-    found, scale = np.zeros(count), np.zeros(count)
+    found, scale, unit = np.zeros(count), np.zeros(count), np.ones(count)
     for step in range(1, most + 1):
-        images = applied(vectors) - lengths * before
+        images = applied(vectors)
+        if step == 1:
+            # In units of the first images: squares of their lengths could leave the range of numbers.
+            sizes = np.max(np.abs(images), axis=0)
+            unit = np.where((sizes > 0.0) & np.isfinite(sizes), sizes, 1.0)
+        images = images / unit - lengths * before
         own.append(np.einsum("ij,ij->j", vectors, images))
         images -= own[-1] * vectors
         lengths = np.sqrt(np.einsum("ij,ij->j", images, images))
@@ -57,10 +62,10 @@ def largest_values(
             # Where values are close to each other, they change slowly long before the vectors are any good.
             exact = np.all(lengths * ends <= RESIDUAL * np.abs(found) + ROUNDING * scale)
             if done or (exact and step > CHECKED and np.all(found - last <= small)):
-                return found, True
+                return found * unit, True
         beside.append(lengths)
         before, vectors = vectors, images / np.where(lengths > 0.0, lengths, 1.0)
-    return found, False
+    return found * unit, False
 
 
 def largest_ratio(matrix: Float, factor: Float) -> float | None:

@@ -189,7 +189,8 @@ def permutation_test(
             pool = replace(pool, rows=made.rows, total=made.total, total_row=made.total_row, gram=made.gram)
             if problem.counts is not None and basis is not None:
                 pool = replace(pool, squares=product(dealt, basis.T) ** 2)
-        if by_spectrum and roots is None and not by_gram and rows.shape[1] >= LEAST_POOLED:
+        # With fewer rows of the background than columns iterations converge slowly.
+        if by_spectrum and roots is None and not by_gram and LEAST_POOLED <= rows.shape[1] < sizes[1]:
             pool = replace(pool, spectrum=PooledSpectrum.of(pool.rows))
         # Threads of BLAS wait for each other longer than these products take, and far longer on a busy machine.
         threads = 1 if not is_foreign(rows) and rows.size <= SINGLE_THREADED else None

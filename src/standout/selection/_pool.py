@@ -97,13 +97,14 @@ class Pool:
         if sizes is not None and sizes != self.sizes:
             return replace(self, sizes=sizes).values(problem, order)
         if self.spectrum is not None:
-            return self._values_by_spectrum(self.spectrum, problem, order)
+            found = self._values_by_spectrum(self.spectrum, problem, order)
+            if found is not None:
+                return found
         if self.gram is not None:
             return self._values_by_gram(problem, order)
         scatters = self.dealt(order)
         if problem.counts is not None:
-            found = self.on_columns(scatters, problem, order)
-            return np.array([problem.extremity(value) for value in found])
+            return np.array([problem.extremity(value) for value in self.on_columns(scatters, problem, order)])
         if problem.alphas is not None:
             return self._differences(scatters, problem)
         return np.array([self._ratio(scatters, problem, number) for number in range(problem.n_values)])
@@ -236,7 +237,7 @@ class Pool:
         weight = float(namespace(roots).sum(roots**2))
         return (squares - row[:, None] * (row / weight)) * (count / weight)
 
-    def _values_by_spectrum(self, spectrum: PooledSpectrum, problem: Problem, order: Order) -> Float:
+    def _values_by_spectrum(self, spectrum: PooledSpectrum, problem: Problem, order: Order) -> Float | None:
         """Give the leading ratios to one background by iterations, for all parameters at once."""
         dealt = spectrum.dealt(order[: self.sizes[0]], order[self.sizes[0] :])
         variances = np.array([dealt.variance])

@@ -88,8 +88,9 @@ class RowFolds(Folds[Moments]):
         return map(self._without, range(self.n_folds)) if self.left is None else self.left()
 
     def fewer(self, n_folds: int) -> RowFolds:
-        """Give the same rows in fewer folds."""
-        if n_folds >= self.n_folds:
+        """Give the same rows in at most so many folds."""
+        n_folds = self._at_most(n_folds)
+        if n_folds == self.n_folds:
             return self
         return RowFolds.of(self.rows, self.row_weights, self.numbers % n_folds, n_folds, self.n_dealt)
 

@@ -13,6 +13,8 @@ from standout.selection._iterations import largest_values
 
 # Iterations are slow here.
 MOST_STEPS = 400
+# The least share of the background in the direction of the largest ratio: errors of values are divided by it.
+LEAST_REST = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +74,12 @@ class Relabelled:
     sizes: tuple[int, int]
     variance: float
 
-    def largest_ratios(self, shares: Float, ridges: Float) -> Float:
-        """Give the largest ratio at each shrinkage with its ridge, to about six digits; infinite if none is finite."""
+    def largest_ratios(self, shares: Float, ridges: Float) -> Float | None:
+        """Give the largest ratio at each shrinkage with its ridge, to about six digits; infinite if none is finite.
+
+        None if the iterations do not converge, or if a ratio is so large that it would lose more than two of the digits
+        that they give.
+        """
         factors = (1.0 - shares) / self.sizes[1]
         diagonal = factors * self.squares[:, np.newaxis] + ridges
         if not np.all(diagonal > 0.0):
@@ -97,6 +103,9 @@ class Relabelled:
         def applied(vectors: Float) -> Float:
             return rooted(scales * product(self.scatter, scales * rooted(vectors)))
 
-        leading, _ = largest_values(applied, len(self.squares), len(shares), most=MOST_STEPS)
-        with np.errstate(divide="ignore"):
-            return np.where(factors * leading < 1.0, leading / self.sizes[0] / (1.0 - factors * leading), np.inf)
+        leading, converged = largest_values(applied, len(self.squares), len(shares), most=MOST_STEPS)
+        rest = 1.0 - factors * leading
+        if not converged or not np.all(rest > LEAST_REST):
+            return None
+        found: Float = leading / self.sizes[0] / rest
+        return found
