@@ -199,6 +199,29 @@ def test_tests_of_equal_datasets_find_nothing_on_any_side(rng):
     assert np.sum(np.array(p_values) <= 0.05) < 6
 
 
+@pytest.mark.filterwarnings("ignore:the shrinkage that was chosen", "ignore:the background covariance is singular")
+@pytest.mark.parametrize("side", ["background", "both"])
+@pytest.mark.parametrize(
+    ("model", "same"),
+    [
+        (lambda **given: DiscriminativePCA(1, shrinkage=0.0, **given), True),
+        (lambda **given: ContrastivePCA(1, **given), True),
+        (lambda **given: KernelDiscriminativePCA(1, kernel="linear", **given), True),
+        # The shrinkage follows from the number of columns.
+        (lambda **given: DiscriminativePCA(1, shrinkage="held-out", **given), False),
+    ],
+)
+def test_a_column_that_does_not_vary_changes_no_p_value(model, same, side, rng):
+    X, Y = rng.normal(size=(60, 4)), rng.normal(size=(70, 4))
+    p_values = []
+    for n_constant in (0, 2):
+        rows = [np.column_stack([part, np.full((len(part), n_constant), 0.1)]) for part in (X, Y)]
+        fitted = model(side=side).fit(rows[0], background=rows[1])
+        p_values.append(fitted_test(fitted, *rows, n_components=1, n_permutations=39).p_values[0])
+    assert all(0.05 < p_value < 1.0 for p_value in p_values)
+    assert not same or p_values[0] == p_values[1]
+
+
 @pytest.mark.filterwarnings("ignore:the shrinkage that was chosen")
 @pytest.mark.parametrize("side", ["background", "both"])
 def test_rules_choose_by_the_side(side, rng):
