@@ -18,6 +18,7 @@ from standout import (
 from standout.estimators import fitted_test
 from standout.moments import Folds, fold_of_rows, gather, gather_folds, ledoit_wolf
 from standout.selection import _held_out, component_test
+from standout.sources import Batch, InMemory
 
 __all__ = ["library"]
 
@@ -342,3 +343,40 @@ def test_scores_of_few_rows_beside_many_columns_are_those_of_the_held_out_ratio(
     batches = DiscriminativePCA(1, shrinkage=0.5).fit(parts[0], background=parts[1])
     # These are counted too late for four folds.
     assert not hasattr(batches, "held_out_")
+
+
+KINDS_OF_ROWS = ["plain", "far from zero", "one huge row", "one huge entry", "a column of one fold", "constant columns"]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", KINDS_OF_ROWS)
+def test_what_is_left_without_a_fold_is_what_its_rows_alone_give(kind, weighted, rng):
+    rows = rng.normal(size=(60, 7)) * np.geomspace(1e-3, 1e3, 7)
+    folds = fold_of_rows(0, 60, 10)
+    if kind == "far from zero":
+        rows += 1e8
+    elif kind == "one huge row":
+        rows[13] *= 1e9
+    elif kind == "one huge entry":
+        rows[13, 2] = 1e12
+    elif kind == "a column of one fold":
+        rows[folds != 4, 3] = 5.0
+    elif kind == "constant columns":
+        rows[:, [1, 5]] = 0.1
+    weights = rng.exponential(size=60) if weighted else None
+
+    def source(chosen):
+        words = Batch(rows[chosen], weights=None if weights is None else weights[chosen])
+        return InMemory(rows[chosen], "rows", words=words)
+
+    left = gather_folds(source(slice(None)), 10, kind="scatter", norms=True).others()
+    for fold, found in enumerate(left):
+        expected = gather(source(folds != fold), kind="scatter", norms=True)
+        spread = np.sqrt(expected.variances)
+        assert found.count == expected.count
+        assert found.effective_count == pytest.approx(expected.effective_count, rel=1e-12)
+        np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-12, atol=1e-12 * spread.max())
+        gap = np.abs(found.covariance() - expected.covariance())
+        assert np.all(gap <= 1e-11 * np.multiply.outer(spread, spread))
+        # With weights a change of the mean is approximate.
+        assert found.quartic == pytest.approx(expected.quartic, rel=0.1 if weighted else 1e-9)

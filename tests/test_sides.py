@@ -153,6 +153,23 @@ def test_a_linear_kernel_has_the_components_of_the_linear_method(side, rng):
     np.testing.assert_allclose(kernel.eigenvalues_, linear.eigenvalues_, rtol=1e-6)
 
 
+@pytest.mark.parametrize("side", ["background", "both"])
+@pytest.mark.parametrize("seed", [0, 1, 6])
+def test_the_constant_of_a_polynomial_kernel_is_no_direction(seed, side):
+    """The kernel (x·z + 1)² is the inner product of these monomials, and of a constant that does not vary."""
+    rng = np.random.default_rng(seed)
+    X, Y = rng.normal(size=(70, 3)) * [2, 1, 1], rng.normal(size=(60, 3)) * [1, 1, 2]
+    monomials = [
+        np.column_stack([np.sqrt(2) * rows, rows**2, np.sqrt(2) * rows[:, [0, 0, 1]] * rows[:, [1, 2, 2]]])
+        for rows in (X, Y)
+    ]
+    given = {"side": side, "epsilon": 1.0}
+    kernel = KernelDiscriminativePCA(2, kernel="inhomogeneous_polynomial", degree=2, **given).fit(X, background=Y)
+    linear = KernelDiscriminativePCA(2, kernel="linear", **given).fit(monomials[0], background=monomials[1])
+    np.testing.assert_allclose(kernel.eigenvalues_, linear.eigenvalues_, rtol=1e-6)
+    np.testing.assert_allclose(kernel.held_out_ratio_, linear.held_out_ratio_, rtol=1e-6)
+
+
 def test_components_are_found_and_held_out_ratios_follow(rng):
     X, Y = lacking(rng)
     less = DiscriminativePCA(2, side="background", test="permutation").fit(X, background=Y)
@@ -180,6 +197,29 @@ def test_tests_of_equal_datasets_find_nothing_on_any_side(rng):
             p_values.append(fitted_test(dpca, X, Y, n_components=1, n_permutations=39).p_values[0])
     # 24 p-values of which 5 % are below 0.05: six or more have a chance of 0.0014.
     assert np.sum(np.array(p_values) <= 0.05) < 6
+
+
+@pytest.mark.filterwarnings("ignore:the shrinkage that was chosen", "ignore:the background covariance is singular")
+@pytest.mark.parametrize("side", ["background", "both"])
+@pytest.mark.parametrize(
+    ("model", "same"),
+    [
+        (lambda **given: DiscriminativePCA(1, shrinkage=0.0, **given), True),
+        (lambda **given: ContrastivePCA(1, **given), True),
+        (lambda **given: KernelDiscriminativePCA(1, kernel="linear", **given), True),
+        # The shrinkage follows from the number of columns.
+        (lambda **given: DiscriminativePCA(1, shrinkage="held-out", **given), False),
+    ],
+)
+def test_a_column_that_does_not_vary_changes_no_p_value(model, same, side, rng):
+    X, Y = rng.normal(size=(60, 4)), rng.normal(size=(70, 4))
+    p_values = []
+    for n_constant in (0, 2):
+        rows = [np.column_stack([part, np.full((len(part), n_constant), 0.1)]) for part in (X, Y)]
+        fitted = model(side=side).fit(rows[0], background=rows[1])
+        p_values.append(fitted_test(fitted, *rows, n_components=1, n_permutations=39).p_values[0])
+    assert all(0.05 < p_value < 1.0 for p_value in p_values)
+    assert not same or p_values[0] == p_values[1]
 
 
 @pytest.mark.filterwarnings("ignore:the shrinkage that was chosen")

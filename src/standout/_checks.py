@@ -470,7 +470,18 @@ def check_known(
 
 def as_seed(random_state: Any) -> int:
     """Give a number to start random generators with: 0 where nothing is given."""
-    return 0 if random_state is None else int(check_random_state(random_state).randint(2**31))
+    if random_state is None:
+        return 0
+    try:
+        return int(check_random_state(random_state).randint(2**31))
+    except ValueError:
+        raise InvalidValueError(
+            "starts no random numbers",
+            parameter="random_state",
+            value=random_state,
+            advice="Give a whole number from 0 to 2**32 - 1, a RandomState, or {v.None}. Of a Generator take a number: "
+            "rng.integers(2**31).",
+        ) from None
 
 
 # --- libraries and devices -------------------------------------------------------------------------------------------

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from standout._arrays import Float
-from standout._xp import cholesky, eigh, namespace
+from standout._xp import cholesky, diagonal, eigh, namespace
 from standout.graphs import Smooth
 from standout.moments import Moments, ScatterMoments
 from standout.pencil import Form, Pencil
 from standout.private import PrivateMoments
+
+# Pivots of a Cholesky factor up to so many times the unit of rounding may be nothing but rounding.
+ROUNDED_PIVOT = 100.0
 
 
 def principal(target: Moments, smooth: Smooth | None = None) -> Pencil:
@@ -188,6 +193,7 @@ def total_root(datasets: Sequence[ScatterMoments]) -> Float:
     Returns
     -------
     ndarray of shape (n_features, n_features)
+        With rows of zeros for directions in which no dataset varies, such as the constant of a polynomial kernel.
 
     Examples
     --------
@@ -201,8 +207,11 @@ def total_root(datasets: Sequence[ScatterMoments]) -> Float:
     total = sum((moments.scatter for moments in datasets[1:]), start=datasets[0].scatter)
     xp = namespace(total)
     factor = cholesky(1.0 * total)
-    if factor is not None:
+    rounding = total.shape[0] * float(np.finfo(np.float64).eps)
+    # A singular matrix can have a factor, too, with pivots that are nothing but rounding.
+    if factor is not None and bool(xp.all(diagonal(factor) ** 2 > ROUNDED_PIVOT * rounding * diagonal(total))):
         return xp.tril(factor).T
     values, vectors = eigh(total)
-    root: Float = xp.sqrt(xp.clip(values, 0.0, None))[:, None] * vectors.T
+    values = xp.where(values > rounding * xp.max(values), values, 0.0 * values)
+    root: Float = xp.sqrt(values)[:, None] * vectors.T
     return root

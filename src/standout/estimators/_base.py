@@ -254,12 +254,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             About 1 for a typical row, and near 0 for one that is far from all others.
         """
         check_is_fitted(self)
-        if not hasattr(self, "robust_weights_"):
-            if self.robust is not None:
-                raise InvalidValueError(
-                    "the model does not know what {p.robust} has learned of rows: it was saved without, or merged",
-                    advice="Fit it again, and save it with {p.moments:True}.",
-                )
+        if not self._knows_weights:
             raise InvalidValueError(
                 "all rows of this fit count the same", advice="Fit with {p.robust:rows} or {p.robust:cells}."
             )
@@ -345,6 +340,15 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         check_one_place([part.specimen for part in datasets], dataset_names(len(datasets)))
         return self._with_subjects_kept(facts.beside(datasets))
 
+    def _opened_again(self, X: Dataset, background: Backgrounds, facts: RowFacts) -> list[Source]:
+        """Open the data of the fit again as the fit did, the target first: the same rows with the same weights."""
+        again = copy(self)
+        again.target_label, again.blocks = None, getattr(self, "block_length_", None)
+        datasets = again._datasets(X, None, background, facts)
+        if not self._knows_weights:
+            return datasets
+        return [weighed(part, self._weighing(number))[0] for number, part in enumerate(datasets)]
+
     def _with_subjects_kept(self, datasets: list[Source]) -> list[Source]:
         """Keep how many subjects each dataset has, if that was said."""
         datasets = self._as_asked(datasets)
@@ -390,6 +394,16 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def _forget_weights(self) -> None:
         names = ("robust_weights_", "robust_cells_", "row_weights_", "outlying_rows_", "wild_cells_")
         self._keep_found(**dict.fromkeys(names))
+
+    @property
+    def _knows_weights(self) -> bool:
+        """Whether the fit has learned weights of rows; refused if that was lost."""
+        if self.robust is not None and not hasattr(self, "robust_weights_"):
+            raise InvalidValueError(
+                "the model does not know what {p.robust} has learned of rows: it was saved without, or merged",
+                advice="Fit it again, and save it with {p.moments:True}.",
+            )
+        return self.robust is not None
 
     def _weighing(self, number: int) -> Weighing:
         """Give what weighs rows as those of a dataset."""

@@ -695,8 +695,10 @@ class DiscriminativePCA(LinearTransformer):
         # The plain ratio of a background with fewer rows than columns, at the start of the path, is infinite.
         path = CHOICES[1::2] if chosen else None
 
-        def choose(target: Moments, backgrounds: list[Moments], shares: Float) -> Float:
-            return self._weights(target, backgrounds, shares, "dense", 1, seed)
+        def choose(target: Moments, backgrounds: list[Moments], shares: Float, _: float) -> Float:
+            # The moments may be those of coordinates in the span of few rows, and later ones have fewer directions.
+            n_ranked = min(self._n_wanted(), target.n_features)
+            return self._weights(target, backgrounds, shares, "dense", n_ranked, seed, n_columns=self.n_features_in_)
 
         by_rule = isinstance(self.background_weights, str) and len(weights) > 1
         problem = Problem.of_shrinkage(weights, shares, path, choose if by_rule else None).of_side(self.side)
@@ -706,13 +708,20 @@ class DiscriminativePCA(LinearTransformer):
         return problem if few is None else problem.of_columns(len(few.columns), few.numbers, n_components)
 
     def _weights(
-        self, target: Moments, backgrounds: list[Moments], shares: Float, solver: str, n_components: int, seed: int
+        self,
+        target: Moments,
+        backgrounds: list[Moments],
+        shares: Float,
+        solver: str,
+        n_components: int,
+        seed: int,
+        n_columns: int | None = None,
     ) -> Float:
         if not isinstance(self.background_weights, str):
             return check_weights(self.background_weights, len(backgrounds))
 
         def pose(weights: Float) -> Pencil:
-            return contrast.discriminative(target, backgrounds, weights, shares)
+            return contrast.discriminative(target, backgrounds, weights, shares, n_columns=n_columns)
 
         return choose_weights(self.background_weights, pose, len(backgrounds), n_components, solver=solver, seed=seed)
 

@@ -10,21 +10,18 @@ from standout import contrast
 from standout._arrays import Float, product
 from standout._params import check_epsilon, check_side, check_weight_rule
 from standout._xp import columns_as_rows, concat
-from standout.estimators._base import (
-    unchanged_if_refused,
-)
-from standout.estimators._facts import (
-    RowFacts,
-)
+from standout.estimators._base import unchanged_if_refused
+from standout.estimators._facts import RowFacts
 from standout.estimators._incremental import reject_rows_needed
 from standout.estimators._kernel_base import Gathered, KernelTransformer
 from standout.estimators._linear import warn_of_missing, warn_of_rounding
 from standout.moments import Moments, ScatterMoments
-from standout.pencil import solve, solve_path
+from standout.pencil import Pencil, solve, solve_path
 from standout.selection import (
     GroupSearch,
     HeldOutPath,
     LeftOut,
+    Problem,
     choose_weights,
     judge,
     judge_path,
@@ -346,14 +343,7 @@ class KernelDiscriminativePCA(KernelTransformer):
         if epsilon is None:
             epsilon = max(SCALED_EPSILON * scale, float(np.finfo(np.float64).tiny))
         if isinstance(self.background_weights, str) and backgrounds:
-            weights = choose_weights(
-                self.background_weights,
-                lambda weights: contrast.kernel_discriminative(target, backgrounds, weights, epsilon),
-                len(backgrounds),
-                self.n_components,
-                solver=solver,
-                seed=seed,
-            )
+            weights = self._weights(target, backgrounds, epsilon, solver, self.n_components, seed)
         problem = contrast.kernel_discriminative(target, backgrounds, weights, epsilon)
         solution = solve(problem, self.n_components, solver=solver, seed=seed, side=self.side)
         warn_of_missing(solution)
@@ -376,6 +366,28 @@ class KernelDiscriminativePCA(KernelTransformer):
         self.components_ = columns_as_rows(vectors)
         self.epsilon_ = epsilon
         self._keep_found(group_search_=groups, held_out_path_=path)
+
+    def _weights(
+        self, target: Moments, backgrounds: list[Moments], epsilon: float, solver: str, n_components: int, seed: int
+    ) -> Float:
+        """Choose the weights of the backgrounds by the rule that was asked for."""
+
+        def pose(weights: Float) -> Pencil:
+            return contrast.kernel_discriminative(target, backgrounds, weights, epsilon)
+
+        return choose_weights(self.background_weights, pose, len(backgrounds), n_components, solver=solver, seed=seed)
+
+    def tested_problem(self, weights: Float, seed: int) -> Problem:
+        """Say what a test reshuffles: the fit, what its ε was chosen from, its weights."""
+        path = self.held_out_path_.parameters[::2] if hasattr(self, "held_out_path_") else None
+
+        def choose(target: Moments, backgrounds: list[Moments], _: Float, epsilon: float) -> Float:
+            # Later components have fewer directions.
+            n_ranked = min(self.n_components, target.n_features)
+            return self._weights(target, backgrounds, epsilon, "dense", n_ranked, seed)
+
+        by_rule = isinstance(self.background_weights, str) and len(weights) > 1
+        return Problem.of_ridge(weights, self.epsilon_, path, choose if by_rule else None).of_side(self.side)
 
     def _searched(self, gathered: Gathered, scale: float, seed: int) -> tuple[HeldOutPath | None, GroupSearch | None]:
         """Look at several ε, if one of them is to be chosen by rows that were not fitted."""

@@ -130,8 +130,11 @@ def permutation_test(
     if problem.alphas is None and not ridged and sum(sizes[1:]) - len(sizes) + 1 < n_features:
         reject_singular_background()
 
-    wide = n_features > sum(sizes) and problem.laplacian is None
-    basis, parts = in_span(datasets) if wide else (None, [dataset.centred_rows() for dataset in datasets])
+    # A direction in which no row varies would have the least value of all.
+    spanned = (n_features > sum(sizes) or problem.side != "target") and problem.laplacian is None
+    basis, parts = in_span(datasets) if spanned else (None, [dataset.centred_rows() for dataset in datasets])
+    if problem.alphas is None and problem.side != "target" and sizes[0] - 1 < parts[0].shape[1]:
+        _reject_singular_target()
     # Rows with weights that go with them come times the roots of these.
     each = [_roots_of_weights(dataset, part) for dataset, part in zip(datasets, parts, strict=True)]
     roots = None if all(dataset.row_weights is None for dataset in datasets) else concat(each)
@@ -330,7 +333,8 @@ class _Sequence:
             if self.problem.n_values > 1:
                 values = (self._scaled(values) - centre) / spread
             chance.append(float(np.max(values)))
-            reached += chance[-1] >= observed
+            # What is no number, as where a pilot has an infinite ratio, is no evidence.
+            reached += not chance[-1] < observed
             told(len(chance))
             if reached == enough:
                 break

@@ -135,7 +135,7 @@ class Pool:
         weights = problem.weights
         if problem.choose_weights is not None:
             target, *backgrounds = self.moments(scatters)
-            weights = problem.choose_weights(target, backgrounds, problem.shares[number])
+            weights = problem.choose_weights(target, backgrounds, problem.shares[number], float(problem.ridges[number]))
         b = self._background(scatters, weights * (1.0 - problem.shares[number]))
         variances = variances_of(scatters[1:], self.sizes[1:])
         if self.rough is not None:
@@ -403,7 +403,7 @@ def pencil_of(pool: Pool, scatters: Sequence[Float], problem: Problem, number: i
     target, *backgrounds = pool.moments(scatters)
     weights, shares = problem.weights, problem.shares[number]
     if problem.choose_weights is not None:
-        weights = problem.choose_weights(target, backgrounds, shares)
+        weights = problem.choose_weights(target, backgrounds, shares, float(problem.ridges[number]))
     if problem.alphas is not None:
         taken = tuple((-float(problem.alphas[number] * w), part) for w, part in zip(weights, backgrounds, strict=True))
         return Pencil(Form(size, ((1.0, target), *taken)), Form(size, (), ridge=1.0))

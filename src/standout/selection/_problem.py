@@ -36,7 +36,7 @@ class Problem:
     fitted : Problem or None
         The problem of the fit itself; None if there is one value only.
     choose_weights : callable or None
-        Finds the weights from moments and the shares, if they are chosen by the data.
+        Finds the weights from moments, the shares and the ridge, if they are chosen by the data.
     side : {"target", "background", "both"}
         Whether the largest value is tested, the least, or the most extreme one.
     counts : ndarray of shape (g,) or None
@@ -55,7 +55,7 @@ class Problem:
     alphas: Float | None = None
     position: int = 0
     fitted: Problem | None = None
-    choose_weights: Callable[[Moments, list[Moments], Float], Float] | None = None
+    choose_weights: Callable[[Moments, list[Moments], Float, float], Float] | None = None
     side: str = "target"
     counts: Order | None = None
     n_ranked: int = 1
