@@ -64,6 +64,20 @@ def test_rows_that_count_less_are_listed_by_name(robust, rows, tmp_path):
     assert any(re.search(r"Robust weights: \d+ of 300 rows of target", sentence) for sentence in said["choices"])
 
 
+def test_one_wild_row_does_not_decide_which_rows_are_grouped_wrongly(rng):
+    target, background = rng.normal(size=(2, 200, 4))
+    target[:, 1] += 4.0 * np.repeat([-1, 1], 100)
+    labels = np.repeat(["ill", "well"], 100)
+    target[7, 2] = 900.0
+    errors = []
+    for robust in (None, "cells"):
+        model = DiscriminativePCA(2, robust=robust, shrinkage=0.1).fit(target, background=background)
+        errors.append(examine(model, target, background, labels=labels).clustering_error)
+    # K-means makes a group of the one row where nothing tells that it is out of place.
+    assert errors[0] > 0.45
+    assert errors[1] < 0.02
+
+
 def test_the_moments_of_a_robust_fit_are_recognised(rows):
     target, background = rows
     model = DiscriminativePCA(2, robust="cells").fit(target, background=background)

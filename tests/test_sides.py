@@ -119,9 +119,11 @@ def test_columns_that_no_dataset_has_are_no_finding(shrinkage, rng):
     assert padded.eigenvalues_[0] == pytest.approx(plain.eigenvalues_[0], rel=1e-9 if factor == 1.0 else 0.2)
 
 
-def test_more_components_than_the_background_has_are_refused(rng):
+@pytest.mark.parametrize("seed", range(4))
+def test_more_components_than_the_background_has_are_refused(seed):
+    rng = np.random.default_rng(seed)
     X, Y = rng.normal(size=(60, 6)), rng.normal(size=(4, 6))
-    with pytest.raises(ValueError, match="directions in which the background varies"):
+    with pytest.raises(ValueError, match="more than 3, the number of directions in which the background varies"):
         DiscriminativePCA(5, shrinkage=None, side="background").fit(X, background=Y)
 
 

@@ -20,8 +20,8 @@ COPIED_ROWS = 4096
 # the system at once.
 PIECE_BYTES = 40 * 2**20
 MISSING_ADVICE = (
-    "Use {p.missing:drop-rows} to leave such rows out. standout.io.prepare and the command line also have "
-    "{p.missing:drop-columns} and {p.missing:mean}."
+    "Use {p.missing:drop-rows} to leave such rows out; {p.missing:drop-columns} leaves out such columns, and "
+    "{p.missing:mean} fills in the mean (both in the command line and in standout.io.prepare)."
 )
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from standout._arrays import stacked
 from standout._messages import InvalidValueError
 from standout._xp import concat, namespace, take, to_host
-from standout.pencil._record import Pencil, Solution, finish
+from standout.pencil._record import Pencil, Solution, finish, most_directions
 
 
 def mirrored(pencil: Pencil) -> Pencil:
@@ -29,7 +29,10 @@ def turned_back(pencil: Pencil, found: Solution) -> Solution:
     xp = namespace(found.values)
     if pencil.b.is_identity:
         return replace(found, values=-found.values)
-    n_found = min(int(xp.count_nonzero(found.values > 0.0)), found.values.shape[0] - found.n_lost)
+    # What rounding leaves of further directions can be positive.
+    n_found = min(
+        int(xp.count_nonzero(found.values > 0.0)), found.values.shape[0] - found.n_lost, most_directions(pencil.b)
+    )
     if n_found < found.values.shape[0]:
         raise InvalidValueError(
             "is more than {limit}, the number of directions in which the background varies, as far as double precision "

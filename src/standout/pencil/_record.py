@@ -334,7 +334,7 @@ def finish(
     if rounding is None:
         rounding, lost = _rounding(pencil, values, vectors, a_vectors)
     if lost is not None:
-        n_lost = int(xp.count_nonzero(lost[: min(_most_directions(pencil.a), lost.shape[0])]))
+        n_lost = int(xp.count_nonzero(lost[: min(most_directions(pencil.a), lost.shape[0])]))
         # A value of zero has no relative error.
         rounding = xp.where(lost, 0.0, rounding)
     return Solution(
@@ -352,7 +352,7 @@ def finish(
     )
 
 
-def _most_directions(form: Form) -> int:
+def most_directions(form: Form) -> int:
     """Bound the number of directions in which a form is not zero, by its rows and by the columns that vary."""
     if form.ridge:
         return form.n_features

@@ -37,7 +37,7 @@ from standout.report._scores import (
     mean_and_variance,
     sampled_rows,
 )
-from standout.report._strays import Strays, robust_choice, sample_size, strays_of
+from standout.report._strays import Strays, ordinary_range, robust_choice, sample_size, strays_of
 
 # Components whose scores are kept.
 MOST_COMPONENTS = 6
@@ -172,8 +172,8 @@ def read_rows(
         cell_columns=telling,
         path=drawn,
         errors=(
-            _clustering_error(target.clustered.scores, target.clustered, groups),
-            _clustering_error(target.clustered.pca, target.clustered, groups),
+            _clustering_error(target.clustered.scores, target.clustered, groups, fit.is_robust),
+            _clustering_error(target.clustered.pca, target.clustered, groups, fit.is_robust),
         ),
         tails=tails,
         alike=alike,
@@ -332,11 +332,16 @@ def _grey(images: Sequence[Float]) -> Grey | None:
     return np.clip(255.0 * (rows - low) / max(high - low, 1e-300), 0.0, 255.0).astype(np.uint8)
 
 
-def _clustering_error(scores: Sequence[Float], rows: RowsSeen, groups: LabelGroups) -> float | None:
-    """Give the share of rows that K-means puts into the wrong group."""
+def _clustering_error(scores: Sequence[Float], rows: RowsSeen, groups: LabelGroups, robust: bool) -> float | None:
+    """Give the share of rows that K-means puts into the wrong group.
+
+    With robust weights, rows that are out of place count as if they were at the edge of all others: K-means would make
+    a group of one row far away.
+    """
     if not groups.are_separate:
         return None
     view, own = np.concatenate(scores), groups.group_of[np.concatenate(rows.numbers)]
     if len(np.unique(own)) < 2 or len(np.unique(view, axis=0)) < len(groups.names):
         return None
-    return clustering_error(view[:, :2], own)
+    plane = view[:, :2]
+    return clustering_error(np.clip(plane, *ordinary_range(plane)) if robust else plane, own)

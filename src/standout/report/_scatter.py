@@ -16,6 +16,7 @@ from standout._arrays import Float
 from standout.plots import COLOURS
 from standout.report._findings import Findings, Single, plane
 from standout.report._format import number, shortened
+from standout.report._strays import ordinary_range
 
 # Names of the page's colours, which are lighter on a dark page, and their values on white.
 ON_WHITE = {**{f"c{index}": colour for index, colour in enumerate(COLOURS)}, "grey": "#7b838c"}
@@ -24,8 +25,6 @@ N_COLOURS = len(COLOURS)
 SCALE_COLOURS = 64
 # The colour of rings around rows that count less, on white. The page's script takes that of its text.
 RING = "#1c2126"
-# Points further from the middle half of the others than so many times its width are left outside, with robust weights.
-REACH = 3.0
 # Share of a background's points at either end that may lie outside of the plot: the target decides what is seen.
 BACKGROUND_TAIL = 0.01
 
@@ -174,9 +173,8 @@ def ordinary_planes(findings: Findings, title: str) -> list[Single]:
 
 
 def _near(view: Single) -> Single:
-    low, high = np.quantile(view, [0.25, 0.75], axis=0)
-    reach = REACH * (high - low)
-    near = np.all((view >= low - reach) & (view <= high + reach), axis=1)
+    low, high = ordinary_range(view)
+    near = np.all((view >= low) & (view <= high), axis=1)
     return view[near] if near.any() else view
 
 

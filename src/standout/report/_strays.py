@@ -29,6 +29,8 @@ from standout.sources import Batch, InMemory, Source, beside
 # Rows that are listed, and columns that are named for each: those that differ from the mean by so many deviations.
 MOST_LISTED = 20
 MOST_NAMED, FAR = 3, 4.0
+# Scores further from the middle half of the others than so many times its width are out of place, with robust weights.
+REACH = 3.0
 # Rows of each dataset that a second fit looks at, and numbers of them.
 MOST_SAMPLED, MOST_NUMBERS, LEAST_SAMPLED = 2000, 2**21, 30
 # A few rows decide the view if the leading components with and without weights differ by so many degrees, and along the
@@ -148,6 +150,13 @@ def robust_choice(fit: Fit, names: Sequence[str], found: Sequence[Strays]) -> Me
 
 def _each(fit: Fit, names: Sequence[str], found: Sequence[Strays]) -> Iterator[tuple[Strays, int, str]]:
     return zip(found, fit.counts, names, strict=True)
+
+
+def ordinary_range(view: Float | Single) -> tuple[Float, Float]:
+    """Give the ends of the range in which the scores of rows are that are not out of place."""
+    low, high = np.quantile(view, [0.25, 0.75], axis=0)
+    reach = REACH * (high - low)
+    return low - reach, high + reach
 
 
 # --- a fit without robust weights ------------------------------------------------------------------------------------
