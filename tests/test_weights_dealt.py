@@ -278,6 +278,19 @@ def test_weights_that_differ_between_datasets_make_no_alarm(kind):
     assert alarms < TOO_MANY
 
 
+def test_the_formula_is_not_taken_where_few_rows_have_most_of_the_weight(rng):
+    X, Y, weights = rng.normal(size=(400, 8)), rng.normal(size=(400, 8)), np.repeat([1e6, 1.0], [5, 395])
+    with pytest.raises(InvalidValueError, match="4 degrees of freedom"):
+        component_test(X, with_weights(Y, weights), method="analytic")
+    assert component_test(X, with_weights(Y, weights), n_components=1).method == "permutation"
+    # Also where a fit would take the formula because permutations take long.
+    model = DiscriminativePCA(1, test="auto", shrinkage=None, held_out=None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("standout.selection._significance.QUICKLY_PERMUTED", 0.0)
+        model.fit(X, background=Y, background_sample_weight=weights)
+    assert model.component_test_.method == "permutation"
+
+
 def test_the_formula_counts_weighted_rows_as_they_are_worth():
     alarms = 0
     for seed in range(N_DATASETS):
