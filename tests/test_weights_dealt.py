@@ -278,6 +278,16 @@ def test_weights_that_differ_between_datasets_make_no_alarm(kind):
     assert alarms < TOO_MANY
 
 
+def test_weights_that_differ_between_datasets_make_no_alarm_with_kernels():
+    alarms, few = 0, np.where(np.arange(60) < 12, 1.0, 0.02)
+    for seed in range(N_DATASETS):
+        rng = np.random.default_rng([seed, 55])
+        X, Y, given = rng.normal(size=(60, 4)), rng.normal(size=(60, 4)), {"background_sample_weight": few}
+        model = KernelDiscriminativePCA(1, held_out=None, epsilon=0.01).fit(X, background=Y, **given)
+        alarms += fitted_test(model, X, Y, n_components=1, n_permutations=19, **given).n_significant
+    assert alarms < TOO_MANY
+
+
 def test_the_formula_is_not_taken_where_few_rows_have_most_of_the_weight(rng):
     X, Y, weights = rng.normal(size=(400, 8)), rng.normal(size=(400, 8)), np.repeat([1e6, 1.0], [5, 395])
     with pytest.raises(InvalidValueError, match="4 degrees of freedom"):
