@@ -143,7 +143,7 @@ def test_whole_subjects_are_dealt_and_those_in_both_are_swapped():
     # a and b against e and f are dealt: 4 over 2; c and d are swapped: 2 each.
     assert dealing.n_relabelings == pytest.approx(6 * 4)
     seen = set()
-    for order, sizes in dealing.draws(np.random.default_rng(0), 100):
+    for order, sizes, _ in dealing.draws(np.random.default_rng(0), 100):
         of_rows = np.empty(len(words), dtype=int)
         of_rows[order] = np.repeat([0, 1], sizes)
         for word in "abef":
@@ -214,7 +214,7 @@ def test_few_relabelings_are_all_made():
     assert test.p_values[0] == pytest.approx(1 / 20)
     # Each once: a random draw would repeat some, and the one that was observed.
     draws = Dealing.of(joined_subjects([list("abc"), list("def")])).draws(rng, 19)
-    assert len({order.tobytes() for order, _ in draws} - {np.arange(6).tobytes()}) == 19
+    assert len({order.tobytes() for order, _, _ in draws} - {np.arange(6).tobytes()}) == 19
 
 
 def test_a_background_without_weight_is_not_dealt():

@@ -57,16 +57,14 @@ from standout.sources import (
     Source,
     Table,
     between_subjects,
-    equal_weights,
     in_blocks,
     is_dask,
     open_beside,
     open_dataset,
-    own_weights,
+    with_equal_subjects,
     within_subjects,
     without_columns,
 )
-from standout.sources import beside as beside_rows
 
 # How many units in the last place of the largest score rounding may be: sums of terms that partly cancel lose a few.
 SCORE_ROUNDING = 16.0
@@ -441,7 +439,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         elif variation == "between":
             return between_subjects(datasets)
         if weights == "equal":
-            datasets = [beside_rows(part, weights=equal_weights(part, own_weights(part))) for part in datasets]
+            datasets = [with_equal_subjects(part) for part in datasets]
         return datasets
 
     def _found_length(self, datasets: list[Source]) -> int:

@@ -45,7 +45,7 @@ from standout.selection import (
     n_folds_for,
     numbers_of_columns,
 )
-from standout.sources import Source
+from standout.sources import Source, check_subjects
 
 # Share of a value from which on an error of rounding is worth a warning.
 VISIBLE = 1e-6
@@ -494,8 +494,7 @@ def fit_linear(
         sums = _gathered(datasets, KIND_FOR_SOLVER[solver], n_folds, norms, single)
         moments = sums.moments
         for dataset, part in zip(datasets, moments, strict=True):
-            if dataset.subjects is not None:
-                dataset.subjects.checked(part.count, dataset.name)
+            check_subjects(dataset, part.count)
         for dataset, part in zip(datasets[1:], moments[1:], strict=True):
             check_same_columns(part.n_features, None, dataset.name, moments[0].n_features, None, "the target")
         check_one_place([part.mean for part in moments], [dataset.name for dataset in datasets])

@@ -26,6 +26,7 @@ from standout.selection import (
     ComponentTest,
     Opened,
     Problem,
+    facts_of,
     gather_all,
     open_datasets,
     permutation_test,
@@ -33,7 +34,6 @@ from standout.selection import (
     rows_of,
     subjects_of,
     test_components,
-    weights_of,
 )
 from standout.sources import InMemory, beside
 
@@ -148,13 +148,13 @@ def _tested(model: Any, datasets: list[Opened], method: str, options: dict[str, 
     options = {**options, "subjects": subjects_of(datasets)}
     parts: Sequence[Any] = datasets
     if isinstance(model, KernelTransformer):
-        rows, own = _coordinates(model, datasets), [weights_of(part) for part in datasets]
-        parts = [beside(InMemory(part), weights=some) for part, some in zip(rows, own, strict=True)]
+        rows, own = _coordinates(model, datasets), [facts_of(part) for part in datasets]
+        parts = [beside(InMemory(part), **some) for part, some in zip(rows, own, strict=True)]
     if isinstance(model, KernelDiscriminativePCA) and not model.feature_map_.plain_ridge:
         moments = [gather(part, kind="scatter", single=False) for part in parts]
         root = contrast.total_root([part for part in moments if isinstance(part, ScatterMoments)])
         turned = [product(part, root.T) for part in rows]
-        parts = [beside(InMemory(part), weights=some) for part, some in zip(turned, own, strict=True)]
+        parts = [beside(InMemory(part), **some) for part, some in zip(turned, own, strict=True)]
     gathered = [gather(part, kind="rows", single=False) for part in parts]
     target, *backgrounds = [part for part in gathered if isinstance(part, RowMoments | CentredRows)]
     if isinstance(model, KernelDiscriminativePCA):

@@ -14,7 +14,7 @@ from standout._xp import like, namespace
 from standout.features._kernels import check_kernel_matrix, reject_indefinite
 from standout.features._maps import FeatureMap, LandmarkMap
 from standout.moments import FoldPart, Folds, Part, RobustWeights, ScatterMoments, Weighed, dealt_folds, joined_columns
-from standout.sources import Batch, Dataset, added, open_dataset
+from standout.sources import Batch, Dataset, added, check_subjects, open_dataset
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +92,7 @@ def coordinate_folds(
     source = open_dataset(dataset, name, min_rows=1)
     dealt = dealt_folds(source.subjects, n_dealt)
     folds: Folds[CoordinateSums] = source.summed(FoldPart(part, n_folds, n_dealt, dealt))
-    if source.subjects is not None:
-        source.subjects.checked(folds.count, name)
+    check_subjects(source, folds.count)
     if not part.direct:
         return folds
     assert isinstance(mapping, LandmarkMap)

@@ -29,7 +29,7 @@ from standout.moments._folds import FoldPart, Folds, dealt_folds
 from standout.moments._root import gather_root
 from standout.moments._rows import CentredRows, RowMoments
 from standout.moments._scatter import gather_on_device, gather_scatter, gather_weighted, sum_on_device
-from standout.sources import Batch, Dataset, open_dataset
+from standout.sources import Batch, Dataset, check_subjects, open_dataset
 
 Kind = Literal["auto", "scatter", "root", "rows"]
 
@@ -126,8 +126,7 @@ def gather_folds(
     part = FoldPart(Part(kind, norms, single), n_folds, n_dealt, dealt_folds(dataset.subjects, n_dealt))
     with np.errstate(invalid="ignore", over="ignore"):
         folds: Folds[Moments] = dataset.summed(part)
-        if dataset.subjects is not None:
-            dataset.subjects.checked(folds.count, dataset.name)
+        check_subjects(dataset, folds.count)
         if not all(np.isfinite(moments.total_variance) for moments in folds.sums if moments is not None):
             dataset.require_finite()
             check_squares(np.inf, name)
@@ -166,7 +165,7 @@ class Part:
         """Gather the moments of these rows; None if all of them have the weight zero."""
         rows = batch.rows
         if batch.weights is not None:
-            return self._weighted(rows, batch.weights, batch.origin)
+            return self._weighted(batch, batch.weights)
         single = self.single and _suits_single(rows)
         # `gather` ignores these errors, too, but threads do not share NumPy's error state.
         with np.errstate(invalid="ignore", over="ignore"):
@@ -198,14 +197,15 @@ class Part:
         found = self.over_folds((batch.rows, [None]) for batch in batches)
         return found[0] if found else None
 
-    def _weighted(self, rows: Rows, weights: Float, origin: Float | None) -> Moments | None:
+    def _weighted(self, batch: Batch, weights: Float) -> Moments | None:
+        rows, origin = batch.rows, batch.origin
         weights = like(weights, rows) if is_foreign(rows) else weights
         if not float(namespace(weights).sum(weights)) > 0.0:
             return None
         with np.errstate(invalid="ignore", over="ignore"):
             kind = self.of_width(rows.shape[0], rows.shape[1]).kind
             if kind == "rows":
-                return CentredRows(rows, weights)
+                return CentredRows(rows, weights, batch.learned)
             if kind == "root":
                 return gather_root(rows, weights, norms=self.norms, origin=origin)
             return gather_weighted(rows, weights, norms=self.norms, origin=origin)

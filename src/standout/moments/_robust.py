@@ -439,8 +439,9 @@ def _with(batch: Batch, found: Weighed, origin: Float | None, *, counts: bool) -
     if not counts:
         return batch.with_rows(found.rows)
     own = to_host(found.weights)
+    learned = own if batch.learned is None else own * batch.learned
     own = own if batch.weights is None else own * batch.weights
-    return replace(batch, rows=found.rows, weights=own, origin=origin)
+    return replace(batch, rows=found.rows, weights=own, learned=learned, origin=origin)
 
 
 def _sample_size(n_columns: int) -> int:

@@ -264,6 +264,8 @@ class CentredRows(Moments):
     rows : array of shape (count, n_features)
         As given, uncentred.
     row_weights : array of shape (count,) or None
+    learned : array of shape (count,) or None
+        The factor of the weights that follows from the rows: see `standout.sources.Batch`.
     precision : float
         Relative rounding error of the products.
 
@@ -281,8 +283,8 @@ class CentredRows(Moments):
     precision = float(np.finfo(np.float64).eps)
     joint: tuple[list[ReferenceType[Moments]], Callable[[], Float]] | None = None
 
-    def __init__(self, rows: Rows, row_weights: Float | None = None) -> None:
-        self.rows, self.row_weights = rows, row_weights
+    def __init__(self, rows: Rows, row_weights: Float | None = None, learned: Float | None = None) -> None:
+        self.rows, self.row_weights, self.learned = rows, row_weights, learned
         self.count = rows.shape[0]
         if row_weights is not None:
             self._centred, self.mean, _ = weighted_block(double(dense(rows)), row_weights)
@@ -362,7 +364,7 @@ class CentredRows(Moments):
 
     def taken(self, columns: npt.NDArray[np.intp]) -> CentredRows:
         """Give the moments of some of the columns."""
-        return CentredRows(take(self.rows, columns, axis=1), self.row_weights)
+        return CentredRows(take(self.rows, columns, axis=1), self.row_weights, self.learned)
 
     def __add__(self, other: Moments) -> Moments:
         """Give the moments of both datasets together."""
@@ -377,7 +379,16 @@ class CentredRows(Moments):
             like(np.ones(part.count), part.mean) if part.row_weights is None else part.row_weights
             for part in (self, other)
         ]
-        return CentredRows(stacked([dense(part) for part in rows]), concat(each))
+        known = [part.learned if isinstance(part, CentredRows) else None for part in (self, other)]
+        learned = None
+        if any(part is not None for part in known):
+            learned = np.concatenate(
+                [
+                    np.ones(part.count) if own is None else to_host(own)
+                    for part, own in zip((self, other), known, strict=True)
+                ]
+            )
+        return CentredRows(stacked([dense(part) for part in rows]), concat(each), learned)
 
 
 def squares_by_group(

@@ -53,6 +53,7 @@ from standout.selection._held_out import judge_path as judge_path
 from standout.selection._held_out import judge_views as judge_views
 from standout.selection._held_out import n_folds_for as n_folds_for
 from standout.selection._inputs import Opened as Opened
+from standout.selection._inputs import facts_of as facts_of
 from standout.selection._inputs import gather_all as gather_all
 from standout.selection._inputs import open_datasets as open_datasets
 from standout.selection._inputs import require_rows as require_rows

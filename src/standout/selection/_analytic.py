@@ -172,9 +172,10 @@ def analytic_test(
             "private sums are not tested: the formula knows of chance among rows, and not of the noise in the sums",
             advice="Compare the variance along a component with the noise.",
         )
-    n_features, n_target = target.n_features, target.count - 1
+    # Rows of unequal weights are worth as many of equal weights as Kish counts.
+    n_features, n_target = target.n_features, target.effective_count - 1
     used = weights > 0.0
-    counts = np.array([background.count for background in backgrounds], dtype=np.float64)[used]
+    counts = np.array([background.effective_count for background in backgrounds], dtype=np.float64)[used]
     degrees = int(np.sum(counts - 1.0))
     if degrees <= n_features:
         raise InvalidValueError(
@@ -184,12 +185,12 @@ def analytic_test(
             limit=n_features,
             advice="Give more background rows, or use the permutation test with {p.shrinkage:auto}.",
         )
-    limit = min(n_features, n_target)
+    limit = min(n_features, target.count - 1)
     wanted = check_n_components(1 if n_components is None else n_components, n_features, limit)
     nothing = np.zeros(len(backgrounds))
     plain = contrast.discriminative(target, backgrounds, weights, nothing)
     problem = plain if shares is None else contrast.discriminative(target, backgrounds, weights, shares)
-    scales = weights[used] * target.count / counts
+    scales = weights[used] * target.effective_count / counts
     quantile = upper_quantile(level)
     p_values: list[float] = []
     edges: list[float] = []
@@ -230,7 +231,7 @@ def _plain_ratios(solution: Solution, plain: Form) -> Float:
         return np.where(target > 0.0, 1.0 / np.maximum(largest, 0.0), 0.0)
 
 
-def chance_law(n_features: int, n_target: int, degrees: Float, scales: Float) -> tuple[float, float]:
+def chance_law(n_features: int, n_target: float, degrees: Float, scales: Float) -> tuple[float, float]:
     """Where does the largest root of ``S u = λ Σ aₖ Sₖ u`` lie, if all scatters come from one Gaussian covariance?
 
     ``(log λ - centre) / spread`` then follows the Tracy-Widom law of order 1, to second order in the number of columns.
@@ -238,7 +239,8 @@ def chance_law(n_features: int, n_target: int, degrees: Float, scales: Float) ->
 
     Parameters
     ----------
-    n_features, n_target : int
+    n_features : int
+    n_target : float
         Columns, and degrees of freedom (rows less one) of the target's scatter S.
     degrees, scales : ndarray of shape (n_backgrounds,)
         Degrees of freedom of the backgrounds' scatters, more than `n_features` together, and their factors a.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from standout._arrays import Float, Rows
 from standout._checks import (
     as_backgrounds,
@@ -16,9 +18,10 @@ from standout._checks import (
 )
 from standout._messages import InvalidTypeError, dataset_names
 from standout._params import check_robust
-from standout._xp import to_host
+from standout._xp import take, to_host
 from standout.moments import CentredRows, Kind, Moments, RowMoments, gather, learned_weights, weighed
-from standout.sources import Dataset, Source, open_beside, with_subjects
+from standout.selection._dealing import subjects_of
+from standout.sources import Dataset, InMemory, Source, attached, chosen_subjects, open_beside, with_subjects
 
 Given: TypeAlias = Dataset | Moments
 """A dataset, or its moments, which were gathered before."""
@@ -125,6 +128,35 @@ def weights_of(dataset: Opened) -> Float | None:
         assert isinstance(dataset, Source)
         weights = dataset.batch().weights
     return None if weights is None else to_host(weights)
+
+
+def facts_of(dataset: Opened) -> dict[str, Float | None]:
+    """Give what is known of the weights of rows in memory, to put it beside other coordinates of these rows."""
+    known = dataset.batch() if isinstance(dataset, Source) else dataset
+    return {"weights": weights_of(dataset), "learned": getattr(known, "learned", None)}
+
+
+def without_weightless(datasets: Sequence[Opened]) -> list[Opened]:
+    """Leave out the rows of weight zero of datasets in memory. Their subjects are those of the other rows then."""
+    weights = [weights_of(dataset) for dataset in datasets]
+    if all(own is None or np.all(own > 0.0) for own in weights):
+        return list(datasets)
+    found: list[Opened] = []
+    chosen = []
+    for dataset, own in zip(datasets, weights, strict=True):
+        chosen.append(np.ones(rows_of(dataset).shape[0], dtype=np.bool_) if own is None else own > 0.0)
+        if isinstance(dataset, Source):
+            batch = dataset.batch().taken(chosen[-1], 0)
+            found.append(InMemory(batch.rows, dataset.name, dataset.columns, words=batch))
+        elif isinstance(dataset, CentredRows) and own is not None:
+            learned = None if dataset.learned is None else take(dataset.learned, chosen[-1])
+            found.append(CentredRows(take(dataset.rows, chosen[-1]), own[chosen[-1]], learned))
+        else:
+            found.append(dataset)
+    subjects = subjects_of(datasets)
+    if subjects is None:
+        return found
+    return [*attached([part for part in found if isinstance(part, Source)], chosen_subjects(subjects, chosen))]
 
 
 def require_rows(datasets: Sequence[Opened], what: str, *, sampled: bool = False) -> None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from math import copysign, sqrt
 from time import monotonic
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 from joblib import Parallel, delayed, effective_n_jobs
 from threadpoolctl import threadpool_limits
 
@@ -22,11 +23,11 @@ from standout._xp import concat, is_foreign, like, namespace, take, to_host
 from standout.moments import CentredRows, RowMoments, in_span
 from standout.pencil import solve
 from standout.selection._analytic import ComponentTest, concluded, reject_singular_background
-from standout.selection._dealing import Dealing, Order, Sizes, middle_of_few
+from standout.selection._dealing import SAME_WEIGHT, Dealing, Draw, middle_of_few
 from standout.selection._pool import Pool, pencil_of, variances_of
 from standout.selection._problem import Problem
 from standout.selection._spectrum import PooledSpectrum
-from standout.sources import Subjects
+from standout.sources import Subjects, chosen_subjects
 
 # Steps towards the spatial median: a rough one is good enough.
 N_STEPS = 30
@@ -64,6 +65,9 @@ def permutation_test(
     the parameter at which it is largest, in units of its spread by chance, so that the p-value holds for every rule of
     choosing. Rows on a device are reshuffled there, by random numbers of the host: equal rows get equal p-values on
     every device.
+
+    Rows of weight zero are left out. Weights that users gave stay at their places while the rows change places. Weights
+    that follow from the rows go with them.
 
     Parameters
     ----------
@@ -110,11 +114,15 @@ def permutation_test(
     if problem.choose_weights is not None:
         used[:] = True
     problem = problem.used(used)
+    given = [target, *(background for background, is_used in zip(backgrounds, used, strict=True) if is_used)]
+    totals = np.array([dataset.total_variance for dataset in given[1:]])
+    parted = [_parted(dataset) for dataset in given]
+    datasets, placed = [part.dataset for part in parted], _placed(parted)
     dealing = None
     if subjects is not None:
-        dealing = Dealing.of([own for own, is_used in zip(subjects, [True, *used], strict=True) if is_used])
+        named = [own for own, is_used in zip(subjects, [True, *used], strict=True) if is_used]
+        dealing = Dealing.of(chosen_subjects(named, [part.chosen for part in parted]), placed)
         dealing.check(level)
-    datasets = [target, *(background for background, is_used in zip(backgrounds, used, strict=True) if is_used)]
     sizes = tuple(dataset.count for dataset in datasets)
     n_features = target.n_features
     ridged = problem.is_ridged
@@ -125,31 +133,26 @@ def permutation_test(
     # A direction in which no row varies would have the least value of all.
     spanned = (n_features > sum(sizes) or problem.side != "target") and problem.laplacian is None
     basis, parts = in_span(datasets) if spanned else (None, [dataset.centred_rows() for dataset in datasets])
-    if problem.alphas is None and problem.side != "target" and target.count - 1 < parts[0].shape[1]:
+    if problem.alphas is None and problem.side != "target" and sizes[0] - 1 < parts[0].shape[1]:
         _reject_singular_target()
-    # Rows with weights come times the roots of these, and are dealt so. Their squares are divided by their number.
-    counts, weights = sum(sizes), sum(dataset.total_weight for dataset in datasets)
-    factors = [sqrt(dataset.count / dataset.total_weight) for dataset in datasets]
-    if dealing is not None:
-        # A subject takes its weight along to whichever dataset it is dealt.
-        factors = [sqrt(counts / weights)] * len(datasets)
-    parts = [part if factor == 1.0 else part * factor for part, factor in zip(parts, factors, strict=True)]
-    roots = None
-    if dealing is None:
+    # Rows with weights that go with them come times the roots of these.
+    each = [_roots_of_weights(dataset, part) for dataset, part in zip(datasets, parts, strict=True)]
+    roots = None if all(dataset.row_weights is None for dataset in datasets) else concat(each)
+    if dealing is None and roots is None:
         parts = [part - spatial_median(part) for part in parts]
     else:
-        # Weights are those of subjects here, and go with them.
-        each = [_roots_of_weights(dataset, part, factors[0]) for dataset, part in zip(datasets, parts, strict=True)]
-        roots = None if all(dataset.row_weights is None for dataset in datasets) else concat(each)
-        means = dealing.means(stacked(parts), roots)
-        middles = [middle_of_few(take(means, np.flatnonzero(dealing.homes == home))) for home in range(len(parts))]
+        if dealing is None:
+            middles = [spatial_median(part, own) for part, own in zip(parts, each, strict=True)]
+        else:
+            means = dealing.means(stacked(parts), roots)
+            middles = [middle_of_few(take(means, np.flatnonzero(dealing.homes == home))) for home in range(len(parts))]
         parts = [part - own[:, None] * middle for part, own, middle in zip(parts, each, middles, strict=True)]
     if scale is not None:
         parts[0] = parts[0] / sqrt(scale)
     rows = stacked(parts)
-    most = min(rows.shape[1], target.count - 1)
+    most = min(rows.shape[1], sizes[0] - 1)
     asked = check_n_components(1 if n_components is None else n_components, n_features, most)
-    totals = np.array([dataset.total_variance for dataset in datasets[1:]])
+    at_places = None if placed is None else np.sqrt(placed)
     plain_ratio = ridged and problem.alphas is None and problem.choose_weights is None and problem.side == "target"
     plain_ratio = plain_ratio and problem.counts is None and problem.laplacian is None
     by_spectrum = (
@@ -165,13 +168,13 @@ def permutation_test(
         most_made = n_ways - 1
     answers: list[_Answer] = []
     while len(answers) < (most if n_components is None else asked):
-        by_gram = plain_ratio and roots is None and max(sizes[0], sum(sizes[1:])) < rows.shape[1]
-        plain = Pool.of(rows, sizes, np.zeros(len(totals)), n_features, by_gram=False, roots=roots)
+        by_gram = plain_ratio and max(sizes[0], sum(sizes[1:])) < rows.shape[1]
+        plain = Pool.of(rows, sizes, np.zeros(len(totals)), n_features, by_gram=False, roots=roots, placed=at_places)
         scatters = plain.dealt(np.arange(rows.shape[0]))
         # The ridge is a share of each background's whole variance. What lies along the components already found is
         # no longer exchangeable: it stays as it is, and only the rest goes with the reshuffled rows.
         held = np.maximum(totals - variances_of(scatters[1:], sizes[1:]), 0.0)
-        pool = replace(plain, held=held)
+        pool = replace(plain, held=held, n_without=sum(dataset.count for dataset in given) - sum(sizes))
         if problem.laplacian is not None:
             turned = None if basis is None else product(basis.T, product(problem.laplacian, basis))
             pool = replace(pool, rough=problem.laplacian if turned is None else turned)
@@ -193,7 +196,13 @@ def permutation_test(
             if problem.counts is not None and basis is not None:
                 pool = replace(pool, squares=product(dealt, basis.T) ** 2)
         # With fewer rows of the background than columns iterations converge slowly.
-        if by_spectrum and roots is None and not by_gram and LEAST_POOLED <= rows.shape[1] < sizes[1]:
+        if (
+            by_spectrum
+            and roots is None
+            and placed is None
+            and not by_gram
+            and LEAST_POOLED <= rows.shape[1] < sizes[1]
+        ):
             pool = replace(pool, spectrum=PooledSpectrum.of(pool.rows))
         # Threads of BLAS wait for each other longer than these products take, and far longer on a busy machine.
         threads = 1 if not is_foreign(rows) and rows.size <= SINGLE_THREADED else None
@@ -233,10 +242,47 @@ def _reject_singular_target() -> NoReturn:
     )
 
 
-def _roots_of_weights(dataset: RowMoments | CentredRows, rows: Float, factor: float) -> Float:
-    """Give the roots of the weights of rows, times a factor."""
+class _Parted(NamedTuple):
+    """The rows of a dataset that have a weight, with the weights that go with them, and those that stay."""
+
+    dataset: RowMoments | CentredRows
+    chosen: npt.NDArray[np.bool_]
+    placed: Float | None
+
+
+def _parted(dataset: RowMoments | CentredRows) -> _Parted:
+    """Leave out rows of weight zero, and tell weights that go with their rows from those that stay at their places.
+
+    Weights that users give do not depend on the rows. If they went with the rows, two datasets of one distribution, but
+    of different weights, would differ more than their reshufflings. Weights that follow from the rows are part of them.
+    """
+    if dataset.row_weights is None:
+        return _Parted(dataset, np.ones(dataset.count, dtype=np.bool_), None)
+    assert isinstance(dataset, CentredRows)
+    weights = to_host(dataset.row_weights)
+    learned = np.ones(len(weights)) if dataset.learned is None else to_host(dataset.learned)
+    chosen = weights > 0.0
+    placed = weights[chosen] / learned[chosen]
+    constant = bool(np.ptp(placed) <= SAME_WEIGHT * placed.max())
+    rows = dataset.rows if chosen.all() else take(dataset.rows, chosen)
+    found: RowMoments | CentredRows = RowMoments(rows, single=False)
+    if dataset.learned is not None:
+        own = learned[chosen]
+        found = CentredRows(rows, like(own, rows) if is_foreign(rows) else own)
+    return _Parted(found, chosen, None if constant else placed / placed.mean())
+
+
+def _placed(parted: Sequence[_Parted]) -> Float | None:
+    """Give the weights that stay at their places, of all datasets; None if they are equal in each."""
+    if all(part.placed is None for part in parted):
+        return None
+    return np.concatenate([np.ones(part.dataset.count) if part.placed is None else part.placed for part in parted])
+
+
+def _roots_of_weights(dataset: RowMoments | CentredRows, rows: Float) -> Float:
+    """Give the roots of the weights of rows."""
     weights = np.ones(dataset.count) if dataset.row_weights is None else to_host(dataset.row_weights)
-    return like(factor * np.sqrt(weights), rows)
+    return like(np.sqrt(weights), rows)
 
 
 @dataclass(frozen=True)
@@ -311,7 +357,7 @@ class _Sequence:
     def _values(self, rng: np.random.Generator, count: int) -> Iterator[Float]:
         """Give the values of one reshuffling after the other; several processes change nothing but the time."""
         n_rows, sizes = self.pool.rows.shape[0], self.pool.sizes
-        orders: Iterator[tuple[Order, Sizes]] = ((rng.permutation(n_rows), sizes) for _ in range(count))
+        orders: Iterator[Draw] = ((rng.permutation(n_rows), sizes, None) for _ in range(count))
         if self.dealing is not None:
             orders = self.dealing.draws(rng, count)
         if self.n_jobs in (None, 1):
@@ -351,7 +397,7 @@ def _without(rows: Float, pattern: Float) -> Float:
     return rows[:, 1:] - along * step
 
 
-def spatial_median(rows: Float) -> Float:
+def spatial_median(rows: Float, roots: Float | None = None) -> Float:
     """Where is the middle of these rows, for all but a few far ones?
 
     The point with the least sum of distances to the rows, by Weiszfeld's iteration. Rows are reshuffled about this
@@ -362,6 +408,8 @@ def spatial_median(rows: Float) -> Float:
     Parameters
     ----------
     rows : ndarray of shape (n, d)
+    roots : ndarray of shape (n,), optional
+        Roots of the weights of the rows, which come times these.
 
     Returns
     -------
@@ -375,10 +423,13 @@ def spatial_median(rows: Float) -> Float:
     array([2., 3.])
     """
     xp = namespace(rows)
-    middle: Float = xp.mean(rows, axis=0)
+    counts = xp.ones_like(rows[:, 0])
+    if roots is not None:
+        rows, counts = rows / roots[:, None], roots**2
+    middle: Float = xp.mean(rows, axis=0) if roots is None else weighted_sum(counts / xp.sum(counts), rows)
     # A row at the middle itself has weight enough to hold it there, and not an infinite one.
-    nearest = 1e-9 * sqrt(float(xp.sum(squared_lengths(rows - middle))) / rows.shape[0]) or 1.0
+    nearest = 1e-9 * sqrt(float(xp.sum(counts * squared_lengths(rows - middle)) / xp.sum(counts))) or 1.0
     for _ in range(N_STEPS):
-        weights = 1.0 / xp.clip(xp.sqrt(squared_lengths(rows - middle)), nearest, None)
+        weights = counts / xp.clip(xp.sqrt(squared_lengths(rows - middle)), nearest, None)
         middle = weighted_sum(weights / xp.sum(weights), rows)
     return middle

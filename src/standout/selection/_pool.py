@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -61,7 +62,11 @@ class Pool:
     spectrum : PooledSpectrum or None
         The rows in other coordinates, if ratios to one background are found by iterations.
     roots : array of shape (n,) or None
-        Roots of the weights of the rows, which come times these.
+        Roots of the weights that go with the rows, which come times these.
+    placed : ndarray of shape (n,) or None
+        Roots of the weights that stay at their places: those of the first group, then those of the second ...
+    n_without : int
+        Number of rows of weight zero. They are not dealt, but the fit counts them in its steps to few columns.
     """
 
     rows: Float
@@ -76,6 +81,8 @@ class Pool:
     rough: Float | None = None
     spectrum: PooledSpectrum | None = None
     roots: Float | None = None
+    placed: Float | None = None
+    n_without: int = 0
 
     @classmethod
     def of(
@@ -86,16 +93,17 @@ class Pool:
         n_features: int,
         by_gram: bool,
         roots: Float | None = None,
+        placed: Float | None = None,
     ) -> Pool:
         total_row = namespace(rows).sum(rows, axis=0) if roots is None else weighted_sum(roots, rows)
-        if by_gram:
-            return cls(rows, sizes, held, n_features, None, total_row, product(rows, rows.T), roots=roots)
-        return cls(rows, sizes, held, n_features, self_product(rows), total_row, None, roots=roots)
+        total, gram = (None, product(rows, rows.T)) if by_gram else (self_product(rows), None)
+        return cls(rows, sizes, held, n_features, total, total_row, gram, roots=roots, placed=placed)
 
-    def values(self, problem: Problem, order: Order, sizes: Sizes | None = None) -> Float:
+    def values(self, problem: Problem, order: Order, sizes: Sizes | None = None, placed: Float | None = None) -> Float:
         """Give the leading value of each parameter, for the rows dealt in this order into groups of these sizes."""
-        if sizes is not None and sizes != self.sizes:
-            return replace(self, sizes=sizes).values(problem, order)
+        if placed is not None or (sizes is not None and sizes != self.sizes):
+            placed = self.placed if placed is None else placed
+            return replace(self, sizes=sizes or self.sizes, placed=placed).values(problem, order)
         if self.spectrum is not None:
             found = self._values_by_spectrum(self.spectrum, problem, order)
             if found is not None:
@@ -175,26 +183,34 @@ class Pool:
             pencil = pencil_of(self, scatters, problem, numbers[0])
             whole = solve(pencil, min(problem.n_ranked, pencil.n_features), side=problem.side)
             least = min(int(problem.counts[number]) for number in numbers)
-            steps = numbers_of_columns(self.n_features, sum(self.sizes), problem.n_ranked, least)
+            steps = numbers_of_columns(self.n_features, sum(self.sizes) + self.n_without, problem.n_ranked, least)
             wanted = sorted({*steps, *problem.counts[numbers].tolist()}, reverse=True)
             # Backgrounds without a part in B have shrinkage 1.
             dealt = np.split(order, np.cumsum(self.sizes)[:-1])[1:]
-            groups = [group for group, share in zip(dealt, setting, strict=False) if share < 1.0]
+            places = self._shared_places()[1:]
+            groups = [some for *some, share in zip(dealt, places, setting, strict=False) if share < 1.0]
             found = self._eliminated(pencil, whole, wanted, problem.side, groups)
             by_count = {len(columns): float(part.values[0]) for columns, part in found}
             answers |= {number: by_count[int(problem.counts[number])] for number in numbers}
         return [answers[number] for number in range(problem.n_values)]
 
     def _eliminated(
-        self, pencil: Pencil, whole: Solution, counts: list[int], side: str, groups: list[Order]
+        self, pencil: Pencil, whole: Solution, counts: list[int], side: str, groups: list[list[Any]]
     ) -> Iterator[tuple[Order, Solution]]:
         if self.basis is None or self.squares is None:
             yield from eliminated(pencil, whole, counts, side=side)
             return
         basis, xp = self.basis, namespace(self.squares)
         diagonal = np.full(self.n_features, pencil.b.ridge)
-        for (weight, _), group in zip(pencil.b.terms, groups, strict=False):
-            diagonal += weight * to_host(xp.mean(take(self.squares, group), axis=0))
+        for (weight, _), (group, place) in zip(pencil.b.terms, groups, strict=False):
+            # A group that is dealt is not centred yet, and with weights its mean is far from the middle of its rows.
+            at_place = like(np.ones(len(group)) if place is None else place, self.squares)
+            own = self._roots_of(group, place)
+            own = at_place if own is None else own
+            total = float(xp.sum(own**2))
+            mean = weighted_sum(own * at_place, take(self.rows, group)) / total
+            squares = weighted_sum(at_place**2, take(self.squares, group)) / total
+            diagonal += weight * to_host(squares - product(basis, mean[:, None])[:, 0] ** 2)
         order = rank_columns(product(basis, whole.patterns), diagonal)
         few = eliminated_in(pencil, whole, counts, order, lambda some: take(basis, some), side=side)
         yield from ((columns, part) for columns, part, _ in few)
@@ -210,6 +226,8 @@ class Pool:
         The largest group needs no product: its sums are what the others leave of the total.
         """
         assert self.total is not None
+        if self.placed is not None:
+            return self._dealt_to_places(order)
         xp = namespace(self.rows)
         groups = np.split(order, np.cumsum(self.sizes)[:-1])
         largest = int(np.argmax(self.sizes))
@@ -229,6 +247,30 @@ class Pool:
         own = None if self.roots is None else take(self.roots, groups[largest])
         scatters[largest] = self._about_mean(rest, rest_row, self.sizes[largest], own)
         return scatters
+
+    def _dealt_to_places(self, order: Order) -> list[Float]:
+        """Deal the rows to places with weights of their own: each group needs its product."""
+        scatters = []
+        for group, place in zip(np.split(order, np.cumsum(self.sizes)[:-1]), self._shared_places(), strict=True):
+            assert place is not None
+            chosen, own = take(self.rows, group) * like(place, self.rows)[:, None], self._roots_of(group, place)
+            assert own is not None
+            scatters.append(self._about_mean(self_product(chosen), weighted_sum(own, chosen), len(group), own))
+        return scatters
+
+    def _shared_places(self) -> list[Float | None]:
+        """Give the roots of the weights at the places of each group."""
+        if self.placed is None:
+            return [None] * len(self.sizes)
+        return [*np.split(self.placed, np.cumsum(self.sizes)[:-1])]
+
+    def _roots_of(self, group: Order, place: Float | None) -> Float | None:
+        """Give the roots of the weights of rows at these places; None if all count equally."""
+        own = None if self.roots is None else take(self.roots, group)
+        if place is None:
+            return own
+        at_place = like(place, self.rows)
+        return at_place if own is None else own * at_place
 
     def _about_mean(self, squares: Float, row: Float, count: int, roots: Float | None) -> Float:
         """Give the scatter of a group about its mean, such that it is divided by the number of rows in the end."""
@@ -251,7 +293,9 @@ class Pool:
         ρ, the roots of ``XᵀX u = λ (ZᵀZ + ρ I) u`` are those of ``[X Xᵀ - X Zᵀ (Z Zᵀ + ρ I)⁻¹ Z Xᵀ] / ρ``.
         """
         assert self.gram is not None
-        n_target, groups = self.sizes[0], np.split(order, np.cumsum(self.sizes)[:-1])
+        if self.roots is not None or self.placed is not None:
+            return self._values_of_gram(self._weighted_gram(order), problem)
+        groups = np.split(order, np.cumsum(self.sizes)[:-1])
         # Means of inner products with each group, by one product.
         members = np.zeros((len(order), len(groups)))
         for number, group in enumerate(groups):
@@ -266,6 +310,34 @@ class Pool:
         means = means - take(between, np.repeat(np.arange(len(groups)), self.sizes))
         for number, place in enumerate(places):
             gram[place, :] -= means[:, number]
+        return self._values_of_gram(gram, problem)
+
+    def _weighted_gram(self, order: Order) -> Float:
+        """Give the inner products of rows with weights, about the mean of the group that they are dealt to.
+
+        Divided by the number of rows of a group, their squares are those about the weights of the group.
+        """
+        assert self.gram is not None
+        own = np.ones(len(order)) if self.roots is None else to_host(self.roots)[order]
+        placed = np.ones(len(order)) if self.placed is None else self.placed
+        numbers = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        totals = np.bincount(numbers, weights=(own * placed) ** 2)
+        members = np.zeros((len(order), len(self.sizes)))
+        members[np.arange(len(order)), numbers] = own * placed**2 / totals[numbers]
+        gram, held = _reordered(self.gram, order), like(members, self.gram)
+        means = product(gram, held)
+        between, along = product(held.T, means), like(own, gram)
+        gram -= take(means, numbers, axis=1) * along
+        means = means - along[:, None] * take(between, numbers)
+        gram -= along[:, None] * take(means, numbers, axis=1).T
+        factors = like(placed * np.sqrt(np.array(self.sizes) / totals)[numbers], gram)
+        return gram * factors[:, None] * factors
+
+    def _values_of_gram(self, gram: Float, problem: Problem) -> Float:
+        """Give the leading ratios from the inner products of rows about the means of their groups, in their order."""
+        n_target = self.sizes[0]
+        ends = np.cumsum(self.sizes).tolist()
+        places = [slice(end - size, end) for end, size in zip(ends, self.sizes, strict=True)]
         xp = namespace(gram)
         lengths = diagonal(gram)
         variances = np.array([float(xp.sum(lengths[place])) for place in places[1:]]) / self.sizes[1:]

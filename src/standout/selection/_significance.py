@@ -133,6 +133,9 @@ def component_test(
 
     - Whether rows are independent. They must be, unless `groups` says which belong together: repeated measurements of
       the same mouse or successive seconds are not, and then p-values by rows are far too small.
+    - Whether weights depend on the rows. Weights that were given stay at their places while rows change places. That is
+      right for weights that any other rows would have been given as well. Weights that follow from the rows (robust
+      ones, equal subjects) go with them. Rows of weight zero are left out.
     - Whether there are groups. A direction of larger variance may hold two clusters, or one that is wider.
     - Whether means differ: every dataset is centred by its own.
     - Whether a component is large enough to matter. With many rows small ratios become significant.
@@ -149,9 +152,10 @@ def component_test(
 
     With subjects, whole subjects are dealt to the datasets, each of which is centred at a middle of the means of its
     subjects in which one that is far off hardly counts. The means are then stretched so that dealing them leaves, on
-    average, the scatter that the datasets have: with few subjects, centring takes a good part of it away. If there are
-    no more relabelings than `n_permutations`, each is made once. A level needs 1 / level of them: at 0.05, three
-    subjects in each of two datasets, or five that are in both.
+    average, the scatter that the datasets have: with few subjects, centring takes a good part of it away. A subject
+    takes the weights of the place that it comes to; if it has another number of rows, in the same order along its rows.
+    If there are no more relabelings than `n_permutations`, each is made once. A level needs 1 / level of them: at 0.05,
+    three subjects in each of two datasets, or five that are in both.
 
     "permutation": a p-value is one plus the number of reshufflings with at least the observed ratio, by one plus the
     number of reshufflings. It can be no smaller than ``1 / (n_permutations + 1)``. As soon as so many reshufflings have
@@ -362,7 +366,10 @@ def common_scale(
     """
     target, *backgrounds = moments
     n_features = target.n_features
-    counts = [part.count for part in moments] if subjects is None else [own.n_here for own in subjects]
+    # Rows, or subjects, of unequal weights are worth as many of equal weights as Kish counts.
+    counts = [part.effective_count for part in moments]
+    if subjects is not None:
+        counts = [own.n_here * part.effective_count / part.count for own, part in zip(subjects, moments, strict=True)]
     used = [count for count, weight in zip(counts[1:], weights, strict=True) if weight > 0.0]
     degrees = min(counts[0] - 1, sum(used) - len(used))
     if not 2 <= n_features <= MOST_RATIOS or degrees <= n_features:

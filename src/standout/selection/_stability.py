@@ -51,6 +51,7 @@ from standout.selection._inputs import (
     rows_of,
     weights_of,
     with_robust_weights,
+    without_weightless,
 )
 from standout.sources import Batch, Subjects
 
@@ -232,6 +233,7 @@ def stability(
     datasets = open_host_datasets(X, background, groups, background_groups)
     datasets = with_robust_weights(datasets, robust, as_seed(random_state))
     require_rows(datasets, "every draw")
+    datasets = without_weightless(datasets)
     weights = check_weights(background_weights, len(datasets) - 1)
     seed = as_seed(random_state)
 
@@ -349,7 +351,7 @@ def _prepare(
     many = sum(len(rows) for rows in coordinates) > 2 * basis.shape[1]
     # Rows with weights come times the roots of these.
     coordinates = [
-        rows if some is None else rows / np.sqrt(np.where(some > 0.0, some, 1.0))[:, np.newaxis]
+        rows if some is None else rows / np.sqrt(some)[:, np.newaxis]
         for rows, some in zip(coordinates, own, strict=True)
     ]
     return _Refit(coordinates, own, weights, shares, n_columns, n_components, seed, TALL if many else WIDE), basis

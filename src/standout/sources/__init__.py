@@ -32,10 +32,12 @@ from standout.sources._steps import transformed as transformed
 from standout.sources._subjects import Subjects as Subjects
 from standout.sources._subjects import as_words as as_words
 from standout.sources._subjects import attached as attached
-from standout.sources._subjects import equal_weights as equal_weights
+from standout.sources._subjects import check_subjects as check_subjects
+from standout.sources._subjects import chosen_subjects as chosen_subjects
 from standout.sources._subjects import in_blocks as in_blocks
 from standout.sources._subjects import joined_subjects as joined_subjects
 from standout.sources._subjects import open_beside as open_beside
+from standout.sources._subjects import with_equal_subjects as with_equal_subjects
 from standout.sources._subjects import with_subjects as with_subjects
 from standout.sources._subjects import without_columns as without_columns
 

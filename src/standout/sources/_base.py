@@ -46,6 +46,10 @@ class Batch:
         One word per row, if the dataset has them.
     weights : array of float or None
         How much each row counts, if rows do not count equally.
+    learned : array of float or None
+        The factor of the weights that follows from the rows themselves, such as robust weights. It goes with a row that
+        a permutation moves. The rest of the weight was given by the user, and stays at its place. None if all of it was
+        given.
     beside : ndarray of str of shape (n_rows, k) or None
         The words of further columns, which go into no fit: see `Source.beside_columns`.
     origin : array of shape (n_features,) or None
@@ -65,6 +69,7 @@ class Batch:
     labels: Words | None = None
     groups: Words | None = None
     weights: Array | None = None
+    learned: Array | None = None
     beside: Words | None = None
     origin: Array | None = None
 
@@ -90,7 +95,7 @@ class Batch:
 
 
 # What is known of each row of a batch, beside its numbers.
-FACTS = ("ids", "labels", "groups", "weights", "beside")
+FACTS = ("ids", "labels", "groups", "weights", "learned", "beside")
 
 
 def joined(batches: Sequence[Batch]) -> Batch:

@@ -14,7 +14,7 @@ from standout._checks import check_known
 from standout._messages import InvalidTypeError, InvalidValueError, warn_user
 from standout._xp import looks_foreign, to_host
 from standout.sources._base import Source, Table, Words
-from standout.sources._beside import beside, column_beside
+from standout.sources._beside import beside, column_beside, own_weights
 from standout.sources._dask import open_dataset
 
 Codes = npt.NDArray[np.int32]
@@ -67,6 +67,24 @@ class Subjects:
         """Refuse subjects of another number of rows than there are, once that is known."""
         if n_rows != len(self.codes):
             _reject_length(len(self.codes), n_rows, name, _parameter(self.number))
+
+
+def check_subjects(dataset: Source, n_counted: int) -> None:
+    """Refuse subjects of another number of rows than a dataset has, once its rows that have a weight are counted.
+
+    Rows of weight zero may be missing in that number. Weights are one per row, which is checked as they are read.
+    """
+    if dataset.subjects is not None and dataset.n_rows is None:
+        weights = own_weights(dataset)
+        dataset.subjects.checked(n_counted if weights is None else len(weights), dataset.name)
+
+
+def chosen_subjects(subjects: Sequence[Subjects], chosen: Sequence[npt.NDArray[np.bool_]]) -> list[Subjects]:
+    """Give the subjects of some rows of each dataset, by a truth value for each row."""
+    if all(some.all() for some in chosen):
+        return list(subjects)
+    words = [own.names[own.codes[some]] for own, some in zip(subjects, chosen, strict=True)]
+    return joined_subjects(words, subjects[0].kind)
 
 
 def joined_subjects(words: Sequence[Any], kind: str = "subjects") -> list[Subjects]:
@@ -143,12 +161,23 @@ def in_blocks(datasets: Sequence[Source], length: int) -> list[Source]:
     return attached(datasets, joined_subjects(words, "blocks"))
 
 
-def equal_weights(dataset: Source, weights: Any) -> npt.NDArray[np.float64]:
-    """Give weights of rows by which every subject counts the same: those of a subject have the sum 1."""
+def with_equal_subjects(dataset: Source) -> Source:
+    """Give a dataset with weights of rows by which every subject counts the same.
+
+    A subject takes this along if it is dealt to another dataset. How weights that users gave differ within a subject
+    stays at its place.
+    """
     assert dataset.subjects is not None
-    codes = dataset.subjects.codes
-    own = np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=np.float64)
-    totals = np.bincount(codes, weights=own, minlength=len(dataset.subjects.names))
+    given = own_weights(dataset)
+    own = np.ones(len(dataset.subjects.codes)) if given is None else given
+    learned = _equal_weights(dataset.subjects, (own > 0.0).astype(np.float64))
+    return beside(dataset, weights=_equal_weights(dataset.subjects, own), learned=learned)
+
+
+def _equal_weights(subjects: Subjects, own: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Divide weights of rows such that those of a subject have the sum 1."""
+    codes = subjects.codes
+    totals = np.bincount(codes, weights=own, minlength=len(subjects.names))
     found: npt.NDArray[np.float64] = own / np.where(totals > 0.0, totals, 1.0)[codes]
     return found
 
