@@ -159,3 +159,18 @@ def test_a_direction_that_is_lost_in_rounding_is_none_although_no_pivot_shows_it
         assert solution.rank == 8
         assert solution.values.max() < -2.0
         np.testing.assert_allclose(basis[:, 0] @ solution.vectors, 0.0, atol=1e-9)
+
+
+def test_iterations_that_would_take_longer_than_lapack_are_given_up(rng):
+    # With a large α the leading values are next to zero, at one end of a wide spectrum.
+    scales = np.arange(1, 301) ** -0.8
+    target, background = (gather(rng.normal(size=(600, 300)) * scales) for _ in range(2))
+    problem = contrast.contrastive(target, [background], [1.0], 50.0)
+    products = []
+    apply = linalg.blas.dtrsv
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(linalg.blas, "dtrsv", lambda *given, **options: products.append(1) or apply(*given, **options))
+        found = solve(problem, 2, solver="lanczos")
+    expected = solve(problem, 2, solver="dense")
+    np.testing.assert_allclose(found.values, expected.values, rtol=1e-8)
+    assert len(products) < 3 * 300

@@ -27,7 +27,10 @@ from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, fi
 SUBSPACE = 48
 SHIFTED_SUBSPACE = 12
 # Up to this size LAPACK finds the leading vectors of a matrix as fast as iterations do.
-DIRECT_SIZE = 1000
+DIRECT_SIZE = 400
+# Iterations that take longer than LAPACK for the whole problem are given up: after so many restarts, or so many
+# products per column.
+MOST_RESTARTS, MOST_PER_COLUMN = 20, 0.5
 # Tolerance of the vectors. The error of the values is its square.
 TOLERANCE = 1e-11
 # The check for missed values needs only a rough answer, and few vectors.
@@ -220,10 +223,10 @@ def _iterated(
     find only one: see `_has_missed`.
     """
     operator = LinearOperator((size, size), matvec=apply, dtype=np.float64)
+    subspace = min(size, max(2 * count + 1, subspace))
+    most = max(MOST_RESTARTS, int(MOST_PER_COLUMN * size / subspace))
     try:
-        values, vectors = eigsh(
-            operator, k=count, which="LA", v0=start, ncv=min(size, max(2 * count + 1, subspace)), tol=TOLERANCE
-        )
+        values, vectors = eigsh(operator, k=count, which="LA", v0=start, ncv=subspace, tol=TOLERANCE, maxiter=most)
     except ArpackError:
         return None
     order = argsort_descending(values)
