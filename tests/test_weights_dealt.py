@@ -278,6 +278,29 @@ def test_weights_that_differ_between_datasets_make_no_alarm(kind):
     assert alarms < TOO_MANY
 
 
+def test_weights_that_differ_between_datasets_make_no_alarm_with_kernels():
+    alarms, few = 0, np.where(np.arange(60) < 12, 1.0, 0.02)
+    for seed in range(N_DATASETS):
+        rng = np.random.default_rng([seed, 55])
+        X, Y, given = rng.normal(size=(60, 4)), rng.normal(size=(60, 4)), {"background_sample_weight": few}
+        model = KernelDiscriminativePCA(1, held_out=None, epsilon=0.01).fit(X, background=Y, **given)
+        alarms += fitted_test(model, X, Y, n_components=1, n_permutations=19, **given).n_significant
+    assert alarms < TOO_MANY
+
+
+def test_the_formula_is_not_taken_where_few_rows_have_most_of_the_weight(rng):
+    X, Y, weights = rng.normal(size=(400, 8)), rng.normal(size=(400, 8)), np.repeat([1e6, 1.0], [5, 395])
+    with pytest.raises(InvalidValueError, match="4 degrees of freedom"):
+        component_test(X, with_weights(Y, weights), method="analytic")
+    assert component_test(X, with_weights(Y, weights), n_components=1).method == "permutation"
+    # Also where a fit would take the formula because permutations take long.
+    model = DiscriminativePCA(1, test="auto", shrinkage=None, held_out=None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("standout.selection._significance.QUICKLY_PERMUTED", 0.0)
+        model.fit(X, background=Y, background_sample_weight=weights)
+    assert model.component_test_.method == "permutation"
+
+
 def test_the_formula_counts_weighted_rows_as_they_are_worth():
     alarms = 0
     for seed in range(N_DATASETS):

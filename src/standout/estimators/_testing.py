@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -158,7 +159,7 @@ def _tested(model: Any, datasets: list[Opened], method: str, options: dict[str, 
     gathered = [gather(part, kind="rows", single=False) for part in parts]
     target, *backgrounds = [part for part in gathered if isinstance(part, RowMoments | CentredRows)]
     if isinstance(model, KernelDiscriminativePCA):
-        problem = model.tested_problem(weights, seed)
+        problem = replace(model.tested_problem(weights, seed), of_total=not model.feature_map_.plain_ridge)
     else:
         problem = _difference(model, target, backgrounds, weights)
     return permutation_test(target, backgrounds, problem, **options)

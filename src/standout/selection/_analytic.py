@@ -179,8 +179,8 @@ def analytic_test(
     degrees = int(np.sum(counts - 1.0))
     if degrees <= n_features:
         raise InvalidValueError(
-            "the backgrounds have {degrees} degrees of freedom (rows less one for each), but the analytic test needs "
-            "more than the number of features, {limit}",
+            "the backgrounds have {degrees} degrees of freedom (rows less one for each; with weights the effective "
+            "number of rows), but the analytic test needs more than the number of features, {limit}",
             degrees=degrees,
             limit=n_features,
             advice="Give more background rows, or use the permutation test with {p.shrinkage:auto}.",

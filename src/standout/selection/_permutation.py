@@ -19,7 +19,7 @@ from standout._arrays import Float, product, squared_lengths, stacked, sum_of_sq
 from standout._messages import InvalidValueError
 from standout._params import check_n_components
 from standout._writing import progress_bar
-from standout._xp import concat, is_foreign, like, namespace, take, to_host
+from standout._xp import concat, eigh, is_foreign, like, namespace, take, to_host
 from standout.moments import CentredRows, RowMoments, in_span
 from standout.pencil import solve
 from standout.selection._analytic import ComponentTest, concluded, reject_singular_background
@@ -162,13 +162,14 @@ def permutation_test(
         and float(problem.weights[0]) == 1.0
         and not is_foreign(rows)
     )
+    of_total = problem.of_total and placed is not None
     most_made, n_ways = n_permutations, None
     if dealing is not None and dealing.n_relabelings <= n_permutations + 1:
         n_ways = int(dealing.n_relabelings)
         most_made = n_ways - 1
     answers: list[_Answer] = []
     while len(answers) < (most if n_components is None else asked):
-        by_gram = plain_ratio and max(sizes[0], sum(sizes[1:])) < rows.shape[1]
+        by_gram = plain_ratio and not of_total and max(sizes[0], sum(sizes[1:])) < rows.shape[1]
         plain = Pool.of(rows, sizes, np.zeros(len(totals)), n_features, by_gram=False, roots=roots, placed=at_places)
         scatters = plain.dealt(np.arange(rows.shape[0]))
         # The ridge is a share of each background's whole variance. What lies along the components already found is
@@ -189,6 +190,10 @@ def permutation_test(
             _reject_singular_target()
         if problem.counts is not None:
             value = pool.on_columns(scatters, fitted, np.arange(rows.shape[0]))[0]
+        if of_total:
+            pool = replace(pool, units=np.array([part.unit for part in parted]))
+            squares, turn = eigh(pool.total_scatter(scatters, np.arange(rows.shape[0])))
+            pool = replace(pool, metric=product(turn * namespace(turn).sqrt(squares), turn.T))
         if by_gram or dealing is not None:
             dealt = rows if dealing is None else dealing.stretched(rows, roots)
             made = Pool.of(dealt, sizes, held, n_features, by_gram=by_gram, roots=roots)
@@ -248,6 +253,7 @@ class _Parted(NamedTuple):
     dataset: RowMoments | CentredRows
     chosen: npt.NDArray[np.bool_]
     placed: Float | None
+    unit: float
 
 
 def _parted(dataset: RowMoments | CentredRows) -> _Parted:
@@ -257,7 +263,7 @@ def _parted(dataset: RowMoments | CentredRows) -> _Parted:
     of different weights, would differ more than their reshufflings. Weights that follow from the rows are part of them.
     """
     if dataset.row_weights is None:
-        return _Parted(dataset, np.ones(dataset.count, dtype=np.bool_), None)
+        return _Parted(dataset, np.ones(dataset.count, dtype=np.bool_), None, 1.0)
     assert isinstance(dataset, CentredRows)
     weights = to_host(dataset.row_weights)
     learned = np.ones(len(weights)) if dataset.learned is None else to_host(dataset.learned)
@@ -269,7 +275,7 @@ def _parted(dataset: RowMoments | CentredRows) -> _Parted:
     if dataset.learned is not None:
         own = learned[chosen]
         found = CentredRows(rows, like(own, rows) if is_foreign(rows) else own)
-    return _Parted(found, chosen, None if constant else placed / placed.mean())
+    return _Parted(found, chosen, None if constant else placed / placed.mean(), float(placed.mean()))
 
 
 def _placed(parted: Sequence[_Parted]) -> Float | None:

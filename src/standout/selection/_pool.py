@@ -32,6 +32,8 @@ from standout.selection._iterations import largest_ratio as ratio_by_iterations
 from standout.selection._problem import Problem
 from standout.selection._spectrum import PooledSpectrum
 
+# Share of the mean variance that makes a total scatter definite.
+SMALL_PART = 1e-8
 # Whether the largest eigenvalue is looked at, or the least, or both.
 ENDS = {"target": [True], "background": [False], "both": [True, False]}
 
@@ -65,6 +67,10 @@ class Pool:
         Roots of the weights that go with the rows, which come times these.
     placed : ndarray of shape (n,) or None
         Roots of the weights that stay at their places: those of the first group, then those of the second ...
+    units : ndarray of shape (n_groups,) or None
+        Mean weight at the places of each group, if the ridge is one of the total scatter and weights stay.
+    metric : array of shape (r, r) or None
+        Root of the total scatter of the datasets as they are, if there are units. See `_metric`.
     n_without : int
         Number of rows of weight zero. They are not dealt, but the fit counts them in its steps to few columns.
     """
@@ -82,6 +88,8 @@ class Pool:
     spectrum: PooledSpectrum | None = None
     roots: Float | None = None
     placed: Float | None = None
+    units: Float | None = None
+    metric: Float | None = None
     n_without: int = 0
 
     @classmethod
@@ -115,7 +123,8 @@ class Pool:
             return np.array([problem.extremity(value) for value in self.on_columns(scatters, problem, order)])
         if problem.alphas is not None:
             return self._differences(scatters, problem)
-        return np.array([self._ratio(scatters, problem, number) for number in range(problem.n_values)])
+        metric = self._metric(scatters, order)
+        return np.array([self._ratio(scatters, problem, number, metric) for number in range(problem.n_values)])
 
     def _ridge(self, variances: Float, problem: Problem, weights: Float, number: int) -> float:
         shrunken = float(np.sum(weights * problem.shares[number] * (variances + self.held))) / self.n_features
@@ -127,7 +136,31 @@ class Pool:
             return 0.0
         return float(problem.strengths[number] * np.sum(weights * (variances + self.held))) / self.n_features
 
-    def _ratio(self, scatters: list[Float], problem: Problem, number: int) -> float:
+    def total_scatter(self, scatters: Sequence[Float], order: Order) -> Float:
+        """Add up the scatters of groups by the weights that their rows have, with a little on the diagonal."""
+        assert self.units is not None
+        groups = np.split(order, np.cumsum(self.sizes)[:-1])
+        total = 0.0 * scatters[0]
+        for unit, scatter, group, place in zip(self.units, scatters, groups, self._shared_places(), strict=True):
+            own = self._roots_of(group, place)
+            weight = len(group) if own is None else float(namespace(own).sum(own**2))
+            total = total + float(unit) * weight / len(group) * scatter
+        variance = float(namespace(total).sum(diagonal(total))) / total.shape[0]
+        return add_to_diagonal(total, SMALL_PART * variance)
+
+    def _metric(self, scatters: Sequence[Float], order: Order) -> Float | None:
+        """Give the matrix of the ridge; None if it is the identity.
+
+        The ridge of a kernel method is the inverse of the total scatter T, and rows come in coordinates in which that
+        is the identity. If weights stay at their places, rows that are dealt have another total scatter S. With G the
+        root of T in these coordinates, the ridge is ``G S⁻¹ G`` then.
+        """
+        if self.metric is None:
+            return None
+        factor = cholesky(self.total_scatter(scatters, order))
+        return None if factor is None else self_product(solve_triangular(factor, self.metric))
+
+    def _ratio(self, scatters: list[Float], problem: Problem, number: int, metric: Float | None = None) -> float:
         """Give how extreme the ratios of one pencil are, and nothing else: this is the inner loop.
 
         A singular background, which can happen where a column varies in few rows only, counts as an infinite ratio.
@@ -140,7 +173,8 @@ class Pool:
         variances = variances_of(scatters[1:], self.sizes[1:])
         if self.rough is not None:
             b += self.roughness(variances, problem, weights, number) * self.rough
-        b = add_to_diagonal(b, self._ridge(variances, problem, weights, number))
+        ridge = self._ridge(variances, problem, weights, number)
+        b = add_to_diagonal(b, ridge) if metric is None else b + ridge * metric
         a = scatters[0] / self.sizes[0]
         return max(_largest_ratio(a, b) if end else _largest_ratio(b, a) for end in ENDS[problem.side])
 

@@ -47,6 +47,8 @@ class Problem:
         Of a graph over the columns.
     strengths : ndarray of shape (g,) or None
         γ: ``γ (Σ ωₖ tr Cₖ / D) L`` is added to the background form.
+    of_total : bool
+        Whether the coordinates are those in which the inverse of the total scatter, a kernel's ridge, is the identity.
     """
 
     weights: Float
@@ -61,6 +63,7 @@ class Problem:
     n_ranked: int = 1
     laplacian: Float | None = None
     strengths: Float | None = None
+    of_total: bool = False
 
     @classmethod
     def of_shrinkage(

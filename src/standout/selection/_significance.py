@@ -310,7 +310,8 @@ def test_components(
 
 
 def _degrees(backgrounds: Sequence[Moments], weights: Float) -> int:
-    return sum(part.count - 1 for part, weight in zip(backgrounds, weights, strict=True) if weight > 0.0)
+    used = (part.effective_count - 1.0 for part, weight in zip(backgrounds, weights, strict=True) if weight > 0.0)
+    return int(sum(used))
 
 
 def _is_exact(datasets: Sequence[Opened], moments: Sequence[Moments], weights: Float) -> bool:
