@@ -17,6 +17,8 @@ from standout.selection._row_folds import LeftOut, SpanFolds
 
 Columns = npt.NDArray[np.intp]
 
+# With fewer columns for each component, LAPACK finds all of them sooner than iterations do.
+PER_COMPONENT = 40
 # How many numbers of columns are looked at, all columns among them.
 N_COUNTS = 15
 
@@ -267,7 +269,8 @@ class FoldColumns:
     def whole(self, target: Moments, backgrounds: list[Moments]) -> tuple[Pencil, Solution]:
         """Give the problem without a fold, and its solution on all columns."""
         problem = self.pose(target, backgrounds)
-        solver = "lanczos" if problem.n_features > self.dense_size else "dense"
+        few = problem.n_features > max(self.dense_size, PER_COMPONENT * self.n_components)
+        solver = "lanczos" if few else "dense"
         if problem.keeps_rows:
             solver = "reduced"
         return problem, solve(problem, self.n_components, solver=solver, side=self.side)
