@@ -50,12 +50,11 @@ from standout.features import (
     resolve_kernel,
 )
 from standout.moments import (
-    CentredRows,
     Folds,
+    KeptRows,
     Kind,
     Moments,
     RobustWeights,
-    RowMoments,
     folds_of_datasets,
     gather,
     gather_folds,
@@ -149,7 +148,7 @@ class Gathered:
     @property
     def keeps_rows(self) -> bool:
         """Whether the moments are the rows of coordinates themselves."""
-        return all(isinstance(part, RowMoments | CentredRows) for part in self.moments)
+        return all(isinstance(part, KeptRows) for part in self.moments)
 
     def signs(self, vectors: Float) -> Float:
         """Give the signs for which the target's mean has the larger score, the backgrounds' the smaller one.
@@ -272,7 +271,7 @@ class KernelTransformer(IncrementalTransformer):
             return Gathered(found, [s.moments for s in sums], weights, kernel_weights, residual_share(sums), sums)
         if exact and found.kind == "rows" and wanted is not None:
             every = [gather(part, kind="rows", single=False, name=part.name) for part in found.parts]
-            kept = [part for part in every if isinstance(part, RowMoments | CentredRows)]
+            kept = [part for part in every if isinstance(part, KeptRows)]
             numbers = folds_of_datasets([part.count for part in kept], found.parts, n_folds, wanted)
             by_rows: list[Folds[Moments]] = list(RowFolds.of_all(kept, numbers, n_folds, wanted))
             return Gathered(found, every, weights, kernel_weights, found.residual, folds=by_rows)

@@ -18,12 +18,11 @@ from standout._xp import columns_as_rows, indices_like, largest, like, namespace
 from standout.estimators._base import check_same_place
 from standout.estimators._incremental import IncrementalTransformer, check_sums_suffice
 from standout.moments import (
-    CentredRows,
     Folds,
+    KeptRows,
     Kind,
     Moments,
     RootMoments,
-    RowMoments,
     ScatterMoments,
     folds_of_datasets,
     gather,
@@ -336,7 +335,7 @@ class LinearTransformer(IncrementalTransformer):
         self._keep(fit.solution, fit.target, fit.backgrounds, fit.weights)
         moments = [fit.target, *fit.backgrounds]
         # Rows are not kept beyond a fit: they are the user's.
-        self._keep_found(_sums=None if any(isinstance(part, RowMoments | CentredRows) for part in moments) else moments)
+        self._keep_found(_sums=None if any(isinstance(part, KeptRows) for part in moments) else moments)
 
     def _sum(self, dataset: Source) -> Moments:
         n_rows, width = dataset.n_rows, dataset.width
@@ -498,7 +497,7 @@ def fit_linear(
         for dataset, part in zip(datasets[1:], moments[1:], strict=True):
             check_same_columns(part.n_features, None, dataset.name, moments[0].n_features, None, "the target")
         check_one_place([part.mean for part in moments], [dataset.name for dataset in datasets])
-        kept = [part for part in moments if isinstance(part, RowMoments | CentredRows)]
+        kept = [part for part in moments if isinstance(part, KeptRows)]
         if solver == "reduced" and norms and len(kept) == len(moments):
             # The inner products of all rows hold those of each dataset, which the shrinkage needs.
             joint_gram(kept)
@@ -537,7 +536,7 @@ def _gathered(datasets: Sequence[Source], kind: Kind, wanted: int | None, norms:
             gather(dataset, kind=kind, norms=norms and number > 0, single=single, name=dataset.name)
             for number, dataset in enumerate(datasets)
         ]
-        kept = [part for part in moments if isinstance(part, RowMoments | CentredRows)]
+        kept = [part for part in moments if isinstance(part, KeptRows)]
         if wanted is None or n_folds is None or len(kept) < len(moments):
             return LinearSums(moments)
         numbers = folds_of_datasets([part.count for part in kept], datasets, n_folds, wanted)
@@ -555,7 +554,7 @@ def _gathered(datasets: Sequence[Source], kind: Kind, wanted: int | None, norms:
         for number, dataset in enumerate(datasets)
     ]
     moments = [part.total() for part in folds]
-    kept = [part for part in moments if isinstance(part, RowMoments | CentredRows)]
+    kept = [part for part in moments if isinstance(part, KeptRows)]
     if len(kept) == len(moments):
         # An iterator turned out to have fewer rows than columns. Its rows are kept fold after fold.
         numbers = [np.repeat(np.arange(n_folds), [0 if p is None else p.count for p in part.sums]) for part in folds]
@@ -569,7 +568,7 @@ def _gathered(datasets: Sequence[Source], kind: Kind, wanted: int | None, norms:
 
 def _in_span(
     moments: list[Moments],
-    kept: list[RowMoments | CentredRows],
+    kept: list[KeptRows],
     fold_of: list[npt.NDArray[np.intp]],
     n_folds: int,
     n_dealt: int,

@@ -22,7 +22,7 @@ from standout.estimators._kernel_base import KernelTransformer
 from standout.estimators._kernel_contrastive import KernelContrastivePCA
 from standout.estimators._kernel_discriminative import KernelDiscriminativePCA
 from standout.features import KernelValueMap, exact_coordinates
-from standout.moments import CentredRows, Moments, RowMoments, ScatterMoments, gather
+from standout.moments import KeptRows, Moments, ScatterMoments, gather
 from standout.selection import (
     ComponentTest,
     Opened,
@@ -157,7 +157,7 @@ def _tested(model: Any, datasets: list[Opened], method: str, options: dict[str, 
         turned = [product(part, root.T) for part in rows]
         parts = [beside(InMemory(part), **some) for part, some in zip(turned, own, strict=True)]
     gathered = [gather(part, kind="rows", single=False) for part in parts]
-    target, *backgrounds = [part for part in gathered if isinstance(part, RowMoments | CentredRows)]
+    target, *backgrounds = [part for part in gathered if isinstance(part, KeptRows)]
     if isinstance(model, KernelDiscriminativePCA):
         problem = replace(model.tested_problem(weights, seed), of_total=not model.feature_map_.plain_ridge)
     else:

@@ -44,6 +44,7 @@ from standout.moments._robust import Weighing as Weighing
 from standout.moments._robust import joined_columns as joined_columns
 from standout.moments._robust import learned_weights as learned_weights
 from standout.moments._robust import weighed as weighed
+from standout.moments._rows import KeptRows as KeptRows
 from standout.moments._rows import joint_gram as joint_gram
 from standout.moments._rows import keep_joint_gram as keep_joint_gram
 from standout.moments._rows import squares_by_group as squares_by_group

@@ -27,7 +27,7 @@ from standout._xp import is_foreign, largest, like, namespace
 from standout.moments._base import Moments
 from standout.moments._folds import FoldPart, Folds, dealt_folds
 from standout.moments._root import gather_root
-from standout.moments._rows import CentredRows, RowMoments
+from standout.moments._rows import CentredRows, KeptRows, RowMoments
 from standout.moments._scatter import gather_on_device, gather_scatter, gather_weighted, sum_on_device
 from standout.sources import Batch, Dataset, check_subjects, open_dataset
 
@@ -254,7 +254,7 @@ def project(rows: Rows, mean: Float | None, filters: Float) -> Float:
     return stacked([(double(block) - mean) @ filters for block in row_blocks(rows)])
 
 
-def in_span(datasets: Sequence[RowMoments | CentredRows]) -> tuple[Float, list[Float]]:
+def in_span(datasets: Sequence[KeptRows]) -> tuple[Float, list[Float]]:
     """Give the rows of datasets in an orthonormal basis of the space that all of them span.
 
     Wide data have no variance outside of this space. What is computed from inner products, variances and multiples of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, reduce
 from operator import add
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 from weakref import ReferenceType, ref
 
 import numpy as np
@@ -391,9 +391,11 @@ class CentredRows(Moments):
         return CentredRows(stacked([dense(part) for part in rows]), concat(each), learned)
 
 
-def squares_by_group(
-    dataset: RowMoments | CentredRows, groups: npt.NDArray[np.intp], n_groups: int
-) -> tuple[Array, Float]:
+# Moments that have the rows of the dataset.
+KeptRows: TypeAlias = RowMoments | CentredRows
+
+
+def squares_by_group(dataset: KeptRows, groups: npt.NDArray[np.intp], n_groups: int) -> tuple[Array, Float]:
     """Give the sums of squares of the centred columns over the rows of each group, and the weight of its rows."""
     members = (groups[None, :] == np.arange(n_groups)[:, None]).astype(np.float64)
     if isinstance(dataset, CentredRows):
@@ -407,7 +409,7 @@ def squares_by_group(
     return concat(parts, axis=1), members.sum(axis=1)
 
 
-def joint_gram(datasets: Sequence[RowMoments | CentredRows]) -> Float:
+def joint_gram(datasets: Sequence[KeptRows]) -> Float:
     """Give the inner products of the centred rows of all datasets, one dataset after the other.
 
     Each dataset is centred by its own mean: this is the matrix K of eq. (k) for the linear kernel. It is kept for the
@@ -427,7 +429,7 @@ def keep_joint_gram(datasets: Sequence[Moments], gram: Callable[[], Float]) -> N
     datasets[0].joint = [ref(part) for part in datasets[1:]], gram  # type: ignore[attr-defined]
 
 
-def _joint_gram(given: Sequence[RowMoments | CentredRows]) -> Float:
+def _joint_gram(given: Sequence[KeptRows]) -> Float:
     datasets = [dataset for dataset in given if isinstance(dataset, RowMoments)]
     if len(datasets) < len(given):
         return self_product(stacked([part.centred_rows() for part in given]).T)

@@ -20,7 +20,7 @@ from standout._xp import (
     largest_entries,
     namespace,
 )
-from standout.moments import CentredRows, Moments, RowMoments
+from standout.moments import KeptRows, Moments
 
 
 class NotDefiniteError(Exception):
@@ -84,7 +84,7 @@ class Form:
     @property
     def keeps_rows(self) -> bool:
         """Whether the moments of every dataset have its rows."""
-        return all(isinstance(moments, RowMoments | CentredRows) for _, moments in self.terms)
+        return all(isinstance(moments, KeptRows) for _, moments in self.terms)
 
     @property
     def n_rows(self) -> int:

@@ -23,7 +23,14 @@ from standout._xp import (
     solve_triangular,
     take,
 )
-from standout.moments import CentredRows, Moments, RootMoments, RowMoments, ScatterMoments, in_span, joint_gram
+from standout.moments import (
+    KeptRows,
+    Moments,
+    RootMoments,
+    ScatterMoments,
+    in_span,
+    joint_gram,
+)
 from standout.pencil._dense import cholesky_factor, solve_dense
 from standout.pencil._lanczos import solve_lanczos
 from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, finish
@@ -41,7 +48,7 @@ INVERSE_STEPS = 2
 class _Stack:
     """Centred rows Z of several datasets, stacked, with factors s: a form without its ridge is ``Σ sᵢ² zᵢ zᵢᵀ``."""
 
-    parts: tuple[tuple[float, RowMoments | CentredRows], ...]
+    parts: tuple[tuple[float, KeptRows], ...]
 
     @classmethod
     def of(cls, form: Form) -> _Stack:
@@ -67,8 +74,8 @@ class _Stack:
         return sum(parts[1:], start=parts[0])
 
 
-def _rows(moments: Moments) -> RowMoments | CentredRows:
-    if not isinstance(moments, RowMoments | CentredRows):
+def _rows(moments: Moments) -> KeptRows:
+    if not isinstance(moments, KeptRows):
         raise InvalidTypeError(
             "the reduced solver needs the rows, not {kind}",
             advice="Gather the moments with {p.kind:rows}.",
@@ -176,7 +183,7 @@ class SpanProblem:
             for pencil in pencils
             for form in (pencil.a, pencil.b)
             for _, moments in form.terms
-            if isinstance(moments, RowMoments | CentredRows)
+            if isinstance(moments, KeptRows)
         }
         basis, coordinates = in_span(list(datasets.values()))
         check_n_components(n_components, pencils[0].n_features, basis.shape[1])

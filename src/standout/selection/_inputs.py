@@ -19,7 +19,7 @@ from standout._checks import (
 from standout._messages import InvalidTypeError, dataset_names
 from standout._params import check_robust
 from standout._xp import take, to_host
-from standout.moments import CentredRows, Kind, Moments, RowMoments, gather, learned_weights, weighed
+from standout.moments import CentredRows, KeptRows, Kind, Moments, gather, learned_weights, weighed
 from standout.selection._dealing import subjects_of
 from standout.sources import Dataset, InMemory, Source, attached, chosen_subjects, open_beside, with_subjects
 
@@ -107,14 +107,14 @@ def gather_all(datasets: Sequence[Opened], *, norms: bool = False) -> list[Momen
 
 def keeps_rows(dataset: Opened) -> bool:
     """Tell whether all rows of a dataset are in memory: the dataset itself, or moments that keep its rows."""
-    return isinstance(dataset, RowMoments | CentredRows) or (isinstance(dataset, Source) and dataset.in_memory)
+    return isinstance(dataset, KeptRows) or (isinstance(dataset, Source) and dataset.in_memory)
 
 
 def rows_of(dataset: Opened) -> Rows:
     """Give the rows of a dataset that keeps them; those of moments without weights are centred."""
     if isinstance(dataset, CentredRows) and dataset.row_weights is not None:
         return dataset.rows
-    if isinstance(dataset, RowMoments | CentredRows):
+    if isinstance(dataset, KeptRows):
         return dataset.centred_rows()
     assert isinstance(dataset, Source)
     return dataset.rows()
@@ -122,7 +122,7 @@ def rows_of(dataset: Opened) -> Rows:
 
 def weights_of(dataset: Opened) -> Float | None:
     """Give the weights of the rows of a dataset that keeps them; None if they count equally."""
-    if isinstance(dataset, RowMoments | CentredRows):
+    if isinstance(dataset, KeptRows):
         weights = dataset.row_weights
     else:
         assert isinstance(dataset, Source)

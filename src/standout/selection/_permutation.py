@@ -20,7 +20,7 @@ from standout._messages import InvalidValueError
 from standout._params import check_n_components
 from standout._writing import progress_bar
 from standout._xp import concat, eigh, is_foreign, like, namespace, take, to_host
-from standout.moments import CentredRows, RowMoments, in_span
+from standout.moments import CentredRows, KeptRows, RowMoments, in_span
 from standout.pencil import solve
 from standout.selection._analytic import ComponentTest, concluded, reject_singular_background
 from standout.selection._dealing import SAME_WEIGHT, Dealing, Draw, middle_of_few
@@ -45,8 +45,8 @@ Listener = Callable[[int, int, int, float], None]
 
 
 def permutation_test(
-    target: RowMoments | CentredRows,
-    backgrounds: Sequence[RowMoments | CentredRows],
+    target: KeptRows,
+    backgrounds: Sequence[KeptRows],
     problem: Problem,
     *,
     n_components: int | None = None,
@@ -250,13 +250,13 @@ def _reject_singular_target() -> NoReturn:
 class _Parted(NamedTuple):
     """The rows of a dataset that have a weight, with the weights that go with them, and those that stay."""
 
-    dataset: RowMoments | CentredRows
+    dataset: KeptRows
     chosen: npt.NDArray[np.bool_]
     placed: Float | None
     unit: float
 
 
-def _parted(dataset: RowMoments | CentredRows) -> _Parted:
+def _parted(dataset: KeptRows) -> _Parted:
     """Leave out rows of weight zero, and tell weights that go with their rows from those that stay at their places.
 
     Weights that users give do not depend on the rows. If they went with the rows, two datasets of one distribution, but
@@ -271,7 +271,7 @@ def _parted(dataset: RowMoments | CentredRows) -> _Parted:
     placed = weights[chosen] / learned[chosen]
     constant = bool(np.ptp(placed) <= SAME_WEIGHT * placed.max())
     rows = dataset.rows if chosen.all() else take(dataset.rows, chosen)
-    found: RowMoments | CentredRows = RowMoments(rows, single=False)
+    found: KeptRows = RowMoments(rows, single=False)
     if dataset.learned is not None:
         own = learned[chosen]
         found = CentredRows(rows, like(own, rows) if is_foreign(rows) else own)
@@ -285,7 +285,7 @@ def _placed(parted: Sequence[_Parted]) -> Float | None:
     return np.concatenate([np.ones(part.dataset.count) if part.placed is None else part.placed for part in parted])
 
 
-def _roots_of_weights(dataset: RowMoments | CentredRows, rows: Float) -> Float:
+def _roots_of_weights(dataset: KeptRows, rows: Float) -> Float:
     """Give the roots of the weights of rows."""
     weights = np.ones(dataset.count) if dataset.row_weights is None else to_host(dataset.row_weights)
     return like(np.sqrt(weights), rows)

@@ -14,6 +14,7 @@ from standout._xp import cholesky, concat, diagonal, eigh, eye, like, namespace,
 from standout.moments import (
     CentredRows,
     Folds,
+    KeptRows,
     Kind,
     Moments,
     Part,
@@ -61,7 +62,7 @@ class RowFolds(Folds[Moments]):
     @classmethod
     def of_all(
         cls,
-        datasets: Sequence[RowMoments | CentredRows],
+        datasets: Sequence[KeptRows],
         fold_of: Sequence[npt.NDArray[np.intp]],
         n_folds: int,
         n_dealt: int,
@@ -155,13 +156,13 @@ class SpanFolds:
     """
 
     row_folds: list[RowFolds]
-    datasets: list[RowMoments | CentredRows]
+    datasets: list[KeptRows]
     maps: list[Array]
 
     @classmethod
     def of(
         cls,
-        datasets: Sequence[RowMoments | CentredRows],
+        datasets: Sequence[KeptRows],
         fold_of: Sequence[npt.NDArray[np.intp]],
         n_folds: int,
         n_dealt: int,
@@ -242,7 +243,7 @@ class SpanFolds:
         return sum(parts[1:], start=parts[0])
 
 
-def _coordinates(gram: Float, datasets: Sequence[RowMoments | CentredRows]) -> tuple[Array, Array] | None:
+def _coordinates(gram: Float, datasets: Sequence[KeptRows]) -> tuple[Array, Array] | None:
     """Give coordinates of rows from their inner products, and the weights of the rows in each coordinate's direction.
 
     None if no dataset varies. A Cholesky factor gives them in a fraction of the time of eigenvectors. The centred rows
@@ -277,7 +278,7 @@ def _coordinates(gram: Float, datasets: Sequence[RowMoments | CentredRows]) -> t
     return vectors * xp.sqrt(values), vectors / xp.sqrt(values)
 
 
-def _kept_rows(part: RowMoments | CentredRows) -> Array:
+def _kept_rows(part: KeptRows) -> Array:
     return part.rows if isinstance(part, CentredRows) else concat([dense(block) for block in part.blocks])
 
 
@@ -298,7 +299,7 @@ def _gram_without(gram: Float, kept: Sequence[npt.NDArray[np.bool_]], weights: S
     return part
 
 
-def _unweighted(rows: Array, part: RowMoments | CentredRows) -> Array:
+def _unweighted(rows: Array, part: KeptRows) -> Array:
     """Give rows that come times the roots of their weights as they are."""
     if part.row_weights is None:
         return rows

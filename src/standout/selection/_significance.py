@@ -13,7 +13,7 @@ from standout._checks import as_seed, check_whole, is_number
 from standout._messages import InvalidTypeError, InvalidValueError, dataset_names
 from standout._params import check_level, check_shrinkage, check_test, check_weights
 from standout._xp import all_ratios, cholesky, to_host
-from standout.moments import CentredRows, Moments, RowMoments, gather, ledoit_wolf
+from standout.moments import KeptRows, Moments, gather, ledoit_wolf
 from standout.pencil import solve
 from standout.selection._analytic import ComponentTest, analytic_test, chance_law, survival
 from standout.selection._dealing import subjects_of
@@ -337,7 +337,7 @@ def has_heavy_tails(dataset: Opened) -> bool:
     """
     if isinstance(dataset, Source) and dataset.again:
         rows = dataset.sample(TAIL_ROWS, np.random.default_rng(0))
-    elif isinstance(dataset, RowMoments | CentredRows):
+    elif isinstance(dataset, KeptRows):
         rows = dataset.centred_rows()[:TAIL_ROWS]
     else:
         return False
@@ -398,7 +398,7 @@ def _is_read_again(dataset: Opened) -> bool:
     return isinstance(dataset, Source) and dataset.again
 
 
-def _with_rows(datasets: Sequence[Opened], *, read_again: bool = False) -> list[RowMoments | CentredRows]:
+def _with_rows(datasets: Sequence[Opened], *, read_again: bool = False) -> list[KeptRows]:
     """Gather moments that keep the rows, of data that are read in parts only if `read_again`."""
     if not read_again:
         require_rows(datasets, "the permutation test")
@@ -407,7 +407,7 @@ def _with_rows(datasets: Sequence[Opened], *, read_again: bool = False) -> list[
         dataset if isinstance(dataset, Moments) else gather(dataset, kind="rows", single=False, name=name)
         for name, dataset in zip(names, datasets, strict=True)
     ]
-    return [moments for moments in kept if isinstance(moments, RowMoments | CentredRows)]
+    return [moments for moments in kept if isinstance(moments, KeptRows)]
 
 
 def _check_n_permutations(n_permutations: Any, level: float) -> int:

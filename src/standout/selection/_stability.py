@@ -28,11 +28,10 @@ from standout._checks import as_seed, check_whole
 from standout._params import check_level, check_n_columns, check_n_components, check_shrinkage, check_weights
 from standout._writing import tracked
 from standout.moments import (
-    CentredRows,
+    KeptRows,
     Kind,
     Moments,
     Part,
-    RowMoments,
     gather,
     in_span,
     ledoit_wolf,
@@ -339,7 +338,7 @@ def _prepare(
     n_components = check_n_components(n_components, n_columns, sum(part.count - 1 for part in moments))
     n_used = check_n_columns(n_used, n_columns, n_components)
     shares = np.array([ledoit_wolf(part) if share is None else share for part in moments[1:]])
-    kept = [part for part in moments if isinstance(part, RowMoments | CentredRows)]
+    kept = [part for part in moments if isinstance(part, KeptRows)]
     own = [weights_of(dataset) for dataset in datasets]
     if len(kept) < len(moments) or n_used is not None:
         # Columns are chosen among those of the data.
