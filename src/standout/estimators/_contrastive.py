@@ -87,7 +87,7 @@ class ContrastivePCA(LinearTransformer):
         Number of folds for `held_out_ratio_`: each is left out in turn, and the components that are found without it
         are judged on its rows. Fewer are used where a dataset has few rows, where there are many rows per column
         (20 or more: 5 folds) or more than 1,000 columns, and none beyond 8,192. A fit with folds takes about 1.5 times
-        as long as one without where there are many rows, up to 4 times for wide data. None leaves them out.
+        as long as one without where there are many rows, and 2 to 6 times where there are few. None leaves them out.
     n_columns : int, "auto" or None, default=None
         Number of columns that the components may use; all others have zeros in `components_`. Columns are ranked by the
         size of their entries in the components, ``|uⱼ|``, each by its best rank in any component; the last third is
