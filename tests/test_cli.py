@@ -314,7 +314,7 @@ METHODS = {
     "kernel without a bandwidth": ["kdpca", "--kernel", "gaussian"],
     "contrastive": ["cpca", "--alpha", "2.5"],
     "several alphas": ["cpca", "--alpha", "0.5,1,2"],
-    "kernel contrastive": ["kcpca", "--kernel", "laplacian", "--gamma", "0.1"],
+    "kernel contrastive": ["kcpca", "--kernel", "laplacian", "--gamma", "0.1", "--alpha", "2"],
     "no shrinkage": ["dpca", "--shrinkage", "none"],
     "given shrinkage": ["dpca", "--shrinkage", "0.25", "--n-components", "3"],
     "worst case": ["dpca", "--background-weights", "worst-case", "--test", "none"],

@@ -241,10 +241,11 @@ def test_shared_factors_do_not_hide_two_factors_of_the_target(rng):
         model = datasets.make_factor_model(
             n, n, d, n_specific=2, shared_variance=d / 5, specific_variance=d / 50, shared_ratio=1.2
         )
-        fitted = DiscriminativePCA(2).fit(model.target, background=model.backgrounds)
+        fitted = DiscriminativePCA(2, held_out=None).fit(model.target, background=model.backgrounds)
         assert explained(model.specific_factors, fitted.transform(model.target)) >= 0.9
         if n == d:
-            unregularised = DiscriminativePCA(2, shrinkage=1e-6).fit(model.target, background=model.backgrounds)
+            plain = DiscriminativePCA(2, shrinkage=1e-6, held_out=None)
+            unregularised = plain.fit(model.target, background=model.backgrounds)
             assert explained(model.specific_factors, unregularised.transform(model.target)) < 0.2
 
 

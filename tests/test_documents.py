@@ -69,9 +69,7 @@ def test_the_commands_of_the_documents_are_commands(tmp_path):
 
 def test_the_benchmarks_print_ratios(tmp_path):
     pytest.importorskip("resource", reason="the benchmark needs a Unix-like system")
-    result = run("benchmarks/linear.py", "--quick", "--no-peers", "--repeats", "1", "--cases", "tall")
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.count("fit / reference") == 1
+    # That of linear fits has the same parts, and a dozen processes.
     result = run("benchmarks/kernel.py", "--quick", "--repeats", "1", "--cases", "full-rank")
     assert result.returncode == 0, result.stderr
     assert "symmetric pencil / fit" in result.stdout

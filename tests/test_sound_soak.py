@@ -21,14 +21,12 @@ def test_a_fit_is_right_or_says_that_it_may_not_be(path):
         assert found != "wrong", f"{words}: {case.story} {case.options}"
 
 
-@pytest.mark.parametrize("what", ["fit", "transform"])
-def test_a_killed_command_leaves_nothing_that_the_next_one_does_not_mend(what, tmp_path):
+def test_a_killed_command_leaves_nothing_that_the_next_one_does_not_mend(tmp_path):
     seconds = prepare(tmp_path)
-    command = COMMANDS[what]
-    if what == "fit":
-        kill_at(tmp_path, command, 0.8 * seconds)
+    command = COMMANDS["fit"]
+    kill_at(tmp_path, command, 0.8 * seconds)
     check(tmp_path, command)
     # The last changes of names put the result in place, and remove the earlier one.
-    for number in (3,) if what == "transform" else (22, 30):
+    for number in (22, 30):
         assert kill_in_renames(tmp_path, command, number, "after")
         check(tmp_path, command)
