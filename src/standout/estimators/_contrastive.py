@@ -294,7 +294,7 @@ class ContrastivePCA(LinearTransformer):
             may be in several datasets. With `target_label`, `groups` is for the rows of all datasets.
         sample_weight : array-like of shape (n_samples,), default=None
             How much each row of X counts. Means and covariances are weighted ones.
-            Weights do not depend on the rows: permutations leave them at their places.
+            They must not be computed from the rows themselves: permutations leave them at their places.
         background_sample_weight : array-like, or list of array-like, default=None
             The same for the background; for several ones a list, in which None stands for equal weights.
         adjust, background_adjust : list of str, or table of shape (n_samples, n_covariates), default=None

@@ -94,8 +94,7 @@ class RowMoments(Moments):
         self._variances = squares / self.count
 
     def __getstate__(self) -> dict[str, Any]:
-        # What was computed from the rows, for several datasets together, stays behind.
-        return {name: value for name, value in vars(self).items() if name not in ("joint", "self_gram")}
+        return _without_products(self)
 
     @property
     def variances(self) -> Float:
@@ -298,8 +297,7 @@ class CentredRows(Moments):
         self._centred = moved - offset
 
     def __getstate__(self) -> dict[str, Any]:
-        # What was computed from the rows, for several datasets together, stays behind.
-        return {name: value for name, value in vars(self).items() if name not in ("joint", "self_gram")}
+        return _without_products(self)
 
     @property
     def variances(self) -> Float:
@@ -393,6 +391,11 @@ class CentredRows(Moments):
 
 # Moments that have the rows of the dataset.
 KeptRows: TypeAlias = RowMoments | CentredRows
+
+
+def _without_products(moments: KeptRows) -> dict[str, Any]:
+    """Give what is to be pickled: products of rows, for several datasets together, stay behind."""
+    return {name: value for name, value in vars(moments).items() if name not in ("joint", "self_gram")}
 
 
 def squares_by_group(dataset: KeptRows, groups: npt.NDArray[np.intp], n_groups: int) -> tuple[Array, Float]:
