@@ -1,0 +1,380 @@
+"""The parameters of the estimators in one table: values, default, methods and help.
+
+The table feeds scikit-learn's ``_parameter_constraints``, the docstrings and the options of the command line, so that
+they cannot differ. Nothing is imported here but the standard library: the help of the command line has to be fast.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from standout._messages import InvalidTypeError, InvalidValueError
+
+Cls = TypeVar("Cls", bound=type)
+
+METHODS = {
+    "dpca": "discriminative PCA",
+    "cpca": "contrastive PCA",
+    "kdpca": "kernel discriminative PCA",
+    "kcpca": "kernel contrastive PCA",
+}
+ALL, LINEAR, KERNELIZED = tuple(METHODS), ("dpca", "cpca"), ("kdpca", "kcpca")
+WEIGHT_RULES = ("worst-case", "joint", "spectral")
+POLYNOMIALS = ("poly", "homogeneous_polynomial", "inhomogeneous_polynomial")
+KERNELS = ("rbf", "gaussian", "laplacian", "linear", *POLYNOMIALS, "cosine", "sigmoid", "chi2")
+# How docstrings and messages write what is neither a word nor a number.
+_PHRASES = {
+    "array-like": "array-like",
+    "random_state": "RandomState instance",
+    "sparse matrix": "sparse matrix",
+    "no_validation": "object",
+    callable: "callable",
+    dict: "dict",
+    list: "list",
+    str: "str",
+    tuple: "tuple",
+}
+_WIDTH = 120
+
+
+@dataclass(frozen=True)
+class Number:
+    """Numbers from `least` to `most`, both included; without `least` itself if `above`."""
+
+    kind: type[int] | type[float]
+    least: float | None = None
+    most: float | None = None
+    above: bool = False
+
+    @property
+    def phrase(self) -> str:
+        """The numbers in the words of a docstring."""
+        name = "int" if self.kind is int else "float"
+        if self.least is not None and self.most is not None:
+            return (
+                f"{name} in {'(' if self.above else '['}{self.least:.10g}, {self.most:.10g}{')' if self.above else ']'}"
+            )
+        return name if self.least is None else f"{name} {'>' if self.above else '>='} {self.least:g}"
+
+
+@dataclass(frozen=True)
+class Option:
+    """One parameter: its name, which methods have it, its default, what it may be, and its help.
+
+    Attributes
+    ----------
+    words : tuple of str
+        Words that are allowed.
+    number : Number or None
+        Numbers that are allowed.
+    none : bool
+        Whether None is allowed.
+    also : tuple
+        Further types, as scikit-learn's constraints have them.
+    several : bool
+        Whether the command line reads numbers that are separated by commas.
+    command : bool
+        Whether the command line has it.
+    """
+
+    name: str
+    methods: tuple[str, ...]
+    default: Any
+    help: str
+    words: tuple[str, ...] = ()
+    number: Number | None = None
+    none: bool = False
+    also: tuple[Any, ...] = ()
+    several: bool = False
+    command: bool = True
+
+    @property
+    def phrase(self) -> str:
+        """What the parameter may be, in the words of a docstring."""
+        parts = [] if self.number is None else [self.number.phrase]
+        parts += [f'"{word}"' for word in self.words]
+        parts += [_PHRASES[kind] for kind in self.also if kind is not str or not self.words]
+        parts += ["None"] if self.none or "random_state" in self.also else []
+        return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
+
+    @property
+    def text(self) -> str:
+        """The entry of a docstring's section Parameters."""
+        default = f'"{self.default}"' if isinstance(self.default, str) else self.default
+        lines = textwrap.wrap(self.help, _WIDTH - 8, break_on_hyphens=False)
+        return "\n".join([f"{self.name} : {self.phrase}, default={default}", *(f"    {line}" for line in lines)])
+
+    def constraints(self) -> list[Any]:
+        """Return the allowed values as scikit-learn writes them."""
+        from numbers import Integral, Real
+
+        from sklearn.utils._param_validation import Interval, StrOptions
+
+        made: list[Any] = [None] if self.none else []
+        if self.number is not None:
+            number, whole = self.number, self.number.kind is int
+            left = "neither" if number.above else "left"
+            closed = left if number.most is None or number.above else "both"
+            made.append(Interval(Integral if whole else Real, number.least, number.most, closed=closed))
+        if self.words and str not in self.also:
+            made.append(StrOptions(set(self.words)))
+        return [*made, *self.also]
+
+
+_TABLE = (
+    Option(
+        "n_components",
+        ALL,
+        2,
+        'Number of components. "auto" tests one component after the other by permutation, and keeps those before the '
+        "first that is not distinguishable from chance.",
+        words=("auto",),
+        number=Number(int, 1),
+    ),
+    Option(
+        "kernel",
+        KERNELIZED,
+        "rbf",
+        f"The kernel: {', '.join(KERNELS)}. In Python also another kernel of scikit-learn, a callable of two rows, "
+        '"precomputed", a pair of a name and a dict of parameters, or a list of kernels to be summed.',
+        words=KERNELS,
+        also=(str, callable, tuple, list),
+    ),
+    Option(
+        "gamma",
+        KERNELIZED,
+        None,
+        "Parameter of the kernels rbf, poly, laplacian, sigmoid and chi2. If it is not given: for rbf and laplacian a "
+        "value that follows the distances between rows, for the others scikit-learn's default.",
+        number=Number(float, 0, above=True),
+        none=True,
+    ),
+    Option("degree", KERNELIZED, 3, "Degree of a polynomial kernel.", number=Number(float, 0, above=True)),
+    Option("coef0", KERNELIZED, 1, "Constant of the polynomial and sigmoid kernels.", number=Number(float)),
+    Option(
+        "kernel_params",
+        KERNELIZED,
+        None,
+        'Further parameters of the kernel, such as ``{"bandwidth": 5.0}`` of "gaussian" or those of a callable.',
+        none=True,
+        also=(dict,),
+        command=False,
+    ),
+    Option(
+        "kernel_weights",
+        KERNELIZED,
+        None,
+        'Weights of a list of kernels: one number for each, "learn" for weights that are learned together with the '
+        "components and judged on held-out rows, or None for equal weights.",
+        words=("learn",),
+        none=True,
+        also=("array-like",),
+        command=False,
+    ),
+    Option(
+        "shrinkage",
+        ("dpca",),
+        "auto",
+        "How far the background's covariance is pulled towards a multiple of the identity: from 0, the plain ratio, to "
+        '1, PCA of the target. "auto" chooses a value by held-out rows. "ledoit-wolf" is the estimate of Ledoit and '
+        "Wolf for each background.",
+        words=("auto", "ledoit-wolf"),
+        number=Number(float, 0, 1),
+        none=True,
+    ),
+    Option(
+        "epsilon",
+        ("kdpca",),
+        "auto",
+        'Ridge that is added to the background: ε of the paper. "auto" chooses a value by held-out rows.',
+        words=("auto",),
+        number=Number(float, 0, above=True),
+    ),
+    Option(
+        "alpha",
+        ("cpca", "kcpca"),
+        "auto",
+        'How many times the background\'s covariance is subtracted. "auto" chooses a value by held-out rows.',
+        words=("auto",),
+        number=Number(float, 0),
+    ),
+    Option(
+        "background_weights",
+        ALL,
+        None,
+        'Weight of each background, scaled to sum 1; equal weights if none are given. "worst-case" is the mixture with '
+        'the smallest leading ratio, "joint" the background with the largest one, "spectral" the mixture on which the '
+        "view depends least.",
+        words=WEIGHT_RULES,
+        none=True,
+        also=("array-like",),
+        several=True,
+    ),
+    Option(
+        "center",
+        ALL,
+        "own",
+        'The point about which the target varies: "own" is its mean, "background" the mean of the backgrounds, so that '
+        "a shift of the mean stands out, too.",
+        words=("own", "background"),
+    ),
+    Option(
+        "scale",
+        LINEAR,
+        None,
+        'Divide each column by its standard deviation, within the datasets ("pooled") or within the backgrounds '
+        '("background"). Every fold and every permutation computes the scale again.',
+        words=("pooled", "background"),
+        none=True,
+    ),
+    Option(
+        "n_columns",
+        LINEAR,
+        None,
+        'Number of columns that the components may use. "auto": the fewest columns whose ratio is as good as the best.',
+        words=("auto",),
+        number=Number(int, 1),
+        none=True,
+    ),
+    Option(
+        "smooth",
+        LINEAR,
+        None,
+        "Columns that are neighbours, over which components are smoothed: a chain, the height and width of an image, "
+        "or a graph of `standout.graphs`; with a strength, a pair of both.",
+        words=("chain",),
+        none=True,
+        also=(tuple, "array-like", "sparse matrix"),
+    ),
+    Option(
+        "approximation",
+        KERNELIZED,
+        "auto",
+        'How rows become coordinates: "exact" uses the whole kernel matrix, "pivoted" chooses landmarks among rows, '
+        '"fourier" draws random features, an array holds landmarks. "auto" is "exact" up to 10,000 rows.',
+        words=("auto", "exact", "pivoted", "fourier"),
+        also=("array-like",),
+    ),
+    Option(
+        "rank",
+        KERNELIZED,
+        None,
+        "Number of coordinates: 500 if it is not given, and as many as `tol` needs in the exact case.",
+        number=Number(int, 1),
+        none=True,
+    ),
+    Option(
+        "tol",
+        KERNELIZED,
+        None,
+        "Relative tolerance up to which the kernel matrix is factorised.",
+        number=Number(float, 0, 1, above=True),
+        none=True,
+        command=False,
+    ),
+    Option(
+        "robust",
+        ALL,
+        None,
+        '"rows": rows far from all others have a smaller weight. "cells": single values far from the others of their '
+        "column are first replaced by a prediction from the rest of their row.",
+        words=("rows", "cells"),
+        none=True,
+    ),
+    Option(
+        "cv",
+        ALL,
+        5,
+        "Number of folds for the held-out ratio and for every choice that is made by held-out rows; None is a fit "
+        "without folds.",
+        number=Number(int, 2),
+        none=True,
+    ),
+    Option(
+        "target_label",
+        ALL,
+        None,
+        "With a label, ``fit(X, y)`` uses the rows of this label as target and the rows of each other label as one "
+        "background.",
+        also=("no_validation",),
+        command=False,
+    ),
+    Option(
+        "solver",
+        LINEAR,
+        "auto",
+        'How the eigenproblem is solved: "dense" by LAPACK, "iterative" for a few components of large problems. Both '
+        "have the same answer.",
+        words=("auto", "dense", "iterative"),
+    ),
+    Option(
+        "random_state",
+        ALL,
+        None,
+        "Seed of everything random. Without a seed, equal data have equal results, too.",
+        number=Number(int, 0, 2**32 - 1),
+        none=True,
+        also=("random_state",),
+    ),
+)
+OPTIONS: dict[str, Option] = {option.name: option for option in _TABLE}
+# Parameters of ``fit`` and of the readers, as the command line calls them.
+OPTION_NAMES: dict[str, str] = {
+    **{name: f"--{name.replace('_', '-')}" for name in OPTIONS},
+    "background": "--background",
+    "groups": "--subject-column",
+    "background_groups": "--subject-column",
+    "adjust": "--adjust",
+    "background_adjust": "--adjust",
+    "sample_weight": "--weight-column",
+    "background_sample_weight": "--weight-column",
+    "kernel_params": "--bandwidth",
+}
+
+
+def options_for(*methods: str) -> list[Option]:
+    """Return the parameters that one of the methods has, in the order of the signature."""
+    return [option for option in OPTIONS.values() if any(method in option.methods for method in methods)]
+
+
+def constraints_for(method: str) -> dict[str, list[Any]]:
+    """Return scikit-learn's ``_parameter_constraints`` of an estimator."""
+    return {option.name: option.constraints() for option in options_for(method)}
+
+
+def check_parameters(method: str, values: Mapping[str, Any]) -> None:
+    """Raise an error at the first parameter of an estimator that cannot be used, with what can."""
+    from sklearn.utils._param_validation import make_constraint
+
+    for option in options_for(method):
+        if option.name not in values or "no_validation" in option.also:
+            continue
+        value = values[option.name]
+        allowed = [make_constraint(one) for one in option.constraints()]
+        if isinstance(value, bool) or not any(one.is_satisfied_by(value) for one in allowed):
+            plain = value is None or isinstance(value, str | int | float)
+            kind = InvalidValueError if plain else InvalidTypeError
+            raise kind("cannot be used", parameter=option.name, value=value, advice=f"Use {option.phrase}.")
+
+
+def documented(method: str) -> Callable[[Cls], Cls]:
+    """Fill the docstring of an estimator from the table.
+
+    ``%(shrinkage)s`` becomes the entry of one parameter, ``%(parameters)s`` the entries of all.
+    """
+    every = "\n".join(option.text for option in options_for(method))
+
+    def fill(match: re.Match[str]) -> str:
+        text = every if match["name"] == "parameters" else OPTIONS[match["name"]].text
+        return textwrap.indent(text, match["indent"])
+
+    def decorate(cls: Cls) -> Cls:
+        # A regular expression and not the operator %, because docstrings have signs of percent.
+        cls.__doc__ = re.sub(r"(?m)^(?P<indent> *)%\((?P<name>\w+)\)s$", fill, cls.__doc__ or "")
+        return cls
+
+    return decorate
