@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,13 +18,15 @@ from standout._messages import FileError, MissingFileError, require_extra, shown
 
 # A draft has the name of the file that it is to become, or the start of a long one.
 LONGEST_NAME = 60
+# Seconds until a pipe without a reader is refused.
+LONGEST_WAIT = 3.0
 
 Item = TypeVar("Item")
 
 
 @contextmanager
 def whole_file(path: Path, *, replace: bool = True) -> Iterator[Path]:
-    """Give the path of a draft to write to, which takes its final name once it is complete; an error leaves nothing.
+    """Yield the path of a draft to write to, which takes its final name once it is complete; an error leaves nothing.
 
     A device or a pipe, such as /dev/stdout, is written to directly. A link stays a link, to the new file.
 
@@ -35,7 +39,8 @@ def whole_file(path: Path, *, replace: bool = True) -> Iterator[Path]:
     """
     try:
         if path.exists() and not path.is_file():
-            yield path
+            with _reader_of(path):
+                yield path
             return
         # In the same folder, so that the last step is a rename, which cannot be seen half done.
         final = Path(os.path.realpath(path))
@@ -53,8 +58,29 @@ def whole_file(path: Path, *, replace: bool = True) -> Iterator[Path]:
         if isinstance(error, FileError):
             raise
         kind = MissingFileError if isinstance(error, FileNotFoundError) else FileError
-        reason, advice = error.strerror or str(error), "Choose another name or folder."
-        raise kind("{path} cannot be written: {reason}", path=shown(path), reason=reason, advice=advice) from error
+        reason = error.strerror or str(error)
+        raise kind(f"{shown(path)} cannot be written: {reason}", advice="Choose another name or folder.") from error
+
+
+@contextmanager
+def _reader_of(path: Path) -> Iterator[None]:
+    """Keep a named pipe open; without a program that reads it, opening it for writing would wait for ever."""
+    handle, waited = None, 0.0
+    while handle is None and path.is_fifo():
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            if waited >= LONGEST_WAIT:
+                problem, advice = f"{shown(path)} is a pipe that no program reads", "Start the reader first."
+                raise FileError(problem, advice=advice) from None
+            time.sleep(0.1)
+            waited += 0.1
+    try:
+        yield
+    finally:
+        unlock(handle)
 
 
 def write_whole(path: Path, content: bytes | memoryview, *, replace: bool = True) -> None:
@@ -84,13 +110,13 @@ def put_beside_if_taken(draft: Path, final: Path, put: Callable[[Path, Path], ob
             continue
         with suppress(FileExistsError):
             put(draft, beside)
-            problem, advice = "{path} appeared meanwhile, and is not replaced", "The finished result is in {beside}."
-            raise FileError(problem, path=shown(final), beside=shown(beside), advice=advice) from None
+            advice = f"The finished result is in {shown(beside)}."
+            raise FileError(f"{shown(final)} appeared meanwhile, and is not replaced", advice=advice) from None
     raise reason
 
 
 def _link(draft: Path, final: Path) -> None:
-    """Give a file its final name; unlike a rename, this fails if the name is taken."""
+    """Rename a draft to its final name; unlike a rename, this fails if the name is taken."""
     try:
         os.link(draft, final)
     except OSError:
@@ -123,7 +149,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def draft_name(final: Path, kind: str = "part") -> Path:
-    """Give a new name for a draft in the folder of the final place."""
+    """Return a new name for a draft in the folder of the final place."""
     return final.with_name(f".{_short(final.name)}.{uuid4().hex[:8]}.{kind}")
 
 
@@ -170,7 +196,8 @@ def lock(path: Path) -> int | None:
         # Windows has no locks on folders: there, drafts of killed processes stay.
         from fcntl import LOCK_EX, LOCK_NB, flock
 
-        handle = os.open(path, os.O_RDONLY)
+        # Without waiting: the name of a draft may belong to a pipe.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         flock(handle, LOCK_EX | LOCK_NB)
     except (ImportError, OSError):
         unlock(handle)
@@ -200,10 +227,26 @@ def _short(name: str) -> str:
 
 # --- progress --------------------------------------------------------------------------------------------------------
 
+# Receives a description, what is done and the total. The command line sets it, and shows progress in its own way.
+_receivers: list[Callable[[str, float, float], None]] = []
+
+
+@contextmanager
+def progress_to(receiver: Callable[[str, float, float], None]) -> Iterator[None]:
+    """Send the progress of everything within this block to a function, also if no bar was asked for."""
+    _receivers.append(receiver)
+    try:
+        yield
+    finally:
+        _receivers.remove(receiver)
+
 
 @contextmanager
 def progress_bar(description: str, total: int, *, done: int = 0, shown: bool = True) -> Iterator[Callable[[int], None]]:
-    """Show on standard error how much of a total is done; give the function that moves the bar."""
+    """Show on standard error how much of a total is done; yield the function that moves the bar."""
+    if _receivers:
+        yield _forwarded(description, total, done)
+        return
     if not shown:
         yield lambda step: None
         return
@@ -219,8 +262,20 @@ def progress_bar(description: str, total: int, *, done: int = 0, shown: bool = T
         bar.update(task, completed=total)
 
 
-def tracked(items: Iterable[Item], total: int, description: str, shown: bool) -> Iterator[Item]:
-    """Give the items, and show on standard error how many have been given, if a bar is wanted."""
+def _forwarded(description: str, total: float, done: float) -> Callable[[int], None]:
+    receiver = _receivers[-1]
+
+    def advance(step: int) -> None:
+        nonlocal done
+        done += step
+        receiver(description, done, total)
+
+    receiver(description, done, total)
+    return advance
+
+
+def tracked(items: Iterable[Item], total: int, description: str, shown: bool = False) -> Iterator[Item]:
+    """Yield the items, and show how many have been given, if a bar is wanted."""
     with progress_bar(description, total, shown=shown) as advance:
         for item in items:
             yield item
