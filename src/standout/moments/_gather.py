@@ -1,59 +1,41 @@
-"""From data to moments, and from rows to coordinates: scores along filters, and coordinates in the rows' span."""
+"""From data to moments, and from rows to scores."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
-from scipy import linalg
+import numpy.typing as npt
+from scipy import sparse
 
-from standout._arrays import (
-    Array,
-    Float,
-    Rows,
-    dense,
-    double,
-    is_single,
-    is_sparse,
-    product,
-    row_blocks,
-    row_slice,
-    stacked,
-)
-from standout._checks import check_squares
-from standout._xp import is_foreign, largest, like, namespace
+from standout._arrays import Float, Rows, all_finite, dense, double, is_sparse, is_thin, row_blocks, stacked
+from standout._messages import InvalidValueError
+from standout._xp import is_foreign, like, take
 from standout.moments._base import Moments
-from standout.moments._folds import FoldPart, Folds, dealt_folds
 from standout.moments._root import gather_root
-from standout.moments._rows import CentredRows, KeptRows, RowMoments
-from standout.moments._scatter import gather_on_device, gather_scatter, gather_weighted, sum_on_device
-from standout.sources import Batch, Dataset, check_subjects, open_dataset
+from standout.moments._rows import RowMoments
+from standout.moments._sums import FoldPattern, Keys, keyed_scatter
 
 Kind = Literal["auto", "scatter", "root", "rows"]
 
+# Sparse rows with more columns are kept, because their scatter matrix would need more than 2 GiB.
+FORMED_SIZE = 16384
 
-def gather(
-    data: Dataset, *, kind: Kind = "auto", norms: bool = False, single: bool = True, name: str = "the data"
-) -> Moments:
+
+def gather(data: Any, *, kind: Kind = "auto", norms: bool = False, name: str = "the data") -> Moments:
     """What are the count, mean and scatter of this dataset?
 
     Parameters
     ----------
-    data : array-like, sparse matrix, frame, table, source, or iterator of batches
-        Real numbers, one row per sample. An array can have any real dtype, be in C or Fortran order, read-only or
-        memory-mapped. It can be of another library (see `standout.DiscriminativePCA`). A source (see
-        `standout.sources`) and an iterator are read in batches. Data are never copied as a whole, except for wide rows
-        with weights (see `standout.sources.beside`).
+    data : array, sparse matrix or Source
+        Real numbers, one row per sample. Weights and covariates of a source are used; covariates become trailing
+        columns. Data are never copied as a whole.
     kind : {"auto", "scatter", "root", "rows"}, default="auto"
-        How the scatter is stored: as a matrix (`ScatterMoments`), as a QR root (`RootMoments`), or as the rows
-        themselves (`RowMoments`). "auto" keeps the rows if there are fewer rows than columns, and a matrix otherwise.
+        How the scatter is stored: as a matrix (`ScatterMoments`), as a QR root (`RootMoments`), or as sparse rows
+        (`RowMoments`). "auto" keeps sparse rows with more than 16,384 columns, and forms a matrix otherwise.
     norms : bool, default=False
-        Gather also what Ledoit-Wolf shrinkage needs.
-    single : bool, default=True
-        Multiply single-precision rows in single precision, which is twice as fast. Rows are centred first, and blocks
-        are summed in float64, so that the relative error is about 1e-7 of each column's spread.
+        Gather also the sums for Ledoit-Wolf shrinkage.
     name : str, default="the data"
         Name of the dataset in messages.
 
@@ -66,159 +48,133 @@ def gather(
     >>> import numpy as np
     >>> from standout.moments import gather
     >>> X = np.arange(12.0).reshape(6, 2)
-    >>> batches = (X[start : start + 2] for start in (0, 2, 4))
-    >>> np.allclose(gather(batches).covariance(), gather(X).covariance())
-    True
+    >>> gather(X).mean
+    array([5., 6.])
     """
-    dataset = open_dataset(data, name, min_rows=1)
-    if kind == "auto" and dataset.n_rows is not None and dataset.width is not None:
-        kind = "rows" if dataset.n_rows < dataset.width else "scatter"
-    part = Part(kind, norms, single)
-    # Infinities become NaN during the computation. They are looked for in the result, where this is cheap.
-    with np.errstate(invalid="ignore", over="ignore"):
-        moments: Moments = part(dataset.batch()) if kind == "rows" else dataset.summed(part)
-        if not np.isfinite(moments.total_variance):
-            dataset.require_finite()
-            check_squares(np.inf, name)
-    return moments
+    found = _gathered(data, Keys(None), kind, norms, name)[0]
+    if found is None:
+        raise InvalidValueError(f"{name} has no rows of positive weight", advice="Give at least one such row.")
+    return found
 
 
-def gather_folds(
-    data: Dataset,
-    n_folds: int,
+def gather_keyed(
+    source: Any,
+    keys: npt.NDArray[np.intp] | FoldPattern,
+    n_keys: int | None = None,
     *,
-    n_dealt: int | None = None,
-    kind: Kind = "scatter",
     norms: bool = False,
-    single: bool = True,
+    kind: Kind = "scatter",
     name: str = "the data",
-) -> Folds[Moments]:
-    """What are the moments of each fold of this dataset?
+) -> list[Moments | None]:
+    """What are the moments of the rows of every key: of every fold, subject or block?
 
-    One pass gives them all, and the moments of all rows, or of all rows but those of one fold, are sums of them. Folds
-    depend on the numbers of the rows alone, or on their subjects: see `Folds`.
+    One pass gives them all. The moments of all rows, or of all rows but those of one key, are sums of them.
 
     Parameters
     ----------
-    data : as in `gather`
-    n_folds : int
-    n_dealt : int, optional
-        Number of folds that rows are dealt into. Those of fold k of them are gathered in fold k modulo `n_folds`, as in
-        `Folds.fewer`. None means `n_folds`.
-    kind, norms, single, name
+    source : array, sparse matrix or Source
+    keys : ndarray of int of shape (n_rows,), or FoldPattern
+        The key of each row, by the row number. Rows with a negative key are left out.
+    n_keys : int, optional
+        Number of keys. None means the number of folds of the pattern, or one more than the largest key.
+    norms, kind, name
         As in `gather`.
 
     Returns
     -------
-    Folds
+    list of Moments or None
+        None for a key without rows of positive weight.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from standout.moments import gather_folds
-    >>> [part.count for part in gather_folds(np.ones((7, 2)), 3).sums]
-    [3, 2, 2]
+    >>> from standout.moments import FoldPattern, gather_keyed
+    >>> [part.count for part in gather_keyed(np.ones((7, 2)), FoldPattern(3))]
+    [2, 2, 3]
+    >>> [part.count for part in gather_keyed(np.ones((4, 2)), np.array([0, 1, 1, 1]), 2)]
+    [1, 3]
     """
-    dataset = open_dataset(data, name, min_rows=1)
-    if kind == "auto" and dataset.n_rows is not None and dataset.width is not None:
-        kind = "rows" if dataset.n_rows < dataset.width else "scatter"
-    n_dealt = n_dealt or n_folds
-    part = FoldPart(Part(kind, norms, single), n_folds, n_dealt, dealt_folds(dataset.subjects, n_dealt))
+    if isinstance(keys, FoldPattern):
+        n_keys = keys.n_folds
+    return _gathered(source, Keys(keys, int(keys.max(initial=-1)) + 1 if n_keys is None else n_keys), kind, norms, name)
+
+
+def _gathered(data: Any, keys: Keys, kind: Kind, norms: bool, name: str) -> list[Moments | None]:
+    if kind == "auto":
+        width = data.width if hasattr(data, "map_reduce") else data.shape[1]
+        thin = is_thin(data.rows if hasattr(data, "map_reduce") else data)
+        kind = "rows" if thin and width > FORMED_SIZE else "scatter"
+    # Infinities become NaN in the sums. They are looked for in the sums, where this is cheap.
     with np.errstate(invalid="ignore", over="ignore"):
-        folds: Folds[Moments] = dataset.summed(part)
-        check_subjects(dataset, folds.count)
-        if not all(np.isfinite(moments.total_variance) for moments in folds.sums if moments is not None):
-            dataset.require_finite()
-            check_squares(np.inf, name)
-    return folds
+        if hasattr(data, "map_reduce"):
+            part = _Part(keys, kind, norms, data.weights, data.covariates)
+            found: list[Moments | None] = data.map_reduce(part, _added)
+        else:
+            found = _Part(keys, kind, norms).of(data, 0)
+        if not all(np.isfinite(moments.total_variance) for moments in found if moments is not None):
+            _explain(data, name)
+    return found
 
 
-def _suits_single(rows: Rows) -> bool:
-    """Tell, from some of the rows, whether the squares of single-precision numbers are within range."""
-    if is_foreign(rows) or not is_single(rows):
-        return False
-    enough = max(8, min(256, 2**19 // rows.shape[1]))
-    some = double(dense(rows[:: max(rows.shape[0] // enough, 1)][:enough]))
-    spread = np.std(some, axis=0)
-    spread = spread[spread > 0]
-    return bool(spread.size and spread.min() > 1e-15 and spread.max() < 1e15)
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """The function that gathers the moments of one batch by key. It can be sent to other processes."""
 
-
-@dataclass(frozen=True)
-class Part:
-    """The function that gathers the moments of one batch of a dataset. It can be sent to other processes.
-
-    Attributes
-    ----------
-    kind : {"auto", "scatter", "root", "rows"}
-    norms, single : bool
-        As in `gather`.
-    """
-
+    keys: Keys
     kind: Kind
     norms: bool
-    single: bool
-    # Ids, labels and groups of the rows need not be read.
-    needs_words: ClassVar[bool] = False
+    weights: Float | None = None
+    covariates: Float | None = None
 
-    def __call__(self, batch: Batch) -> Any:
-        """Gather the moments of these rows; None if all of them have the weight zero."""
-        rows = batch.rows
-        if batch.weights is not None:
-            return self._weighted(batch, batch.weights)
-        single = self.single and _suits_single(rows)
-        # `gather` ignores these errors, too, but threads do not share NumPy's error state.
+    def __call__(self, batch: Any) -> list[Moments | None]:
+        """Gather the moments of the rows of a batch."""
+        return self.of(batch.rows, batch.start)
+
+    def of(self, rows: Rows, start: int) -> list[Moments | None]:
+        """Gather the moments of consecutive rows, from the row number `start` on."""
+        keys, stop = replace(self.keys, start=start), start + rows.shape[0]
+        weights = None if self.weights is None else self.weights[start:stop]
+        beside = None if self.covariates is None else self.covariates[start:stop]
+        # Threads do not share NumPy's error state.
         with np.errstate(invalid="ignore", over="ignore"):
-            kind = self.of_width(rows.shape[0], rows.shape[1]).kind
-            if kind == "rows":
-                return RowMoments(rows, single=single)
-            if kind == "root":
-                return gather_root(rows, norms=self.norms)
-            return gather_scatter(rows, norms=self.norms, single=single)
+            if self.kind == "scatter":
+                return keyed_scatter(rows, keys, norms=self.norms, weights=weights, beside=beside)
+            if beside is not None:
+                rows = sparse.hstack([rows, beside], format="csr") if is_sparse(rows) else _joined(rows, beside)
+            numbers = keys.of(0, rows.shape[0])
+            return [self._moments(rows, np.flatnonzero(numbers == key), weights) for key in range(keys.n_keys)]
 
-    def of_folds(self, rows: Rows, folds: Sequence[Array]) -> list[Any] | None:
-        """Gather the moments of folds of foreign rows without weights, by the numbers of their rows.
-
-        None if rows, or roots of them, are wanted.
-        """
-        if self.of_width(rows.shape[0], rows.shape[1]).kind != "scatter":
+    def _moments(self, rows: Rows, places: npt.NDArray[np.intp], weights: Float | None) -> Moments | None:
+        if not len(places):
             return None
-        return list(gather_on_device(rows, norms=self.norms, folds=folds))
+        some = rows if len(places) == rows.shape[0] else take(rows, places)
+        weights = None if weights is None else weights[places]
+        if self.kind == "root":
+            return gather_root(some, None if weights is None else like(weights, some), norms=self.norms)
+        return RowMoments(sparse.csr_array(double(some)), weights)
 
-    def over_folds(self, batches: Iterable[tuple[Rows, Sequence[Array | None]]]) -> list[Any] | None:
-        """Gather the moments of folds of batches on a device.
 
-        None if they are not to be scatter matrices, or if that costs accuracy.
-        """
-        return None if self.kind != "scatter" else sum_on_device(batches, norms=self.norms)
+def _joined(rows: Rows, beside: Float) -> Rows:
+    from standout._xp import concat
 
-    def over_batches(self, batches: Iterable[Batch]) -> Any:
-        """Gather the moments of batches on a device all together; None where `over_folds` gives none."""
-        found = self.over_folds((batch.rows, [None]) for batch in batches)
-        return found[0] if found else None
+    return concat([double(rows), like(beside, rows)], axis=1)
 
-    def _weighted(self, batch: Batch, weights: Float) -> Moments | None:
-        rows, origin = batch.rows, batch.origin
-        weights = like(weights, rows) if is_foreign(rows) else weights
-        if not float(namespace(weights).sum(weights)) > 0.0:
-            return None
-        with np.errstate(invalid="ignore", over="ignore"):
-            kind = self.of_width(rows.shape[0], rows.shape[1]).kind
-            if kind == "rows":
-                return CentredRows(rows, weights, batch.learned)
-            if kind == "root":
-                return gather_root(rows, weights, norms=self.norms, origin=origin)
-            return gather_weighted(rows, weights, norms=self.norms, origin=origin)
 
-    @property
-    def keeps_rows(self) -> bool:
-        """Whether the moments may hold the rows themselves."""
-        return self.kind in ("auto", "rows", "root")
+def _added(first: list[Moments | None], second: list[Moments | None]) -> list[Moments | None]:
+    """Merge the moments of two batches, key by key."""
+    return [two if one is None else one if two is None else one + two for one, two in zip(first, second, strict=True)]
 
-    def of_width(self, n_rows: int, width: int) -> Part:
-        """Give the same function with its kind settled by the number of rows."""
-        kind: Kind = "rows" if n_rows < width else "scatter"
-        return replace(self, kind=kind) if self.kind == "auto" else self
+
+def _explain(data: Any, name: str) -> None:
+    """Raise an error for sums that are not finite."""
+    batches = [batch.rows for batch in data.batches()] if hasattr(data, "map_reduce") else [data]
+    if not all(all_finite(rows) for rows in batches):
+        raise InvalidValueError(
+            f"{name} has missing or infinite values", advice="Remove these rows, or fill the gaps before the fit."
+        )
+    raise InvalidValueError(
+        f"the squares of {name}'s values are out of the range of double precision", advice="Rescale the data."
+    )
 
 
 def project(rows: Rows, mean: Float | None, filters: Float) -> Float:
@@ -231,7 +187,7 @@ def project(rows: Rows, mean: Float | None, filters: Float) -> Float:
     ----------
     rows : array or sparse matrix of shape (n_rows, n_features)
     mean : ndarray of shape (n_features,) or None
-        None leaves the scores as they are, which is faster where only their differences count.
+        None leaves the scores uncentred.
     filters : ndarray of shape (n_features, d)
 
     Returns
@@ -252,66 +208,3 @@ def project(rows: Rows, mean: Float | None, filters: Float) -> Float:
     if mean is None:
         return stacked([double(block) @ filters for block in row_blocks(rows)])
     return stacked([(double(block) - mean) @ filters for block in row_blocks(rows)])
-
-
-def in_span(datasets: Sequence[KeptRows]) -> tuple[Float, list[Float]]:
-    """Give the rows of datasets in an orthonormal basis of the space that all of them span.
-
-    Wide data have no variance outside of this space. What is computed from inner products, variances and multiples of
-    the identity can be computed from the coordinates, and directions found there are mapped back by the basis.
-
-    Parameters
-    ----------
-    datasets : sequence of RowMoments or CentredRows
-
-    Returns
-    -------
-    basis : ndarray of shape (n_features, r)
-        Orthonormal columns, one for each direction of the data: fewer than rows.
-    coordinates : list of ndarray of shape (n_rows, r)
-        The rows of each dataset, centred by its own mean: ``coordinates @ basis.T`` are the centred rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from standout.moments import gather, in_span
-    >>> X = np.random.default_rng(0).normal(size=(5, 1000))
-    >>> basis, (coordinates,) = in_span([gather(X, kind="rows")])
-    >>> coordinates.shape, np.allclose(coordinates @ basis.T, X - X.mean(axis=0))
-    ((5, 4), True)
-    """
-    # Each dataset is scaled by its own spread, so that a small one is not mistaken for rounding of a large one.
-    spreads = [float(np.sqrt(dataset.total_variance)) or 1.0 for dataset in datasets]
-    counts = [dataset.count for dataset in datasets]
-    rows = stacked([part.centred_rows() / spread for part, spread in zip(datasets, spreads, strict=True)])
-    # Each dataset loses a direction by centring. Far from zero, rounding may leave something of it.
-    most = sum(count - 1 for count in counts)
-    basis, coordinates = (_span_on_device if is_foreign(rows) else _span_on_host)(rows, most)
-    ends = np.cumsum(counts).tolist()
-    return basis, [
-        row_slice(coordinates, end - count, end) * spread
-        for end, count, spread in zip(ends, counts, spreads, strict=True)
-    ]
-
-
-def _span_on_host(rows: Float, most: int) -> tuple[Float, Float]:
-    """Find basis and coordinates of rows, which are overwritten, by QR decompositions."""
-    wide, triangle = linalg.qr(rows.T, mode="economic", overwrite_a=True, check_finite=False)
-    # The centred rows of a dataset are linearly dependent. What rounding leaves of this is not a direction.
-    turn, triangle, order = linalg.qr(triangle, mode="economic", pivoting=True, overwrite_a=True, check_finite=False)
-    pivots = np.abs(np.diagonal(triangle))
-    rank = int(np.sum(pivots > max(rows.shape) * np.finfo(np.float64).eps * pivots.max(initial=0.0)))
-    rank = min(rank, most)
-    coordinates = np.empty((len(rows), rank))
-    coordinates[order] = triangle[:rank].T
-    return product(wide, turn[:, :rank]), coordinates
-
-
-def _span_on_device(rows: Float, most: int) -> tuple[Float, Float]:
-    """Find basis and coordinates by a singular value decomposition: the array API has no pivoted QR."""
-    xp = namespace(rows)
-    wide, triangle = xp.linalg.qr(rows.T)
-    turn, sizes, right = xp.linalg.svd(triangle, full_matrices=False)
-    rank = int(xp.count_nonzero(sizes > max(rows.shape) * float(np.finfo(np.float64).eps) * largest(sizes)))
-    rank = min(rank, most)
-    return product(wide, turn[:, :rank]), right[:rank, :].T * sizes[:rank]

@@ -40,11 +40,11 @@ class RootMoments(Moments):
     precision : float
         Relative rounding error of the numbers.
     norms : NormSums or None
-        What Ledoit-Wolf shrinkage needs in addition to the scatter.
+        Sums for Ledoit-Wolf shrinkage.
     rest : ndarray of shape (n_features,) or None
         What rounding has left out of the mean.
     weights : WeightSums or None
-        Sums of the weights of the rows, if these do not count equally.
+        Sums of the weights of the rows, if rows have weights.
 
     Examples
     --------
@@ -80,11 +80,11 @@ class RootMoments(Moments):
         return self.precision * max(self.scatter_root.shape)
 
     def covariance(self) -> Float:
-        """Give the covariance matrix."""
+        """Return the covariance matrix."""
         return self_product(self.scatter_root) / self.total_weight
 
     def root(self) -> Float:
-        """Give R with ``RᵀR`` the covariance."""
+        """Return R with ``RᵀR`` the covariance."""
         return self.scatter_root / float(np.sqrt(self.total_weight))
 
     def apply(self, U: Float) -> Float:
@@ -92,27 +92,35 @@ class RootMoments(Moments):
         return product(self.scatter_root.T, product(self.scatter_root, U)) / self.total_weight
 
     def variance(self, U: Float) -> Float:
-        """Give the variance of the data along each column of U."""
+        """Return the variance of the data along each column of U."""
         projected = product(self.scatter_root, U)
         return column_products(projected, projected) / self.total_weight
 
     def taken(self, columns: npt.NDArray[np.intp]) -> RootMoments:
-        """Give the moments of some of the columns."""
+        """Return the moments of some of the columns."""
         root = _compressed([take(self.scatter_root, columns, axis=1)])
         rest = None if self.rest is None else take(self.rest, columns)
         return replace(self, mean=take(self.mean, columns), scatter_root=root, norms=None, rest=rest)
 
+    def mapped(self, L: Float) -> RootMoments:
+        """Return the moments of ``rows @ L``; a 1-D array stands for a diagonal matrix."""
+        if L.ndim == 1:
+            rest = None if self.rest is None else self.rest * L
+            return replace(self, mean=self.mean * L, scatter_root=self.scatter_root * L, norms=None, rest=rest)
+        root = _compressed([product(self.scatter_root, L)])
+        return replace(self, mean=product(L.T, self.mean[:, None])[:, 0], scatter_root=root, norms=None, rest=None)
+
     def turned(self) -> RootMoments:
-        """Give the same with a triangular root, which shows no row of the data as it is."""
+        """Return the same with a triangular root, which shows no row of the data as it is."""
         return replace(self, scatter_root=_triangle(self.scatter_root))
 
     def as_scatter(self) -> ScatterMoments:
-        """Give the same with the scatter matrix."""
+        """Return the same with the scatter matrix."""
         scatter = self_product(self.scatter_root)
         return ScatterMoments(self.count, self.mean, scatter, self.precision, self.norms, self.rest, self.weights)
 
     def __add__(self, other: Moments) -> Moments:
-        """Give the moments of both datasets together."""
+        """Return the moments of both datasets together."""
         if not isinstance(other, Moments):
             return NotImplemented
         if isinstance(other, ScatterMoments):
@@ -126,10 +134,8 @@ class RootMoments(Moments):
         return RootMoments(self.count + other.count, mean, root, precision, norms, rest, weights)
 
 
-def gather_root(
-    rows: Rows, weights: Float | None = None, *, norms: bool = False, origin: Float | None = None
-) -> RootMoments:
-    """Compute the QR root of a dataset's scatter block by block, in float64; fourth powers about an origin."""
+def gather_root(rows: Rows, weights: Float | None = None, *, norms: bool = False) -> RootMoments | None:
+    """Compute the QR root of a dataset's scatter block by block, in float64; None if all weights are zero."""
     total: Moments | None = None
     start = 0
     for block in row_blocks(rows, at_least=2 * rows.shape[1]):
@@ -139,14 +145,11 @@ def gather_root(
         if some is not None and not float(namespace(some).sum(some)) > 0.0:
             continue
         centred, mean, rest = centred_block(numbers) if some is None else weighted_block(numbers, some)
-        sums = None
-        if norms:
-            sums = NormSums.of(centred) if some is None else NormSums.about(centred, some, mean, origin)
+        sums = NormSums.of(centred, some) if norms else None
         known = None if some is None else WeightSums.of(some)
         part = RootMoments(centred.shape[0], mean, _compressed([centred]), norms=sums, rest=rest, weights=known)
         total = part if total is None else total + part
-    assert isinstance(total, RootMoments)
-    return total
+    return total if isinstance(total, RootMoments) else None
 
 
 def _compressed(parts: list[Float]) -> Float:
@@ -156,7 +159,7 @@ def _compressed(parts: list[Float]) -> Float:
 
 
 def _triangle(matrix: Float) -> Float:
-    """Give the triangular factor of a matrix."""
+    """Return the triangular factor of a matrix."""
     if is_foreign(matrix):
         return namespace(matrix).linalg.qr(matrix)[1]
     return np.asarray(np.linalg.qr(matrix, mode="r"))

@@ -1,0 +1,392 @@
+"""Scatter sums of rows by key: every fold, subject or block of a dataset in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from standout._arrays import (
+    BLOCK_BYTES,
+    SAFE_SYMMETRIC,
+    Array,
+    Float,
+    Rows,
+    column_squares,
+    dense,
+    double,
+    is_single,
+    is_sparse,
+    is_thin,
+    product,
+    row_slice,
+    self_product,
+    squared_lengths,
+)
+from standout._xp import DEVICE_BLOCK_BYTES, concat, diagonal, is_foreign, like, namespace, take, to_host
+from standout.moments._base import Moments, NormSums, WeightSums, two_sum
+from standout.moments._scatter import ScatterMoments, add_outer, centred_block, weighted_block
+
+# Rows are multiplied without centring them if each column's squared mean is below this many times its variance. The
+# correction for the mean then costs at most two of the sixteen digits of float64, and no centred copy is needed.
+UNCENTRED_LIMIT = 100.0
+# So many rows show whether the data are far from zero.
+SOME_ROWS = 256
+# Rows that need no copy are multiplied in chunks of about so many bytes, as strided views. Copies are smaller.
+CHUNK_BYTES = 32 * 2**20
+MOST_COPIED_BYTES = 128 * 2**20
+# Number of permutations in the pattern of folds.
+ROUNDS = 5
+
+
+@cache
+def _pattern(n_folds: int) -> npt.NDArray[np.intp]:
+    rng = np.random.default_rng(n_folds)
+    pattern = np.concatenate([rng.permutation(n_folds) for _ in range(ROUNDS)])
+    pattern.flags.writeable = False
+    return pattern
+
+
+@dataclass(frozen=True)
+class FoldPattern:
+    """Which fold is each row in? A table that repeats, looked up by the row number.
+
+    The table is five permutations of all folds. So folds have equal sizes, do not follow a short period in the rows,
+    and are the same however the rows are cut into batches.
+
+    Attributes
+    ----------
+    n_folds : int
+
+    Examples
+    --------
+    >>> from standout.moments import FoldPattern
+    >>> len(FoldPattern(3).table), sorted(FoldPattern(3).table[:3].tolist())
+    (15, [0, 1, 2])
+    """
+
+    n_folds: int
+
+    @property
+    def table(self) -> npt.NDArray[np.intp]:
+        """The fold of each row of one period."""
+        return _pattern(self.n_folds)
+
+
+def fold_of_rows(start: int, count: int, n_folds: int) -> npt.NDArray[np.intp]:
+    """Return the fold of each of `count` consecutive rows, from the row number `start` on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.moments import fold_of_rows
+    >>> np.bincount(fold_of_rows(0, 10, 5))
+    array([2, 2, 2, 2, 2])
+    """
+    table = _pattern(n_folds)
+    return table[np.arange(start, start + count) % len(table)]
+
+
+@dataclass(frozen=True, eq=False)
+class Keys:
+    """The key of each row of a batch.
+
+    Attributes
+    ----------
+    keys : ndarray of shape (n_rows,), FoldPattern or None
+        By row number. None means that all rows have the key 0. Rows with a negative key are left out.
+    n_keys : int
+    start : int
+        Number of the batch's first row.
+    """
+
+    keys: npt.NDArray[np.intp] | FoldPattern | None
+    n_keys: int = 1
+    start: int = 0
+
+    def of(self, first: int, count: int) -> npt.NDArray[np.intp]:
+        """Return the key of each of `count` rows, from the batch's row `first` on."""
+        first += self.start
+        if self.keys is None:
+            return np.zeros(count, dtype=np.intp)
+        if isinstance(self.keys, FoldPattern):
+            return fold_of_rows(first, count, self.keys.n_folds)
+        return np.asarray(self.keys[first : first + count])
+
+    def slices(self, first: int, count: int) -> list[tuple[int, slice]] | None:
+        """Return slices of `count` rows, each with the key of its rows; None if keys do not repeat."""
+        if self.keys is None:
+            return [(0, slice(0, count))]
+        if not isinstance(self.keys, FoldPattern):
+            return None
+        table = self.keys.table
+        length, first = len(table), self.start + first
+        return [(int(table[(first + k) % length]), slice(k, None, length)) for k in range(min(length, count))]
+
+    @property
+    def n_slices(self) -> int:
+        """Number of slices, or of keys if there are no slices."""
+        return len(self.keys.table) if isinstance(self.keys, FoldPattern) else self.n_keys
+
+
+def keyed_scatter(
+    rows: Rows, keys: Keys, *, norms: bool = False, weights: Float | None = None, beside: Float | None = None
+) -> list[Moments | None]:
+    """Sum the scatter matrix of the rows of each key, in float64. The columns `beside` are appended.
+
+    Single-precision rows of the host are centred and multiplied in single precision, and blocks are summed in float64.
+    As long as it costs no accuracy, other rows are corrected for the mean after the product. Otherwise a typical row is
+    subtracted before. If some rows are still far from zero, each block is centred.
+    """
+    single = not is_foreign(rows) and is_single(rows) and beside is None and _suits_single(rows)
+    if weights is None and not single:
+        some = _with_columns(_some_of(rows), None if beside is None else _some_of(beside))
+        shifts = [None, _typical_row(some)] if bool(_is_near(*_mean_and_squares(some))) else [_typical_row(some)]
+        for shift in shifts:
+            found = _uncentred(rows, keys, norms, beside, shift)
+            if found is not None:
+                return found
+    total: list[Moments | None] = [None] * keys.n_keys
+    for first, chunk in _chunks(rows, beside, keys.n_keys, None if single else np.float64):
+        for key, chosen in _chosen(keys, first, chunk):
+            some_weights = None if weights is None else weights[first : first + chunk.shape[0]][chosen]
+            part = _centred_scatter(take(chunk, chosen), some_weights, norms)
+            before = total[key]
+            total[key] = part if before is None else before if part is None else before + part
+    return total
+
+
+def _centred_scatter(block: Array, weights: Float | None, norms: bool) -> ScatterMoments | None:
+    """Centre one block and multiply it, in its own precision; None if all weights are zero."""
+    precision = float(np.finfo(np.float32 if is_single(block) else np.float64).eps)
+    if weights is None:
+        centred, mean, rest = centred_block(block)
+        known = None
+    else:
+        if not weights.sum() > 0.0:
+            return None
+        known, weights = WeightSums.of(weights), like(weights, block)
+        centred, mean, rest = weighted_block(block, weights)
+    sums = NormSums.of(centred, weights) if norms else None
+    return ScatterMoments(block.shape[0], mean, double(self_product(centred)), precision, sums, rest, known)
+
+
+# --- sums without centring ------------------------------------------------------------------------------------------
+
+
+def _uncentred(
+    rows: Rows, keys: Keys, norms: bool, beside: Float | None, shift: Float | None
+) -> list[Moments | None] | None:
+    """Multiply rows less a shift, and correct for the mean afterwards; None if that would cost accuracy."""
+    sums = _RawSums(keys.n_keys, norms)
+    if is_foreign(rows) or is_thin(rows):
+        for first, chunk in _chunks(rows, beside, keys.n_keys, np.float64):
+            for key, part in _parts(keys, first, chunk):
+                sums.add(key, part if shift is None else part - shift)
+    elif shift is None and beside is None and not is_sparse(rows) and rows.dtype == np.float64 and _is_large(rows):
+        size = max(CHUNK_BYTES // (8 * rows.shape[1]), 2 * rows.shape[1] * keys.n_slices)
+        size = size if keys.keys is None or isinstance(keys.keys, FoldPattern) else _chunk_size(rows, keys.n_keys)
+        for first in range(0, rows.shape[0], size):
+            chunk = rows[first : first + size]
+            slices = keys.slices(first, len(chunk))
+            if slices is None:
+                _add_sorted(sums, keys, first, chunk)
+                continue
+            lengths = squared_lengths(chunk) if norms else None
+            for key, places in slices:
+                sums.add(key, chunk[places], None if lengths is None else lengths[places])
+    else:
+        for first, chunk in _chunks(rows, beside, keys.n_keys, np.float64):
+            _add_sorted(sums, keys, first, chunk if shift is None else chunk - shift)
+    return sums.moments(shift)
+
+
+def _add_sorted(sums: _RawSums, keys: Keys, first: int, chunk: Array) -> None:
+    """Add the rows of each key, from a copy that is sorted by key."""
+    if keys.keys is not None:
+        numbers = keys.of(first, len(chunk))
+        order = np.argsort(numbers, kind="stable")
+        chunk, counts = chunk[order], np.bincount(numbers[numbers >= 0], minlength=keys.n_keys)
+        start = len(order) - int(counts.sum())
+    else:
+        counts, start = np.array([len(chunk)]), 0
+    lengths = squared_lengths(chunk) if sums.norms else None
+    for key, count in enumerate(counts.tolist()):
+        if count:
+            sums.add(key, chunk[start : start + count], None if lengths is None else lengths[start : start + count])
+            start += count
+
+
+class _RawSums:
+    """Sums over the rows of each key, which are not centred."""
+
+    def __init__(self, n_keys: int, norms: bool) -> None:
+        self.norms = norms
+        self.counts = [0] * n_keys
+        # For each key: sum of rows, sum of products, and of norms the cubic, quartic and quadratic sum.
+        self.found: list[list[Array] | None] = [None] * n_keys
+
+    def add(self, key: int, part: Rows, lengths: Float | None = None) -> None:
+        """Add the rows `part`, with their squared lengths if these are known."""
+        self.counts[key] += part.shape[0]
+        sums = _sums_of(part, self.norms, lengths)
+        before = self.found[key]
+        if before is None:
+            self.found[key] = sums
+            return
+        for number, added in enumerate(sums):
+            before[number] += added
+
+    def moments(self, shift: Float | None) -> list[Moments | None] | None:
+        """Centre the sums, and add the shift to the means; None if centring would cost accuracy."""
+        some = [number for number, sums in enumerate(self.found) if sums is not None]
+        found = [sums for sums in self.found if sums is not None]
+        if not found:
+            return [None] * len(self.counts)
+        xp = namespace(found[0][0])
+        counts = like(np.array([self.counts[number] for number in some], dtype=np.float64), found[0][0])[:, None]
+        means = xp.stack([sums[0] for sums in found]) / counts
+        squares = xp.stack([diagonal(sums[1]) for sums in found]) / counts
+        # The host waits for a device here, once for all keys.
+        if not bool(_is_near(means, squares)):
+            return None
+        norms = self._centred_norms(found, counts, means) if self.norms else [None] * len(found)
+        moments: list[Moments | None] = [None] * len(self.counts)
+        for place, (number, sums) in enumerate(zip(some, found, strict=True)):
+            mean, rest, scatter = means[place, :], None, sums[1]
+            add_outer(scatter, -float(self.counts[number]), mean)
+            if shift is not None:
+                mean, rest = two_sum(shift, mean)
+            moments[number] = ScatterMoments(self.counts[number], mean, scatter, norms=norms[place], rest=rest)
+        return moments
+
+    @staticmethod
+    def _centred_norms(found: list[list[Array]], counts: Array, means: Array) -> list[NormSums | None]:
+        """Return the sums of norms about the means: `NormSums.shifted` for all keys together."""
+        xp = namespace(means)
+        turned = xp.stack([product(sums[1], means[k, :, None])[:, 0] for k, sums in enumerate(found)])
+        cubic, (quartic, before) = (
+            xp.stack([sums[2] for sums in found]),
+            (xp.stack([sums[k] for sums in found])[:, None] for k in (3, 4)),
+        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            length = xp.sum(means**2, axis=1, keepdims=True)
+            quadratic = before - counts * length
+            along = xp.sum((turned - cubic) * means, axis=1, keepdims=True)
+            quartic = quartic + 4.0 * along + length * (2.0 * quadratic - before + before - counts * length)
+            cubic = cubic - 2.0 * turned + (length * counts - quadratic) * means
+        fourth, second = to_host(xp.clip(quartic[:, 0], 0.0, None)), to_host(quadratic[:, 0])
+        return [
+            NormSums(cubic[k, :], float(fourth[k]), 0.0 * means[k, :], float(second[k])) for k in range(len(found))
+        ]
+
+
+def _sums_of(part: Rows, norms: bool, lengths: Float | None) -> list[Array]:
+    """Sum rows and their products, and if asked for the sums of norms; on a device nothing waits for the results."""
+    xp = namespace(part)
+    if is_sparse(part):
+        ones = np.ones(part.shape[0])
+        squares = squared_lengths(part) if norms else ones
+        sums = [part.T @ ones, self_product(part), *([part.T @ squares] if norms else [])]
+        return [*sums, squares @ squares, squares @ ones] if norms else sums
+    ones = xp.ones_like(part[:, 0])
+    host = not is_foreign(part)
+    # NumPy multiplies strided views without a copy.
+    square = part.T @ part if host and part.shape[1] <= SAFE_SYMMETRIC else self_product(part)
+    if not norms:
+        return [ones @ part if host else product(ones[None, :], part)[0, :], square]
+    if lengths is None:
+        lengths = squared_lengths(part)
+    both = xp.stack([ones, lengths]) @ part
+    return [both[0, :], square, both[1, :], xp.sum(lengths**2), xp.sum(lengths)]
+
+
+# --- chunks of rows -------------------------------------------------------------------------------------------------
+
+
+def _is_large(rows: Array) -> bool:
+    """Tell whether strided views of the rows are worth their products."""
+    return bool(rows.flags.c_contiguous and rows.nbytes > 4 * 2**20)
+
+
+def _chunk_size(rows: Rows, n_keys: int) -> int:
+    """Return the number of rows of a chunk that is copied: enough of each key for a product to be worth its merge."""
+    n_bytes = DEVICE_BLOCK_BYTES if is_foreign(rows) else BLOCK_BYTES
+    width = 8 * max(rows.shape[1], 1)
+    most = max(MOST_COPIED_BYTES, n_bytes) // width
+    return max(n_bytes // width, min(2 * rows.shape[1] * n_keys, most), 1)
+
+
+def _chunks(rows: Rows, beside: Float | None, n_keys: int, dtype: type | None) -> Iterator[tuple[int, Rows]]:
+    """Cut rows into chunks, each with its first row: dense unless rows are thin, in float64 if `dtype` is."""
+    size = rows.shape[0] if is_thin(rows) else _chunk_size(rows, n_keys)
+    for first in range(0, rows.shape[0], max(size, 1)):
+        chunk = row_slice(rows, first, first + size)
+        chunk = chunk if is_thin(rows) else dense(chunk)
+        chunk = chunk if dtype is None else double(chunk)
+        yield first, _with_columns(chunk, None if beside is None else beside[first : first + size])
+
+
+def _with_columns(rows: Rows, beside: Float | None) -> Rows:
+    """Append columns to rows."""
+    return rows if beside is None else concat([double(dense(rows)), like(beside, rows)], axis=1)
+
+
+def _chosen(keys: Keys, first: int, chunk: Rows) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
+    """Return each key of a chunk with the places of its rows."""
+    numbers = keys.of(first, chunk.shape[0])
+    for key in range(keys.n_keys):
+        places = np.flatnonzero(numbers == key)
+        if len(places):
+            yield key, places
+
+
+def _parts(keys: Keys, first: int, chunk: Rows) -> Iterator[tuple[int, Rows]]:
+    """Return each key of a chunk with its rows; on a device from slices, which need no indices."""
+    slices = keys.slices(first, chunk.shape[0]) if is_foreign(chunk) else None
+    if keys.keys is None:
+        yield 0, chunk
+    elif slices is None:
+        yield from ((key, take(chunk, places)) for key, places in _chosen(keys, first, chunk))
+    else:
+        for key in range(keys.n_keys):
+            some = [chunk[places, :] for number, places in slices if number == key]
+            if some:
+                yield key, concat(some)
+
+
+# --- far from zero --------------------------------------------------------------------------------------------------
+
+
+def _some_of(rows: Rows) -> Float:
+    """Return some rows, spread over all, as a dense copy in float64."""
+    step = max(rows.shape[0] // SOME_ROWS, 1)
+    return double(dense(row_slice(rows[::step, :], 0, SOME_ROWS)))
+
+
+def _typical_row(some: Float) -> Float:
+    """Return a row that is not far from the others: numbers are rounded at the size of the row that is subtracted."""
+    xp = namespace(some)
+    nearest = int(xp.argmin(squared_lengths(some - xp.mean(some, axis=0))))
+    return 1.0 * some[nearest, :]
+
+
+def _mean_and_squares(some: Float) -> tuple[Float, Float]:
+    return namespace(some).mean(some, axis=0), column_squares(some) / some.shape[0]
+
+
+def _is_near(mean: Float, squares: Float) -> Array:
+    """Tell whether rows can be corrected for their mean after the product; on a device the answer stays there."""
+    return namespace(mean).all(mean**2 <= UNCENTRED_LIMIT / (1.0 + UNCENTRED_LIMIT) * squares)
+
+
+def _suits_single(rows: Rows) -> bool:
+    """Tell, from some of the rows, whether the squares of single-precision numbers are within range."""
+    enough = max(8, min(256, 2**19 // max(rows.shape[1], 1)))
+    some = double(dense(rows[:: max(rows.shape[0] // enough, 1)][:enough]))
+    spread = np.std(some, axis=0)
+    spread = spread[spread > 0]
+    return bool(spread.size and spread.min() > 1e-15 and spread.max() < 1e15)
