@@ -63,14 +63,14 @@ class Number:
 
 @dataclass(frozen=True)
 class Option:
-    """One parameter: its name, which methods have it, its default, what it may be, and its help.
+    """One parameter: its name, the methods that have it, its default, and what it may be.
 
     Attributes
     ----------
-    words : tuple of str
-        Words that are allowed.
     number : Number or None
         Numbers that are allowed.
+    words : tuple of str
+        Words that are allowed.
     none : bool
         Whether None is allowed.
     also : tuple
@@ -84,13 +84,17 @@ class Option:
     name: str
     methods: tuple[str, ...]
     default: Any
-    help: str
-    words: tuple[str, ...] = ()
     number: Number | None = None
+    words: tuple[str, ...] = ()
     none: bool = False
     also: tuple[Any, ...] = ()
     several: bool = False
     command: bool = True
+
+    @property
+    def help(self) -> str:
+        """What the parameter does, in one to three sentences."""
+        return _HELP[self.name]
 
     @property
     def phrase(self) -> str:
@@ -125,201 +129,74 @@ class Option:
         return [*made, *self.also]
 
 
+_HELP = {
+    "n_components": 'Number of components. "auto" tests one component after the other by permutation, and keeps those '
+    "before the first that is not distinguishable from chance.",
+    "kernel": "The kernel: rbf, gaussian, laplacian, linear, poly, homogeneous_polynomial, inhomogeneous_polynomial, "
+    'cosine, sigmoid, chi2. In Python also another kernel of scikit-learn, a callable of two rows, "precomputed", a '
+    "pair of a name and a dict of parameters, or a list of kernels to be summed.",
+    "gamma": "Parameter of the kernels rbf, poly, laplacian, sigmoid and chi2. If it is not given: for rbf and "
+    "laplacian a value that follows the distances between rows, for the others scikit-learn's default.",
+    "degree": "Degree of a polynomial kernel.",
+    "coef0": "Constant of the polynomial and sigmoid kernels.",
+    "kernel_params": 'Further parameters of the kernel, such as ``{"bandwidth": 5.0}`` of "gaussian" or those of a '
+    "callable.",
+    "kernel_weights": 'Weights of a list of kernels: one number for each, "learn" for weights that are learned '
+    "together with the components and judged on held-out rows, or None for equal weights.",
+    "shrinkage": "How far the covariance of the background is pulled towards a multiple of the identity: from 0, the "
+    'plain ratio, to 1, PCA of the target. "auto" chooses a value by held-out rows. "ledoit-wolf" is the estimate of '
+    "Ledoit and Wolf for each background.",
+    "epsilon": 'Ridge that is added to the background: ε of the paper. "auto" chooses a value by held-out rows.',
+    "alpha": 'How many times the covariance of the background is subtracted. "auto" chooses a value by held-out rows.',
+    "background_weights": 'Weight of each background, scaled to sum 1; equal weights if none are given. "worst-case" '
+    'is the mixture with the smallest leading ratio, "joint" the background with the largest one, "spectral" the '
+    "mixture on which the view depends least.",
+    "center": 'The point about which the target varies: "own" is its mean, "background" the mean of the backgrounds, '
+    "so that a shift of the mean stands out, too.",
+    "scale": 'Divide each column by its standard deviation, within the datasets ("pooled") or within the backgrounds '
+    '("background"). Every fold and every permutation computes the scale again.',
+    "n_columns": 'Number of columns that the components may use. "auto": the fewest columns whose ratio is as good as '
+    "the best.",
+    "smooth": "Columns that are neighbours, over which components are smoothed: a chain, the height and width of an "
+    "image, or a graph of `standout.graphs`; with a strength, a pair of both.",
+    "approximation": 'How rows become coordinates: "exact" uses the whole kernel matrix, "pivoted" chooses landmarks '
+    'among rows, "fourier" draws random features, an array holds landmarks. "auto" is "exact" up to 10,000 rows.',
+    "rank": "Number of coordinates: 500 if it is not given, and as many as `tol` needs in the exact case.",
+    "tol": "Relative tolerance up to which the kernel matrix is factorised.",
+    "robust": '"rows": rows far from all others have a smaller weight. "cells": single values far from the others of '
+    "their column are first replaced by a prediction from the rest of their row.",
+    "cv": "Number of folds for the held-out ratio and for every choice that is made by held-out rows; None is a fit "
+    "without folds.",
+    "target_label": "With a label, ``fit(X, y)`` uses the rows of this label as target and the rows of each other "
+    "label as one background.",
+    "solver": 'How the eigenproblem is solved: "dense" by LAPACK, "iterative" for a few components of large problems. '
+    "Both have the same answer.",
+    "random_state": "Seed of everything random. Without a seed, equal data have equal results, too.",
+}
 _TABLE = (
-    Option(
-        "n_components",
-        ALL,
-        2,
-        'Number of components. "auto" tests one component after the other by permutation, and keeps those before the '
-        "first that is not distinguishable from chance.",
-        words=("auto",),
-        number=Number(int, 1),
-    ),
-    Option(
-        "kernel",
-        KERNELIZED,
-        "rbf",
-        f"The kernel: {', '.join(KERNELS)}. In Python also another kernel of scikit-learn, a callable of two rows, "
-        '"precomputed", a pair of a name and a dict of parameters, or a list of kernels to be summed.',
-        words=KERNELS,
-        also=(str, callable, tuple, list),
-    ),
-    Option(
-        "gamma",
-        KERNELIZED,
-        None,
-        "Parameter of the kernels rbf, poly, laplacian, sigmoid and chi2. If it is not given: for rbf and laplacian a "
-        "value that follows the distances between rows, for the others scikit-learn's default.",
-        number=Number(float, 0, above=True),
-        none=True,
-    ),
-    Option("degree", KERNELIZED, 3, "Degree of a polynomial kernel.", number=Number(float, 0, above=True)),
-    Option("coef0", KERNELIZED, 1, "Constant of the polynomial and sigmoid kernels.", number=Number(float)),
-    Option(
-        "kernel_params",
-        KERNELIZED,
-        None,
-        'Further parameters of the kernel, such as ``{"bandwidth": 5.0}`` of "gaussian" or those of a callable.',
-        none=True,
-        also=(dict,),
-        command=False,
-    ),
-    Option(
-        "kernel_weights",
-        KERNELIZED,
-        None,
-        'Weights of a list of kernels: one number for each, "learn" for weights that are learned together with the '
-        "components and judged on held-out rows, or None for equal weights.",
-        words=("learn",),
-        none=True,
-        also=("array-like",),
-        command=False,
-    ),
-    Option(
-        "shrinkage",
-        ("dpca",),
-        "auto",
-        "How far the background's covariance is pulled towards a multiple of the identity: from 0, the plain ratio, to "
-        '1, PCA of the target. "auto" chooses a value by held-out rows. "ledoit-wolf" is the estimate of Ledoit and '
-        "Wolf for each background.",
-        words=("auto", "ledoit-wolf"),
-        number=Number(float, 0, 1),
-        none=True,
-    ),
-    Option(
-        "epsilon",
-        ("kdpca",),
-        "auto",
-        'Ridge that is added to the background: ε of the paper. "auto" chooses a value by held-out rows.',
-        words=("auto",),
-        number=Number(float, 0, above=True),
-    ),
-    Option(
-        "alpha",
-        ("cpca", "kcpca"),
-        "auto",
-        'How many times the background\'s covariance is subtracted. "auto" chooses a value by held-out rows.',
-        words=("auto",),
-        number=Number(float, 0),
-    ),
-    Option(
-        "background_weights",
-        ALL,
-        None,
-        'Weight of each background, scaled to sum 1; equal weights if none are given. "worst-case" is the mixture with '
-        'the smallest leading ratio, "joint" the background with the largest one, "spectral" the mixture on which the '
-        "view depends least.",
-        words=WEIGHT_RULES,
-        none=True,
-        also=("array-like",),
-        several=True,
-    ),
-    Option(
-        "center",
-        ALL,
-        "own",
-        'The point about which the target varies: "own" is its mean, "background" the mean of the backgrounds, so that '
-        "a shift of the mean stands out, too.",
-        words=("own", "background"),
-    ),
-    Option(
-        "scale",
-        LINEAR,
-        None,
-        'Divide each column by its standard deviation, within the datasets ("pooled") or within the backgrounds '
-        '("background"). Every fold and every permutation computes the scale again.',
-        words=("pooled", "background"),
-        none=True,
-    ),
-    Option(
-        "n_columns",
-        LINEAR,
-        None,
-        'Number of columns that the components may use. "auto": the fewest columns whose ratio is as good as the best.',
-        words=("auto",),
-        number=Number(int, 1),
-        none=True,
-    ),
-    Option(
-        "smooth",
-        LINEAR,
-        None,
-        "Columns that are neighbours, over which components are smoothed: a chain, the height and width of an image, "
-        "or a graph of `standout.graphs`; with a strength, a pair of both.",
-        words=("chain",),
-        none=True,
-        also=(tuple, "array-like", "sparse matrix"),
-    ),
-    Option(
-        "approximation",
-        KERNELIZED,
-        "auto",
-        'How rows become coordinates: "exact" uses the whole kernel matrix, "pivoted" chooses landmarks among rows, '
-        '"fourier" draws random features, an array holds landmarks. "auto" is "exact" up to 10,000 rows.',
-        words=("auto", "exact", "pivoted", "fourier"),
-        also=("array-like",),
-    ),
-    Option(
-        "rank",
-        KERNELIZED,
-        None,
-        "Number of coordinates: 500 if it is not given, and as many as `tol` needs in the exact case.",
-        number=Number(int, 1),
-        none=True,
-    ),
-    Option(
-        "tol",
-        KERNELIZED,
-        None,
-        "Relative tolerance up to which the kernel matrix is factorised.",
-        number=Number(float, 0, 1, above=True),
-        none=True,
-        command=False,
-    ),
-    Option(
-        "robust",
-        ALL,
-        None,
-        '"rows": rows far from all others have a smaller weight. "cells": single values far from the others of their '
-        "column are first replaced by a prediction from the rest of their row.",
-        words=("rows", "cells"),
-        none=True,
-    ),
-    Option(
-        "cv",
-        ALL,
-        5,
-        "Number of folds for the held-out ratio and for every choice that is made by held-out rows; None is a fit "
-        "without folds.",
-        number=Number(int, 2),
-        none=True,
-    ),
-    Option(
-        "target_label",
-        ALL,
-        None,
-        "With a label, ``fit(X, y)`` uses the rows of this label as target and the rows of each other label as one "
-        "background.",
-        also=("no_validation",),
-        command=False,
-    ),
-    Option(
-        "solver",
-        LINEAR,
-        "auto",
-        'How the eigenproblem is solved: "dense" by LAPACK, "iterative" for a few components of large problems. Both '
-        "have the same answer.",
-        words=("auto", "dense", "iterative"),
-    ),
-    Option(
-        "random_state",
-        ALL,
-        None,
-        "Seed of everything random. Without a seed, equal data have equal results, too.",
-        number=Number(int, 0, 2**32 - 1),
-        none=True,
-        also=("random_state",),
-    ),
+    Option("n_components", ALL, 2, Number(int, 1), words=("auto",)),
+    Option("kernel", KERNELIZED, "rbf", words=KERNELS, also=(str, callable, tuple, list)),
+    Option("gamma", KERNELIZED, None, Number(float, 0, above=True), none=True),
+    Option("degree", KERNELIZED, 3, Number(float, 0, above=True)),
+    Option("coef0", KERNELIZED, 1, Number(float)),
+    Option("kernel_params", KERNELIZED, None, none=True, also=(dict,), command=False),
+    Option("kernel_weights", KERNELIZED, None, words=("learn",), none=True, also=("array-like",), command=False),
+    Option("shrinkage", ("dpca",), "auto", Number(float, 0, 1), words=("auto", "ledoit-wolf"), none=True),
+    Option("epsilon", ("kdpca",), "auto", Number(float, 0, above=True), words=("auto",)),
+    Option("alpha", ("cpca", "kcpca"), "auto", Number(float, 0), words=("auto",)),
+    Option("background_weights", ALL, None, words=WEIGHT_RULES, none=True, also=("array-like",), several=True),
+    Option("center", ALL, "own", words=("own", "background")),
+    Option("scale", LINEAR, None, words=("pooled", "background"), none=True),
+    Option("n_columns", LINEAR, None, Number(int, 1), words=("auto",), none=True),
+    Option("smooth", LINEAR, None, words=("chain",), none=True, also=(tuple, "array-like", "sparse matrix")),
+    Option("approximation", KERNELIZED, "auto", words=("auto", "exact", "pivoted", "fourier"), also=("array-like",)),
+    Option("rank", KERNELIZED, None, Number(int, 1), none=True),
+    Option("tol", KERNELIZED, None, Number(float, 0, 1, above=True), none=True, command=False),
+    Option("robust", ALL, None, words=("rows", "cells"), none=True),
+    Option("cv", ALL, 5, Number(int, 2), none=True),
+    Option("target_label", ALL, None, also=("no_validation",), command=False),
+    Option("solver", LINEAR, "auto", words=("auto", "dense", "iterative")),
+    Option("random_state", ALL, None, Number(int, 0, 2**32 - 1), none=True, also=("random_state",)),
 )
 OPTIONS: dict[str, Option] = {option.name: option for option in _TABLE}
 # Parameters of ``fit`` and of the readers, as the command line calls them.
