@@ -1,0 +1,415 @@
+"""A dataset as a source: batches of rows, and arrays beside the rows with one entry per row."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import reduce
+from itertools import chain
+from typing import Any, Self, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from standout._arrays import BLOCK_BYTES, Array, Float, Rows, copied, stacked
+from standout._messages import InvalidValueError, MixedArraysError, listed
+from standout._xp import place, take
+from standout.sources._form import as_rows, column_names, keys_of
+
+Words: TypeAlias = npt.NDArray[np.object_]
+"""Strings as Python objects."""
+T = TypeVar("T")
+
+SAME_COLUMNS = "Give every dataset the same columns."
+# Arrays beside the rows.
+BESIDE = ("weights", "subjects", "covariates", "ids", "labels")
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some consecutive rows of a dataset.
+
+    Attributes
+    ----------
+    rows : array or CSR array of shape (n_rows, n_features)
+    start : int
+        Number of the first row, counted from 0 over the whole dataset.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.sources import Batch
+    >>> Batch(np.ones((4, 2)), start=8).n_rows
+    4
+    """
+
+    rows: Rows
+    start: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.rows.shape[0])
+
+
+class Source:
+    """A dataset that is read in batches: an array, files, an iterator, blocks on other machines.
+
+    Attributes
+    ----------
+    name : str
+        What messages call the dataset.
+    columns : tuple of str or None
+        Column names, if they are strings.
+    width : int or None
+        Number of columns.
+    n_rows : int or None
+        Number of rows; None until it is known.
+    rows : array, CSR array or None
+        All rows, if they are in memory.
+    weights : ndarray of shape (n_rows,) or None
+        The weight of each row.
+    subjects : ndarray of shape (n_rows,) or None
+        The number of each row's subject in `subject_names`, which all datasets of a fit share.
+    covariates : ndarray of shape (n_rows, q) or None
+    ids, labels : ndarray of str or None
+        Words beside the rows, for files and pictures.
+    again : bool
+        Whether the rows can be read more than once.
+    place : tuple of str
+        Library and device of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.sources import open_dataset
+    >>> source = open_dataset(iter([np.ones((3, 2)), np.ones((3, 2))]), "the target")
+    >>> source.map_reduce(lambda batch: batch.rows.sum(axis=0)), source.n_rows
+    (array([6., 6.]), 6)
+    """
+
+    name: str = "the data"
+    columns: tuple[str, ...] | None = None
+    width: int | None = None
+    n_rows: int | None = None
+    rows: Rows | None = None
+    weights: Float | None = None
+    subjects: npt.NDArray[np.intp] | None = None
+    subject_names: npt.NDArray[np.str_] | None = None
+    covariates: Float | None = None
+    ids: Words | None = None
+    labels: Words | None = None
+    again: bool = True
+    place: tuple[str, str] = ("numpy", "cpu")
+    # Names of the columns of a frame, whatever their type.
+    keys: list[Any] | None = None
+
+    def _read(self) -> Iterator[Batch]:
+        """Read the batches. Subclasses have this method."""
+        raise NotImplementedError
+
+    def batches(self) -> Iterator[Batch]:
+        """Read one batch after the other, and check that arrays beside the rows have one entry per row."""
+        n_rows = 0
+        for batch in self._read():
+            if batch.n_rows:
+                n_rows += batch.n_rows
+                self._check_beside(n_rows, least=True)
+                yield batch
+        self._check_beside(n_rows)
+        if not n_rows:
+            again = "" if self.again else " An iterator can be read only once: pass a fresh one."
+            raise InvalidValueError(f"{self.name} has no rows", advice=f"Give at least 1 row.{again}")
+        self.n_rows = n_rows
+
+    def _check_beside(self, n_rows: int, least: bool = False) -> None:
+        for what in BESIDE:
+            fact = getattr(self, what)
+            if fact is not None and (len(fact) < n_rows if least else len(fact) != n_rows):
+                more = "at least " if least else ""
+                problem = f"the {what} of {self.name} have {len(fact)} entries, but there are {more}{n_rows} rows"
+                raise InvalidValueError(problem, advice="Give one per row.")
+
+    def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
+        """Add what a function makes of each batch, in the order of the rows."""
+        return reduce(add, map(function, regrouped(self.batches())))
+
+    def weights_of(self, batch: Batch) -> Float | None:
+        """Return the weights of the rows of a batch."""
+        return None if self.weights is None else self.weights[batch.start : batch.start + batch.n_rows]
+
+    def count_rows(self) -> int:
+        """Return the number of rows; read them if it is not known."""
+        if self.n_rows is None:
+            for _ in self.batches():
+                pass
+        assert self.n_rows is not None
+        return self.n_rows
+
+    def loaded(self) -> Source:
+        """Return the same dataset with all rows in memory."""
+        rows = stacked([copied(batch.rows) for batch in self.batches()])
+        return InMemory(rows, self.name, self.keys)._beside(self)
+
+    def _beside(self, other: Source, chosen: Any = None) -> Self:
+        """Copy the arrays beside the rows of another source, or some entries of these."""
+        self.subject_names = other.subject_names
+        for what in BESIDE:
+            fact = getattr(other, what)
+            setattr(self, what, fact if fact is None or chosen is None else fact[chosen])
+        return self
+
+    def named(self, name: str) -> Self:
+        """Return the same dataset under the name that messages use."""
+        other = copy(self)
+        other.name = name
+        return other
+
+    def take(self, numbers: npt.ArrayLike) -> Rows:
+        """Return some rows by their numbers, in the order of the numbers."""
+        numbers = np.asarray(numbers, dtype=np.intp)
+        order = np.argsort(numbers, kind="stable")
+        found = []
+        for batch in self.batches():
+            first, last = np.searchsorted(numbers, (batch.start, batch.start + batch.n_rows), sorter=order)
+            if last > first:
+                found.append(take(batch.rows, numbers[order[first:last]] - batch.start))
+        back = np.empty(len(order), dtype=np.intp)
+        back[order] = np.arange(len(order))
+        return take(stacked(found), back)
+
+    def select(self, places: Sequence[int]) -> Source:
+        """Return the same rows with some of the columns, by their positions."""
+        return Mapped(self, _Columns(np.asarray(places, dtype=np.intp)), self.keys and [self.keys[i] for i in places])
+
+    def __repr__(self) -> str:
+        rows = "an unknown number of" if self.n_rows is None else f"{self.n_rows:,}"
+        return f"{type(self).__name__}({self.name}: {rows} rows x {self.width} columns)"
+
+
+class InMemory(Source):
+    """A dataset whose rows are all in memory: one batch."""
+
+    def __init__(self, rows: Rows, name: str = "the data", keys: list[Any] | None = None) -> None:
+        self.rows, self.name, self.keys = rows, name, keys
+        self.n_rows, self.width = rows.shape
+        self.columns = None if keys is None else column_names(keys, name)
+        if type(rows) is not np.ndarray:
+            self.place = place(rows)
+
+    def batches(self) -> Iterator[Batch]:
+        """Return the rows as one batch."""
+        return iter([Batch(self.rows)])
+
+    def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
+        """Return what a function makes of all rows."""
+        return function(Batch(self.rows))
+
+    def loaded(self) -> Source:
+        """Return the dataset itself."""
+        return self
+
+    def take(self, numbers: npt.ArrayLike) -> Rows:
+        """Return some rows by their numbers."""
+        return take(self.rows, np.asarray(numbers, dtype=np.intp))
+
+    def select(self, places: Sequence[int]) -> Source:
+        """Return the same rows with some of the columns, by their positions."""
+        rows = take(self.rows, np.asarray(places, dtype=np.intp), axis=1)
+        return InMemory(rows, self.name, self.keys and [self.keys[i] for i in places])._beside(self)
+
+
+class Blocks(Source):
+    """An array that is converted a block at a time: memory-mapped, or large and not of floating-point numbers."""
+
+    def __init__(self, array: Any, name: str) -> None:
+        as_rows(array[:1], name)
+        self._array, self.name = array, name
+        self.n_rows, self.width = array.shape
+
+    def _read(self) -> Iterator[Batch]:
+        size = max(BLOCK_BYTES // (8 * self._array.shape[1]), 1)
+        for start in range(0, len(self._array), size):
+            name = f"{self.name} (from row {start} on)" if start else self.name
+            yield Batch(as_rows(np.asarray(self._array[start : start + size]), name), start)
+
+
+class Stream(Source):
+    """A dataset that arrives as an iterator of batches. The first is looked at, and stays to be read."""
+
+    again = False
+
+    def __init__(self, given: Iterator[Any], name: str) -> None:
+        self.name = name
+        first = next(given, None)
+        if first is None:
+            advice = "An iterator can be read only once: pass a fresh one."
+            raise InvalidValueError(f"{name} gave no batch, but a minimum of 1 is required", advice=advice)
+        self.keys = keys_of(first)
+        self.columns = column_names(self.keys, name)
+        head = as_rows(first, f"batch 1 of {name}", keys=self.keys, min_rows=0)
+        self.width, self.place = int(head.shape[1]), place(head)
+        self._given = chain([first], given)
+
+    def _read(self) -> Iterator[Batch]:
+        start = 0
+        for number, data in enumerate(self._given, start=1):
+            name, keys = f"batch {number} of {self.name}", keys_of(data)
+            rows = as_rows(data, name, keys=keys, min_rows=0)
+            places = matched(keys, rows.shape[1], name, self.keys, self.width or 0, "the first batch")
+            check_place(place(rows), name, self.place, f"batch 1 of {self.name}")
+            yield Batch(rows if places is None else take(rows, places, axis=1), start)
+            start += rows.shape[0]
+
+
+class Mapped(Source):
+    """A source whose batches go through a function of their rows, where the batches are."""
+
+    def __init__(self, host: Source, function: Callable[[Rows], Rows], keys: list[Any] | None) -> None:
+        self.host, self._function, self.keys = host, function, keys
+        self.name, self.n_rows, self.again, self.place = host.name, host.n_rows, host.again, host.place
+        self.columns = column_names(keys, host.name)
+        self.width = None if keys is None else len(keys)
+        self._beside(host)
+
+    def _read(self) -> Iterator[Batch]:
+        return map(_Then(self._function, _same), self.host.batches())
+
+    def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
+        """Add what a function makes of each changed batch, in the way of the host."""
+        found: T = self.host.map_reduce(_Then(self._function, function), add)
+        self.n_rows = self.host.n_rows
+        return found
+
+
+class Chosen(Source):
+    """Some rows of a source, such as those with one label."""
+
+    def __init__(self, host: Source, chosen: npt.NDArray[np.bool_], name: str) -> None:
+        self.host, self.name, self.n_rows = host, name, int(chosen.sum())
+        self.columns, self.keys, self.width, self.place = host.columns, host.keys, host.width, host.place
+        self._pick = _Pick(chosen, np.cumsum(chosen) - chosen)
+        self._beside(host, chosen)
+
+    def _read(self) -> Iterator[Batch]:
+        return map(self._pick.batch, self.host.batches())
+
+    def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
+        """Add what a function makes of the chosen rows of each batch, in the way of the host."""
+        total = self.host.map_reduce(_Then(self._pick, function), _AddKnown(add))
+        assert total is not None
+        return total
+
+
+# --- functions that can be sent to other processes --------------------------------------------------------------------
+
+
+def _same(batch: Batch) -> Batch:
+    return batch
+
+
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    places: npt.NDArray[np.intp]
+
+    def __call__(self, rows: Rows) -> Rows:
+        return take(rows, self.places, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Then:
+    """A function of changed batches as a function of batches as they are."""
+
+    change: Any
+    function: Callable[[Batch], Any]
+
+    def __call__(self, batch: Batch) -> Any:
+        if isinstance(self.change, _Pick):
+            some = self.change.batch(batch)
+            return self.function(some) if some.n_rows else None
+        return self.function(Batch(self.change(batch.rows), batch.start))
+
+
+@dataclass(frozen=True, eq=False)
+class _Pick:
+    chosen: npt.NDArray[np.bool_]
+    # How many rows are chosen before each row.
+    before: npt.NDArray[np.intp]
+
+    def batch(self, batch: Batch) -> Batch:
+        numbers = np.flatnonzero(self.chosen[batch.start : batch.start + batch.n_rows])
+        return Batch(take(batch.rows, numbers), int(self.before[batch.start]) if batch.n_rows else 0)
+
+
+@dataclass(frozen=True, eq=False)
+class _AddKnown:
+    """Addition in which either term may be missing."""
+
+    add: Callable[[Any, Any], Any]
+
+    def __call__(self, first: Any, second: Any) -> Any:
+        return second if first is None else first if second is None else self.add(first, second)
+
+
+def regrouped(batches: Iterable[Batch]) -> Iterator[Batch]:
+    """Join small batches until there are enough rows for a product to be worth its merge."""
+    held: list[Batch] = []
+    n_held = 0
+    for batch in batches:
+        n_held += batch.n_rows
+        width = max(batch.rows.shape[1], 1)
+        if n_held < max(width, BLOCK_BYTES // (8 * width)):
+            # A producer may fill the same buffer again for the next batch.
+            held.append(Batch(copied(batch.rows), batch.start))
+            continue
+        yield _joined([*held, batch])
+        held, n_held = [], 0
+    if held:
+        yield _joined(held)
+
+
+def _joined(batches: list[Batch]) -> Batch:
+    return Batch(stacked([batch.rows for batch in batches]), batches[0].start)
+
+
+# --- columns and places of several datasets ---------------------------------------------------------------------------
+
+
+def matched(
+    keys: list[Any] | None, width: int, name: str, expected: list[Any] | None, limit: int, reference: str
+) -> Array | None:
+    """Return the positions of the expected columns, found by name; None if they are in order or have no names."""
+    counts = [f"{name} has {width} features, but {reference} has {limit}"] if width != limit else []
+    unnamed = list(range(limit))
+    if (
+        keys is None
+        or expected is None
+        or keys == expected
+        or (unnamed in (keys, expected) and set(keys) != set(expected))
+    ):
+        if counts:
+            raise InvalidValueError(counts[0], advice=SAME_COLUMNS)
+        return None
+    found, needed = set(keys), set(expected)
+    missing = [key for key in expected if key not in found]
+    extra = [key for key in keys if key not in needed]
+    problems = [
+        *counts,
+        *([f"{name} lacks {listed('column', missing)}"] if missing else []),
+        *([f"{name} has {listed('column', extra)}, which {reference} has not"] if extra else []),
+    ]
+    if not problems and len(found) < len(keys):
+        problems = [f"{name} has columns of the same name, in another order than {reference}"]
+    if problems:
+        raise InvalidValueError("; ".join(problems), advice=SAME_COLUMNS)
+    places = {key: position for position, key in enumerate(keys)}
+    return np.array([places[key] for key in expected], dtype=np.intp)
+
+
+def check_place(at: tuple[str, str], name: str, expected: tuple[str, str], reference: str) -> None:
+    """Refuse rows of another library or device than those of a reference."""
+    if at != expected:
+        problem = f"{reference} is of {' on '.join(expected)}, but {name} is of {' on '.join(at)}"
+        raise MixedArraysError(problem, advice="Give all datasets as arrays of one library, on one device.")
