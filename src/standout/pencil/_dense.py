@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from standout._arrays import Float, product, self_product
+from standout._arrays import Float
 from standout._xp import cholesky, diagonal, leading_eigenvectors, like, namespace, solve_triangular, whiten
 from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, finish
 
@@ -18,12 +16,6 @@ def solve_dense(pencil: Pencil, n_components: int) -> Solution:
         If B is singular.
     """
     factor = cholesky_factor(pencil.b)
-    by_rows = pencil.a.is_nonnegative and pencil.a.keeps_rows and pencil.a.n_rows < pencil.n_features
-    by_rows = by_rows and not pencil.a.ridge
-    if factor is not None and by_rows:
-        solution = _solve_by_rows(pencil, factor, n_components)
-        if solution is not None:
-            return solution
     whitened = pencil.a.matrix()
     if factor is not None:
         # If B has no datasets, its factor is a NumPy array even for foreign data.
@@ -38,25 +30,8 @@ def solve_dense(pencil: Pencil, n_components: int) -> Solution:
     return finish(pencil, values, vectors, "dense")
 
 
-def _solve_by_rows(pencil: Pencil, factor: Float, n_components: int) -> Solution | None:
-    """Solve with A kept as m rows, fewer than there are columns, through the m x m Gram matrix of its whitened rows.
-
-    None if the target has fewer directions than components are wanted.
-    """
-    whitened = solve_triangular(factor, pencil.a.root().T, overwrite=True)
-    gram = self_product(whitened)
-    size = len(gram)
-    if n_components > size:
-        return None
-    values, weights = leading_eigenvectors(gram, n_components)
-    if values[-1] <= size * np.finfo(np.float64).eps * values[0]:
-        return None
-    vectors = solve_triangular(factor, product(whitened, weights), transposed=True)
-    return finish(pencil, values, vectors, "dense")
-
-
 def cholesky_factor(form: Form) -> Float | None:
-    """Give the lower Cholesky factor of a form's matrix, or None if the form is the identity.
+    """Return the lower Cholesky factor of a form's matrix, or None if the form is the identity.
 
     Raises
     ------
@@ -68,7 +43,7 @@ def cholesky_factor(form: Form) -> Float | None:
     factor = cholesky(form.matrix())
     if factor is None:
         raise NotDefiniteError
-    # A pivot is the variance of a column that the columns before it do not explain. If it is no larger than rounding, a
+    # A pivot is the variance of a column that the columns before it do not explain. If it is as small as rounding, a
     # direction may be lost, and the solutions would not show that.
     noise = 100.0 * form.n_features * form.precision
     if not bool(namespace(factor).all(diagonal(factor) ** 2 >= noise * form.diagonal)):

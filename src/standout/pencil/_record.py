@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
 from standout._arrays import Array, Float, stacked, weighted_sum
-from standout._messages import CautionWarning
+from standout._messages import CautionWarning, InvalidValueError
 from standout._xp import (
     add_to_diagonal,
     column_norms,
@@ -18,9 +18,14 @@ from standout._xp import (
     is_foreign,
     largest,
     largest_entries,
+    like,
     namespace,
 )
-from standout.moments import KeptRows, Moments
+from standout.moments import Moments, RowMoments
+
+
+# Largest relative difference between a value and the ratio of the forms along its vector.
+TOLERANCE = 1e-6
 
 
 class NotDefiniteError(Exception):
@@ -33,18 +38,17 @@ class UnconvergedWarning(CautionWarning, ConvergenceWarning):
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """A quadratic form ``u -> Σ cᵢ uᵀCᵢu + ridge uᵀu`` over the covariances of datasets.
+    """A quadratic form ``u -> Σ cᵢ uᵀCᵢu + Σ ridgeⱼ uⱼ²`` over the covariances of datasets.
 
-    It is stored as a sum, so that each solver can use it in the way it needs: as a matrix, as a root, or only by its
-    action on vectors.
+    It is stored as a sum, so that a solver can use it as a matrix, as a root, or only by its action on vectors.
 
     Attributes
     ----------
     n_features : int
     terms : tuple of (float, Moments)
         The coefficients and the datasets.
-    ridge : float
-        Multiple of the identity that is added.
+    ridge : float or ndarray of shape (n_features,)
+        Multiple of the identity, or diagonal, that is added.
 
     Examples
     --------
@@ -59,17 +63,22 @@ class Form:
 
     n_features: int
     terms: tuple[tuple[float, Moments], ...]
-    ridge: float = 0.0
+    ridge: float | Float = 0.0
 
     @property
     def is_identity(self) -> bool:
         """Whether the matrix is the identity."""
-        return not self.terms and self.ridge == 1.0
+        return not self.terms and isinstance(self.ridge, float) and self.ridge == 1.0
 
     @property
     def is_nonnegative(self) -> bool:
         """Whether no dataset is subtracted, so that the form is a sum of variances."""
-        return all(coefficient >= 0.0 for coefficient, _ in self.terms) and self.ridge >= 0.0
+        return all(coefficient >= 0.0 for coefficient, _ in self.terms)
+
+    @property
+    def has_ridge(self) -> bool:
+        """Whether a diagonal is added."""
+        return not isinstance(self.ridge, float | int) or self.ridge > 0.0
 
     @property
     def added(self) -> Form:
@@ -82,9 +91,9 @@ class Form:
         return Form(self.n_features, tuple((-weight, moments) for weight, moments in self.terms if weight < 0.0))
 
     @property
-    def keeps_rows(self) -> bool:
-        """Whether the moments of every dataset have its rows."""
-        return all(isinstance(moments, KeptRows) for _, moments in self.terms)
+    def only_applies(self) -> bool:
+        """Whether a dataset is given by sparse rows, whose covariance is not formed."""
+        return any(isinstance(moments, RowMoments) for _, moments in self.terms)
 
     @property
     def n_rows(self) -> int:
@@ -96,8 +105,8 @@ class Form:
         """Diagonal of the matrix."""
         total: Float | float = self.ridge
         for coefficient, moments in self.terms:
-            total = total + coefficient * moments.variances
-        return np.full(self.n_features, total) if isinstance(total, float) else total
+            total = coefficient * moments.variances + total
+        return np.full(self.n_features, float(total)) if isinstance(total, float | int) else total
 
     @property
     def precision(self) -> float:
@@ -110,18 +119,24 @@ class Form:
         return max((moments.root_level for _, moments in self.terms), default=float(np.finfo(np.float64).eps))
 
     def taken(self, columns: npt.NDArray[np.intp]) -> Form:
-        """Give the form of vectors that are zero but for some columns, as a form of these columns."""
-        return replace(
-            self, n_features=len(columns), terms=tuple((weight, part.taken(columns)) for weight, part in self.terms)
-        )
+        """Return the form of vectors that are zero but for some columns, as a form of these columns."""
+        terms = tuple((weight, part.taken(columns)) for weight, part in self.terms)
+        ridge = self.ridge if isinstance(self.ridge, float | int) else self.ridge[columns]
+        return Form(len(columns), terms, ridge)
+
+    def in_units(self, scale: Float) -> Form:
+        """Return the form of ``u / scale``, as a form of columns that are multiplied by `scale`."""
+        terms = tuple((weight, part.mapped(like(scale, part.mean))) for weight, part in self.terms)
+        ridge = self.ridge if not self.has_ridge else self.ridge * scale**2
+        return Form(self.n_features, terms, ridge)
 
     def scaled(self, factor: float) -> Form:
-        """Give the form multiplied by a number."""
+        """Return the form multiplied by a number."""
         terms = tuple((factor * coefficient, moments) for coefficient, moments in self.terms)
         return Form(self.n_features, terms, factor * self.ridge)
 
     def matrix(self) -> Float:
-        """Give the form as a symmetric matrix, which the caller may overwrite."""
+        """Return the form as a symmetric matrix, which the caller may overwrite."""
         total: Float | None = None
         for coefficient, moments in self.terms:
             part = moments.covariance()
@@ -133,35 +148,39 @@ class Form:
                 total += part
         if total is None:
             return self.ridge * np.eye(self.n_features)
-        return add_to_diagonal(total, self.ridge) if self.ridge else total
+        return add_to_diagonal(total, self.ridge) if self.has_ridge else total
 
     def root(self) -> Float:
-        """Give R with ``RᵀR`` the matrix, which the caller may overwrite; coefficients must be non-negative."""
+        """Return R with ``RᵀR`` the matrix, which the caller may overwrite; coefficients must be non-negative."""
         parts = [
             moments.root() if coefficient == 1.0 else float(np.sqrt(coefficient)) * moments.root()
             for coefficient, moments in self.terms
             if coefficient > 0
         ]
-        if self.ridge > 0:
+        if self.has_ridge:
             identity = eye(self.n_features, parts[0]) if parts else np.eye(self.n_features)
-            parts.append(float(np.sqrt(self.ridge)) * identity)
+            parts.append(self.ridge**0.5 * identity)
         if not parts:
             return np.zeros((0, self.n_features))
         return stacked(parts)
 
     def apply(self, U: Float) -> Float:
         """Multiply the matrix with the columns of U."""
-        total = self.ridge * U
+        total = self._ridge_column * U
         for coefficient, moments in self.terms:
-            total += coefficient * moments.apply(U)
+            total = total + coefficient * moments.apply(U)
         return total
 
     def value(self, U: Float) -> Float:
         """Evaluate the form at each column of U."""
-        total = self.ridge * column_products(U, U)
+        total = column_products(U, self._ridge_column * U)
         for coefficient, moments in self.terms:
-            total += coefficient * moments.variance(U)
+            total = total + coefficient * moments.variance(U)
         return total
+
+    @property
+    def _ridge_column(self) -> float | Float:
+        return self.ridge if isinstance(self.ridge, float | int) else self.ridge[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,9 +190,7 @@ class Pencil:
     Attributes
     ----------
     a, b : Form
-        What should be large, and what it is compared with.
-    mirrored : bool
-        Whether it stands for another pencil, whose least values are wanted: the background is A then.
+        The form that should be large, and the form that it is compared with.
 
     Examples
     --------
@@ -188,10 +205,9 @@ class Pencil:
 
     a: Form
     b: Form
-    mirrored: bool = False
 
     def taken(self, columns: npt.NDArray[np.intp]) -> Pencil:
-        """Give the same problem for vectors that are zero but for some columns, by their numbers."""
+        """Return the same problem for vectors that are zero but for some columns, by their numbers."""
         return replace(self, a=self.a.taken(columns), b=self.b.taken(columns))
 
     @property
@@ -200,30 +216,24 @@ class Pencil:
         return self.a.n_features
 
     @property
-    def keeps_rows(self) -> bool:
-        """Whether the moments of every dataset have its rows."""
-        return self.a.keeps_rows and self.b.keeps_rows
-
-    @property
     def on_device(self) -> bool:
         """Whether the datasets are arrays of another library than NumPy."""
         return any(is_foreign(moments.mean) for form in (self.a, self.b) for _, moments in form.terms)
+
+    @property
+    def only_applies(self) -> bool:
+        """Whether a covariance is not formed."""
+        return self.a.only_applies or self.b.only_applies
 
     @property
     def is_difference(self) -> bool:
         """Whether A is a difference of variances, and B the identity."""
         return self.b.is_identity and not self.a.is_nonnegative
 
-    @property
-    def needs_range(self) -> bool:
-        """Whether a direction in which no dataset varies could be taken for a solution."""
-        only_added = self.a.ridge > 0.0 or not all(part.is_dataset for _, part in self.a.terms)
-        return self.is_difference or (self.mirrored and only_added)
-
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Some solutions of a pencil: the leading ones in descending order, unless another side was asked for.
+    """The leading solutions of a pencil, in descending order.
 
     Attributes
     ----------
@@ -251,8 +261,14 @@ class Solution:
     n_lost : int
         Number of values that are no larger than the rounding error of the largest one, although the target has enough
         rows and varying columns for more. Either they are zero, or they are drowned by a few huge entries.
-    n_missing : int
-        Number of directions in which B varies but A does not, if the least values were asked for.
+    consistent : bool
+        Whether the ratio of the forms along each vector equals its value.
+    shrinkage : tuple of float
+        The shrinkage of each background, filled in by `standout.problem.solve`.
+    columns : ndarray or None
+        Numbers of the columns that components may use, if these are not all columns.
+    scale : ndarray of shape (n_features,) or None
+        Factors of the columns, if these were scaled.
 
     Examples
     --------
@@ -276,16 +292,19 @@ class Solution:
     rank: int | None = None
     rounding_unit: float = float(np.finfo(np.float64).eps)
     n_lost: int = 0
-    n_missing: int = 0
+    consistent: bool = True
+    shrinkage: tuple[float, ...] = ()
+    columns: npt.NDArray[np.intp] | None = None
+    scale: Float | None = None
 
     @property
     def accurate(self) -> bool:
         """Whether rounding has left at least half of the digits."""
         within = bool(namespace(self.rounding).all(self.rounding <= float(np.sqrt(self.rounding_unit))))
-        return within and not self.n_lost
+        return within and not self.n_lost and self.consistent
 
 
-# What overflows becomes a rounding error that is no number, and is told of.
+# Overflow becomes a rounding error of NaN, so that the solution is not accurate.
 @np.errstate(over="ignore", invalid="ignore")
 def finish(
     pencil: Pencil,
@@ -302,7 +321,7 @@ def finish(
     singular: bool = False,
     rank: int | None = None,
 ) -> Solution:
-    """Scale, sign and certify what a solver found, given in descending order. No other function does this.
+    """Scale, sign and certify what a solver found, in descending order. No other function does this.
 
     A solver that already has ``A U`` and ``B U`` passes them as `images`. A solver with a better estimate of the error
     of its values than the rounding of the matrices passes it as `rounding`, and tells by `lost` which values are no
@@ -327,6 +346,8 @@ def finish(
         # A difference can cancel, so residuals are relative to the part that is added.
         size = xp.maximum(size, column_norms(pencil.a.added.apply(vectors)))
     residuals = column_norms(difference) / xp.where(size > 0, size, 1.0)
+    along = column_products(vectors, a_vectors)
+    mistake = abs(along - finite_values * column_products(vectors, b_vectors))
     patterns = b_vectors
     if infinite_patterns is not None:
         n_infinite = infinite_patterns.shape[1]
@@ -337,6 +358,8 @@ def finish(
         n_lost = int(xp.count_nonzero(lost[: min(most_directions(pencil.a), lost.shape[0])]))
         # A value of zero has no relative error.
         rounding = xp.where(lost, 0.0, rounding)
+    reference = xp.maximum(pencil.a.added.value(vectors) if not pencil.a.is_nonnegative else abs(along), leading)
+    consistent = infinite | (mistake <= (TOLERANCE + 10.0 * rounding) * reference)
     return Solution(
         values=values,
         vectors=vectors,
@@ -349,12 +372,29 @@ def finish(
         rank=rank,
         rounding_unit=max(pencil.a.precision, pencil.b.precision),
         n_lost=n_lost,
+        consistent=bool(xp.all(consistent)),
     )
+
+
+def check_directions(n_components: int, n_directions: int) -> None:
+    """Refuse more components than there are directions in which the data vary."""
+    if n_directions == 0:
+        raise InvalidValueError(
+            "no dataset varies: all rows of each are equal, or differ by so little that the square of it is 0",
+            advice="Give rows that differ, or rescale them.",
+        )
+    if n_components > n_directions:
+        raise InvalidValueError(
+            f"is more than {n_directions}, the number of directions in which the data vary",
+            parameter="n_components",
+            value=n_components,
+            advice=f"Choose at most {n_directions}, or give more rows.",
+        )
 
 
 def most_directions(form: Form) -> int:
     """Bound the number of directions in which a form is not zero, by its rows and by the columns that vary."""
-    if form.ridge:
+    if form.has_ridge:
         return form.n_features
     diagonal = form.diagonal
     varying = int(namespace(diagonal).count_nonzero(diagonal > 0.0))
@@ -372,10 +412,9 @@ def _rounding(pencil: Pencil, values: Float, vectors: Float, a_vectors: Float) -
     xp, squares = namespace(vectors), vectors**2
     tiny = float(np.finfo(np.float64).tiny)
     if not pencil.a.is_nonnegative:
-        # A difference has no relative error of its own. The error is relative to the target's variance; where the
-        # least differences are wanted, this may be small, and it is relative to all that varies.
+        # A difference can cancel, so its error is relative to the target's variance.
         whole = Form(pencil.n_features, tuple((abs(weight), moments) for weight, moments in pencil.a.terms))
-        sizes, relative = whole.diagonal, whole if pencil.mirrored else pencil.a.added
+        sizes, relative = whole.diagonal, pencil.a.added
         target = xp.clip(relative.value(vectors), tiny, None)
         if not largest(relative.diagonal):
             return 0.0 * target, None

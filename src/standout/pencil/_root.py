@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from standout._arrays import Float, row_slice, stacked, weighted_sum
-from standout._params import check_n_components
-from standout._xp import argsort_descending, column_norms, concat, largest, like, namespace, take
-from standout.pencil._record import Pencil, Solution, finish
+from standout._xp import argsort_descending, column_norms, concat, like, namespace, take
+from standout.pencil._record import Pencil, Solution, check_directions, finish
 
 # A direction counts as present if its spread is this many times the rounding error of the roots.
 MARGIN = 10.0
-# Variances that differ by more than this power of two are brought to one size before their roots are stacked.
-LOST_POWER = 80
 
 
 def solve_root(pencil: Pencil, n_components: int) -> Solution:
@@ -24,10 +19,6 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
     and λ = ``inf``. Such directions come first, ordered by the variance of A along them at unit length, which is the
     order in the limit of a vanishing ridge on B. Directions in which both A and B are zero are left out.
     """
-    factor = _factor(pencil)
-    if factor != 1.0:
-        scaled = solve_root(Pencil(pencil.a.scaled(factor), pencil.b), n_components)
-        return replace(scaled, values=scaled.values / factor)
     root_a = pencil.a.root()
     root_b = like(pencil.b.root(), root_a)
     xp = namespace(root_a)
@@ -37,7 +28,7 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
     left, spread, right = xp.linalg.svd(stack / scale, full_matrices=False)
     level = max(pencil.a.root_level, pencil.b.root_level)
     rank = int(xp.count_nonzero(spread > MARGIN * level * spread[0]))
-    check_n_components(n_components, pencil.n_features, rank)
+    check_directions(n_components, rank)
     left, spread, right = left[:, :rank], spread[:rank], right[:rank, :].T
     part_a, part_b = row_slice(left, 0, root_a.shape[0]), row_slice(left, root_a.shape[0], left.shape[0])
 
@@ -53,7 +44,7 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
     sines = column_norms(part_a @ turn)
     blur = level * column_norms(turn / (spread / spread[0])[:, None])
     # With a ridge, B is positive in every direction, however small it is there.
-    absent = (cosines <= MARGIN * xp.clip(blur, None, 1.0 / MARGIN**2)) & (pencil.b.ridge == 0.0)
+    absent = (cosines <= MARGIN * xp.clip(blur, None, 1.0 / MARGIN**2)) & (not pencil.b.has_ridge)
     n_absent = int(xp.count_nonzero(absent))
 
     # Back to the columns of the data, without a part in directions in which no dataset varies.
@@ -91,18 +82,8 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
     )
 
 
-def _factor(pencil: Pencil) -> float:
-    """Give a factor that brings A to the size of B if one would be lost in the rounding of the other; otherwise one."""
-    sizes = [largest(form.diagonal) for form in (pencil.a, pencil.b)]
-    if min(sizes) <= 0.0 or not np.all(np.isfinite(sizes)):
-        return 1.0
-    # A power of four: it and its root change no digit.
-    power = min(max(2 * round((np.log2(sizes[1]) - np.log2(sizes[0])) / 2), -1000), 1000)
-    return 2.0**power if abs(power) > LOST_POWER else 1.0
-
-
 def _right_singular(matrix: Float) -> tuple[Float, Float]:
-    """Give the singular values of a matrix, ascending, and all right singular vectors as columns."""
+    """Return the singular values of a matrix, ascending, and all right singular vectors as columns."""
     xp, n_columns = namespace(matrix), matrix.shape[1]
     if matrix.shape[0] > n_columns:
         matrix = xp.linalg.qr(matrix)[1]
