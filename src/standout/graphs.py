@@ -10,10 +10,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from standout._arrays import Float, product
-from standout._checks import check_choice, check_number, check_whole
 from standout._messages import InvalidTypeError, InvalidValueError
-from standout._xp import column_products, is_foreign, like, take
-from standout.moments import Moments
+from standout._xp import column_products, eye, is_foreign, like, take
+from standout.moments import Moments, ScatterMoments
 
 __all__ = ["GraphMoments", "chain_graph", "edge_graph", "grid_graph"]
 
@@ -41,7 +40,7 @@ def chain_graph(n_columns: int) -> sparse.csr_array:
            [1., 0., 1.],
            [0., 1., 0.]])
     """
-    n_columns = check_whole(n_columns, "n_columns")
+    n_columns = _whole(n_columns, "n_columns")
     return _symmetric(np.column_stack([np.arange(n_columns - 1), np.arange(1, n_columns)]), n_columns)
 
 
@@ -63,7 +62,7 @@ def grid_graph(height: int, width: int) -> sparse.csr_array:
     >>> grid_graph(2, 3).sum(axis=0)
     array([2., 3., 2., 2., 3., 2.])
     """
-    numbers = np.arange(check_whole(height, "height") * check_whole(width, "width")).reshape(height, width)
+    numbers = np.arange(_whole(height, "height") * _whole(width, "width")).reshape(height, width)
     beside = np.column_stack([numbers[:, :-1].ravel(), numbers[:, 1:].ravel()])
     above = np.column_stack([numbers[:-1].ravel(), numbers[1:].ravel()])
     return _symmetric(np.vstack([beside, above]), numbers.size)
@@ -90,20 +89,17 @@ def edge_graph(edges: Any, n_columns: int) -> sparse.csr_array:
            [0., 0., 0.],
            [1., 0., 0.]])
     """
-    n_columns = check_whole(n_columns, "n_columns")
+    n_columns = _whole(n_columns, "n_columns")
     pairs = np.asarray(edges)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
         raise InvalidTypeError(
-            "the edges have shape {shape} and type {dtype}, but pairs of whole numbers are needed",
-            shape=pairs.shape,
-            dtype=pairs.dtype,
+            f"the edges have shape {pairs.shape} and type {pairs.dtype}, but pairs of whole numbers are needed",
             advice="Give pairs of numbers of columns, from 0.",
         )
     if pairs.size and (pairs.min() < 0 or pairs.max() >= n_columns):
         raise InvalidValueError(
-            "an edge has the column {worst}, but the columns are 0 to {limit}",
-            worst=int(pairs.max() if pairs.max() >= n_columns else pairs.min()),
-            limit=n_columns - 1,
+            f"an edge has the column {int(pairs.max() if pairs.max() >= n_columns else pairs.min())}, but the columns are "
+            f"0 to {n_columns - 1}",
             advice="Number the columns from 0.",
         )
     return _symmetric(pairs, n_columns)
@@ -113,7 +109,7 @@ def _symmetric(pairs: npt.NDArray[Any], n_columns: int) -> sparse.csr_array:
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     one = sparse.coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n_columns, n_columns))
     graph = (one + one.T).tocsr()
-    # A pair that is given twice counts once.
+    # A pair that is given twice has the weight 1.
     graph.data[:] = 1.0
     return graph
 
@@ -143,7 +139,6 @@ class GraphMoments(Moments):
     incidence: Any
     mean: Float
 
-    is_dataset = False
     count = 1
     precision = float(np.finfo(np.float64).eps)
     norms = None
@@ -170,11 +165,11 @@ class GraphMoments(Moments):
         return float(sparse.linalg.norm(self.incidence.T @ self.incidence) ** 2)
 
     def covariance(self) -> Float:
-        """Give the Laplacian."""
+        """Return the Laplacian."""
         return like((self.incidence.T @ self.incidence).toarray(), self.mean)
 
     def root(self) -> Float:
-        """Give R with ``RᵀR`` the Laplacian."""
+        """Return R with ``RᵀR`` the Laplacian."""
         return like(self.incidence.toarray(), self.mean)
 
     def apply(self, U: Float) -> Float:
@@ -185,12 +180,21 @@ class GraphMoments(Moments):
         return applied
 
     def variance(self, U: Float) -> Float:
-        """Give ``uᵀLu`` for each column of U."""
+        """Return ``uᵀLu`` for each column of U."""
         return column_products(U, self.apply(U))
 
     def taken(self, columns: npt.NDArray[np.intp]) -> GraphMoments:
-        """Give the roughness of vectors that are zero but for some columns."""
+        """Return the roughness of vectors that are zero but for some columns."""
         return GraphMoments(self.incidence[:, columns], take(self.mean, columns))
+
+    def mapped(self, L: Float) -> Moments:
+        """Return the roughness of vectors of other columns; a 1-D array stands for a diagonal matrix."""
+        if L.ndim == 1 and not is_foreign(L):
+            return GraphMoments(sparse.csr_array(self.incidence.multiply(L[np.newaxis, :])), self.mean)
+        scatter = self.covariance()
+        factor = L if L.ndim == 2 else eye(self.n_features, L) * L
+        found = product(factor.T, product(scatter, factor))
+        return ScatterMoments(1, 0.0 * found[0, :], found)
 
     def __add__(self, other: Moments) -> Moments:
         """Graphs are not merged."""
@@ -199,7 +203,7 @@ class GraphMoments(Moments):
 
 @dataclass(frozen=True, eq=False)
 class Smooth:
-    """What is added to a background: so many times the roughness over a graph, in units of the mean variance.
+    """A roughness that is added to a background, in units of its mean variance.
 
     Attributes
     ----------
@@ -212,63 +216,45 @@ class Smooth:
     strength: float
 
 
-def check_smooth(smooth: Any, background_weights: Any = None) -> None:
-    """Check what needs no data to be checked; rules for weights compare plain ratios."""
-    if smooth is not None and isinstance(background_weights, str):
-        raise InvalidValueError(
-            "does not go with {p.smooth}",
-            parameter="background_weights",
-            value=background_weights,
-            advice="Give numbers, or {v.None}.",
-        )
-    if isinstance(smooth, str):
-        check_choice(smooth, "smooth", ["chain"], _ADVICE)
-
-
-def check_smoothness(smoothness: Any) -> float | None:
-    """Check how strongly components are smoothed: a number of at least 0; None for the rule "held-out"."""
-    advice = "Give a number of at least 0, or {v.held_out}."
-    if isinstance(smoothness, str):
-        check_choice(smoothness, "smoothness", ["held-out"], advice)
-        return None
-    return check_number(smoothness, "smoothness", (0, np.inf), advice)
-
-
-_ADVICE = "Give {v.chain}, a pair of height and width, or a symmetric matrix as those of standout.graphs."
+_ADVICE = "Give 'chain', a pair of height and width, or a symmetric matrix as those of standout.graphs."
 
 
 def column_graph(smooth: Any, n_features: int, reference: Float | None = None) -> GraphMoments:
-    """Check the graph that a user gives against the data, and give its roughness."""
+    """Check the graph that a user gives against the data, and return its roughness."""
     if n_features > MOST_COLUMNS:
         raise InvalidValueError(
-            "{p.smooth} fills the matrix of the background, and {n_features} columns are more than the {limit} up to "
-            "which this is done",
-            n_features=n_features,
-            limit=MOST_COLUMNS,
-            advice="Average neighbouring columns first, or leave {p.smooth} out.",
+            f"fills the matrix of the background, and {n_features} columns are more than the {MOST_COLUMNS} up to which "
+            "this is done",
+            parameter="smooth",
+            advice="Average neighbouring columns first, or leave out `smooth`.",
         )
-    if isinstance(smooth, str):
-        check_smooth(smooth)
+    if isinstance(smooth, str) and smooth == "chain":
         return GraphMoments.of(chain_graph(n_features), reference)
     if isinstance(smooth, tuple) and len(smooth) == 2:
         smooth = grid_graph(*smooth)
     if not sparse.issparse(smooth):
         smooth = np.asarray(smooth)
     if getattr(smooth, "ndim", 0) != 2 or not np.issubdtype(smooth.dtype, np.number):
-        raise InvalidTypeError(
-            "{p.smooth} is given as {kind}, which is no graph", kind=type(smooth).__name__, advice=_ADVICE
-        )
+        raise InvalidTypeError("is not a graph", parameter="smooth", value=smooth, advice=_ADVICE)
     if smooth.shape != (n_features, n_features):
         raise InvalidValueError(
-            "the graph of {p.smooth} has shape {shape}, but there are {limit} columns",
-            shape=tuple(smooth.shape),
-            limit=n_features,
+            f"has a graph of shape {tuple(smooth.shape)}, but there are {n_features} columns",
+            parameter="smooth",
             advice=_ADVICE,
         )
     graph = sparse.csr_array(smooth, dtype=np.float64)
     uneven = abs(graph - graph.T)
     if not np.all(np.isfinite(graph.data)) or np.any(graph.data < 0.0) or uneven.max() > 1e-12 * abs(graph).max():
         raise InvalidValueError(
-            "the graph of {p.smooth} is not symmetric, or has weights that are negative or not finite", advice=_ADVICE
+            "has a graph that is not symmetric, or with weights that are negative or not finite",
+            parameter="smooth",
+            advice=_ADVICE,
         )
     return GraphMoments.of(graph, reference)
+
+
+def _whole(number: Any, name: str) -> int:
+    """Check a number of columns."""
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
+        raise InvalidValueError("is not a positive whole number", parameter=name, value=number)
+    return int(number)
