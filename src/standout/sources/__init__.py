@@ -3,6 +3,20 @@
 from standout.sources._base import Batch, InMemory, Source
 from standout.sources._base import Mapped as Mapped
 from standout.sources._base import Words as Words
+from standout.sources._device import on_device
+from standout.sources._functions import blocks, differences, within
+from standout.sources._functions import transformed as transformed
 from standout.sources._open import Dataset, open_dataset, open_datasets
 
-__all__ = ["Batch", "Dataset", "InMemory", "Source", "open_dataset", "open_datasets"]
+__all__ = [
+    "Batch",
+    "Dataset",
+    "InMemory",
+    "Source",
+    "blocks",
+    "differences",
+    "on_device",
+    "open_dataset",
+    "open_datasets",
+    "within",
+]
