@@ -1,21 +1,22 @@
 """How good a low-dimensional view is: separation of groups, angles between subspaces, captured variance.
 
-All functions take plain arrays, so that they can be used for the scores and components of any method.
+All functions use plain arrays, so that they can judge the scores and components of any method.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import ArrayLike
 from scipy import linalg, optimize
 
-from standout._arrays import Float, dense, double
-from standout._checks import as_rows, check_same_columns, group_numbers
-from standout._messages import InvalidValueError
-from standout.moments import RowMoments, gather
-from standout.sources import Dataset
-
-ALIKE = "Give both the same columns in the same order."
+from standout._arrays import Float, Rows, dense, double, row_blocks
+from standout._messages import InvalidTypeError, InvalidValueError
+from standout._xp import to_host
+from standout.sources import open_dataset
 
 __all__ = ["captured_variance", "clustering_error", "principal_angles", "scatter_ratio"]
 
@@ -49,12 +50,12 @@ def clustering_error(scores: ArrayLike, labels: ArrayLike, *, random_state: int 
     >>> clustering_error(scores, ["ill", "ill", "well", "well", "well", "well"])
     0.16666666666666666
     """
-    rows = _matrix(scores, "the scores")
-    groups = group_numbers(labels, rows.shape[0])
+    rows = _matrix(scores, "scores")
+    groups = _groups(labels, len(rows))
     n_groups = int(groups.max()) + 1
     if n_groups < 2:
-        problem, advice = "all labels are equal, but {limit} groups are needed", "Give rows of several groups."
-        raise InvalidValueError(problem, limit=2, advice=advice)
+        problem = "are all equal, but two groups are needed"
+        raise InvalidValueError(problem, parameter="labels", advice="Give rows of several groups.")
     # Imported here because it takes long, and the other functions do not need it.
     from sklearn.cluster import KMeans
 
@@ -93,10 +94,10 @@ def scatter_ratio(scores: ArrayLike, labels: ArrayLike) -> float:
     >>> scatter_ratio([[0.0], [2.0], [10.0], [12.0]], ["a", "b", "b", "a"])
     1.0
     """
-    rows = _matrix(scores, "the scores")
-    groups = group_numbers(labels, rows.shape[0])
+    rows = _matrix(scores, "scores")
+    groups = _groups(labels, len(rows))
     total = _scatter(rows)
-    _check_spread(total, "the scores")
+    _check_spread(total, "scores")
     within = sum(_scatter(rows[groups == group]) for group in range(int(groups.max()) + 1))
     return total / within if within > 0 else float("inf")
 
@@ -128,14 +129,14 @@ def principal_angles(first: ArrayLike, second: ArrayLike) -> Float:
     >>> np.degrees(principal_angles(first, second)).round(6)
     array([ 0., 45.])
     """
-    one, other = _matrix(first, "the first components"), _matrix(second, "the second components")
-    check_same_columns(other.shape[1], None, "second", one.shape[1], None, "first", ALIKE)
-    bases = _orthonormal_basis(one, "the first components"), _orthonormal_basis(other, "the second components")
+    one, other = _matrix(first, "first"), _matrix(second, "second")
+    _check_width(other, "second", one.shape[1], "`first`")
+    bases = _orthonormal_basis(one, "first"), _orthonormal_basis(other, "second")
     angles: Float = linalg.subspace_angles(*bases)
     return angles[::-1].copy()
 
 
-def captured_variance(X: Dataset, components: ArrayLike) -> float:
+def captured_variance(X: Any, components: ArrayLike) -> float:
     """How much of the variance of a dataset do these components capture?
 
     The share of the total variance of ``X``, about its own mean, that is in the subspace spanned by the components.
@@ -144,7 +145,7 @@ def captured_variance(X: Dataset, components: ArrayLike) -> float:
     Parameters
     ----------
     X : dataset
-        Target or background, in any form that ``fit`` takes. All rows are brought into memory.
+        Target or background, in any form that ``fit`` accepts. All rows are loaded into memory.
     components : array-like of shape (d, D)
         Components as rows, such as ``components_``. They need not be orthonormal or linearly independent.
 
@@ -160,26 +161,37 @@ def captured_variance(X: Dataset, components: ArrayLike) -> float:
     >>> captured_variance(X, [[5.0, 0.0]])
     0.9
     """
-    rows = _matrix(components, "the components")
-    moments = gather(X, kind="rows", single=False)
-    check_same_columns(rows.shape[1], None, "components", moments.n_features, None, "the data", ALIKE)
-    _check_spread(moments.total_variance, "the data")
-    inside = float(np.sum(moments.variance(_orthonormal_basis(rows, "the components"))))
-    return min(inside / moments.total_variance, 1.0)
+    basis = _orthonormal_basis(_matrix(components, "components"), "components")
+    rows = open_dataset(X, "the data").loaded().rows
+    _check_width(basis.T, "components", rows.shape[1], "`X`")
+    mean = sum(block.sum(axis=0) for block in _blocks(rows)) / rows.shape[0]
+    total = inside = 0.0
+    for block in _blocks(rows):
+        total += float(np.sum((block - mean) ** 2))
+        inside += float(np.sum(((block - mean) @ basis) ** 2))
+    _check_spread(total, "X")
+    return min(inside / total, 1.0)
+
+
+def _blocks(rows: Rows) -> Iterator[Float]:
+    """Return the rows in dense blocks, in float64 and less the first row, so that equal rows are exactly zero."""
+    first = double(to_host(dense(rows[:1])))
+    return (double(to_host(dense(block))) - first for block in row_blocks(rows))
 
 
 def _scatter(rows: Float) -> float:
     """Sum the squared distances from the mean row."""
-    return float(np.sum(RowMoments(rows).variances)) * len(rows)
+    # The first row is subtracted before, so that equal rows are exactly zero.
+    moved = rows - rows[0]
+    return float(np.sum((moved - moved.mean(axis=0)) ** 2))
 
 
 def _orthonormal_basis(rows: Float, name: str) -> Float:
-    """Give a basis of the row space as columns."""
+    """Return a basis of the row space as columns."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     if not np.any(lengths):
-        raise InvalidValueError(
-            "there are only zeros in {name}, which span nothing", advice="Give at least one nonzero row.", name=name
-        )
+        problem = "has only zeros, which span nothing"
+        raise InvalidValueError(problem, parameter=name, advice="Give at least one nonzero row.")
     # The rank is relative to the longest row, and the length of a component does not matter for its direction.
     basis: Float = linalg.orth(np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0).T)
     return basis
@@ -188,10 +200,34 @@ def _orthonormal_basis(rows: Float, name: str) -> Float:
 def _check_spread(total: float, name: str) -> None:
     """Reject data without variance."""
     if total == 0:
-        raise InvalidValueError(
-            "there is no variance in {name}: all rows are equal", advice="Give rows that differ.", name=name
-        )
+        raise InvalidValueError("has no variance: all rows are equal", parameter=name, advice="Give rows that differ.")
+
+
+def _check_width(rows: Float, name: str, width: int, other: str) -> None:
+    """Reject two matrices with different numbers of columns."""
+    if rows.shape[1] != width:
+        problem = f"has {rows.shape[1]} columns, but {other} has {width}"
+        raise InvalidValueError(problem, parameter=name, advice="Give both the same columns in the same order.")
 
 
 def _matrix(values: ArrayLike, name: str) -> Float:
-    return double(dense(as_rows(values, name, min_rows=1, finite=True, host=True)))
+    """Return scores or components as a checked matrix."""
+    try:
+        matrix = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidTypeError("is not a matrix of numbers", parameter=name, advice="Give an array.") from None
+    if matrix.ndim != 2 or not matrix.size or not np.isfinite(matrix).all():
+        problem = f"has shape {matrix.shape}, or NaN or infinity in it"
+        raise InvalidValueError(problem, parameter=name, advice="Give a matrix of finite numbers with rows in it.")
+    return matrix
+
+
+def _groups(labels: Any, n_rows: int) -> npt.NDArray[np.intp]:
+    """Return a number for the label of each row."""
+    words = np.asarray(labels)
+    if words.shape != (n_rows,):
+        problem = f"has shape {words.shape}, but there are {n_rows} rows"
+        raise InvalidValueError(problem, parameter="labels", advice="Give one label for each row.")
+    if any(label is None or label != label for label in words.tolist()):
+        raise InvalidValueError("has missing values", parameter="labels", advice="Drop such rows.")
+    return np.unique(words.astype(str), return_inverse=True)[1]

@@ -3,9 +3,10 @@
 No generator needs a file or a download.
 """
 
-from standout.datasets._contrast import Contrast, FactorModel, ImageContrast
-from standout.datasets._images import make_digits_over_photographs
+from standout.datasets._images import ImageContrast, make_digits_over_photographs
 from standout.datasets._synthetic import (
+    Contrast,
+    FactorModel,
     make_circles_one_background,
     make_circles_two_backgrounds,
     make_factor_model,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
-import numpy.typing as npt
 from scipy import ndimage
 from sklearn.datasets import load_digits, load_sample_images
 
 from standout._messages import InvalidValueError, require_extra
-from standout.datasets._contrast import ImageContrast
-
-Floats = npt.NDArray[np.float64]
+from standout.datasets._synthetic import Contrast, Floats, Seed
 
 _SIDE = 16
 # The photographs are cut into squares of this side, like a chessboard: target pieces come from the white ones,
@@ -22,13 +21,35 @@ _TEXTURE = 0.05
 _LUMA = np.array([0.299, 0.587, 0.114])
 
 
+@dataclass(frozen=True, eq=False)
+class ImageContrast(Contrast):
+    """Images that show whether a method finds what stands out.
+
+    Attributes
+    ----------
+    target, backgrounds, labels, description
+        As in :class:`Contrast`, one flattened image per row.
+    image_shape : tuple of int
+        Height and width: ``row.reshape(image_shape)`` is the image again.
+
+    Examples
+    --------
+    >>> from standout.datasets import make_digits_over_photographs
+    >>> images = make_digits_over_photographs()
+    >>> images.target[0].reshape(images.image_shape).shape
+    (16, 16)
+    """
+
+    image_shape: tuple[int, int]
+
+
 def make_digits_over_photographs(
     n_target: int = 300,
     n_background: int = 3000,
     *,
     digits: tuple[int, int] = (6, 9),
     intensity: float = 0.35,
-    random_state: int | np.random.Generator | None = 0,
+    random_state: Seed = 0,
 ) -> ImageContrast:
     """Does a method see handwritten digits through the photographs they are laid over?
 
@@ -88,7 +109,7 @@ def make_digits_over_photographs(
 
 
 def _photographs() -> list[Floats]:
-    """Both photographs in grey, white at 1 and black at 0."""
+    """Return both photographs in grey, white at 1 and black at 0."""
     require_extra("PIL", "plots", "reading the photographs")
     return [photograph @ _LUMA / 255.0 for photograph in load_sample_images().images]
 
@@ -117,8 +138,8 @@ def _handwriting(digit: int, count: int, rng: np.random.Generator) -> Floats:
     collection = load_digits()
     images = collection.images[collection.target == digit] / 16.0
     if count > len(images):
-        problem = "{count} images of the digit {digit} are wanted, but there are {limit}"
-        raise InvalidValueError(problem, count=count, digit=digit, limit=len(images), advice="Ask for fewer images.")
+        problem = f"{count} images of the digit {digit} are wanted, but there are {len(images)}"
+        raise InvalidValueError(problem, advice="Ask for fewer images.")
     chosen = images[rng.permutation(len(images))[:count]]
     factor = _SIDE / chosen.shape[1]
     enlarged: Floats = ndimage.zoom(chosen, (1.0, factor, factor), order=1, mode="nearest", grid_mode=True)

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Float, Rows, dense, double, row_slice, self_product
-from standout._messages import require_extra
+from standout._messages import InvalidValueError, require_extra
 from standout._xp import to_host
 
 Whole = npt.NDArray[np.int64]
@@ -37,13 +37,17 @@ ROW_SENSITIVITY = ON_DIAGONAL * (LONGEST**2 + LAST**2)
 BLOCK_ROWS = 2**20
 # Rows in all: sums stay below 2**61, and noise has room in 64 bits.
 MOST_ROWS = 2**28
-# In units of the radius. Differences that overflow are taken to be this large.
+# In units of the radius. Differences that overflow count as this large.
 FAR = 1e100
+# Limits of radius and units: products of four such numbers are still within the range of float64.
+LEAST, MOST = 1e-60, 1e60
+# Of a matrix of units. Beyond it, rows would be placed by rounding errors.
+MOST_CONDITION = 1e10
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Where rows are put before they are summed up: public numbers, never taken from the rows.
+    """Where rows are put before they are summed up: public numbers, never computed from the rows.
 
     Attributes
     ----------
@@ -66,6 +70,28 @@ class Grid:
     def n_features(self) -> int:
         """Number of columns."""
         return len(self.centre)
+
+    def __post_init__(self) -> None:
+        """Refuse bounds that rows cannot be placed by. Nothing overflows later, when noise has been drawn."""
+        size, plain = self.centre.shape, self.scale.ndim == 1
+        each = "Give one number for each column."
+        if self.centre.ndim != 1 or not size[0] or self.scale.shape not in (size, size * 2):
+            problem = f"has shape {self.scale.shape}, but `centre` has shape {size}"
+            raise InvalidValueError(problem, parameter="scale", advice=each)
+        limits = f"[{LEAST:g}, {MOST:g}]"
+        if not LEAST <= self.radius <= MOST:
+            advice = "Give a length in units of `scale`."
+            raise InvalidValueError(f"is outside {limits}", parameter="radius", value=self.radius, advice=advice)
+        if not np.all(np.abs(self.centre) <= MOST):
+            raise InvalidValueError(
+                f"has a number that is not finite, or beyond {MOST:g}", parameter="centre", advice=each
+            )
+        units = (
+            self.scale if plain or not np.isfinite(self.scale).all() else np.linalg.svd(self.scale, compute_uv=False)
+        )
+        if not np.all((units >= LEAST) & (units <= MOST)) or not (plain or units[0] < MOST_CONDITION * units[-1]):
+            problem = f"has a number outside {limits}, or is a singular matrix"
+            raise InvalidValueError(problem, parameter="scale", advice=each)
 
     @property
     def reach(self) -> float:
@@ -108,26 +134,8 @@ class Grid:
         return np.ascontiguousarray(np.linalg.inv(self.units).T)
 
 
-@dataclass(frozen=True, eq=False)
-class ExactSums:
-    """The sums before noise. They stay where the rows are.
-
-    Attributes
-    ----------
-    count : int
-    products : ndarray of shape (n_features + 1, n_features + 1)
-        Sum of ``a aᵀ``, in whole numbers.
-    """
-
-    count: int
-    products: Whole
-
-    def __add__(self, other: ExactSums) -> ExactSums:
-        return ExactSums(self.count + other.count, self.products + other.products)
-
-
-def sum_up(rows: Rows, grid: Grid) -> ExactSums:
-    """Sum up rows, exactly."""
+def sum_up(rows: Rows, grid: Grid) -> Whole:
+    """Sum ``a aᵀ`` over the rows, exactly: a matrix of n_features + 1 rows and columns. It stays with the rows."""
     size = grid.n_features + 1
     total = np.zeros((size, size), dtype=np.int64)
     n_block = max(1, min(BLOCK_ROWS, 2**22 // size))
@@ -138,11 +146,11 @@ def sum_up(rows: Rows, grid: Grid) -> ExactSums:
         placed[:, -1] = LAST
         # Whole numbers below 2**53: the product is exact in every order.
         total += self_product(placed).astype(np.int64)
-    return ExactSums(int(rows.shape[0]), total)
+    return total
 
 
 def packed(products: Whole) -> Whole:
-    """Give each entry of a symmetric matrix once, weighted for the release."""
+    """Return each entry of a symmetric matrix once, weighted for the release."""
     row, column = np.triu_indices(len(products))
     return products[row, column] * np.where(row == column, ON_DIAGONAL, BESIDE)
 
@@ -166,7 +174,7 @@ def with_noise(exact: Whole, scale: float) -> Whole:
 
 @lru_cache(maxsize=64)
 def noise_for(sensitivity: int, epsilon: float, delta: float) -> tuple[float, float]:
-    """Give the least standard deviation of noise for this budget, and ρ of zero-concentrated privacy."""
+    """Return the least standard deviation of noise for this budget, and ρ of zero-concentrated privacy."""
     require_extra("opendp", "private", "a private release")
     from opendp.mod import binary_search_param
 
@@ -181,7 +189,7 @@ def noise_for(sensitivity: int, epsilon: float, delta: float) -> tuple[float, fl
 
 
 def epsilon_of(rho: float, delta: float) -> float:
-    """Give ε at this δ for ρ of zero-concentrated privacy."""
+    """Return ε at this δ for ρ of zero-concentrated privacy."""
     epsilon, _ = _with_delta(ROW_SENSITIVITY / math.sqrt(2.0 * rho), delta).map(ROW_SENSITIVITY)
     return float(epsilon)
 

@@ -1,4 +1,4 @@
-"""What a private release gives: noisy sums that behave as moments, with the noise and the budget beside them."""
+"""The result of a private release: noisy sums that behave as moments, with the noise and the budget beside them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from standout._arrays import Array, Float
-from standout._messages import FileError, InvalidValueError, MissingFileError, shown
+from standout._messages import FileError, InvalidTypeError, InvalidValueError, MissingFileError, shown
 from standout._writing import write_whole
-from standout.moments import Moments, ScatterMoments
+from standout.moments import ScatterMoments
 from standout.private._grid import BESIDE, LAST, LONGEST, Grid, Whole, unpacked
 
 FORMAT = "standout private sums 1"
-# Multiple of the noise that a background is smoothed with. From 0.35 to 1, simulations find the same.
+# Multiple of the noise that a background is smoothed with. In simulations 0.35 to 1 have the same results.
 RIDGE = 0.5
 # Radius for rows that have unit variance along every direction, per square root of the number of columns.
 WHITE_RADIUS = 0.7
@@ -34,7 +35,7 @@ class Spent:
     Attributes
     ----------
     epsilon, delta : float
-        What was asked for: the release is (ε, δ)-differentially private.
+        The budget that was given: the release is (ε, δ)-differentially private.
     rho : float
         The same as zero-concentrated privacy. The ρ of several releases add up, and give a smaller ε in all than the
         sum of all ε.
@@ -62,19 +63,19 @@ class Spent:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PrivateMoments(Moments):
-    """Count, mean and scatter of a dataset with noise: what may leave the place where the rows are.
+class PrivateMoments(ScatterMoments):
+    """Count, mean and scatter of a dataset with noise: sums that may leave the place where the rows are.
 
-    It is made by `standout.private.release`, and takes the place of moments in ``DiscriminativePCA.from_moments``.
-    Those of several places are merged with ``+``: noise variances add up, and what was spent stays stated for each
-    place. All numbers are in the units of the rows.
+    `standout.private.release` makes them, and ``DiscriminativePCA.from_moments`` uses them as moments. The moments of
+    several places are merged with ``+``: noise variances add up, and the budgets of all places are kept. All numbers
+    are in the units of the rows.
 
     Attributes
     ----------
     released : ndarray of int
-        The sums with noise, on the grid: all that was made from the rows.
-    centre, scale, radius : ndarray, ndarray, float
-        The public bounds of the release.
+        The sums with noise, on the grid: the only numbers that were made from the rows.
+    grid : Grid
+        The public bounds of the release: ``centre``, ``scale``, ``radius``.
     noise_variance : float
         Variance of the noise in an entry of `released`.
     spent : tuple of Spent
@@ -84,8 +85,7 @@ class PrivateMoments(Moments):
     count : int
         Number of rows, with noise; at least 2.
     mean : ndarray of shape (n_features,)
-    noise : float
-        The largest variance that noise alone is expected to add or take along any direction, in units of `scale`.
+    scatter : ndarray of shape (n_features, n_features)
 
     Examples
     --------
@@ -99,84 +99,41 @@ class PrivateMoments(Moments):
     (True, 2, True)
     """
 
-    released: Whole
-    centre: Float
-    scale: Float
-    radius: float
-    noise_variance: float
-    spent: tuple[Spent, ...]
+    released: Whole = None  # type: ignore[assignment]
+    grid: Grid = None  # type: ignore[assignment]
+    noise_variance: float = 0.0
+    spent: tuple[Spent, ...] = ()
     columns: tuple[str, ...] | None = None
-    # What all moments have.
     exact: ClassVar[bool] = False
-    precision = float(np.finfo(np.float64).eps)
-    norms = None
 
-    @property
-    def grid(self) -> Grid:
-        """The grid of the sums."""
-        return Grid(self.centre, self.scale, self.radius)
-
-    @cached_property
-    def _scaled(self) -> ScatterMoments:
-        """The moments in units of `scale`: the nearest that rows can have."""
-        matrix = unpacked(self.released, len(self.centre) + 1)
-        # Sums of squares are never negative, along no direction. This is post-processing, and costs no budget.
+    @classmethod
+    def of(
+        cls, released: Whole, grid: Grid, noise_variance: float, spent: tuple[Spent, ...], columns: Any = None
+    ) -> PrivateMoments:
+        """Return the moments of noisy sums: the nearest that rows can have."""
+        matrix = unpacked(released, grid.n_features + 1)
+        # Sums of squares are never negative along any direction. This is post-processing and costs no budget.
         values, vectors = np.linalg.eigh(matrix)
         matrix = (vectors * np.maximum(values, 0.0)) @ vectors.T
-        # With a larger count than the matrix has, the covariance is still without negative variances.
+        # A larger count than the matrix has leaves the covariance without negative variances.
         count = max(matrix[-1, -1] / LAST**2, 2.0)
-        step = self.grid.step
-        mean = matrix[:-1, -1] / (LAST * count)
-        covariance = step**2 * (matrix[:-1, :-1] / count - np.outer(mean, mean))
-        whole = max(int(np.rint(count)), 2)
-        return ScatterMoments(whole, step * mean, whole * covariance)
+        mean, whole, units = matrix[:-1, -1] / (LAST * count), max(round(count), 2), grid.step * grid.units
+        scatter = whole * units @ (matrix[:-1, :-1] / count - np.outer(mean, mean)) @ units.T
+        names = None if columns is None else tuple(columns)
+        beside = {"released": released, "grid": grid, "noise_variance": noise_variance, "spent": spent}
+        return cls(whole, grid.centre + units @ mean, (scatter + scatter.T) / 2.0, columns=names, **beside)  # type: ignore[arg-type]
 
-    @cached_property
+    @property
     def _plain(self) -> ScatterMoments:
-        """The moments in the units of the rows."""
-        scaled, units = self._scaled, self.grid.units
-        return ScatterMoments(scaled.count, self.centre + units @ scaled.mean, units @ scaled.scatter @ units.T)
+        return ScatterMoments(self.count, self.mean, self.scatter)
 
-    @property
-    def count(self) -> int:  # type: ignore[override]
-        """Number of rows, with noise."""
-        return self._scaled.count
+    def taken(self, columns: npt.NDArray[np.intp]) -> ScatterMoments:
+        """Return the moments of some of the columns."""
+        return self._plain.taken(columns)
 
-    @property
-    def mean(self) -> Float:  # type: ignore[override]
-        """Mean of the rows, with noise."""
-        return self._plain.mean
-
-    @property
-    def variances(self) -> Float:
-        """Variance of each column."""
-        return self._plain.variances
-
-    @property
-    def squared_norm(self) -> float:
-        """Squared Frobenius norm of the covariance."""
-        return self._plain.squared_norm
-
-    @property
-    def root_level(self) -> float:
-        """Rounding error of `root`."""
-        return self._plain.root_level
-
-    def covariance(self) -> Float:
-        """Give the covariance matrix."""
-        return self._plain.covariance()
-
-    def root(self) -> Float:
-        """Give R with ``RᵀR`` the covariance."""
-        return self._plain.root()
-
-    def apply(self, U: Float) -> Float:
-        """Multiply the covariance with the columns of U."""
-        return self._plain.apply(U)
-
-    def variance(self, U: Float) -> Float:
-        """Give the variance of the data along each column of U."""
-        return self._plain.variance(U)
+    def mapped(self, matrix: Float) -> ScatterMoments:
+        """Return the moments of rows that are mapped linearly."""
+        return self._plain.mapped(matrix)
 
     # --- noise ----------------------------------------------------------------------------------------------------
 
@@ -190,46 +147,44 @@ class PrivateMoments(Moments):
         return 2.0 * entry * float(np.sqrt(self.n_features)) / self.count
 
     def noise_along(self, U: Float) -> Float:
-        """Give the largest variance that noise alone is expected to make along directions, in units of the rows.
-
-        Parameters
-        ----------
-        U : ndarray of shape (n_features, d)
-
-        Returns
-        -------
-        ndarray of shape (d,)
-        """
+        """Return the largest variance that noise alone is expected to make along columns of U, in units of the rows."""
         return self.noise * np.sum((self.grid.units.T @ U) ** 2, axis=0)
+
+    @cached_property
+    def _scaled(self) -> Float:
+        """The covariance in units of `scale`."""
+        half = np.linalg.solve(self.grid.units, self.covariance())
+        return np.linalg.solve(self.grid.units, half.T)
 
     @property
     def shrinkage(self) -> float:
-        """The shrinkage that the known noise asks for: half of the noise, as a share of it and the mean variance."""
+        """The shrinkage that the known noise needs: half of the noise, as a share of it and the mean variance."""
         ridge = RIDGE * self.noise
-        return ridge / (ridge + self._scaled.total_variance / self.n_features)
+        return ridge / (ridge + float(np.trace(self._scaled)) / self.n_features)
 
-    @property
-    def spherical(self) -> ScatterMoments:
-        """What a private background is shrunken towards: the same variance along every direction, in units of `scale`.
+    def smoothed(self, shrinkage: float | None = None) -> ScatterMoments:
+        """Return the moments of a background that is shrunken towards equal variances in units of `scale`.
 
-        Noise is the same along every direction in these units, and not in those of the rows.
+        Noise is equal along every direction in these units, and not in those of the rows. The shrinkage follows from
+        the noise if it is not given.
         """
-        variance, units = self._scaled.total_variance / self.n_features, self.grid.units
-        return ScatterMoments(self.count, self.mean, self.count * variance * units @ units.T)
+        share, units = self.shrinkage if shrinkage is None else shrinkage, self.grid.units
+        sphere = float(np.trace(self._scaled)) / self.n_features * units @ units.T
+        return ScatterMoments(self.count, self.mean, (1.0 - share) * self.scatter + share * self.count * sphere)
 
     def whitening(self) -> dict[str, Any]:
-        """Give bounds for the release of a target, from this release of a background.
+        """Return bounds for the release of a target, from this release of a background.
 
-        In these bounds the background varies alike along every direction. The noise of the target is then small where
-        the background varies little, and a tenth of the rows can be enough. This costs no budget, because the release
-        is public already. Rows of the target and of the background can be at different places.
+        In these bounds the background has nearly the same variance along every direction. The noise of the target is
+        then small where the background varies little, and a tenth of the rows can be enough. This costs no budget,
+        because the release is public already. Rows of the target and of the background can be at different places.
 
         Returns
         -------
         dict
             ``centre``, ``scale`` (a matrix) and ``radius``, for `release`.
         """
-        values, vectors = np.linalg.eigh(self._scaled.covariance())
+        values, vectors = np.linalg.eigh(self._scaled)
         root = (vectors * np.sqrt(np.maximum(values, 0.0) + RIDGE * self.noise)) @ vectors.T
         radius = WHITE_RADIUS * float(np.sqrt(self.n_features))
         return {"centre": self.mean, "scale": self.grid.units @ root, "radius": radius}
@@ -237,51 +192,35 @@ class PrivateMoments(Moments):
     # --- places and files -----------------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> PrivateMoments:
-        """Give the sums of both places together."""
-        if not isinstance(other, Moments):
-            return NotImplemented
-        self._check_addable(other)
-        assert isinstance(other, PrivateMoments)
+        """Return the sums of both places together."""
+        if not isinstance(other, PrivateMoments):
+            problem = "exact sums and private sums cannot be added: the noise of the result would not be known"
+            raise InvalidTypeError(problem, advice="Release every dataset, or none.")
+        mine, theirs = ({**vars(part.grid), "columns": part.columns} for part in (self, other))
         for name in ("centre", "scale", "radius", "columns"):
-            mine, theirs = getattr(self, name), getattr(other, name)
-            if not np.array_equal(np.asarray(mine), np.asarray(theirs)):
-                raise InvalidValueError(
-                    "two places were released with a different {name}, so that their sums do not add up",
-                    name=name,
-                    advice="Agree on {p.centre}, {p.scale}, {p.radius} and the columns before the release.",
-                )
-        return PrivateMoments(
-            self.released + other.released,
-            self.centre,
-            self.scale,
-            self.radius,
-            self.noise_variance + other.noise_variance,
-            self.spent + other.spent,
-            self.columns,
-        )
+            if not np.array_equal(np.asarray(mine[name]), np.asarray(theirs[name])):
+                problem = f"two places were released with a different {name}, so that their sums do not add up"
+                advice = "Agree on `centre`, `scale`, `radius` and the columns before the release."
+                raise InvalidValueError(problem, advice=advice)
+        noise = self.noise_variance + other.noise_variance
+        return self.of(self.released + other.released, self.grid, noise, self.spent + other.spent, self.columns)
 
     def __repr__(self) -> str:
         spent = "; ".join(map(str, self.spent[:3])) + ("; ..." if len(self.spent) > 3 else "")
         return f"PrivateMoments(about {self.count} rows x {self.n_features} columns, with noise; {spent})"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the sums to a file: the noisy sums, the bounds, the budget; no rows and no exact sums.
+        """Write the noisy sums, the bounds and the budget to a file; no rows and no exact sums.
 
         Parameters
         ----------
         path : str or path-like
-            By custom its name ends with ``.sums``. A file that is there is replaced.
+            The name usually ends with ``.sums``. An existing file is replaced.
         """
-        about = {
-            "format": FORMAT,
-            "noise_variance": self.noise_variance,
-            "radius": self.radius,
-            "spent": [asdict(one) for one in self.spent],
-            "columns": None if self.columns is None else list(self.columns),
-            "grid": [LONGEST, LAST],
-        }
+        about = {"format": FORMAT, "grid": [LONGEST, LAST], "radius": self.grid.radius, "columns": self.columns}
+        about |= {"noise_variance": self.noise_variance, "spent": [asdict(one) for one in self.spent]}
         content = io.BytesIO()
-        arrays = {"released": self.released, "centre": self.centre, "scale": self.scale}
+        arrays = {"released": self.released, "centre": self.grid.centre, "scale": self.grid.scale}
         np.savez(content, about=np.array(json.dumps(about)), **arrays)  # type: ignore[arg-type]
         write_whole(Path(path).expanduser(), content.getvalue())
 
@@ -300,48 +239,41 @@ class PrivateMoments(Moments):
         place = Path(path).expanduser()
         try:
             content = place.read_bytes()
-        except FileNotFoundError:
-            raise MissingFileError("there is no file {path}", path=shown(place), advice="Check the name.") from None
         except OSError as error:
-            raise FileError("{path} cannot be read: {reason}", path=shown(place), reason=error.strerror) from error
+            kind = MissingFileError if isinstance(error, FileNotFoundError) else FileError
+            raise kind(f"{shown(place)} cannot be read: {error.strerror}", advice="Check the name.") from error
         try:
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                # What `save` writes is not packed: a small file cannot ask for much memory.
+                # Files of `save` are not compressed: a small file cannot ask for much memory.
                 if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
-                    raise ValueError("the file is packed")
+                    raise ValueError("the file is compressed")
             with np.load(io.BytesIO(content), allow_pickle=False) as stored:
                 return cls._made(json.loads(str(stored["about"])), {name: stored[name] for name in stored.files})
-        except (KeyError, TypeError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
-            raise InvalidValueError(
-                "{path} holds no private sums, or is damaged",
-                path=shown(place),
-                advice="Give a file that standout release, or PrivateMoments.save, has written.",
-            ) from error
+        # A damaged or forged file can lead to any error.
+        except Exception as error:
+            problem = f"{shown(place)} has no private sums, or is damaged"
+            advice = "Give a file that standout release, or PrivateMoments.save, has written."
+            raise InvalidValueError(problem, advice=advice) from error
 
     @classmethod
     def _made(cls, about: Mapping[str, Any], arrays: Mapping[str, Array]) -> PrivateMoments:
         """Make sums from the parts of a file, which are checked."""
-        released, centre, scale = arrays["released"], arrays["centre"], arrays["scale"]
-        size, columns, radius = len(centre) + 1, about["columns"], float(about["radius"])
-        variance = float(about["noise_variance"])
-        fits = (
-            about["format"] == FORMAT
-            and about["grid"] == [LONGEST, LAST]
+        released, columns, variance = arrays["released"], about["columns"], float(about["noise_variance"])
+        spent = tuple(Spent(**one) for one in about["spent"])
+        grid = Grid(arrays["centre"], arrays["scale"], float(about["radius"]))
+        size = grid.n_features + 1
+        budgets = [(one.epsilon, one.delta, one.rho, one.max_rows) for one in spent]
+        sound = (
+            [about["format"], *about["grid"]] == [FORMAT, LONGEST, LAST]
             and released.dtype == np.int64
             and released.shape == (size * (size + 1) // 2,)
-            and centre.dtype == scale.dtype == np.float64
-            and centre.shape == (size - 1,)
-            and size > 1
-            and bool(np.isfinite(centre).all() and np.isfinite(scale).all())
-            and (scale.shape == (size - 1, size - 1) or (scale.shape == (size - 1,) and bool((scale > 0).all())))
-            and 0.0 < radius < np.inf
-            and 0.0 < variance < np.inf
+            and grid.centre.dtype == grid.scale.dtype == np.float64
+            and 0.0 < variance < 1e60
             and (columns is None or (len(columns) == size - 1 and all(isinstance(one, str) for one in columns)))
+            and spent
+            and all(isinstance(number, int | float) and 0 < number < 1e60 for one in budgets for number in one)
+            and all(one.unit in ("row", "person") for one in spent)
         )
-        spent = tuple(
-            Spent(float(one["epsilon"]), float(one["delta"]), float(one["rho"]), str(one["unit"]), int(one["max_rows"]))
-            for one in about["spent"]
-        )
-        if not fits or not spent:
+        if not sound:
             raise ValueError("a part is missing or has another form")
-        return cls(released, centre, scale, radius, variance, spent, None if columns is None else tuple(columns))
+        return cls.of(released, grid, variance, spent, columns)

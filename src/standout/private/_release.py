@@ -2,41 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import Float
-from standout._checks import as_labels, check_number, check_same_columns
+from standout._arrays import Float, all_finite
 from standout._messages import InvalidTypeError, InvalidValueError, require_extra
 from standout._xp import take
-from standout.private._grid import (
-    MOST_ROWS,
-    ROW_SENSITIVITY,
-    ExactSums,
-    Grid,
-    noise_for,
-    packed,
-    sum_up,
-    with_noise,
-)
+from standout.private._grid import LAST, MOST_ROWS, ROW_SENSITIVITY, Grid, Whole, noise_for, packed, sum_up, with_noise
 from standout.private._moments import PrivateMoments, Spent
-from standout.private._plan import check_budget, check_max_rows, warn_if_few
-from standout.sources import Batch, Dataset, Source, added, open_dataset, regrouped
-
-# Of a matrix of units. Beyond it, rows would be placed by rounding errors.
-MOST_CONDITION = 1e10
+from standout.private._plan import check_budget, check_number, warn_if_few
+from standout.sources import Batch, Source, open_dataset
 
 PUBLIC = (
-    "The bounds are public: give what is known of the columns without looking at the rows, for example by "
-    "standout.private.from_ranges(...), because bounds that are taken from the rows give something of them away."
+    "The bounds are public: use what is known of the columns without looking at the rows, for example by "
+    "standout.private.from_ranges(...), because bounds from the rows would give something of them away."
 )
 
 
 def release(
-    rows: Dataset,
+    rows: Any,
     *,
     centre: Any = None,
     scale: Any = None,
@@ -48,15 +34,15 @@ def release(
 ) -> PrivateMoments:
     """What of this dataset may leave the place where it is kept?
 
-    Count, mean and sums of products with noise: an (ε, δ)-differentially private release. Whoever sees it, and knows
-    all other rows, can hardly tell whether one row (or one person) was among them. Rows are moved by `centre`, divided
+    Count, mean and sums of products with noise: an (ε, δ)-differentially private release. A reader of it who knows all
+    other rows can hardly tell whether one row (or one person) was among them. Rows are moved by `centre`, divided
     by `scale`, and shortened to `radius` if they are longer. Noise is discrete Gaussian noise of OpenDP, on exact sums
     of whole numbers. Needs ``standout[private]``.
 
     Parameters
     ----------
     rows : dataset
-        In any form that ``DiscriminativePCA.fit`` takes. It is read once.
+        In any form that ``DiscriminativePCA.fit`` accepts. It is read once.
     centre, scale : array-like of shape (n_features,)
         Public numbers: where rows are expected to lie, and the unit of each column. See `from_ranges`. The scale may be
         a matrix: see `PrivateMoments.whitening`, with which a target needs far fewer rows.
@@ -67,8 +53,8 @@ def release(
         The budget: ε from 0.001 to 50, and δ far below one over the number of rows. Every release of the same rows
         spends its own: budgets add up.
     groups : array-like of shape (n_rows,), or True, default=None
-        The person of each row, so that persons are protected and not rows alone. True takes the groups that a table or
-        a scan has (``standout.scan(..., group_column=...)``). None protects each row by itself.
+        The person of each row, so that persons are protected and not rows alone. True uses the subjects of a table or
+        a scan (``subject_column``). None protects each row alone.
     max_rows : int, default=1
         Rows of one person that are used, the first ones; the others are left out. Noise grows with it.
 
@@ -79,7 +65,7 @@ def release(
     Warns
     -----
     UserWarning
-        If noise is larger than most that could be looked for, or δ is no longer small.
+        If noise is larger than most signals, or δ is not small for this number of rows.
 
     Examples
     --------
@@ -92,190 +78,90 @@ def release(
     ('epsilon 1, delta 1e-06 for each row', True)
     """
     if epsilon is None or delta is None:
-        raise InvalidTypeError(
-            "a release needs {p.epsilon} and {p.delta}, the budget that it may spend",
-            advice="Give, for example, {p.epsilon:1} and {p.delta:1e-06}.",
-        )
-    check_budget(epsilon, delta)
-    check_max_rows(max_rows)
+        problem = "a release needs `epsilon` and `delta`, the budget that it may spend"
+        raise InvalidTypeError(problem, advice="Give, for example, epsilon=1 and delta=1e-06.")
+    check_budget(epsilon, delta, max_rows)
     if groups is None and max_rows != 1:
-        raise InvalidValueError(
-            "is for persons with several rows, but {p.groups} does not tell which rows are of one person",
-            parameter="max_rows",
-            value=max_rows,
-            advice="Give {p.groups}, or leave {p.max_rows} out.",
-        )
+        problem = "is for persons with several rows, but `groups` is not given"
+        raise InvalidValueError(problem, parameter="max_rows", value=max_rows, advice="Give `groups`, too.")
     require_extra("opendp", "private", "a private release")
-    dataset = open_dataset(rows, "the data", min_rows=1)
-    grid = _checked_grid(centre, scale, radius, dataset.width)
-    if dataset.width is not None:
-        check_same_columns(dataset.width, None, "the data", grid.n_features, None, "the centre")
-    dataset.expect(grid.n_features, "the centre")
-    sensitivity = max_rows * ROW_SENSITIVITY
-    noise, rho = noise_for(sensitivity, float(epsilon), float(delta))
-    dataset.require_finite()
-    exact = _summed(dataset, grid, groups, max_rows)
-    if exact.count > MOST_ROWS:
-        raise InvalidValueError(
-            "the data have {count} rows, but the most that are summed exactly are {limit}",
-            count=exact.count,
-            limit=MOST_ROWS,
-            advice="Release parts of the rows with the same bounds, and add the parts.",
-        )
-    moments = PrivateMoments(
-        with_noise(packed(exact.products), noise),
-        grid.centre,
-        grid.scale,
-        grid.radius,
-        noise**2,
-        (Spent(float(epsilon), float(delta), rho, "row" if groups is None else "person", max_rows),),
-        None if dataset.columns is None else tuple(dataset.columns),
-    )
+    grid = _checked_grid(centre, scale, radius)
+    source = open_dataset(rows, "the data")
+    noise, rho = noise_for(max_rows * ROW_SENSITIVITY, float(epsilon), float(delta))
+    exact = _summed(source, grid, groups, max_rows)
+    spent = Spent(float(epsilon), float(delta), rho, "row" if groups is None else "person", int(max_rows))
+    moments = PrivateMoments.of(with_noise(packed(exact), noise), grid, noise**2, (spent,), source.columns)
     warn_if_few(moments, float(delta))
     return moments
 
 
-def _checked_grid(centre: Any, scale: Any, radius: Any, width: int | None) -> Grid:
+def _checked_grid(centre: Any, scale: Any, radius: Any) -> Grid:
     """Check the bounds, before anything is read."""
-    missing = [name for name, value in (("centre", centre), ("scale", scale), ("radius", radius)) if value is None]
+    given = {"centre": centre, "scale": scale, "radius": radius}
+    missing = " and ".join(f"`{name}`" for name, value in given.items() if value is None)
     if missing:
-        raise InvalidTypeError(
-            "a release needs {p.centre}, {p.scale} and {p.radius}, but {missing} is missing",
-            missing=" and ".join(missing),
-            advice=PUBLIC,
-        )
-    where, unit = _numbers("centre", centre, 1), _numbers("scale", scale, 2)
-    sizes = {*where.shape, *unit.shape} or ({width} if width is not None else set())
-    if len(sizes) != 1:
-        raise InvalidValueError(
-            "has shape {given}, but {p.centre} has shape {limit}",
-            parameter="scale",
-            given=unit.shape,
-            limit=where.shape,
-            advice="Give one number for each column.",
-        )
-    (size,) = sizes
-    if not (np.all(unit > 0.0) if unit.ndim < 2 else np.linalg.cond(unit) < MOST_CONDITION):
-        raise InvalidValueError(
-            "has a number that is not above zero, or is a singular matrix",
-            parameter="scale",
-            advice="Give the unit of each column.",
-            limit=0.0,
-        )
-    check_number(radius, "radius", (0.0, np.inf), "Give a length in units of {p.scale}, above zero.", strict=True)
-    units = unit if unit.ndim == 2 else np.broadcast_to(unit, (size,))
-    return Grid(np.broadcast_to(where, (size,)).astype(np.float64), units.astype(np.float64), float(radius))
+        raise InvalidTypeError(f"a release also needs {missing}", advice=PUBLIC)
+    check_number(radius, "radius", (0.0, np.inf), "Give a length in units of `scale`, above zero.")
+    where, unit = np.atleast_1d(_numbers("centre", centre)), _numbers("scale", scale)
+    return Grid(where, np.full(len(where), unit) if unit.ndim == 0 else unit, float(radius))
 
 
-def _numbers(name: str, value: Any, most_axes: int) -> Float:
+def _numbers(name: str, value: Any) -> Float:
     try:
-        numbers = np.asarray(value, dtype=np.float64)
+        return np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidTypeError("is not a list of numbers", parameter=name, advice=PUBLIC) from None
-    if numbers.ndim > most_axes or not np.all(np.isfinite(numbers)):
-        raise InvalidValueError(
-            "is not a list of finite numbers", parameter=name, advice="Give one number for each column."
-        )
-    return numbers
 
 
-# --- sums ------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """The function that sums up one batch. It can be sent to other processes.
-
-    Attributes
-    ----------
-    grid : Grid
-    kept : ndarray of bool or None
-        Which rows of the whole dataset are used; None for all.
-    """
-
-    grid: Grid
-    kept: npt.NDArray[np.bool_] | None
-    needs_words: ClassVar[bool] = False
-
-    @property
-    def needs_start(self) -> bool:
-        """Whether row numbers are needed."""
-        return self.kept is not None
-
-    def __call__(self, batch: Batch) -> _Seen:
-        """Sum up the rows of a batch that are used."""
-        if self.kept is None:
-            return _Seen(batch.n_rows, sum_up(batch.rows, self.grid))
-        here = np.flatnonzero(self.kept[batch.start : batch.start + batch.n_rows])
-        return _Seen(batch.n_rows, sum_up(_taken(batch, here), self.grid))
-
-
-@dataclass(frozen=True, eq=False)
-class _Seen:
-    """Exact sums, and the number of rows that were read for them."""
-
-    count: int
-    sums: ExactSums
-
-    def __add__(self, other: _Seen) -> _Seen:
-        return _Seen(self.count + other.count, self.sums + other.sums)
-
-
-def _summed(dataset: Source, grid: Grid, groups: Any, max_rows: int) -> ExactSums:
+def _summed(source: Source, grid: Grid, groups: Any, max_rows: int) -> Whole:
     """Sum up the rows, at most `max_rows` of each group."""
-    if groups is True:
-        return _summed_by_own_groups(dataset, grid, max_rows)
-    kept = None
-    if groups is not None:
-        n_rows = len(groups) if dataset.n_rows is None else dataset.n_rows
-        kept = _first_of_each(as_labels(groups, n_rows, "groups"), max_rows)
-    seen: _Seen = dataset.summed(_Part(grid, kept))
-    if kept is not None and seen.count != len(kept):
-        raise InvalidValueError(
-            "has {given} entries, but the data have {limit} rows",
-            parameter="groups",
-            given=len(kept),
-            limit=seen.count,
-            advice="Give the person of every row.",
-        )
-    return seen.sums
-
-
-def _first_of_each(groups: npt.NDArray[Any], max_rows: int) -> npt.NDArray[np.bool_]:
-    """Choose the first rows of each group."""
-    _, numbers = np.unique(groups, return_inverse=True)
-    order = np.argsort(numbers, kind="stable")
-    sizes = np.bincount(numbers)
-    rank = np.empty(len(numbers), dtype=np.intp)
-    rank[order] = np.arange(len(numbers)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return rank < max_rows
-
-
-def _summed_by_own_groups(dataset: Source, grid: Grid, max_rows: int) -> ExactSums:
-    """Sum up rows by the groups that come with them, in the order of the rows."""
-    used: dict[str, int] = {}
-    total: ExactSums | None = None
-    for batch in regrouped(dataset.batches()):
-        if batch.groups is None:
-            raise InvalidTypeError(
-                "needs groups that come with the data, and these have none",
-                parameter="groups",
-                value=True,
-                advice="Give {p.groups} as a list, or open the files with group_column=.",
-            )
-        chosen = []
-        for place, group in enumerate(batch.groups.tolist()):
-            if not group:
-                raise InvalidValueError(
-                    "row {row} belongs to no person", row=batch.start + place, advice="Leave such rows out."
-                )
-            used[group] = used.get(group, 0) + 1
-            if used[group] <= max_rows:
-                chosen.append(place)
-        total = added(total, sum_up(_taken(batch, np.array(chosen, dtype=np.intp)), grid))
-    assert total is not None
+    kept = None if groups is None else _first_of_each(_persons(source, groups), max_rows)
+    # A row can only be counted by its batch: the number of rows of a stream is known at its end.
+    total, count = source.map_reduce(
+        lambda batch: _part(batch, grid, kept), lambda first, second: (first[0] + second[0], first[1] + second[1])
+    )
+    if kept is not None and count != len(kept):
+        problem = f"has {len(kept)} entries, but the data have {count} rows"
+        raise InvalidValueError(problem, parameter="groups", advice="Give the person of every row.")
+    if total[-1, -1] > MOST_ROWS * LAST**2:
+        problem = f"the data have {count} rows, but at most {MOST_ROWS} can be summed exactly"
+        raise InvalidValueError(problem, advice="Release parts of the rows with the same bounds, and add the parts.")
     return total
 
 
-def _taken(batch: Batch, numbers: npt.NDArray[np.intp]) -> Any:
-    return batch.rows if len(numbers) == batch.n_rows else take(batch.rows, numbers)
+def _part(batch: Batch, grid: Grid, kept: npt.NDArray[np.bool_] | None) -> tuple[Whole, int]:
+    """Sum up the rows of a batch that are used, and count all."""
+    rows, n_rows = batch.rows, int(batch.rows.shape[0])
+    if rows.shape[1] != grid.n_features:
+        problem = f"the data have {rows.shape[1]} columns, but `centre` has {grid.n_features} numbers"
+        raise InvalidValueError(problem, advice="Give one number for each column.")
+    if not all_finite(rows):
+        raise InvalidValueError("there is NaN or infinity in the data", advice="Drop such rows before the release.")
+    here = None if kept is None else np.flatnonzero(kept[batch.start : batch.start + n_rows])
+    return sum_up(rows if here is None or len(here) == n_rows else take(rows, here), grid), n_rows
+
+
+def _persons(source: Source, groups: Any) -> npt.NDArray[Any]:
+    """Return the person of every row."""
+    if groups is True:
+        if source.subjects is None:
+            advice = "Give `groups` as a list, or open the files with `subject_column`."
+            problem = "needs subjects that come with the data, and these have none"
+            raise InvalidTypeError(problem, parameter="groups", value=True, advice=advice)
+        groups = source.subjects
+    persons = np.asarray(groups)
+    if persons.ndim != 1 or (source.n_rows is not None and len(persons) != source.n_rows):
+        problem = f"has shape {persons.shape}, but the data have {source.n_rows} rows"
+        raise InvalidValueError(problem, parameter="groups", advice="Give the person of every row.")
+    if any(one is None or one != one or one == "" for one in persons.tolist()):
+        raise InvalidValueError("has rows without a person", parameter="groups", advice="Leave such rows out.")
+    return persons.astype(str) if persons.dtype == object else persons
+
+
+def _first_of_each(persons: npt.NDArray[Any], max_rows: int) -> npt.NDArray[np.bool_]:
+    """Choose the first rows of each person."""
+    numbers = np.unique(persons, return_inverse=True)[1]
+    order, sizes = np.argsort(numbers, kind="stable"), np.bincount(numbers)
+    rank = np.empty(len(numbers), dtype=np.intp)
+    rank[order] = np.arange(len(numbers)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return rank < max_rows

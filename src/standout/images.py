@@ -1,0 +1,309 @@
+"""Image cubes of rows x columns x bands: which spectra stand out from the noise of the sensor?
+
+The answer is known as minimum noise fraction (MNF) and noise-adjusted principal components (NAPC): discriminative PCA
+of the pixels against the noise.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from standout._arrays import Float
+from standout._messages import FileError, InvalidTypeError, InvalidValueError, choices, listed, require_extra, shown
+from standout.estimators import DiscriminativePCA
+
+__all__ = ["NoiseFractions", "noise_fractions", "read_cube"]
+
+# Steps to the neighbour whose difference is used, in rows and columns. The words are those of the package spectral.
+DIRECTIONS = {
+    "right": [(0, 1)],
+    "lower": [(1, 0)],
+    "lowerright": [(1, 1)],
+    "lowerleft": [(1, -1)],
+    "both": [(0, 1), (1, 0)],
+}
+# Pixels next to each other are similar. Held-out pixels are therefore whole strips of image rows.
+N_STRIPS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseFractions:
+    """Components of an image cube, ordered by their ratio of signal and noise to noise.
+
+    Attributes
+    ----------
+    model : DiscriminativePCA
+        The fitted model: ``model.ratio_``, ``model.components_``, ``model.correlations_`` of the bands and so on.
+    images : ndarray of shape (n_rows, n_columns, n_components)
+        The scores of every pixel, folded back into images; NaN outside of the mask. The noise has a variance of 1.
+
+    Examples
+    --------
+    See `noise_fractions`.
+    """
+
+    model: DiscriminativePCA
+    images: Float
+
+    @property
+    def ratio(self) -> Float:
+        """Ratio of the variance of the pixels to the variance of the noise, on held-out strips if there are folds."""
+        held_out = np.asarray(self.model.ratio_)
+        return np.where(np.isnan(held_out), self.model.eigenvalues_, held_out)
+
+    @property
+    def snr(self) -> Float:
+        """Signal-to-noise ratio of each component: the ratio less one."""
+        return self.ratio - 1.0
+
+    def transform(self, cube: Any) -> Float:
+        """Return the scores of the pixels of another cube, or of the same one, as images.
+
+        Parameters
+        ----------
+        cube : array-like of shape (n_rows, n_columns, n_bands)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_columns, n_components)
+        """
+        pixels = _cube(cube, self.model.n_features_in_)
+        return _folded(self.model.transform(pixels.reshape(-1, pixels.shape[2])), pixels.shape[:2])
+
+    def denoise(self, cube: Any, n_components: int | None = None) -> Float:
+        """Return a cube without the other components: those that are mostly noise.
+
+        Parameters
+        ----------
+        cube : array-like of shape (n_rows, n_columns, n_bands)
+        n_components : int, default=None
+            How many of the fitted components to keep, the first ones. None keeps those with an SNR above 1.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_columns, n_bands)
+        """
+        kept = int(np.sum(self.snr > 1.0)) if n_components is None else n_components
+        scores = self.transform(cube)
+        scores[:, :, kept:] = 0.0
+        return _folded(self.model.inverse_transform(scores.reshape(-1, scores.shape[2])), scores.shape[:2])
+
+    def plot_scree(self, *, ax: Any = None) -> Any:
+        """Draw the SNR of each component, on a logarithmic scale; below the line at 1, noise has the larger part.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes new ones.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from standout.plots import new_axes
+
+        axes = new_axes() if ax is None else ax
+        numbers, snr = np.arange(1, len(self.snr) + 1), self.snr
+        errors = np.nan_to_num(np.asarray(self.model.ratio_error_))
+        axes.errorbar(numbers[snr > 0], snr[snr > 0], yerr=errors[snr > 0], fmt="o-", markersize=4, linewidth=1)
+        axes.axhline(1.0, color="black", linewidth=0.8, linestyle="--")
+        axes.set(xlabel="component", ylabel="signal-to-noise ratio", yscale="log")
+        return axes
+
+
+def noise_fractions(
+    cube: Any,
+    *,
+    noise: Any = "differences",
+    direction: str = "both",
+    mask: Any = None,
+    n_components: int = 20,
+    shrinkage: Any = None,
+    cv: int | None = 5,
+    **params: Any,
+) -> NoiseFractions:
+    """Which components of an image cube have the largest ratio of signal to noise?
+
+    The minimum noise fraction transform: discriminative PCA of the pixels against the noise of the sensor. The noise is
+    estimated from differences of neighbouring pixels, which mostly see the same material, or from a dark image.
+
+    Parameters
+    ----------
+    cube : array-like of shape (n_rows, n_columns, n_bands)
+        The image cube, such as `read_cube` returns.
+    noise : "differences" or array-like of shape (..., n_bands), default="differences"
+        "differences": the noise is the difference of neighbouring pixels, divided by √2. An array is a dark image or
+        another measurement of noise alone.
+    direction : {"both", "right", "lower", "lowerright", "lowerleft"}, default="both"
+        Which neighbour is subtracted. "both" is the one to the right and the one below. Use one direction if the sensor
+        makes stripes along the other.
+    mask : array-like of bool of shape (n_rows, n_columns), default=None
+        The pixels to use; both pixels of a difference must be in it. None uses all.
+    n_components : int, default=20
+        Number of components; all bands if there are fewer.
+    shrinkage : float, "auto", "ledoit-wolf" or None, default=None
+        How far the covariance of the noise is pulled towards a multiple of the identity. None is the textbook formula.
+        Use "auto" for small regions with many bands.
+    cv : int or None, default=5
+        Number of folds for held-out ratios. A fold is made of whole strips of image rows.
+    **params
+        Further parameters of `DiscriminativePCA`.
+
+    Returns
+    -------
+    NoiseFractions
+        With ``snr``, ``images``, ``model``, ``transform``, ``denoise`` and ``plot_scree``.
+
+    Notes
+    -----
+    ``model.eigenvalues_`` are those of ``scipy.linalg.eigh(C, N)``, with C the covariance of the pixels and N that of
+    the noise; SNR is eigenvalue less one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.images import noise_fractions
+    >>> rng = np.random.default_rng(0)
+    >>> scene = np.cumsum(rng.normal(size=(60, 60)), axis=1)  # one material, smooth from left to right
+    >>> cube = scene[:, :, None] * [0.0, 1.0, 2.0, 1.0] + rng.normal(size=(60, 60, 4)) * [9, 3, 3, 3]
+    >>> found = noise_fractions(cube, direction="right")
+    >>> found.images.shape, found.snr.round(1)[:2]
+    ((60, 60, 4), array([21. , -0. ]))
+    """
+    whole = _cube(cube)
+    n_rows, _, n_bands = whole.shape
+    inside = np.ones(whole.shape[:2], dtype=bool) if mask is None else _mask(mask, whole.shape[:2])
+    strips = np.arange(n_rows) * N_STRIPS // n_rows
+    pixels, of_pixels = whole[inside], np.broadcast_to(strips[:, None], inside.shape)[inside]
+    if isinstance(noise, str):
+        if noise != "differences":
+            advice = "Use 'differences', or a dark image."
+            raise InvalidValueError("is not a kind of noise", parameter="noise", value=noise, advice=advice)
+        background, of_background = _differences(whole, inside, strips, direction)
+    else:
+        background = _dark(noise, n_bands)
+        of_background = np.arange(len(background)) * N_STRIPS // len(background)
+    few = min(n_rows, len(background)) < 2 * N_STRIPS
+    groups = {} if cv is None or few else {"groups": of_pixels, "background_groups": of_background}
+    model = DiscriminativePCA(min(n_components, n_bands), shrinkage=shrinkage, cv=cv, **params)
+    model.fit(pixels, background=background, **groups)
+    images = np.full((*whole.shape[:2], model.n_components_), np.nan)
+    images[inside] = model.transform(pixels)
+    return NoiseFractions(model, images)
+
+
+def read_cube(path: str | os.PathLike[str], *, variable: str | None = None) -> npt.NDArray[Any]:
+    """Read an image cube from a file: ENVI and other formats of the package spectral, MATLAB, or NumPy.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A header of ENVI (``.hdr``), an image of another format that ``spectral.open_image`` reads, a ``.mat`` or an
+        ``.npy`` file.
+    variable : str, default=None
+        Name of the array in a ``.mat`` file. None uses the only array with three dimensions.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_columns, n_bands)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from standout.images import read_cube
+    >>> with TemporaryDirectory() as folder:
+    ...     np.save(Path(folder) / "cube.npy", np.ones((4, 5, 6)))
+    ...     read_cube(Path(folder) / "cube.npy").shape
+    (4, 5, 6)
+    """
+    place = Path(path).expanduser()
+    try:
+        if place.suffix == ".npy":
+            return np.load(place, allow_pickle=False)
+        if place.suffix == ".mat":
+            return _from_matlab(place, variable)
+        require_extra("spectral", "spectra", "a cube from a file of images")
+        import spectral
+
+        return np.asarray(spectral.open_image(str(place)).load())
+    except (InvalidValueError, ImportError):
+        raise
+    # The readers raise errors of many types on files that are damaged or not there.
+    except Exception as error:
+        advice = "Give an .hdr header of ENVI, a .mat or an .npy file."
+        raise FileError(f"{shown(place)} cannot be read as a cube: {error}", advice=advice) from error
+
+
+def _from_matlab(place: Path, variable: str | None) -> npt.NDArray[Any]:
+    """Read the array of a name, or the only one with three dimensions."""
+    from scipy.io import loadmat, whosmat
+
+    cubes = [name for name, shape, _ in whosmat(place) if len(shape) == 3]
+    chosen = cubes if variable is None else [variable]
+    if len(chosen) != 1 or chosen[0] not in cubes:
+        problem = f"{shown(place)} has {listed('array', cubes)} with three dimensions"
+        raise InvalidValueError(problem, advice="Name the one to use with `variable`.")
+    return np.asarray(loadmat(place, variable_names=chosen)[chosen[0]])
+
+
+def _cube(cube: Any, n_bands: int | None = None) -> npt.NDArray[Any]:
+    """Check a cube."""
+    whole = np.asarray(cube)
+    if whole.ndim != 3 or whole.dtype.kind not in "fiu" or (n_bands is not None and whole.shape[2] != n_bands):
+        bands = "bands" if n_bands is None else f"{n_bands} bands"
+        problem = f"has shape {whole.shape} and type {whole.dtype}, but rows x columns x {bands} of numbers are needed"
+        raise InvalidTypeError(problem, parameter="cube", advice="For a table of spectra use DiscriminativePCA.")
+    # Differences of unsigned numbers would wrap around.
+    return whole if whole.dtype.kind == "f" else whole.astype(np.float64)
+
+
+def _mask(mask: Any, shape: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+    """Check a mask."""
+    inside = np.asarray(mask)
+    if inside.shape != shape or inside.dtype != np.bool_ or not inside.any():
+        problem = f"has shape {inside.shape} and type {inside.dtype}, but a truth value for each pixel is needed"
+        raise InvalidValueError(problem, parameter="mask", advice=f"Give an array of bool of shape {shape}.")
+    return inside
+
+
+def _differences(
+    cube: npt.NDArray[Any], inside: npt.NDArray[np.bool_], strips: npt.NDArray[np.intp], direction: str
+) -> tuple[Float, npt.NDArray[np.intp]]:
+    """Return differences of neighbours with the covariance of the noise, and the strip of each."""
+    if direction not in DIRECTIONS:
+        advice = f"Use one of {choices(DIRECTIONS)}."
+        raise InvalidValueError("is not a direction", parameter="direction", value=direction, advice=advice)
+    found, numbers = [], []
+    for down, right in DIRECTIONS[direction]:
+        here = np.s_[: len(cube) - down, max(-right, 0) : cube.shape[1] - max(right, 0)]
+        there = np.s_[down:, max(right, 0) : cube.shape[1] - max(-right, 0)]
+        both = inside[here] & inside[there]
+        found.append((cube[here][both] - cube[there][both]) / np.sqrt(2.0).astype(cube.dtype))
+        numbers.append(np.broadcast_to(strips[: len(both), None], both.shape)[both])
+    differences = np.concatenate(found)
+    if len(differences) < 2:
+        problem = "leaves fewer than two pairs of neighbours"
+        raise InvalidValueError(problem, parameter="mask", advice="Use more pixels that lie side by side.")
+    return differences, np.concatenate(numbers)
+
+
+def _dark(noise: Any, n_bands: int) -> Float:
+    """Return the pixels of a dark image as rows."""
+    dark = np.asarray(noise)
+    if dark.ndim < 2 or dark.dtype.kind not in "fiu" or dark.shape[-1] != n_bands:
+        problem = f"has shape {dark.shape}, but the cube has {n_bands} bands"
+        raise InvalidValueError(problem, parameter="noise", advice="Give a dark image with the same bands.")
+    return dark.reshape(-1, n_bands).astype(np.float64)
+
+
+def _folded(rows: Float, shape: tuple[int, ...]) -> Float:
+    """Return rows of pixels as an image."""
+    return np.asarray(rows).reshape(*shape[:2], -1)

@@ -1,0 +1,340 @@
+"""Fitted models in files: written whole or not at all, and loaded without running code from the file.
+
+A file is an archive of skops: plain arrays, and a description of the objects that hold them. Only the types of
+`TRUSTED` are made from it: our estimators and their parts, scikit-learn's scalers and decompositions, arrays and
+containers. Other estimators of scikit-learn are refused, because some of their compiled code trusts its arrays.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from copy import copy
+from importlib import import_module
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+from zipfile import ZIP_STORED, ZipFile
+
+import sklearn
+
+import standout
+from standout._messages import (
+    FileError,
+    InvalidTypeError,
+    InvalidValueError,
+    MissingFileError,
+    listed,
+    require_extra,
+    short,
+    shown,
+    warn_user,
+)
+from standout._writing import write_whole
+from standout.estimators import (
+    BackgroundPipeline,
+    ContrastivePCA,
+    DiscriminativePCA,
+    KernelContrastivePCA,
+    KernelDiscriminativePCA,
+)
+
+__all__ = ["TRUSTED", "load", "save"]
+
+MODELS = (DiscriminativePCA, ContrastivePCA, KernelDiscriminativePCA, KernelContrastivePCA, BackgroundPipeline)
+_NAMES = ", ".join(kind.__name__ for kind in MODELS)
+_SPARSE = {f"scipy.sparse._{kind}": f"{kind}_array {kind}_matrix" for kind in ("csr", "csc", "coo")}
+# Types that may be made from a file, by module. Making an object of these types runs no code: add only such types.
+_OURS = {
+    "standout.estimators": "DiscriminativePCA ContrastivePCA KernelDiscriminativePCA KernelContrastivePCA "
+    "BackgroundPipeline",
+    "standout.features": "FourierMap IdentityMap KernelRowMap KernelValueMap LandmarkMap NamedKernel PrecomputedKernel "
+    "SumKernel",
+    "standout.graphs": "Smooth",
+    "standout.moments": "FoldPattern NormSums RootMoments ScatterMoments WeightSums",
+    "standout.private": "Grid PrivateMoments Spent",
+    "standout.problem": "Problem Sums",
+    "standout.selection": "Path",
+}
+TRUSTED = {
+    **_OURS,
+    "builtins": "bool bytes dict float int list set slice str tuple",
+    "numpy": "bool bool_ dtype float16 float32 float64 int16 int32 int64 int8 ndarray str_ uint16 uint32 uint64 uint8",
+    "numpy.random.mtrand": "RandomState",
+    "sklearn.decomposition._incremental_pca": "IncrementalPCA",
+    "sklearn.decomposition._pca": "PCA",
+    "sklearn.decomposition._truncated_svd": "TruncatedSVD",
+    "sklearn.preprocessing._data": "MaxAbsScaler MinMaxScaler Normalizer PowerTransformer QuantileTransformer "
+    "RobustScaler StandardScaler",
+    **_SPARSE,
+}
+# The ways of making objects, by skops' names, that a model needs. Others, such as methods and partial functions, have
+# been used in the past to circumvent skops' check of the types.
+_WAYS = {
+    *("BytesNode", "DTypeNode", "DictNode", "JsonNode", "ListNode", "NdArrayNode", "ObjectNode", "RandomStateNode"),
+    *("SetNode", "SliceNode", "SparseMatrixNode", "TupleNode", "TypeNode"),
+}
+# Modules of scikit-learn without estimators. skops would import them, and with them PyTorch, CuPy and Dask.
+_UNNEEDED = tuple(f"sklearn.externals.array_api_compat.{library}" for library in ("cupy", "dask", "torch"))
+_SCHEMA, _VERSIONS = "schema.json", "standout.json"
+# Arrays of a file may have this many bytes, or this many times the bytes of the file: sparse arrays are compressed.
+_MOST_UNPACKED, _MOST_PACKING = 2**30, 100
+# Visits of objects that a file may need. An object that refers to another one by its id visits it again.
+_MOST_VISITS = 5_000_000
+_PLAIN = (
+    "Use kernels by their names, parameters that are numbers, words or NumPy arrays, scikit-learn's scalers and "
+    "decompositions in pipelines, and model.to_numpy() for arrays of other libraries."
+)
+_AGAIN = "Get the file again, or save the model again with standout.save."
+
+
+def save(model: Any, path: str | os.PathLike[str], *, moments: bool = False) -> None:
+    """How do I keep a model in a file?
+
+    Parameters, fitted attributes, names of features and `set_output` are kept. The file appears under its name when it
+    is complete; after an error an older file is still there. Needs ``standout[models]``.
+
+    Parameters
+    ----------
+    model : DiscriminativePCA, ContrastivePCA, KernelDiscriminativePCA, KernelContrastivePCA or BackgroundPipeline
+        Fitted or not. A pipeline (see `standout.make_pipeline`) may have scikit-learn's scalers and decompositions.
+        Functions, such as a callable `kernel`, and objects of other types cannot be saved. The file of a kernel model
+        holds rows of the data.
+    path : str or path-like
+        The file. Its name usually ends with ``.skops``. An existing file is replaced.
+    moments : bool, default=False
+        Keep the moments as well: counts, means and sums of products of the columns. With them, a loaded model can go on
+        with ``partial_fit`` and ``merge``. Without them the file is small and has no statistics of the data but the
+        fitted attributes.
+
+    See Also
+    --------
+    load : Get the model back.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> import standout
+    >>> target, background = np.random.default_rng(0).normal(size=(2, 100, 4)) * [1, 2, 3, 4]
+    >>> dpca = standout.DiscriminativePCA(n_components=1).fit(target, background=background)
+    >>> with TemporaryDirectory() as folder:
+    ...     standout.save(dpca, Path(folder) / "model.skops")
+    ...     again = standout.load(Path(folder) / "model.skops")
+    >>> np.array_equal(again.transform(target), dpca.transform(target))
+    True
+    """
+    place = _place(path)
+    if os.path.exists(place) and not os.path.isfile(place):
+        raise FileError(f"{shown(place)} is not a file", advice="Give the name of a file, such as 'model.skops'.")
+    if not isinstance(model, MODELS):
+        problem = f"a {type(model).__name__} cannot be saved, only objects of {_NAMES}"
+        raise InvalidTypeError(problem, advice="Make pipelines with standout.make_pipeline.")
+    content = BytesIO()
+    try:
+        _skops().dump(model if moments else _without_moments(model), content)
+        with ZipFile(content, "a") as archive:
+            archive.writestr(_VERSIONS, json.dumps(_versions()))
+        # A file that has been read once before it is written can be read again.
+        _read(content)
+    # The objects in a model can raise any error when their state is read.
+    except Exception as error:
+        raise InvalidValueError(f"the model cannot be saved: {_reason(error)}", advice=_PLAIN) from error
+    write_whole(place, content.getbuffer())
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """How do I get a model back from a file, without running code from it?
+
+    Only types of `standout.persistence.TRUSTED` are made, and the whole file is checked before anything is made. A file
+    with other types is refused. Needs ``standout[models]``.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file written by `save`.
+
+    Returns
+    -------
+    DiscriminativePCA, ContrastivePCA, KernelDiscriminativePCA, KernelContrastivePCA or BackgroundPipeline
+        With the same packages on the same machine, its scores equal those of the saved model, bit for bit.
+
+    Raises
+    ------
+    FileNotFoundError, OSError
+        If there is no file, or it cannot be read.
+    ValueError
+        If the file is damaged, was not written by `save`, or has types that are not trusted.
+
+    Warns
+    -----
+    UserWarning
+        If it was saved by another version of standout or of scikit-learn.
+
+    See Also
+    --------
+    save : Write a model to a file.
+
+    Notes
+    -----
+    A trusted type is not a trusted model: a file from a stranger runs nothing on your machine, but its scores can be
+    anything.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> import standout
+    >>> pipeline = standout.make_pipeline(StandardScaler(), standout.DiscriminativePCA(n_components=3))
+    >>> with TemporaryDirectory() as folder:
+    ...     standout.save(pipeline, Path(folder) / "model.skops")
+    ...     again = standout.load(Path(folder) / "model.skops")
+    >>> again[-1].n_components
+    3
+    """
+    place = _place(path)
+    if not os.path.isfile(place):
+        kind = FileError if os.path.exists(place) else MissingFileError
+        raise kind(f"there is no file {shown(place)}", advice="Give the name of a file written by standout.save.")
+    try:
+        with place.open("rb") as file:
+            model, versions = _read(file)
+    except PermissionError as error:
+        raise FileError(f"{shown(place)} cannot be read: {error.strerror}", advice="Check its permissions.") from error
+    # A damaged or forged file can lead to any error.
+    except Exception as error:
+        raise InvalidValueError(f"{shown(place)} cannot be loaded: {_reason(error)}", advice=_AGAIN) from error
+    other = [f"{name} {short(versions.get(name))}" for name, here in _versions().items() if versions.get(name) != here]
+    if other:
+        advice = "Compare its scores with known ones, or fit and save it again."
+        warn_user(f"{shown(place)} was saved with {' and '.join(other)}, and models can differ", advice=advice)
+    return model
+
+
+class _UnsoundError(ValueError):
+    """A file or a model with something in it that `load` refuses."""
+
+
+def _reason(error: Exception) -> str:
+    """Return the reason in words of this module, or the shortened error of a library."""
+    if isinstance(error, _UnsoundError):
+        return str(error)
+    if isinstance(error, RecursionError):
+        return "it holds itself, or is nested too deeply"
+    return f"it is damaged, or of another format ({type(error).__name__}: {short(error, 200)})"
+
+
+def _place(path: Any) -> Path:
+    """Check the name of a file, and that skops is installed."""
+    require_extra("skops", "models", "a file with a model")
+    if not isinstance(path, str | os.PathLike) or not str(path):
+        advice = "Give a path, for example 'model.skops'."
+        raise InvalidTypeError("is not the name of a file", parameter="path", value=path, advice=advice)
+    return Path(path).expanduser()
+
+
+def _versions() -> dict[str, str]:
+    """Return the major and minor versions that the content of a file depends on."""
+    versions = {"standout": standout.__version__, "scikit-learn": sklearn.__version__}
+    return {name: ".".join(version.split(".")[:2]) for name, version in versions.items()}
+
+
+def _skops() -> Any:
+    """Import skops without large array libraries, of which scikit-learn has modules."""
+    unneeded = [] if "skops.io" in sys.modules else [name for name in _UNNEEDED if name not in sys.modules]
+    modules: dict[str, Any] = sys.modules
+    # A module that is None cannot be imported, and the search for estimators skips it.
+    modules.update(dict.fromkeys(unneeded))
+    try:
+        return import_module("skops.io")
+    finally:
+        for name in unneeded:
+            modules.pop(name, None)
+
+
+def _without_moments(model: Any) -> Any:
+    """Return a copy of a model, or of a pipeline with one, that has no moments."""
+    model = copy(model)
+    if isinstance(model, BackgroundPipeline):
+        model.steps = [
+            (name, _without_moments(step) if isinstance(step, MODELS) else step) for name, step in model.steps
+        ]
+    model.__dict__.pop("_sums", None)
+    return model
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def _read(file: BinaryIO) -> tuple[Any, dict[str, Any]]:
+    """Check the content of a file, make the model, and return it with the versions that wrote it."""
+    versions = _check_content(file)
+    model = _skops().load(file, trusted=[f"{module}.{name}" for module in TRUSTED for name in TRUSTED[module].split()])
+    if not isinstance(model, MODELS):
+        _refuse(f"it has an object of type {type(model).__name__}, not of {_NAMES}")
+    if getattr(model, "memory", None) is not None:
+        _refuse("its pipeline keeps results in a folder of pickles (memory), which can run code when they are read")
+    return model, versions
+
+
+def _check_content(file: BinaryIO) -> dict[str, Any]:
+    """Refuse types that are not trusted, and a file that needs far more memory or time than its size."""
+    found: set[str] = set()
+    reads: set[tuple[str, Any]] = set()
+    seen: dict[Any, int] = {}
+
+    def note(node: dict[str, Any]) -> _Visits:
+        name = node.get("__id__")
+        visits = 1 + sum(map(_visits, node.values()))
+        if isinstance(name, int | str):
+            visits = seen[name] = max(visits, seen.get(name, 0))
+        if visits > _MOST_VISITS:
+            _refuse("objects in it refer to each other so often that reading would take very long")
+        if "__loader__" in node:
+            module, kind, way = (str(node.get(key)) for key in ("__module__", "__class__", "__loader__"))
+            found.add("" if way in _WAYS and kind in TRUSTED.get(module, "").split() else f"{module}.{kind}")
+            if "file" in node:
+                reads.add((str(node["file"]), name or len(reads)))
+        return _Visits(visits)
+
+    with ZipFile(file) as archive:
+        if any(entry.compress_type != ZIP_STORED for entry in archive.infolist()):
+            _refuse("it is compressed, and standout.save compresses nothing")
+        json.loads(archive.read(_SCHEMA), object_hook=note)
+        versions = json.loads(archive.read(_VERSIONS)) if _VERSIONS in archive.namelist() else None
+        unpacked = sum(_unpacked_size(archive, name) for name, _ in reads)
+    if found - {""}:
+        _refuse(f"it has {listed('type', sorted(found - {''}))}, which standout does not trust; nothing of it was run")
+    if not isinstance(versions, dict):
+        _refuse("it was not written by standout.save")
+    if unpacked > max(_MOST_UNPACKED, _MOST_PACKING * file.seek(0, os.SEEK_END)):
+        _refuse(f"it has arrays of {unpacked} bytes, far more than its size")
+    file.seek(0)
+    return versions
+
+
+class _Visits(int):
+    """The number of visits that an object of a file needs."""
+
+
+def _visits(value: Any) -> int:
+    if isinstance(value, list):
+        return sum(map(_visits, value))
+    return value if isinstance(value, _Visits) else 0
+
+
+def _unpacked_size(archive: ZipFile, name: str) -> int:
+    """Return the number of bytes of an array; a sparse one is an archive inside of the archive, and compressed."""
+    with archive.open(name) as entry:
+        if entry.read(2) != b"PK":
+            return archive.getinfo(name).file_size
+        entry.seek(0)
+        with ZipFile(entry) as inner:
+            return sum(part.file_size for part in inner.infolist())
+
+
+def _refuse(problem: str) -> NoReturn:
+    raise _UnsoundError(problem)
