@@ -5,6 +5,7 @@ from standout.moments._gather import gather, gather_keyed, project
 from standout.moments._root import RootMoments
 from standout.moments._rows import RowMoments
 from standout.moments._scatter import ScatterMoments
+from standout.moments._span import Span, span_of
 from standout.moments._sums import FoldPattern, fold_of_rows
 
 __all__ = [
@@ -14,14 +15,16 @@ __all__ = [
     "RootMoments",
     "RowMoments",
     "ScatterMoments",
+    "Span",
     "WeightSums",
     "fold_of_rows",
     "gather",
     "gather_keyed",
     "ledoit_wolf",
     "project",
+    "span_of",
 ]
 
 # Saved models name these classes by the public package. Its modules can then be reorganised.
-for _class in (FoldPattern, Moments, NormSums, RootMoments, RowMoments, ScatterMoments, WeightSums):
+for _class in (FoldPattern, Moments, NormSums, RootMoments, RowMoments, ScatterMoments, Span, WeightSums):
     _class.__module__ = __name__

@@ -11,11 +11,11 @@ from scipy import sparse
 
 from standout._arrays import Float, Rows, all_finite, dense, double, is_sparse, is_thin, row_blocks, stacked
 from standout._messages import InvalidValueError
-from standout._xp import is_foreign, like, take
+from standout._xp import like, take
 from standout.moments._base import Moments
 from standout.moments._root import gather_root
 from standout.moments._rows import RowMoments
-from standout.moments._sums import FoldPattern, Keys, keyed_scatter
+from standout.moments._sums import FoldPattern, Keys, keyed_scatter, with_columns
 
 Kind = Literal["auto", "scatter", "root", "rows"]
 
@@ -140,7 +140,7 @@ class _Part:
             if self.kind == "scatter":
                 return keyed_scatter(rows, keys, norms=self.norms, weights=weights, beside=beside)
             if beside is not None:
-                rows = sparse.hstack([rows, beside], format="csr") if is_sparse(rows) else _joined(rows, beside)
+                rows = sparse.hstack([rows, beside], format="csr") if is_sparse(rows) else with_columns(rows, beside)
             numbers = keys.of(0, rows.shape[0])
             return [self._moments(rows, np.flatnonzero(numbers == key), weights) for key in range(keys.n_keys)]
 
@@ -152,12 +152,6 @@ class _Part:
         if self.kind == "root":
             return gather_root(some, None if weights is None else like(weights, some), norms=self.norms)
         return RowMoments(sparse.csr_array(double(some)), weights)
-
-
-def _joined(rows: Rows, beside: Float) -> Rows:
-    from standout._xp import concat
-
-    return concat([double(rows), like(beside, rows)], axis=1)
 
 
 def _added(first: list[Moments | None], second: list[Moments | None]) -> list[Moments | None]:

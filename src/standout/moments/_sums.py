@@ -33,8 +33,8 @@ from standout.moments._scatter import ScatterMoments, add_outer, centred_block, 
 # Rows are multiplied without centring them if each column's squared mean is below this many times its variance. The
 # correction for the mean then costs at most two of the sixteen digits of float64, and no centred copy is needed.
 UNCENTRED_LIMIT = 100.0
-# So many rows show whether the data are far from zero.
-SOME_ROWS = 256
+# So many rows show whether the data are far from zero. Fewer rows are multiplied without looking at them first.
+SOME_ROWS, SMALL_ROWS = 256, 4096
 # Rows that need no copy are multiplied in chunks of about so many bytes, as strided views. Copies are smaller.
 CHUNK_BYTES = 32 * 2**20
 MOST_COPIED_BYTES = 128 * 2**20
@@ -143,12 +143,14 @@ def keyed_scatter(
     """
     single = not is_foreign(rows) and is_single(rows) and beside is None and _suits_single(rows)
     if weights is None and not single:
-        some = _with_columns(_some_of(rows), None if beside is None else _some_of(beside))
-        shifts = [None, _typical_row(some)] if bool(_is_near(*_mean_and_squares(some))) else [_typical_row(some)]
-        for shift in shifts:
-            found = _uncentred(rows, keys, norms, beside, shift)
-            if found is not None:
-                return found
+        some = None if rows.shape[0] <= SMALL_ROWS else _some_of(rows, beside)
+        found = None
+        if some is None or bool(_is_near(namespace(some).mean(some, axis=0), column_squares(some) / some.shape[0])):
+            found = _uncentred(rows, keys, norms, beside, None)
+        if found is None:
+            found = _uncentred(rows, keys, norms, beside, _typical_row(_some_of(rows, beside)))
+        if found is not None:
+            return found
     total: list[Moments | None] = [None] * keys.n_keys
     for first, chunk in _chunks(rows, beside, keys.n_keys, None if single else np.float64):
         for key, chosen in _chosen(keys, first, chunk):
@@ -268,15 +270,13 @@ class _RawSums:
         """Return the sums of norms about the means: `NormSums.shifted` for all keys together."""
         xp = namespace(means)
         turned = xp.stack([product(sums[1], means[k, :, None])[:, 0] for k, sums in enumerate(found)])
-        cubic, (quartic, before) = (
-            xp.stack([sums[2] for sums in found]),
-            (xp.stack([sums[k] for sums in found])[:, None] for k in (3, 4)),
-        )
+        cubic, quartic, before = (xp.stack([sums[k] for sums in found]) for k in (2, 3, 4))
+        quartic, before = quartic[:, None], before[:, None]
         with np.errstate(over="ignore", invalid="ignore"):
             length = xp.sum(means**2, axis=1, keepdims=True)
             quadratic = before - counts * length
             along = xp.sum((turned - cubic) * means, axis=1, keepdims=True)
-            quartic = quartic + 4.0 * along + length * (2.0 * quadratic - before + before - counts * length)
+            quartic = quartic + 4.0 * along + length * (2.0 * quadratic - counts * length)
             cubic = cubic - 2.0 * turned + (length * counts - quadratic) * means
         fourth, second = to_host(xp.clip(quartic[:, 0], 0.0, None)), to_host(quadratic[:, 0])
         return [
@@ -327,10 +327,10 @@ def _chunks(rows: Rows, beside: Float | None, n_keys: int, dtype: type | None) -
         chunk = row_slice(rows, first, first + size)
         chunk = chunk if is_thin(rows) else dense(chunk)
         chunk = chunk if dtype is None else double(chunk)
-        yield first, _with_columns(chunk, None if beside is None else beside[first : first + size])
+        yield first, with_columns(chunk, None if beside is None else beside[first : first + size])
 
 
-def _with_columns(rows: Rows, beside: Float | None) -> Rows:
+def with_columns(rows: Rows, beside: Float | None) -> Rows:
     """Append columns to rows."""
     return rows if beside is None else concat([double(dense(rows)), like(beside, rows)], axis=1)
 
@@ -361,10 +361,11 @@ def _parts(keys: Keys, first: int, chunk: Rows) -> Iterator[tuple[int, Rows]]:
 # --- far from zero --------------------------------------------------------------------------------------------------
 
 
-def _some_of(rows: Rows) -> Float:
+def _some_of(rows: Rows, beside: Float | None) -> Float:
     """Return some rows, spread over all, as a dense copy in float64."""
     step = max(rows.shape[0] // SOME_ROWS, 1)
-    return double(dense(row_slice(rows[::step, :], 0, SOME_ROWS)))
+    some = double(dense(row_slice(rows[::step, :], 0, SOME_ROWS)))
+    return with_columns(some, None if beside is None else beside[::step][:SOME_ROWS])
 
 
 def _typical_row(some: Float) -> Float:
@@ -372,10 +373,6 @@ def _typical_row(some: Float) -> Float:
     xp = namespace(some)
     nearest = int(xp.argmin(squared_lengths(some - xp.mean(some, axis=0))))
     return 1.0 * some[nearest, :]
-
-
-def _mean_and_squares(some: Float) -> tuple[Float, Float]:
-    return namespace(some).mean(some, axis=0), column_squares(some) / some.shape[0]
 
 
 def _is_near(mean: Float, squares: Float) -> Array:

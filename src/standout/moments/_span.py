@@ -1,0 +1,288 @@
+"""Wide data made tall: coordinates of all rows in the space that they span."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from standout._arrays import (
+    BLOCK_BYTES,
+    Float,
+    Rows,
+    column_slices,
+    dense,
+    double,
+    is_plain,
+    is_thin,
+    product,
+    row_slice,
+    self_product,
+    squared_lengths,
+    weighted_sum,
+)
+from standout._xp import (
+    DEVICE_BLOCK_BYTES,
+    concat,
+    diagonal,
+    eigh,
+    is_foreign,
+    largest,
+    like,
+    namespace,
+    solve_triangular,
+    zeros,
+)
+from standout.moments._sums import UNCENTRED_LIMIT
+
+EPS = float(np.finfo(np.float64).eps)
+# The Gram matrix has squared numbers. Directions whose squared spread is a smaller share are found from the rows.
+ILL_CONDITIONED = 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """Coordinates of the rows of several datasets in an orthonormal basis of the space that they span.
+
+    Attributes
+    ----------
+    coordinates : list of ndarray of shape (n_rows, r)
+        Of the rows of each dataset, less the origin.
+    origin : ndarray of shape (n_features,)
+        Mean of the target.
+    rows : list of rows
+    far : bool
+        Whether the origin is so far from zero that it is subtracted before every product.
+    factor, order : ndarray
+        The basis is ``Zᵀ F`` with Z the rows less the origin, F = ``L⁻ᵀ`` for the rows in this order. None on devices.
+    weights : ndarray of shape (n, r) or None
+        F itself, on devices.
+    basis : ndarray of shape (n_features, r) or None
+        The basis itself, if it was formed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.moments import span_of
+    >>> X = np.random.default_rng(0).normal(size=(5, 1000))
+    >>> span = span_of([X])
+    >>> span.coordinates[0].shape, np.allclose(span.lift(span.coordinates[0].T).T, X - X.mean(axis=0))
+    ((5, 4), True)
+    """
+
+    coordinates: list[Float]
+    origin: Float
+    rows: list[Rows]
+    far: bool
+    factor: Float | None = None
+    order: Float | None = None
+    weights: Float | None = None
+    basis: Float | None = None
+
+    @property
+    def rank(self) -> int:
+        """Number of coordinates."""
+        return int(self.coordinates[0].shape[1])
+
+    def lift(self, V: Float) -> Float:
+        """Return vectors in the columns of the data from their coordinates: the basis times the columns of V."""
+        if self.basis is not None:
+            return product(self.basis, V)
+        if self.weights is not None:
+            weights = product(self.weights, V)
+        else:
+            assert self.factor is not None
+            weights = np.zeros((len(self.factor), V.shape[1]))
+            weights[self.order[: self.rank]] = solve_triangular(self.factor[: self.rank], V, transposed=True)
+        return _combined(self.rows, weights, self.origin, self.far)
+
+    def drop(self, U: Float) -> Float:
+        """Return the coordinates of vectors: the transposed basis times the columns of U."""
+        if self.basis is not None:
+            return product(self.basis.T, U)
+        scores = concat([_scores(rows, U, self.origin, self.far) for rows in self.rows])
+        if self.weights is not None:
+            return product(self.weights.T, scores)
+        assert self.factor is not None
+        return solve_triangular(self.factor[: self.rank], scores[self.order[: self.rank]])
+
+
+def span_of(rows: Sequence[Rows], weights: Sequence[Float | None] | None = None) -> Span:
+    """Which coordinates have these rows in the space that they span?
+
+    Wide data have no variance outside of this space, so that moments of the coordinates have all there is to know, and
+    directions that are found there are lifted to the columns. The coordinates come from one Gram matrix of all rows.
+    If it is ill-conditioned, they come from a QR decomposition of the rows.
+
+    Parameters
+    ----------
+    rows : sequence of arrays or sparse matrices of shape (n_rows, n_features)
+        The target first.
+    weights : sequence of ndarray or None, optional
+        Weights of the rows of each dataset, for the mean of the target.
+
+    Returns
+    -------
+    Span
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.moments import span_of
+    >>> target, background = np.random.default_rng(0).normal(size=(2, 4, 50))
+    >>> [part.shape for part in span_of([target, background]).coordinates]
+    [(4, 7), (4, 7)]
+    """
+    every = list(rows)
+    origin = _mean(every[0], None if weights is None else weights[0])
+    gram, far = _gram(every, origin)
+    most = gram.shape[0] - 1
+    found = None
+    if _are_similar(gram, every):
+        found = _by_eigenvectors(gram, most) if is_foreign(gram) else _by_pivots(gram, most)
+    if found is None:
+        basis, coordinates = _by_rows(every, origin, most)
+        return Span(_split(coordinates, every), origin, every, far, basis=basis)
+    coordinates, known = found
+    return Span(_split(coordinates, every), origin, every, far, **known)
+
+
+def _split(coordinates: Float, rows: list[Rows]) -> list[Float]:
+    ends = np.cumsum([part.shape[0] for part in rows]).tolist()
+    return [row_slice(coordinates, end - part.shape[0], end) for end, part in zip(ends, rows, strict=True)]
+
+
+def _mean(rows: Rows, weights: Float | None) -> Float:
+    """Return the mean of rows; the first row is subtracted before, so that a constant column is exact."""
+    shares = np.full(rows.shape[0], 1.0 / rows.shape[0]) if weights is None else weights / weights.sum()
+    if is_thin(rows):
+        return weighted_sum(shares, double(rows))
+    parts = []
+    for columns in _slices(rows, rows.shape[0]):
+        block = double(dense(rows[:, columns]))
+        parts.append(block[0, :] + weighted_sum(like(shares, block), block - block[:1, :]))
+    return concat(parts)
+
+
+def _slices(rows: Rows, n_rows: int) -> Iterator[slice]:
+    n_bytes = DEVICE_BLOCK_BYTES // 4 if is_foreign(rows) else BLOCK_BYTES
+    return column_slices(n_rows, rows.shape[1], 8, n_bytes)
+
+
+def _centred(rows: list[Rows], origin: Float) -> Iterator[tuple[slice, Float]]:
+    """Return slices of columns, each with all rows less the origin in these columns."""
+    for columns in _slices(rows[0], sum(part.shape[0] for part in rows)):
+        yield columns, concat([double(dense(part[:, columns])) - origin[columns] for part in rows])
+
+
+def _gram(rows: list[Rows], origin: Float) -> tuple[Float, bool]:
+    """Return the inner products of all rows less the origin, and whether the origin had to be subtracted before."""
+    xp = namespace(origin)
+    length = float(xp.sum(origin**2))
+    if all(is_plain(part) or is_thin(part) for part in rows):
+        parts = [double(part) if is_thin(part) else part for part in rows]
+        spread = max(float(xp.mean(squared_lengths(part))) for part in parts) - length
+        if length <= UNCENTRED_LIMIT * spread:
+            gram = _plain_gram(parts, origin)
+            along = concat([product(part, origin[:, None])[:, 0] for part in parts])
+            return gram - along[:, None] - along + length, False
+    gram = zeros((sum(part.shape[0] for part in rows),) * 2, origin)
+    for _, block in _centred(rows, origin):
+        gram += self_product(block.T)
+    return gram, True
+
+
+def _plain_gram(rows: list[Rows], origin: Float) -> Float:
+    """Return the inner products of all rows, without a copy that joins them."""
+    ends = np.cumsum([part.shape[0] for part in rows]).tolist()
+    places = [slice(end - part.shape[0], end) for end, part in zip(ends, rows, strict=True)]
+    gram = zeros((ends[-1], ends[-1]), origin)
+    for i, first in enumerate(rows):
+        gram[places[i], places[i]] = self_product(first.T)
+        for j, second in enumerate(rows[:i]):
+            block = product(first, second.T)
+            gram[places[i], places[j]] = block
+            gram[places[j], places[i]] = block.T
+    return gram
+
+
+def _by_pivots(gram: Float, most: int) -> tuple[Float, dict[str, Float]] | None:
+    """Find coordinates by a pivoted Cholesky factorisation; None if the Gram matrix is ill-conditioned."""
+    size = len(gram)
+    top = float(np.max(np.diagonal(gram), initial=0.0))
+    if not top > 0.0:
+        return np.zeros((size, 0)), {"factor": np.zeros((size, 0)), "order": np.arange(size)}
+    factor, order, rank, _ = linalg.lapack.dpstrf(gram, tol=4.0 * size * EPS * top, lower=1)
+    rank, order = min(int(rank), most), order - 1
+    if rank and factor[rank - 1, rank - 1] ** 2 < ILL_CONDITIONED * top:
+        return None
+    factor = np.tril(factor)[:, :rank]
+    coordinates = np.empty((size, rank))
+    coordinates[order] = factor
+    return coordinates, {"factor": factor, "order": order}
+
+
+def _by_eigenvectors(gram: Float, most: int) -> tuple[Float, dict[str, Float]] | None:
+    """Find coordinates from the eigenvectors, for devices; None if the Gram matrix is ill-conditioned."""
+    xp, size = namespace(gram), gram.shape[0]
+    values, vectors = eigh(gram)
+    rank = min(int(xp.count_nonzero(values > 4.0 * size * EPS * largest(values))), most)
+    values, vectors = values[size - rank :], vectors[:, size - rank :]
+    if rank and float(values[0]) < ILL_CONDITIONED * float(values[-1]):
+        return None
+    roots = xp.sqrt(values)
+    return vectors * roots, {"weights": vectors / roots}
+
+
+def _are_similar(gram: Float, rows: list[Rows]) -> bool:
+    """Tell whether each dataset varies so much that it cannot be mistaken for rounding of another one."""
+    xp = namespace(gram)
+    ends = np.cumsum([part.shape[0] for part in rows]).tolist()
+    blocks = [gram[end - part.shape[0] : end, end - part.shape[0] : end] for end, part in zip(ends, rows, strict=True)]
+    spreads = [float(xp.mean(diagonal(block)) - xp.mean(block)) for block in blocks if block.shape[0] > 1]
+    return min(spreads, default=0.0) >= ILL_CONDITIONED * largest(diagonal(gram))
+
+
+def _by_rows(rows: list[Rows], origin: Float, most: int) -> tuple[Float, Float]:
+    """Find basis and coordinates by a QR decomposition of the rows.
+
+    Rows are centred and scaled by dataset, so that a dataset of small spread is not mistaken for rounding of another.
+    """
+    xp = namespace(origin)
+    parts = _split(concat([block for _, block in _centred(rows, origin)], axis=1), rows)
+    means = [xp.mean(part, axis=0, keepdims=True) for part in parts]
+    parts = [part - mean for part, mean in zip(parts, means, strict=True)]
+    every = [*parts, *means]
+    spreads = [float(xp.max(squared_lengths(part))) ** 0.5 for part in every]
+    # Less is rounding of the origin, such as the mean of the target less the origin.
+    floor = 100.0 * EPS * (max(spreads) + float(xp.sum(origin**2)) ** 0.5)
+    stack = concat([part / s if s > floor else 0.0 * part for part, s in zip(every, spreads, strict=True)])
+    wide, triangle = xp.linalg.qr(stack.T)
+    turn, sizes, right = xp.linalg.svd(triangle, full_matrices=False)
+    rank = min(int(xp.count_nonzero(sizes > max(stack.shape) * EPS * largest(sizes))), most)
+    found = _split(right[:rank, :].T * sizes[:rank], every)
+    found = [part * spread for part, spread in zip(found, spreads, strict=True)]
+    coordinates = [part + mean for part, mean in zip(found[: len(rows)], found[len(rows) :], strict=True)]
+    return product(wide, turn[:, :rank]), concat(coordinates)
+
+
+def _combined(rows: list[Rows], weights: Float, origin: Float, far: bool) -> Float:
+    """Sum the rows less the origin, with the columns of `weights` as weights."""
+    if far:
+        return concat([product(block.T, weights) for _, block in _centred(rows, origin)])
+    total = -origin[:, None] * namespace(weights).sum(weights, axis=0)
+    for part, some in zip(rows, _split(weights, rows), strict=True):
+        total += product(double(part).T, some)
+    return total
+
+
+def _scores(rows: Rows, U: Float, origin: Float, far: bool) -> Float:
+    """Multiply rows less the origin with the columns of U."""
+    if far:
+        total = zeros((rows.shape[0], U.shape[1]), origin)
+        for columns, block in _centred([rows], origin):
+            total += product(block, U[columns, :])
+        return total
+    return product(double(rows), U) - product(origin[None, :], U)
