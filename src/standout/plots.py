@@ -1,42 +1,54 @@
-"""Static pictures: Axes in, Axes out, and nothing else. Needs matplotlib (``standout[plots]``)."""
+"""Static pictures: each function takes an Axes, draws on it and returns it. Needs matplotlib (``standout[plots]``)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from standout._checks import as_rows, group_numbers
+from standout._arrays import Float
 from standout._messages import InvalidValueError, require_extra
 
-__all__ = ["plot_scores"]
+__all__ = ["correlations", "means", "path", "ratios", "scores"]
 
-# Colours that stay apart for colour-blind eyes (Okabe and Ito), each with a shape of its own for print.
-COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = ("o", "^", "s", "D", "v", "P", "X")
+# Colours that stay apart for colour-blind eyes (Okabe and Ito), each with its own marker for print.
+_COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6A3D9A", "#000000")
+_MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
+_GREY = "#8A929B"
+# A point is far if it lies outside the middle 96 % of the scores by more than half of their range.
+_TAIL, _REACH = 0.02, 0.6
+_MOST_LABELS = 12
+_PARAMETERS = {"shrinkage": "shrinkage", "alpha": "α", "epsilon": "ε"}
 
-# A point is far if it lies outside the middle 96 % of the scores by more than half of their range: about 4.1 standard
-# deviations for Gaussian scores.
-TAIL, REACH = 0.02, 0.5
-FAR = "beyond axes"
 
-
-def plot_scores(scores: Any, labels: Any = None, *, ax: Any = None, title: str | None = None) -> Any:
+def scores(
+    target: Any,
+    backgrounds: Sequence[Any] = (),
+    *,
+    labels: Any = None,
+    names: Sequence[str] | None = None,
+    ax: Any = None,
+    title: str | None = None,
+) -> Any:
     """What do the first two components show?
 
-    A few outliers do not squeeze the other points together: the axes end near the bulk of the scores, and points
-    beyond them are drawn hollow at the edge. The legend then has an entry for them. It lies above all points.
+    Axes end near the bulk of the scores. The few points beyond are drawn hollow at the edge.
 
     Parameters
     ----------
-    scores : array-like of shape (n_samples, n_components), n_components >= 2
-        Scores as `transform` gives them; the first two columns are drawn.
-    labels : array-like of shape (n_samples,), default=None
-        Group of each row, for colours and marker shapes.
+    target : array-like of shape (n, d)
+        Scores of the target, as from `transform` or, better, `held_out_scores`. The first two columns are drawn; a
+        single one is spread over the height.
+    backgrounds : sequence of array-like, default=()
+        Scores of the backgrounds, drawn in grey.
+    labels : array-like of shape (n,), default=None
+        Labels of the target's rows, for colours: words, or numbers on a scale.
+    names : sequence of str, default=None
+        Names of the target and each background, for the legend.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes new ones.
+        None makes new ones.
     title : str, default=None
-        Title of the Axes.
 
     Returns
     -------
@@ -46,80 +58,196 @@ def plot_scores(scores: Any, labels: Any = None, *, ax: Any = None, title: str |
     --------
     >>> import matplotlib
     >>> matplotlib.use("Agg")
-    >>> from standout.plots import plot_scores
-    >>> ax = plot_scores([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]], ["a", "a", "b"], title="Two groups")
+    >>> from standout import plots
+    >>> ax = plots.scores([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]], labels=["a", "a", "b"])
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['a', 'b']
     """
-    rows = as_rows(scores, "the scores", min_rows=1, finite=True, host=True)
-    if rows.shape[1] < 2:
-        problem, advice = "there is {given} score in a row, but {limit} are drawn", "Give at least two components."
-        raise InvalidValueError(problem, given=rows.shape[1], limit=2, advice=advice)
-    if ax is None:
-        ax = new_axes()
-    low, high = _limits(rows[:, :2])
-    shown = np.clip(rows[:, :2], low, high)
-    far = (shown != rows[:, :2]).any(axis=1)
-    groups = np.zeros(len(rows), dtype=np.intp) if labels is None else group_numbers(labels, len(rows))
-    names = [None] if labels is None else np.unique(np.asarray(labels)).tolist()
-    for group, name in enumerate(names):
-        style = {"color": COLOURS[group % len(COLOURS)], "marker": MARKERS[group % len(MARKERS)]}
-        near = (groups == group) & ~far
-        ax.scatter(*shown[near].T, s=16, alpha=0.7, linewidths=0, label=name, **style)
-        edge = shown[(groups == group) & far]
-        if len(edge):
-            ax.scatter(*edge.T, s=30, facecolors="none", edgecolors=style["color"], marker=style["marker"])
-    if far.any():
-        ax.scatter([], [], s=30, facecolors="none", edgecolors="#555555", label=FAR)
-    margin = 0.05 * np.where(high > low, high - low, np.maximum(np.abs(high), 1.0))
+    ax = _axes(ax)
+    planes = [_plane(part, place) for place, part in enumerate((target, *backgrounds))]
+    low, high = _limits(np.concatenate(planes))
+    named = ["target", *(f"background {k}" for k in range(1, len(planes)))] if names is None else list(names)
+    for place, plane in reversed(list(enumerate(planes[1:], start=1))):
+        _dots(ax, plane, low, high, color=_GREY, alpha=0.35, s=10, marker=_MARKERS[(place - 1) % 8], label=named[place])
+    marks = None if labels is None else np.asarray(labels)
+    if marks is None:
+        _dots(ax, planes[0], low, high, color=_COLOURS[0], label=named[0] if backgrounds or names else None)
+    elif marks.dtype.kind in "fiu" and len(np.unique(marks)) > _MOST_LABELS:
+        drawn = ax.scatter(*np.clip(planes[0], low, high).T, c=marks.astype(float), cmap="cividis", s=16, linewidths=0)
+        ax.figure.colorbar(drawn, ax=ax)
+    else:
+        words = marks.astype(str)
+        for k, word in enumerate(np.unique(words)):
+            style = {"color": _COLOURS[k % 8], "marker": _MARKERS[k // 8 % 8 if len(backgrounds) else k % 8]}
+            _dots(ax, planes[0][words == word], low, high, label=str(word), **style)
+    margin = 0.05 * np.where(high > low, high - low, 1.0)
     ax.set(xlim=(low[0] - margin[0], high[0] + margin[0]), ylim=(low[1] - margin[1], high[1] + margin[1]))
-    ax.set_xlabel("component 1")
-    ax.set_ylabel("component 2")
-    if title:
-        ax.set_title(title)
-    if labels is not None or far.any():
-        _legend_above_points(ax)
+    ax.set(xlabel="component 1", ylabel="component 2", title=title)
+    if np.shape(target)[1] < 2:
+        ax.set(ylabel="", yticks=[])
+    if ax.get_legend_handles_labels()[0]:
+        legend = ax.legend(frameon=False, fontsize="small", loc="best", handletextpad=0.2)
+        for text in legend.get_texts():
+            # A dollar sign in a name does not start a formula.
+            text.set_parse_math(False)
     return ax
 
 
-def new_axes(height: float = 4.5) -> Any:
-    """Make new Axes of the usual width."""
-    return _pyplot().subplots(figsize=(5, height), layout="constrained")[1]
+def correlations(model: Any, component: int = 0, *, n_columns: int = 12, names: Any = None, ax: Any = None) -> Any:
+    """Which columns follow a component? Draw its largest correlations as bars.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    component : int, default=0
+    n_columns : int, default=12
+        Number of bars.
+    names : sequence of str, default=None
+        Names of the columns; None uses those of the fit.
+    ax : matplotlib Axes, default=None
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    values = np.asarray(model.correlations_)[component]
+    known = getattr(model, "feature_names_in_", None) if names is None else names
+    words = [f"column {k}" for k in range(len(values))] if known is None else [str(name) for name in known]
+    order = np.argsort(-np.abs(values), kind="stable")[:n_columns]
+    ax = _bars(ax, [words[k] for k in order], values[order])
+    ax.set(xlim=(-1.05, 1.05), xlabel=f"correlation with component {component + 1}")
+    return ax
 
 
-def _limits(points: Any) -> tuple[Any, Any]:
-    """Where do the axes end? At the outermost points that are not far."""
-    low, high = np.quantile(points, [TAIL, 1.0 - TAIL], axis=0)
-    reach = REACH * (high - low)
-    inside = (points >= low - reach) & (points <= high + reach)
-    return (
-        np.where(inside, points, np.inf).min(axis=0),
-        np.where(inside, points, -np.inf).max(axis=0),
-    )
+def ratios(model: Any, *, ax: Any = None) -> Any:
+    """How much more does the target vary along each component, on held-out rows? Lines are one standard error.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    ax : matplotlib Axes, default=None
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = _axes(ax)
+    values = np.asarray(model.ratio_, dtype=np.float64)
+    low, high = np.asarray(model.ratio_interval_, dtype=np.float64).T
+    number = np.arange(1, len(values) + 1)
+    ax.axhline(1.0, color=_GREY, linewidth=1, linestyle="--")
+    ax.vlines(number, low, high, color=_COLOURS[0])
+    ax.plot(number, values, "o", color=_COLOURS[0])
+    ax.set(yscale="log", xticks=number, xlabel="component", ylabel="ratio of variances")
+    return ax
 
 
-def _legend_above_points(ax: Any) -> None:
-    """Put the legend into a strip of its own at the top of the Axes, where no point is."""
-    # In inches of small letters: 0.065 for each, 0.3 for a marker and the space around it, 0.18 for a line.
-    widths = [0.3 + 0.065 * len(str(name)) for name in ax.get_legend_handles_labels()[1]]
-    width, height = (ax.get_position().size * ax.figure.get_size_inches()).tolist()
-    columns = next((n for n in range(len(widths), 1, -1) if sum(map(max, np.array_split(widths, n))) <= width), 1)
-    strip = min((0.12 + 0.18 * -(-len(widths) // columns)) / height, 0.5)
-    bottom, top = ax.get_ylim()
-    ax.set_ylim(bottom, bottom + (top - bottom) / (1.0 - strip))
-    ax.legend(
-        frameon=False,
-        fontsize="small",
-        loc="upper left",
-        ncols=columns,
-        handlelength=1.0,
-        handletextpad=0.2,
-        columnspacing=1.0,
-    )
+def path(model: Any, *, ax: Any = None) -> Any:
+    """How was the regularisation chosen? Draw the held-out ratio along the path, the best value and the chosen one.
+
+    Parameters
+    ----------
+    model : fitted estimator or Path
+    ax : matplotlib Axes, default=None
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    found = getattr(model, "path_", model)
+    values = np.asarray(getattr(found, "values", ()), dtype=np.float64)
+    if values.size < 2:
+        raise InvalidValueError("there is no path", advice="Fit with \"auto\", which tries several values.")
+    ax = _axes(ax)
+    logs, errors = (np.asarray(part, dtype=np.float64) for part in (found.log_ratios, found.errors))
+    ax.fill_between(values, np.exp(logs - errors), np.exp(logs + errors), alpha=0.2, color=_COLOURS[1], linewidth=0)
+    ax.plot(values, np.exp(logs), color=_COLOURS[1])
+    for place, label, style in ((found.best, "best", "o"), (found.chosen, "chosen", "s")):
+        if place is not None:
+            fill = _COLOURS[0] if label == "chosen" else "white"
+            ax.plot(values[place], np.exp(logs[place]), style, color=_COLOURS[0], mfc=fill, label=label)
+    ax.set(xlabel=_PARAMETERS.get(found.parameter, found.parameter), ylabel="held-out ratio (mean over components)")
+    ax.set_yscale("log")
+    if found.parameter != "shrinkage":
+        least = np.min(values[values > 0.0], initial=np.inf)
+        ax.set_xscale("symlog", linthresh=least if np.isfinite(least) else 1.0)
+    ax.legend(frameon=False)
+    return ax
 
 
-def _pyplot() -> Any:
+def means(model: Any, *, n_columns: int = 12, names: Any = None, ax: Any = None) -> Any:
+    """In which columns do the means differ? Draw the largest differences, in standard deviations.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    n_columns : int, default=12
+        Number of bars.
+    names : sequence of str, default=None
+        Names of the columns; None uses those of the fit.
+    ax : matplotlib Axes, default=None
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    from standout.report._facts import effects
+
+    found = effects(model, names)
+    order = np.argsort(-np.abs(found.effects), kind="stable")[:n_columns]
+    ax = _bars(ax, [found.names[k] for k in order], found.effects[order], ~found.different[order])
+    ax.set(xlabel="difference of means (standard deviations); grey: not distinguishable from chance")
+    return ax
+
+
+# --- helpers ---------------------------------------------------------------------------------------------------------
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
     require_extra("matplotlib", "plots", "a picture")
     from matplotlib import pyplot
 
-    return pyplot
+    return pyplot.subplots(figsize=(5.5, 4.5), layout="constrained")[1]
+
+
+def _bars(ax: Any, words: list[str], values: Float, faint: Any = None) -> Any:
+    ax = _axes(ax)
+    colours = np.where(values < 0.0, _COLOURS[1], _COLOURS[0])
+    places = np.arange(len(values))[::-1]
+    ax.barh(places, values, color=colours if faint is None else np.where(faint, _GREY, colours))
+    ax.set_yticks(places, [word if len(word) <= 30 else f"{word[:27]}..." for word in words])
+    for text in ax.get_yticklabels():
+        text.set_parse_math(False)
+    ax.axvline(0.0, color="black", linewidth=0.8)
+    return ax
+
+
+def _plane(points: Any, place: int) -> Float:
+    """Return two columns. A single component is spread over the height, each dataset in its own strip."""
+    array = np.asarray(points, dtype=np.float64)
+    if array.ndim != 2 or not array.shape[0] or not array.shape[1]:
+        raise InvalidValueError(f"the scores have shape {array.shape}", advice="Give at least one row and one component.")
+    if array.shape[1] > 1:
+        return array[:, :2]
+    return np.column_stack([array[:, 0], -place + 0.7 * (np.arange(len(array)) * 0.618034 % 1.0)])
+
+
+def _limits(points: Float) -> tuple[Float, Float]:
+    """Return where the axes end: at the outermost points that are not far."""
+    low, high = np.nanquantile(points, [_TAIL, 1.0 - _TAIL], axis=0)
+    reach = _REACH * (high - low)
+    inside = (points >= low - reach) & (points <= high + reach)
+    return np.where(inside, points, np.inf).min(axis=0), np.where(inside, points, -np.inf).max(axis=0)
+
+
+def _dots(ax: Any, plane: Float, low: Float, high: Float, *, color: str, label: str | None = None, **style: Any) -> None:
+    look = {"s": 16, "alpha": 0.7, "marker": "o", **style}
+    shown = np.clip(plane, low, high)
+    far = (shown != plane).any(axis=1)
+    # A name that starts with an underscore would be left out of the legend.
+    name = f" {label}" if label and label.startswith("_") else label
+    ax.scatter(*shown[~far].T, color=color, linewidths=0, label=name, **look)
+    if far.any():
+        ax.scatter(*shown[far].T, facecolors="none", edgecolors=color, **{**look, "s": 26})

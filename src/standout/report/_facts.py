@@ -1,0 +1,288 @@
+"""Parts of the findings that come from the fitted model: components, path, means, test, choices, code."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from standout._arrays import Float
+from standout.report._drawn import rounded
+from standout.report._words import brief, counted, joined, shortened
+from standout.report._words import said as said_of
+
+# Columns that are listed for each component, and for the means.
+MOST_COLUMNS = 30
+# Differences of means below this many standard deviations are not reported, however significant they are.
+SIZE, LEVEL = 0.2, 0.05
+PARAMETERS = ("shrinkage", "alpha", "epsilon")
+WORDS = {"shrinkage": "Shrinkage", "alpha": "α", "epsilon": "ε"}
+
+
+def value(given: Any) -> float | None:
+    """Return a number for JSON; None if it is unknown or infinite."""
+    if given is None or not np.isfinite(given):
+        return None
+    return float(given)
+
+
+def parameter_of(model: Any) -> str | None:
+    """Name the parameter that regularises a model."""
+    return next((name for name in PARAMETERS if hasattr(model, f"{name}_")), None)
+
+
+def is_kernel(model: Any) -> bool:
+    """Return whether components are directions in the feature space of a kernel."""
+    return hasattr(model, "kernel")
+
+
+def method_of(model: Any, n_backgrounds: int) -> str:
+    """Name the method."""
+    kernel = "kernel " if is_kernel(model) else ""
+    if not n_backgrounds:
+        return f"{kernel}PCA"
+    return f"{kernel}{'contrastive' if hasattr(model, 'alpha_') else 'discriminative'} PCA"
+
+
+# --- components ------------------------------------------------------------------------------------------------------
+
+
+def _at(model: Any, attribute: str, k: int) -> Any:
+    """Return the entry of a component in an attribute that may be missing."""
+    values = getattr(model, attribute, None)
+    return None if values is None or k >= len(values) else values[k]
+
+
+def components(model: Any, names: Sequence[str], variances: Sequence[Float], test: Any, boot: Any) -> list[dict[str, Any]]:
+    """Return the components with their ratios, p-values and columns."""
+    found = []
+    for k in range(int(model.n_components_)):
+        p = None if test is None or k >= len(test["p_values"]) else test["p_values"][k]
+        interval = _at(model, "ratio_interval_", k)
+        found.append(
+            {
+                "component": k + 1,
+                "ratio": value(_at(model, "ratio_", k)),
+                "interval": [None, None] if interval is None else [value(end) for end in interval],
+                "error": value(_at(model, "ratio_error_", k)),
+                "spread": value(_at(model, "spread_", k)),
+                "shift": value(_at(model, "shift_", k)),
+                "eigenvalue": value(_at(model, "eigenvalues_", k)),
+                "p_value": p,
+                "significant": None if p is None else k < test["n_significant"],
+                "variances": [value(part[k]) for part in variances],
+                "columns": _columns(model, names, k, boot),
+            }
+        )
+    return found
+
+
+def _columns(model: Any, names: Sequence[str], k: int, boot: Any) -> list[dict[str, Any]]:
+    """Return the columns that follow a component most closely."""
+    correlations = _at(model, "correlations_", k)
+    if correlations is None or len(correlations) != len(names):
+        return []
+    pattern, weights = _at(model, "patterns_", k), _at(model, "components_", k)
+    intervals = getattr(boot, "correlation_intervals", None)
+    order = np.argsort(-np.abs(np.nan_to_num(correlations)), kind="stable")[:MOST_COLUMNS]
+    return [
+        {
+            "name": names[j],
+            "correlation": value(correlations[j]) or 0.0,
+            "pattern": None if pattern is None else value(pattern[j]),
+            "filter": None if weights is None or len(weights) != len(names) else value(weights[j]),
+            "interval": None if intervals is None else [value(end) for end in intervals[k, j]],
+        }
+        for j in order.tolist()
+    ]
+
+
+def test_of(given: Any) -> dict[str, Any] | None:
+    """Return the facts of a permutation test."""
+    if given is None:
+        return None
+    p_values = [value(p) for p in np.atleast_1d(given.p_values)]
+    made = getattr(given, "n_permutations", 0)
+    return {
+        "p_values": p_values,
+        "n_significant": int(given.n_significant),
+        "level": float(getattr(given, "level", LEVEL)),
+        "n_permutations": int(np.max(made)),
+        "unit": str(getattr(given, "unit", "rows")),
+    }
+
+
+def bootstrap_of(given: Any) -> dict[str, Any] | None:
+    """Return the facts of a bootstrap."""
+    if given is None:
+        return None
+    angles = getattr(given, "angles", None)
+    return {
+        "n_draws": int(getattr(given, "n_draws", 0)),
+        "unit": str(getattr(given, "unit", "rows")),
+        "angle": None if angles is None else [value(angle) for angle in np.atleast_1d(angles)],
+    }
+
+
+def path_of(model: Any) -> dict[str, Any] | None:
+    """Return the path along which the regularisation was chosen."""
+    name, path = parameter_of(model), getattr(model, "path_", None)
+    if name is None or path is None:
+        return None
+    values = [] if path.values is None else rounded(path.values, 8)
+    chosen = getattr(path, "chosen", None)
+    return {
+        "parameter": name,
+        "values": values,
+        "log_ratios": rounded(path.log_ratios, 8) if values else [],
+        "errors": rounded(path.errors, 8) if values else [],
+        "best": None if path.best is None else int(path.best),
+        "chosen": None if chosen is None else int(chosen),
+        "value": value(np.mean(getattr(model, f"{name}_"))),
+        "reason": str(getattr(path, "reason", "") or ""),
+    }
+
+
+# --- means -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Differences of means, one for each column.
+
+    Attributes
+    ----------
+    names : list of str
+    effects, p_values, q_values : ndarray of shape (n_columns,)
+        Effects are in standard deviations.
+    different : ndarray of bool
+        Columns with a large enough effect and a small enough false discovery rate.
+    method : str
+    """
+
+    names: list[str]
+    effects: Float
+    p_values: Float
+    q_values: Float
+    different: npt.NDArray[np.bool_]
+    method: str
+
+
+def effects(model: Any, names: Any = None) -> Effects:
+    """Read the differences of means of a fitted model."""
+    found = model.mean_differences_
+    sizes = np.asarray(found.effect_sizes, dtype=np.float64)
+    known = getattr(model, "feature_names_in_", None) if names is None else names
+    words = [f"column {k}" for k in range(len(sizes))] if known is None else [str(name) for name in known]
+    q_values = np.asarray(found.q_values, dtype=np.float64)
+    different = (np.abs(sizes) >= SIZE) & (q_values <= LEVEL)
+    return Effects(words, sizes, np.asarray(found.p_values), q_values, different, str(getattr(found, "method", "t-test")))
+
+
+def means_of(model: Any, names: Sequence[str]) -> dict[str, Any] | None:
+    """Return the columns whose means differ."""
+    if getattr(model, "mean_differences_", None) is None:
+        return None
+    found = effects(model, names)
+    order = np.flatnonzero(found.different)
+    order = order[np.argsort(-np.abs(found.effects[order]), kind="stable")]
+    return {
+        "size": SIZE,
+        "level": LEVEL,
+        "method": found.method,
+        "n_columns": len(found.names),
+        "n_different": len(order),
+        "columns": [
+            {
+                "name": found.names[j],
+                "effect": value(found.effects[j]),
+                "p_value": value(found.p_values[j]),
+                "q_value": value(found.q_values[j]),
+            }
+            for j in order[:MOST_COLUMNS].tolist()
+        ],
+    }
+
+
+# --- choices and code ------------------------------------------------------------------------------------------------
+
+
+def choices(model: Any, found: dict[str, Any]) -> list[dict[str, str]]:
+    """Say how parameters, weights, columns and components were chosen."""
+    said: list[tuple[str, str]] = []
+    name, path, datasets = found["parameter"], found["path"], found["datasets"]
+    if name is not None and len(datasets) > 1:
+        given = getattr(model, name, None)
+        how = "as given" if not isinstance(given, str) else f"by the rule {given!r}" if given != "auto" else "chosen on held-out folds"
+        reason = f". {said_of('chosen', found)}" if path and given == "auto" else ""
+        said.append((name, f"{WORDS[name]}: {brief(path['value'] if path else getattr(model, f'{name}_'))}, {how}{reason}"))
+    if len(datasets) > 2:
+        parts = [f"{shortened(part['name'])} {brief(part['weight'])}" for part in datasets[1:]]
+        said.append(("weights", f"Weights of the backgrounds: {joined(parts)}"))
+    if found["kernel"]:
+        kernel = model.kernel if isinstance(model.kernel, str) else "given"
+        said.append(("kernel", f"Kernel: {kernel}"))
+    for option, words in (("center", "Centre"), ("scale", "Scale of columns"), ("robust", "Robust"), ("smooth", "Smoothing")):
+        given = getattr(model, option, None)
+        if given not in (None, "own") if isinstance(given, str | None) else True:
+            said.append((option, f"{words}: {given if isinstance(given, str) else 'given'}"))
+    columns = getattr(model, "columns_", None)
+    if columns is not None and len(columns) < found["n_columns"]:
+        said.append(("columns", f"Columns: {counted(len(columns), 'column')} of {found['n_columns']:,} are used"))
+    if datasets[0]["subjects"] is not None:
+        parts = [f"{counted(part['subjects'], 'subject')} ({counted(part['rows'], 'row')}) of {shortened(part['name'])}" for part in datasets]
+        said.append(("subjects", f"Rows of a subject stay together: {joined(parts)}. Whole subjects are held out"))
+    made = "those that stand out" if getattr(model, "n_components", None) == "auto" else "as given"
+    said.append(("n_components", f"Components: {found['n_components']}, {made}"))
+    if found["bootstrap"] and found["bootstrap"]["angle"]:
+        angle = brief(found["bootstrap"]["angle"][0])
+        said.append(("bootstrap", f"Bootstrap of {found['bootstrap']['unit']}: component 1 turns by {angle} degrees (median)"))
+    return [{"kind": kind, "text": f"{text.removesuffix('.')}."} for kind, text in said]
+
+
+def options(model: Any) -> dict[str, str]:
+    """Return the parameters of a model that differ from the defaults, as text."""
+    defaults = {name: given.default for name, given in inspect.signature(type(model).__init__).parameters.items()}
+    return {
+        name: _written(given)
+        for name, given in model.get_params(deep=False).items()
+        if name in defaults and not _same(given, defaults[name])
+    }
+
+
+def code(model: Any, datasets: Sequence[dict[str, Any]]) -> str:
+    """Write the fit in Python."""
+    name, n_backgrounds = type(model).__name__, len(datasets) - 1
+    given = ", ".join(f"{key}={words}" for key, words in options(model).items())
+    several = ["background"] if n_backgrounds == 1 else [f"background_{k}" for k in range(1, n_backgrounds + 1)]
+    listed = several[0] if n_backgrounds == 1 else f"[{', '.join(several)}]"
+    subjects = ""
+    if datasets[0]["subjects"] is not None:
+        subjects = ", groups=subjects_of_target"
+        subjects += f", background_groups=[{', '.join(f'subjects_of_{name}' for name in several)}]" if n_backgrounds else ""
+    arguments = f"target, background={listed}{subjects}" if n_backgrounds else f"target{subjects}"
+    lines = [
+        "import standout",
+        f"model = standout.{name}({given})",
+        f"model.fit({arguments})",
+        f"standout.report(model, {arguments})",
+    ]
+    return "\n".join(lines)
+
+
+def _same(given: Any, default: Any) -> bool:
+    return given is default or (type(given) is type(default) and np.ndim(given) == 0 and bool(given == default))
+
+
+def _written(given: Any) -> str:
+    if isinstance(given, np.generic):
+        given = given.item()
+    if isinstance(given, str):
+        return json.dumps(given, ensure_ascii=False)
+    plain = isinstance(given, int | float | bool | None) or (isinstance(given, list | tuple) and len(given) <= 10)
+    return repr(given) if plain else "..."

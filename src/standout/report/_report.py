@@ -1,0 +1,128 @@
+"""A report in one call: findings, page and sentences of a fitted model."""
+
+from __future__ import annotations
+
+import html
+import os
+from pathlib import Path
+from typing import Any
+
+from standout._writing import whole_file
+from standout.report._findings import findings
+from standout.report._page import page, sentences
+from standout.sources import open_datasets
+
+# Up to this many numbers a permutation test takes seconds, and is made without being asked for.
+QUICK = 2_000_000
+HEIGHT = 900
+
+
+class Report:
+    """What a fit found, as a dict, a page and sentences. Notebooks show the page.
+
+    Attributes
+    ----------
+    findings : dict
+        All numbers and sentences, ready for JSON.
+    """
+
+    def __init__(self, found: dict[str, Any]) -> None:
+        self.findings = found
+
+    def html(self) -> str:
+        """Return the page: one HTML text that loads nothing."""
+        return page(self.findings)
+
+    def sentences(self) -> list[str]:
+        """Return the headline and the cautions as plain text."""
+        return sentences(self.findings)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to a file."""
+        with whole_file(Path(path)) as draft:
+            draft.write_text(self.html(), encoding="utf-8", newline="")
+
+    def _repr_html_(self) -> str:
+        style = f"width:100%;height:{HEIGHT}px;border:0"
+        return f'<iframe style="{style}" sandbox="allow-scripts" srcdoc="{html.escape(self.html())}"></iframe>'
+
+    def __repr__(self) -> str:
+        return "\n".join(self.sentences())
+
+
+def report(
+    model: Any,
+    X: Any,
+    *,
+    background: Any = None,
+    labels: Any = None,
+    ids: Any = None,
+    groups: Any = None,
+    background_groups: Any = None,
+    test: Any = "auto",
+    bootstrap: Any = None,
+    title: str | None = None,
+    label_name: str = "label",
+    image_shape: tuple[int, int] | None = None,
+) -> Report:
+    """What did this model find, on one page?
+
+    Parameters
+    ----------
+    model : fitted estimator
+    X : array-like of shape (n_samples, n_features)
+        The target of the fit.
+    background : array-like or list of array-like, default=None
+        The backgrounds of the fit.
+    labels : array-like of shape (n_samples,), default=None
+        Labels of the target's rows, for colours. They are not used by the fit.
+    ids : array-like of shape (n_samples,), default=None
+        Names of the target's rows.
+    groups, background_groups : array-like, default=None
+        Subjects of the rows, as in `fit`.
+    test : "auto", PermutationTest or None, default="auto"
+        "auto" makes a permutation test if the data are small.
+    bootstrap : Bootstrap, default=None
+    title : str, default=None
+    label_name : str, default="label"
+    image_shape : tuple of (int, int), default=None
+        Height and width, if columns are pixels.
+
+    Returns
+    -------
+    Report
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout import DiscriminativePCA
+    >>> from standout.report import report
+    >>> rng = np.random.default_rng(0)
+    >>> background, target = rng.normal(size=(300, 4)), rng.normal(size=(200, 4)) * [1, 1, 1, 3]
+    >>> model = DiscriminativePCA(1).fit(target, background=background)
+    >>> print(report(model, target, background=background, test=None))
+    The target varies 8.5 times as much as the background along one view, led by column 3.
+    """
+    given = {"groups": groups, "background_groups": background_groups}
+    datasets = open_datasets(X, background, **given)
+    if isinstance(test, str):
+        small = sum((part.n_rows or QUICK) * (part.width or QUICK) for part in datasets) <= QUICK
+        test = _tested(model, X, background, given) if small and len(datasets) > 1 else None
+    found = findings(
+        model,
+        datasets,
+        test=test,
+        bootstrap=bootstrap,
+        labels=labels,
+        ids=ids,
+        title=title,
+        label_name=label_name,
+        image_shape=image_shape,
+    )
+    return Report(found)
+
+
+def _tested(model: Any, X: Any, background: Any, given: dict[str, Any]) -> Any:
+    from standout.selection import permutation_test
+
+    return permutation_test(model, X, background=background, **given)

@@ -1,0 +1,135 @@
+"""Numbers and names as text that people read, and the templates that use them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib import resources
+from math import isfinite
+from typing import Any
+
+from standout._messages import require_extra
+
+MINUS = "\N{MINUS SIGN}"
+# Control characters, characters that change the direction of the text after them, and halves of characters.
+UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Write a number with a few digits: 8.13, 1,240, 0.0021, 3.1e-7."""
+    if value is None or not isfinite(value):
+        return "unknown"
+    if value == 0:
+        return "0"
+    sign, size = MINUS if value < 0 else "", abs(value)
+    # Rounded first: 0.9996 becomes 1.00, not 1.000.
+    mantissa, exponent = f"{size:.{digits - 1}e}".split("e")
+    if size >= 1e6 or size < 1e-4:
+        return f"{sign}{mantissa}e{int(exponent)}".replace("e-", f"e{MINUS}")
+    return f"{sign}{size:,.{max(digits - 1 - int(exponent), 0)}f}"
+
+
+def brief(value: float | None) -> str:
+    """Write a parameter: two digits, without zeros at the end."""
+    shown = number(value, 2)
+    return shown.rstrip("0").rstrip(".") if "." in shown and "e" not in shown else shown
+
+
+def decimals(value: float | None, count: int = 2) -> str:
+    """Write a correlation or an effect size: two decimals."""
+    if value is None:
+        return "unknown"
+    shown = f"{value:.{count}f}"
+    return shown.lstrip("-") if not shown.strip("-0.") else shown.replace("-", MINUS)
+
+
+def whole(count: int) -> str:
+    """Write a whole number: 1,080."""
+    return f"{count:,}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Write a number of things: 1 row, 2 rows."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def percent(share: float | None) -> str:
+    """Write a share: 12 %, 0.4 %."""
+    if share is None:
+        return "unknown"
+    value = 100.0 * share
+    shown = f"{value:.1f}" if 0.05 <= value < 9.95 or 90.05 < value < 99.95 else f"{value:.0f}"
+    return f"{shown.removesuffix('.0')} %"
+
+
+def p_value(chance: float | None) -> str:
+    """Write a p-value: 0.031, < 0.001."""
+    if chance is None:
+        return "unknown"
+    return "< 0.001" if chance < 0.001 else f"{chance:.2g}"
+
+
+def p_equals(chance: float | None) -> str:
+    """Write a p-value in a sentence: p = 0.031, p < 0.001."""
+    shown = p_value(chance)
+    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
+
+
+def joined(names: Sequence[str]) -> str:
+    """Join names: a, b and c."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def harmless(text: Any) -> str:
+    """Show characters that are not seen, or change the direction of the text, by their codes."""
+    return UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
+
+
+def shortened(name: Any, most: int = 40) -> str:
+    """Cut a long name in its middle, on one line; an empty one is named as such."""
+    flat = harmless(" ".join(str(name).split()))
+    if not flat:
+        return "(empty name)"
+    return flat if len(flat) <= most else f"{flat[: most - most // 3 - 1]}…{flat[-(most // 3) :]}"
+
+
+def _marked(name: Any, most: int = 40) -> Any:
+    """Return a name as HTML that cannot change the order of the words around it; the whole name is its tooltip."""
+    from markupsafe import Markup, escape
+
+    short = shortened(name, most)
+    title = "" if short == str(name) else f' title="{escape(shortened(name, 400))}"'
+    return Markup(f"<bdi{title}>{escape(short)}</bdi>")
+
+
+def static(file: str) -> str:
+    """Read a file of the page: a template, the styles or the script."""
+    return (resources.files("standout.report") / "static" / file).read_text(encoding="utf-8")
+
+
+@cache
+def environment(html: bool) -> Any:
+    """Return the templates. For a page, everything that is inserted is escaped."""
+    require_extra("jinja2", "report", "a report")
+    from jinja2 import Environment, FunctionLoader
+
+    made = Environment(
+        loader=FunctionLoader(static),
+        autoescape=html,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: value if hasattr(value, "__html__") else harmless(value),
+    )
+    made.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":"), "ensure_ascii": False}
+    made.filters.update(
+        number=number, brief=brief, decimals=decimals, whole=whole, counted=counted, percent=percent, p_value=p_value,
+        p_equals=p_equals, joined=joined, shortened=shortened, name=_marked if html else shortened,
+    )  # fmt: skip
+    return made
+
+
+def said(macro: str, *facts: Any) -> str:
+    """Return a sentence of ``sentences.j2`` as plain text."""
+    module = environment(html=False).get_template("sentences.j2").module
+    return " ".join(getattr(module, macro)(*facts).split())
