@@ -132,9 +132,8 @@ class Option:
 _HELP = {
     "n_components": 'Number of components. "auto" tests one component after the other by permutation, and keeps those '
     "before the first that is not distinguishable from chance.",
-    "kernel": "The kernel: rbf, gaussian, laplacian, linear, poly, homogeneous_polynomial, inhomogeneous_polynomial, "
-    'cosine, sigmoid, chi2. In Python also another kernel of scikit-learn, a callable of two rows, "precomputed", a '
-    "pair of a name and a dict of parameters, or a list of kernels to be summed.",
+    "kernel": f"The kernel: {', '.join(KERNELS)}. In Python also another kernel of scikit-learn, a callable of two rows, "
+    '"precomputed", a pair of a name and a dict of parameters, or a list of kernels to be summed.',
     "gamma": "Parameter of the kernels rbf, poly, laplacian, sigmoid and chi2. If it is not given: for rbf and "
     "laplacian a value that follows the distances between rows, for the others scikit-learn's default.",
     "degree": "Degree of a polynomial kernel.",
@@ -157,10 +156,11 @@ _HELP = {
     '("background"). Every fold and every permutation computes the scale again.',
     "n_columns": 'Number of columns that the components may use. "auto": the fewest columns whose ratio is as good as '
     "the best.",
-    "smooth": "Columns that are neighbours, over which components are smoothed: a chain, the height and width of an "
-    "image, or a graph of `standout.graphs`; with a strength, a pair of both.",
+    "smooth": "Columns that are neighbours, over which components are smoothed: a chain, or the height and width of an "
+    "image. In Python also a graph of `standout.graphs`, or a pair of a graph and a strength.",
     "approximation": 'How rows become coordinates: "exact" uses the whole kernel matrix, "pivoted" chooses landmarks '
-    'among rows, "fourier" draws random features, an array holds landmarks. "auto" is "exact" up to 10,000 rows.',
+    'among rows, "fourier" draws random features. "auto" is "exact" up to 10,000 rows. In Python also an array of '
+    "landmarks.",
     "rank": "Number of coordinates: 500 if it is not given, and as many as `tol` needs in the exact case.",
     "tol": "Relative tolerance up to which the kernel matrix is factorised.",
     "robust": '"rows": rows far from all others have a smaller weight. "cells": single values far from the others of '

@@ -1,0 +1,47 @@
+"""The command line: files in, answer out.
+
+Parses, and hands over: reading to `standout.io`, fitting to the estimators, findings to `standout.report`. Every
+failure is one line on standard error and exit code 2, never a traceback, and leaves nothing half-written behind.
+"""
+
+from __future__ import annotations
+
+import sys
+
+# As in typing, which takes long to load.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """What stands out in these files? The entry point of the command ``standout``.
+
+    Parameters
+    ----------
+    arguments : sequence of str, default=None
+        The words after ``standout``; None means those of the process.
+
+    Returns
+    -------
+    int
+        The exit code: 0; 2 for a failure; 128 plus the number of the signal for an interruption, 130 for Ctrl-C.
+
+    Examples
+    --------
+    >>> from standout.cli import main
+    >>> main(["--version"])  # doctest: +ELLIPSIS
+    standout 0...
+    0
+    """
+    try:
+        # Everything is loaded here: an interruption outside of this function would end in Python's traceback.
+        from standout.cli._run import run
+
+        return run(sys.argv[1:] if arguments is None else list(arguments))
+    except KeyboardInterrupt:
+        if sys.stderr is not None:
+            sys.stderr.write("standout: interrupted.\n")
+        return 130

@@ -1,0 +1,326 @@
+"""The commands, and the checks of their options.
+
+Nothing here loads NumPy: the help, the version and a wrong option do not have to wait for it. A command checks what it
+is asked, and hands over to its module.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import PurePath
+from shlex import quote
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from standout import __version__
+from standout._options import KERNELIZED, METHODS, OPTION_NAMES, OPTIONS, POLYNOMIALS
+from standout.cli import _options as o
+from standout.cli._display import loading
+from standout.cli._options import COMMAND_METHODS, FITTED_AS, SectionedCommand, option, with_options
+
+# The kernels that have these parameters.
+OF_KERNELS = {
+    "bandwidth": ("gaussian",),
+    "gamma": ("rbf", "poly", "laplacian", "sigmoid", "chi2"),
+    "degree": POLYNOMIALS,
+    "coef0": (*POLYNOMIALS, "sigmoid"),
+}
+
+
+class Commands(click.Group):
+    """The commands, in the order in which a user meets them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands."""
+        return list(self.commands)
+
+
+@click.group(cls=Commands, context_settings=o.SETTINGS)
+@click.version_option(__version__, prog_name="standout", message="%(prog)s %(version)s")
+def app() -> None:
+    """What stands out in one dataset against others?
+
+    Given a target and one or more backgrounds, finds the low-dimensional view in which the target varies and the
+    backgrounds do not. Try: standout demo
+    """
+
+
+def output_option(help: str, **settings: Any) -> Any:
+    """Return the option for the output."""
+    return option(o.OUTPUT, "-o --output", help, "OUT", **(settings or {"required": True}))
+
+
+@app.command("fit", cls=SectionedCommand, short_help="Find what stands out in TARGET, and write a folder.")
+@with_options(
+    *o.data_options,
+    *o.subject_options,
+    option(o.FILES, "--from-sums", "TARGET and backgrounds are private sums of standout release.", is_flag=True),
+    o.method_option,
+    *o.parameter_options,
+    *o.test_options,
+    *o.report_options,
+    o.image_option,
+    output_option("Folder to write."),
+    *o.writing_options,
+    o.spreadsheet_option,
+)
+@click.pass_context
+def fit(context: click.Context, /, **options: Any) -> None:
+    """Find what stands out in TARGET against the backgrounds, and write a folder with the answer.
+
+    TARGET is a file (CSV, TSV, Parquet, Arrow, .npy, .npz, .mat, .h5ad, Zarr), a folder of such files, or a pattern in
+    quotes. The backgrounds are further files (--background), or other rows of the same file (--condition-column NAME
+    --target CONDITION). Files larger than memory are read in parts.
+
+    The folder has report.html (look at it first), figure.png, scores.csv, columns.csv, summary.json and the model. It
+    appears once it is complete. If something else has appeared there meanwhile, the result is put beside it.
+
+    With --from-sums, TARGET and the backgrounds are files that standout release wrote. A pattern in quotes adds up the
+    sums of several places.
+    """
+    check_options(context, options, [options["method"]])
+    with loading():
+        if options["from_sums"]:
+            from standout.cli._private import fit_sums as fitted
+        else:
+            from standout.cli._fit import fit_files as fitted
+    fitted(options, given_options(context), command_line(context.obj or []))
+
+
+@app.command("transform", cls=SectionedCommand, short_help="Write the scores of new rows.")
+@with_options(
+    click.argument("model_path", metavar="MODEL"),
+    click.argument("data", metavar="NEW"),
+    *o.file_options,
+    output_option("CSV file to write."),
+    *o.writing_options,
+    o.spreadsheet_option,
+)
+def transform(**options: Any) -> None:
+    """Write the scores of the rows of NEW: a file of any kind that fit reads, a folder, or a pattern in quotes.
+
+    MODEL is the folder that fit wrote, or a model in a file. The data are prepared as for the fit (logarithm, missing
+    values). Columns are found by name; further columns are left out. Files are read in parts.
+    """
+    from standout.cli._models import transform_files
+
+    transform_files(options)
+
+
+@app.command("info", cls=SectionedCommand, short_help="Describe a model.")
+@with_options(click.argument("model_path", metavar="MODEL"))
+def info(**options: Any) -> None:
+    """Describe MODEL: the folder that fit wrote, or a model in a file."""
+    from standout.cli._models import describe
+
+    describe(options)
+
+
+@app.command("compare", cls=SectionedCommand, short_help="Show PCA, cPCA, dPCA and their kernel forms side by side.")
+@with_options(
+    *o.data_options,
+    *o.subject_options,
+    option(o.METHOD, "--methods", "Which to compare.", "M1,M2,...", default="pca,cpca,dpca,kpca,kcpca,kdpca"),
+    *o.parameter_options,
+    o.image_option,
+    output_option("HTML file to write."),
+    *o.writing_options,
+)
+@click.pass_context
+def compare(context: click.Context, /, **options: Any) -> None:
+    """Show PCA, cPCA, dPCA and their kernel forms of TARGET side by side, in one page.
+
+    Data are given as for standout fit. All methods get the same prepared data; each uses the options that it has.
+    """
+    methods = list(dict.fromkeys(word.strip() for word in options["methods"].split(",") if word.strip()))
+    if not methods or not set(methods) <= set(COMMAND_METHODS):
+        raise click.UsageError(
+            f"--methods {options['methods']!r} is not a list of methods. Choose among {', '.join(COMMAND_METHODS)}."
+        )
+    check_options(context, options, methods)
+    with loading():
+        from standout.cli._fit import compare_methods
+
+    compare_methods(options, methods)
+
+
+@app.command("screen", cls=SectionedCommand, short_help="Compare many conditions with one control.")
+@with_options(
+    click.argument("data", metavar="FILE"),
+    option(o.FILES, "--condition-column", "Column with the condition of each row.", "NAME", required=True),
+    option(
+        o.FILES, "--control", "Condition that is the control. Repeatable.", "CONDITION", required=True, multiple=True
+    ),
+    *o.file_options,
+    *o.value_options,
+    *o.subject_options[:2],
+    option(o.METHOD, "--random-state", "Seed of everything random.", "N", type=click.IntRange(0, 2**32 - 1)),
+    output_option("CSV file to write, or a page if it ends in .html."),
+    *o.writing_options,
+    o.spreadsheet_option,
+)
+def screen(**options: Any) -> None:
+    """Which conditions of FILE stand out against the control, in their mean or in their spread?
+
+    Writes one row per condition: rows, ratio, spread, shift, p-value, q-value, leading columns and a verdict.
+    """
+    with loading():
+        from standout.cli._screen import screen_file
+
+    screen_file(options)
+
+
+@app.command("explore", cls=SectionedCommand, short_help="Choose the question by hand, on a page that answers.")
+@with_options(
+    click.argument("data", metavar="TARGET", required=False),
+    o.background_option,
+    *o.condition_options,
+    *o.file_options,
+    *o.value_options,
+    *o.subject_options[:2],
+    o.method_option,
+    *o.parameter_options,
+    o.image_option,
+    *o.page_options,
+    o.quiet_option,
+)
+@click.pass_context
+def explore(context: click.Context, /, **options: Any) -> None:
+    """Choose target and background by hand, and see what stands out.
+
+    Opens a page in the browser. Rows are chosen by their conditions, or by a lasso around points. Data are given as for
+    standout fit, but target and backgrounds may be left open: then the page begins with PCA of all rows.
+
+    The page is for this machine only, and for those who know its address. It ends with Ctrl-C, or when its last page is
+    closed.
+    """
+    if options["demo"] and options["data"] is not None:
+        raise click.UsageError("TARGET and --demo exclude each other. Leave one out.")
+    if not options["demo"] and options["data"] is None:
+        raise click.UsageError("there is nothing to explore. Give a file, or --demo for data that need none.")
+    check_options(context, options, [options["method"]], complete=False)
+    with loading():
+        from standout.cli._explore import explore_files
+
+    explore_files(options, given_options(context))
+
+
+@app.command("release", cls=SectionedCommand, short_help="Write sums with noise that may leave this place.")
+@with_options(
+    click.argument("data", metavar="ROWS"),
+    *o.budget_options,
+    *o.file_options,
+    output_option("File to write, such as place1.sums."),
+    *o.writing_options,
+)
+def release(**options: Any) -> None:
+    """Write count, means and sums of products of ROWS with noise: a differentially private release.
+
+    No row is in the file. It can be sent to others, who compare it with those of other places by standout fit
+    --from-sums. Every release of the same rows spends its own budget. ROWS is a file, a folder, or a pattern in quotes.
+    """
+    with loading():
+        from standout.cli._private import release_file
+
+    release_file(options)
+
+
+@app.command("demo", cls=SectionedCommand, short_help="Show the main job on data that need no file.")
+@with_options(o.method_option, output_option("Folder to write.", default="standout-demo"), o.quiet_option)
+def demo(**options: Any) -> None:
+    """Find handwritten digits that are hidden over pieces of photographs.
+
+    PCA of the images shows the photographs. Given other pieces of the same photographs as background, discriminative
+    PCA shows the digits. The labels of the images are used for the colours only.
+    """
+    with loading():
+        from standout.cli._demo import show_digits
+
+    # An earlier demo is replaced.
+    defaults = fit.make_context("fit", ["TARGET", "--output", "OUT"]).params
+    show_digits({**defaults, **options, "overwrite": True})
+
+
+# --- what the options ask for -----------------------------------------------------------------------------------------
+
+
+def command_line(words: Sequence[str]) -> str:
+    """Return the command as it was typed, but of absolute paths only the last part: a page may be sent to others."""
+    return " ".join(
+        quote(PurePath(word).name if PurePath(word).is_absolute() else word) for word in ["standout", *words]
+    )
+
+
+def given_options(context: click.Context) -> set[str]:
+    """Name the parameters that were given on the command line."""
+    names = [str(param.name) for param in context.command.params]
+    return {name for name in names if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+
+
+def check_options(
+    context: click.Context, options: dict[str, Any], methods: Sequence[str], *, complete: bool = True
+) -> None:
+    """Refuse an option that none of the methods has, and options that exclude each other; set what follows.
+
+    If the question need not be complete, target and backgrounds may be left to be chosen.
+    """
+    given = given_options(context)
+    fitted = {FITTED_AS.get(method, method) for method in methods}
+    having = {name: one.methods for name, one in OPTIONS.items()} | {"bandwidth": KERNELIZED}
+    for name, those in having.items():
+        if name in given and not set(those) & fitted:
+            raise click.UsageError(
+                f"{_option_name(name)} is for {', '.join(those)}, not for {', '.join(methods)}. Leave it out, or "
+                "choose another method."
+            )
+    if "bandwidth" in given and "kernel" not in given:
+        options["kernel"] = "gaussian"
+    for name, kernels in OF_KERNELS.items():
+        if name in given and options["kernel"] not in kernels:
+            raise click.UsageError(
+                f"{_option_name(name)} is for --kernel {', '.join(kernels)}, not {options['kernel']}. Leave it out, or "
+                "choose another kernel."
+            )
+    _check_subjects(options)
+    _check_form(options, complete and any(method in METHODS for method in methods), complete)
+
+
+def _option_name(parameter: str) -> str:
+    return OPTION_NAMES.get(parameter, f"--{parameter.replace('_', '-')}")
+
+
+def _check_subjects(options: dict[str, Any]) -> None:
+    """Check the options that say which rows belong together."""
+    column, pattern = options.get("subject_column"), options.get("subject_pattern")
+    if options.get("within") and column is None:
+        raise click.UsageError("--within needs --subject-column, the column that names the subjects.")
+    if options.get("blocks") is not None and column is not None:
+        raise click.UsageError("--blocks and --subject-column exclude each other. Leave one out.")
+    if pattern is not None:
+        if column is None:
+            raise click.UsageError("--subject-pattern needs --subject-column, the column that it is for.")
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise click.UsageError(
+                f"--subject-pattern {pattern!r} is not a regular expression: {error}. Give, for example, '(.*)_'."
+            ) from None
+
+
+def _check_form(options: dict[str, Any], need_background: bool, need_target: bool) -> None:
+    """Check that backgrounds are files, or conditions of one file, and that there are some if they are needed."""
+    by_column = options["condition_column"] is not None
+    if by_column and options["background"]:
+        raise click.UsageError("--background and --condition-column exclude each other. Give files, or conditions.")
+    if by_column and need_target and not options["target"]:
+        raise click.UsageError("--condition-column needs --target, the condition that is the target.")
+    if not by_column and (options["target"] or options["background_condition"]):
+        raise click.UsageError("--target and --background-condition need --condition-column, the column that has them.")
+    if need_background and not by_column and not options["background"]:
+        raise click.UsageError(
+            "there is nothing to compare with. Give --background FILE, or --condition-column with --target, or "
+            "--method pca."
+        )

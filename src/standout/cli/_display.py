@@ -1,0 +1,214 @@
+"""What the command prints: stages and progress while it works, the result at the end, one line when it fails."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+
+from standout.cli._signals import SIGNALS
+
+# As in typing, which takes long to load.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+LONGEST_NAME = 30
+# Seconds between two lines on the progress, if standard output is not a terminal.
+INTERVAL = 10.0
+
+
+class Display:
+    """Stages while the command works, and the result at the end; nothing if quiet.
+
+    In a terminal the present stage is shown on standard error, with a bar and the time left. Elsewhere stages are plain
+    lines on standard output, and a long stage has a further line every ten seconds: standard error is for failures.
+
+    Attributes
+    ----------
+    quiet : bool
+    moves : bool
+        Whether standard error is a terminal, on which a progress bar can be shown.
+    """
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.quiet = quiet or sys.stdout is None
+        self.moves = not quiet and is_terminal(sys.stderr)
+        self._bar: Any = None
+        self._task: Any = None
+        self._ended = threading.Event()
+        self._stage, self._since = "", 0.0
+        # What is done of the present stage, of how much, and since when.
+        self._part: tuple[str, float, float, float] | None = None
+
+    @contextlib.contextmanager
+    def working(self) -> Iterator[None]:
+        """Show stages within this block."""
+        from standout._writing import progress_to
+
+        if self.moves:
+            self._start_bar()
+        elif not self.quiet:
+            threading.Thread(target=self._tell, daemon=True).start()
+        try:
+            with progress_to(self.progress):
+                yield
+        finally:
+            self._ended.set()
+            self._stage = ""
+            if self._bar is not None:
+                self._bar.stop()
+
+    def stage(self, words: str) -> None:
+        """Begin the next stage."""
+        SIGNALS.check()
+        self._stage, self._since, self._part = printable(words), time.monotonic(), None
+        if self._bar is not None:
+            if self._task is not None:
+                self._bar.remove_task(self._task)
+            self._task = self._bar.add_task(self._stage, total=None)
+        elif not self.moves:
+            self._print(self._stage)
+
+    def progress(self, what: str, done: float, total: float) -> None:
+        """Show how much of a stage is done."""
+        SIGNALS.check()
+        if self._part is None or self._part[0] != what:
+            self._part = (what, done, total, time.monotonic())
+            if self._task is not None:
+                self._bar.reset(self._task, total=total, completed=done, description=f"{self._stage}: {what}")
+        self._part = (what, done, total, self._part[3])
+        if self._task is not None:
+            self._bar.update(self._task, completed=done, total=total)
+
+    def say(self, words: str = "") -> None:
+        """Print a line of the result."""
+        shown = printable(words)
+        if not is_terminal(sys.stdout):
+            self._print(shown)
+        elif not self.quiet:
+            from rich.console import Console
+            from rich.text import Text
+
+            # A Text has no markup, and no names of emoji.
+            Console().print(Text(shown))
+
+    def caution(self, words: str) -> None:
+        """Print a sentence on what to be careful about."""
+        self.say(f"! {words[:1].upper()}{words[1:]}")
+
+    def table(self, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Print a table of the result, with a line for each row."""
+        cells = [[printable(words) for words in row] for row in (head, *rows)]
+        widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
+        for row in cells:
+            self.say("  ".join(map(str.ljust, row, widths)).rstrip())
+
+    def _start_bar(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        words = TextColumn("{task.description}", markup=False)
+        columns = (
+            SpinnerColumn(),
+            words,
+            BarColumn(20),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+        )
+        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._bar.start()
+
+    def _tell(self) -> None:
+        """Print a line every ten seconds."""
+        while not self._ended.wait(INTERVAL):
+            seconds, part = time.monotonic() - self._since, self._part
+            if seconds < INTERVAL / 2 or not self._stage:
+                continue
+            line = f"{self._stage}: {seconds:.0f} s"
+            if part is not None and 0 < part[1] < part[2]:
+                left = (time.monotonic() - part[3]) * (part[2] - part[1]) / part[1]
+                line += f", {printable(part[0])} {part[1] / part[2]:.0%}, about {left:.0f} s left"
+            self._print(line)
+
+    def _print(self, words: str) -> None:
+        """Print a plain line; if the reader has closed the pipe, go on without printing."""
+        if self.quiet:
+            return
+        try:
+            print(words, flush=True)
+        except BrokenPipeError:
+            self.quiet = True
+            close_output()
+
+
+# --- streams ----------------------------------------------------------------------------------------------------------
+
+
+def accept_any_character() -> None:
+    """Have characters that a stream cannot encode written by their code, instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError, OSError):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def is_terminal(stream: object) -> bool:
+    """Return whether a stream is a terminal."""
+    try:
+        return bool(stream.isatty())  # type: ignore[attr-defined]
+    except (AttributeError, ValueError):  # None, if it was closed before the start
+        return False
+
+
+def print_failure(words: str) -> None:
+    """Print in one line on standard error what went wrong."""
+    # Without standard error nothing is printed: print() would use standard output instead.
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            print(f"standout: {printable(flat(words))}", file=sys.stderr, flush=True)
+
+
+def close_output() -> None:
+    """Send standard output to nowhere, because nobody reads it: Python would complain when it closes the stream."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+# --- text -------------------------------------------------------------------------------------------------------------
+
+
+def flat(words: object) -> str:
+    """Return text in one line."""
+    return " ".join(str(words).split())
+
+
+def printable(words: object) -> str:
+    """Show control characters by their code: names come from files, and could move the cursor or reverse the line."""
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in str(words)
+    )
+
+
+def shortened(name: str) -> str:
+    """Return a long name shortened, in one line."""
+    words = printable(flat(name)) or "(empty name)"
+    return words if len(words) <= LONGEST_NAME else f"{words[: LONGEST_NAME - 1]}…"
+
+
+@contextlib.contextmanager
+def loading() -> Iterator[None]:
+    """Load packages without looking for garbage meanwhile: they make many objects, and nearly all of these stay."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

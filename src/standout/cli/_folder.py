@@ -1,0 +1,230 @@
+"""Output that is there as a whole or not at all, and replaces nothing unasked.
+
+A result is written into a draft beside its place, and takes its place in one step at the end. What has appeared there
+meanwhile is not replaced: the finished result is put beside it, and an error says where. A process that is killed can
+leave its draft, or, between the two renames of --overwrite, the earlier result under another name. The next command on
+the same place removes the one and restores the other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import click
+
+from standout._writing import (
+    draft_name,
+    drafts,
+    lock,
+    locked_draft,
+    put_beside_if_taken,
+    remove,
+    remove_dead_drafts,
+    unlock,
+)
+from standout.cli._signals import SIGNALS
+
+# The file by which a folder of results is known; no other folder is ever replaced.
+MARK = "summary.json"
+OURS = (MARK, "columns.csv", "digits.png", "figure.png", "model.skops", "report.html", "scores.csv")
+
+
+# --- checks before any work -------------------------------------------------------------------------------------------
+
+
+def check_output_folder(path: str, overwrite: bool) -> Path:
+    """Refuse a place that cannot be written to or must not be replaced; clean up what a killed process left there."""
+    final = _expanded(path)
+    place = _real(final)
+    recover(place)
+    if final.exists() and not final.is_dir():
+        raise click.UsageError(f"{path!r} is a file. Name a folder that does not exist yet.")
+    _check_parent(place)
+    if not final.exists():
+        return final
+    if Path.cwd().is_relative_to(place):
+        raise click.UsageError(f"{path!r} is the current folder. Name another one.")
+    problem = _other_content(place)
+    if problem is None and any(place.iterdir()) and not overwrite:
+        problem = "already exists. Add --overwrite to replace it, or name another"
+    if problem is not None:
+        raise click.UsageError(f"the folder {path!r} {problem}.")
+    return final
+
+
+def check_output_file(path: str, overwrite: bool, inputs: Sequence[str] = ()) -> Path:
+    """Refuse a file that cannot be written to or must not be replaced."""
+    final = _expanded(path)
+    if final.is_dir():
+        raise click.UsageError(f"{path!r} is a folder. Name a file.")
+    if is_device(final):
+        return final
+    _check_parent(_real(final))
+    if not final.exists():
+        return final
+    if not overwrite:
+        raise click.UsageError(f"the file {path!r} already exists. Add --overwrite to replace it, or name another.")
+    for given in inputs:
+        with suppress(OSError):
+            if final.samefile(_expanded(given)):
+                raise click.UsageError(f"{path!r} is also an input file. Name another file.")
+    return final
+
+
+def is_result(folder: Path) -> bool:
+    """Return whether a folder holds what standout fit has written."""
+    try:
+        return "standout" in json.loads((folder / MARK).read_text(encoding="utf-8"))
+    except (OSError, ValueError, TypeError):
+        return False
+
+
+def is_device(path: Path) -> bool:
+    """Return whether a path exists and is not a file: a terminal, a pipe, a folder."""
+    return path.exists() and not path.is_file()
+
+
+def _other_content(place: Path) -> str | None:
+    """Describe what is in a folder beside an earlier result; None if there is nothing else."""
+    remove_dead_drafts(place / MARK)
+    content = sorted(entry.name for entry in place.iterdir())
+    others = [name for name in content if name not in OURS or not (place / name).is_file()]
+    if not content:
+        return None
+    # A pipe in place of the mark would be waited for.
+    if MARK in others or not is_result(place):
+        return "holds something else than an earlier result. Name another folder"
+    if others:
+        return (
+            f"also holds {others[0]!r}, which standout did not write and which would be lost. Move it away, or name "
+            "another folder"
+        )
+    return None
+
+
+def _expanded(path: str) -> Path:
+    if not path.strip():
+        raise click.UsageError("the name of the output is empty. Give one.")
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise click.UsageError(f"{path!r} cannot be found: {error} Write the path in full.") from None
+
+
+def _real(path: Path) -> Path:
+    """Find the place itself: a link to it stays a link, and ``..`` has no name that a draft could be put beside."""
+    try:
+        return Path(os.path.realpath(path))
+    except ValueError as error:
+        raise click.UsageError(f"{str(path)!r} cannot be a name: {error}. Check it.") from None
+
+
+def _check_parent(place: Path) -> None:
+    """Find out by trying: permissions alone do not tell of full or read-only disks, nor of what root may do."""
+    parent = place.parent
+    if not place.name:
+        raise click.UsageError(f"{str(place)!r} is the root of all folders. Name another place.")
+    if not parent.is_dir():
+        raise click.UsageError(f"there is no folder {str(parent)!r} to write to. Create it first.")
+    trial = draft_name(place)
+    try:
+        trial.mkdir()
+        trial.rmdir()
+        # The name of the trial may be shorter.
+        with suppress(FileNotFoundError):
+            place.lstat()
+    except OSError as error:
+        raise click.UsageError(f"{str(place)!r} cannot be written: {error.strerror}. Name another place.") from None
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def folder_as_a_whole(final: Path, *, overwrite: bool) -> Iterator[Path]:
+    """Yield a folder to write into, which takes its place once everything is in it."""
+    place = _real(final)
+    with ExitStack() as stack:
+        try:
+            draft = stack.enter_context(locked_draft(place, Path.mkdir))
+            try:
+                yield draft
+            except OSError as error:
+                # Without the name of a file it comes from a file that is open: those that are read have other errors.
+                if draft.name not in f"{error.filename or draft.name}{getattr(error, 'problem', '')}":
+                    raise
+                reason = error.strerror or getattr(error, "problem", "").rpartition(": ")[2] or str(error)
+                raise click.ClickException(f"{str(final)!r} cannot be written: {reason}. Name another place.") from None
+            with SIGNALS.held_back():
+                if overwrite:
+                    _replace(draft, place)
+                else:
+                    put_beside_if_taken(draft, place, _move)
+        finally:
+            with SIGNALS.held_back():
+                stack.close()
+
+
+def recover(final: Path) -> None:
+    """Clean up what a killed process left: restore an earlier result that it had moved aside, and remove drafts."""
+    place = _real(final)
+    for before in drafts(place, "old"):
+        handle = lock(before)
+        # Another process may be between its two renames.
+        if handle is None:
+            continue
+        with SIGNALS.held_back():
+            if not place.exists():
+                with suppress(OSError):
+                    before.rename(place)
+            elif is_result(before):
+                _discard(before, place)
+        unlock(handle)
+    remove_dead_drafts(place)
+
+
+def _replace(draft: Path, place: Path) -> None:
+    """Put a draft in its place, and remove the earlier result that was there."""
+    while True:
+        before, handle, is_ours = draft_name(place, "old"), lock(place), False
+        try:
+            with suppress(FileNotFoundError):
+                place.rename(before)
+            # Looked at here, where nobody else changes it: something else may have appeared since the start.
+            is_ours = before.is_dir() and _other_content(before) is None
+            if before.exists() and not is_ours:
+                before.rename(place)
+                return put_beside_if_taken(draft, place, _move)
+            try:
+                return _move(draft, place)
+            except OSError:
+                if not place.exists():
+                    raise
+                # Another process has put its result there in between.
+        finally:
+            if before.exists() and not place.exists():
+                before.rename(place)
+            if is_ours:
+                _discard(before, place)
+            unlock(handle)
+
+
+def _discard(before: Path, place: Path) -> None:
+    """Remove an earlier result that has been replaced.
+
+    It becomes a draft first: one that is half removed when the process is killed is no longer known as a result.
+    """
+    with suppress(OSError):
+        before = before.rename(draft_name(place))
+    remove(before)
+
+
+def _move(draft: Path, place: Path) -> None:
+    """Rename a folder; this fails if there is something at the new place, but for an empty folder."""
+    with suppress(OSError):
+        place.rmdir()
+    draft.rename(place)

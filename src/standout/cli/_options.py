@@ -1,0 +1,239 @@
+"""The options of the commands: types of values, sections of the help, and those that are not parameters of estimators.
+
+Nothing here loads NumPy: the help, the version and a wrong option do not have to wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from standout._options import ALL, KERNELIZED, METHODS, OPTION_NAMES, OPTIONS, Option
+
+# PCA has no background: it is fitted to the target alone.
+COMMAND_METHODS = {**METHODS, "pca": "PCA", "kpca": "kernel PCA"}
+FITTED_AS = {"pca": "dpca", "kpca": "kdpca"}
+# Those of standout.io, which would take a second to load. A test compares them.
+FORMATS = ("csv", "tsv", "parquet", "arrow", "feather", "npy", "npz", "mat", "h5ad", "zarr")
+MISSING = ("error", "drop-rows", "drop-columns", "median", "mean")
+SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+# The sections of the help.
+FILES, COLUMNS, ROWS, METHOD = "Target and backgrounds", "Columns and rows", "Values and files", "Method"
+KERNEL, TEST, REPORT, OUTPUT, OTHER = "Kernels (kdpca, kcpca, kpca)", "Test", "Report", "Output", "Other"
+BUDGET, PAGE = "Bounds and budget", "The page"
+Command = Callable[..., Any]
+
+
+class Value(click.ParamType):  # type: ignore[type-arg]
+    """The values of a parameter of an estimator: words, a number, or numbers; ``none`` stands for None."""
+
+    name = "value"
+
+    def __init__(self, option: Option) -> None:
+        self.option = option
+        self.words = (*option.words, *(["none"] if option.none else []))
+
+    @property
+    def metavar(self) -> str:
+        """What the help shows in place of the value."""
+        number = [] if self.option.number is None else ["N" if self.option.number.kind is int else "NUMBER"]
+        several = ["W1,W2,..."] if self.option.several else []
+        image = ["HEIGHTxWIDTH"] if self.option.name == "smooth" else []
+        return "NAME" if len(self.words) > 5 else "|".join([*number, *several, *image, *self.words])
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the word, the number or the list of numbers."""
+        if not isinstance(value, str) or value in self.words:
+            return None if value == "none" else value
+        try:
+            if self.option.name == "smooth":
+                return Sides().convert(value, param, ctx)
+            if self.option.several:
+                return [float(part) for part in value.split(",")]
+            if self.option.number is not None:
+                return self.option.number.kind(value)
+        except (ValueError, click.BadParameter):
+            pass
+        return self.fail(f"{value!r} is none of these: {self.metavar.replace('|', ', ')}.", param, ctx)
+
+
+class Pair(click.ParamType):  # type: ignore[type-arg]
+    """A column and a value: ``NAME=VALUE``."""
+
+    name = "pair"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the name of the column and the value."""
+        if "=" not in value:
+            self.fail(f"{value!r} has no equals sign. Give, for example, tissue=liver.", param, ctx)
+        return tuple(value.split("=", 1))
+
+
+class Sides(click.ParamType):  # type: ignore[type-arg]
+    """The sides of an image: ``28x28``."""
+
+    name = "sides"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return height and width."""
+        sides = value.lower().split("x") if isinstance(value, str) else list(map(str, value))
+        if len(sides) != 2 or not all(side.isdecimal() and 0 < int(side) < 10**6 for side in sides):
+            self.fail(f"{value!r} is not a height and a width. Give, for example, 28x28.", param, ctx)
+        return int(sides[0]), int(sides[1])
+
+
+class SectionedOption(click.Option):
+    """An option with its section of the help."""
+
+    def __init__(self, *arguments: Any, section: str, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.section = section
+
+
+class SectionedCommand(click.Command):
+    """A command whose help lists its options in sections."""
+
+    def __init__(self, name: str, **settings: Any) -> None:
+        super().__init__(name, **{**settings, "context_settings": SETTINGS})
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the sections, in the order of their first options."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
+            if record is not None:
+                sections.setdefault(getattr(param, "section", OTHER), []).append(record)
+        for name, records in sorted(sections.items(), key=lambda section: section[0] == OTHER):
+            with formatter.section(name):
+                formatter.write_dl(records)
+
+
+def option(section: str, names: str, help: str, metavar: str | None = None, **settings: Any) -> Command:
+    """Return an option of a section; its default is shown, if it has one."""
+    known = {"help": help, "metavar": metavar, "show_default": "default" in settings}
+    return click.option(*names.split(), cls=SectionedOption, section=section, **{**known, **settings})
+
+
+def with_options(*options: Command) -> Command:
+    """Add options to a command, in this order."""
+
+    def add(command: Command) -> Command:
+        for one in reversed(options):
+            command = one(command)
+        return command
+
+    return add
+
+
+def click_options(*methods: str) -> list[Command]:
+    """Return the options of the parameters that one of the methods has."""
+    made = []
+    for one in OPTIONS.values():
+        if one.command and set(one.methods) & set(methods):
+            kind = Value(one)
+            whose = "" if one.methods == ALL or one.methods == KERNELIZED else f" ({', '.join(one.methods)})"
+            default = "none" if one.default is None else one.default
+            section = KERNEL if one.methods == KERNELIZED else METHOD
+            words = (
+                one.help.partition(" In Python")[0].replace("None", "none").replace("`", "").replace('"', "") + whose
+            )
+            made.append(option(section, OPTION_NAMES[one.name], words, kind.metavar, type=kind, default=default))
+    return made
+
+
+file_options = (
+    option(FILES, "--format", f"If extensions do not tell: {', '.join(FORMATS)}.", "KIND", type=click.Choice(FORMATS)),
+    option(FILES, "--variable", "Array of an .npz, .mat or .zarr file, or layer of an .h5ad file.", "NAME"),
+    option(COLUMNS, "--id-column", "Column that names the rows.", "NAME"),
+    option(COLUMNS, "--columns", "Columns to use, or patterns as 'gene_*'. Repeatable.", "NAME", multiple=True),
+    option(COLUMNS, "--drop", "Columns to leave out, or patterns. Repeatable.", "NAME", multiple=True),
+    option(COLUMNS, "--where", "Rows to use: with this value in this column. Repeatable.", "NAME=VALUE", type=Pair(),
+           multiple=True),
+)  # fmt: skip
+background_option = option(
+    FILES,
+    "-b --background",
+    "A background: a file, a folder, or a pattern in quotes. Repeatable.",
+    "FILES",
+    multiple=True,
+)
+condition_options = (
+    option(FILES, "--condition-column", "Column that tells target and backgrounds apart, in one file.", "NAME"),
+    option(FILES, "--target", "Condition that is the target. Repeatable.", "CONDITION", multiple=True),
+    option(FILES, "--background-condition", "Condition that is a background; all others if none is named. Repeatable.",
+           "CONDITION", multiple=True),
+)  # fmt: skip
+value_options = (
+    option(COLUMNS, "--label-column", "Column for the colours and the clustering error, never for the fit.", "NAME"),
+    option(ROWS, "--log1p", "Use log(1 + x) of every value, as is usual for counts.", is_flag=True),
+    option(ROWS, "--missing", "What to do about missing values.", type=click.Choice(MISSING), default="error"),
+    option(ROWS, "--strict", "Refuse columns that are not numbers, or constant, instead of leaving them out.",
+           is_flag=True),
+    option(ROWS, "--in-memory/--stream", "Read all rows at once, or in parts as often as needed. If neither is given, "
+           "the size of the data decides.", default=None, show_default=False),
+)  # fmt: skip
+data_options = (
+    click.argument("data", metavar="TARGET"),
+    background_option,
+    *condition_options,
+    *file_options,
+    *value_options,
+)
+subject_options = (
+    option(COLUMNS, "--subject-column", "Column with the subject of each row (mouse, donor, recording). Rows of a "
+           "subject are not independent: folds and permutations then keep whole subjects together.", "NAME"),
+    option(COLUMNS, "--subject-pattern", "Regular expression for the subject within that column: '(.*)_' finds mouse "
+           "309 in 309_12.", "REGEX"),
+    option(COLUMNS, "--blocks", "For rows in the order of time: number of neighbouring rows that are held out and "
+           "permuted together.", "N", type=click.IntRange(1)),
+    option(COLUMNS, "--adjust", "Column, such as age or batch, whose linear effect is taken out of each dataset. "
+           "Words are categories. Repeatable.", "NAME", multiple=True),
+    option(COLUMNS, "--weight-column", "Column with the weight of each row.", "NAME"),
+    option(COLUMNS, "--within", "Subtract the mean of each subject: look within subjects.", is_flag=True),
+)  # fmt: skip
+method_option = option(METHOD, "--method", "What to fit.", type=click.Choice(tuple(COMMAND_METHODS)), default="dpca")
+parameter_options = (
+    *click_options(*ALL),
+    option(KERNEL, "--bandwidth", "Width of the Gaussian kernel (makes --kernel gaussian).", "NUMBER", type=float),
+)
+test_options = (
+    option(
+        TEST, "--test/--no-test", "Test by permutation which components are real.", default=True, show_default=False
+    ),
+    option(TEST, "--permutations", "Number of permutations.", "N", type=click.IntRange(19), default=199),
+)
+report_options = (
+    option(REPORT, "--title", "Title of the report.", "TEXT"),
+    option(REPORT, "--target-name", "Name of the target in the report, if not that of its file or condition.", "NAME"),
+    option(REPORT, "--background-name", "Name of a background, one for each. Repeatable.", "NAME", multiple=True),
+)
+image_option = option(
+    REPORT, "--image-shape", "Height and width of images whose pixels are the columns.", "HEIGHTxWIDTH", type=Sides()
+)
+quiet_option = option(OUTPUT, "-q --quiet", "Print nothing unless something goes wrong.", is_flag=True)
+writing_options = (option(OUTPUT, "--overwrite", "Replace an earlier result.", is_flag=True), quiet_option)
+spreadsheet_option = option(
+    OUTPUT, "--spreadsheet", "Put ' before ids and names that a spreadsheet would take for formulas.", is_flag=True
+)
+page_options = (
+    option(PAGE, "--demo", "Explore digits over photographs, which need no file.", is_flag=True),
+    option(PAGE, "--session", "Begin with the steps of a session that was saved on the page.", "FILE"),
+    option(PAGE, "--port", "Port of the page; 0 is a free one.", "N", type=click.IntRange(0, 65535), default=0),
+    option(PAGE, "--browser/--no-browser", "Open the browser, or only print the address.", default=True,
+           show_default=False),
+)  # fmt: skip
+budget_options = (
+    option(BUDGET, "--ranges", "CSV file with the columns column, low, high: the values that each column can have by "
+           "its documentation. Never look them up in ROWS.", "FILE"),
+    option(BUDGET, "--whiten-by", "Private sums of a background, whose bounds are used: ROWS, the target, can then be "
+           "far fewer. A pattern in quotes adds up places.", "FILES"),
+    option(BUDGET, "--epsilon", "Privacy: smaller protects more.", "NUMBER", type=float, required=True),
+    option(BUDGET, "--delta", "Privacy: far below one over the number of rows, such as 1e-6.", "NUMBER", type=float,
+           required=True),
+    option(BUDGET, "--person-column", "Column with the person of each row: protects persons, not rows alone.", "NAME"),
+    option(BUDGET, "--max-rows", "Rows of one person that are used, the first ones.", "N", type=int, default=1),
+    option(BUDGET, "--radius", "Length that rows are shortened to, in half ranges. If not given, a quarter of the root "
+           "of the number of columns.", "NUMBER", type=float),
+)  # fmt: skip
