@@ -90,7 +90,7 @@ def gather_keyed(
     >>> import numpy as np
     >>> from standout.moments import FoldPattern, gather_keyed
     >>> [part.count for part in gather_keyed(np.ones((7, 2)), FoldPattern(3))]
-    [2, 2, 3]
+    [3, 2, 2]
     >>> [part.count for part in gather_keyed(np.ones((4, 2)), np.array([0, 1, 1, 1]), 2)]
     [1, 3]
     """

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from standout._arrays import Float, product
-from standout._xp import cholesky, column_norms, column_products, concat, eigh, is_foreign, like, namespace, to_host
-from standout._xp import solve_triangular
+from standout._xp import add_to_diagonal, cholesky, column_norms, concat, like, namespace, solve_triangular, to_host
 from standout.moments import ScatterMoments
 from standout.pencil._record import Form, Pencil, Solution, finish
 
@@ -55,32 +54,12 @@ def refined(pencil: Pencil, n_components: int, start: Float) -> Solution | None:
     terms = (*pencil.a.terms, *pencil.b.terms)
     if size < max(LEAST_REFINED, (DEPTH + 1) * width) or not all(isinstance(m, ScatterMoments) for _, m in terms):
         return None
-    a, b, shift = _as_matrices(pencil)
-    ended = _iterated(a, b, _start_block(start, a, size, width, 0), n_components, MOST_ROUNDS, EXACT, shift=shift)
+    a, b = pencil.a.matrix(), None if pencil.b.is_identity else pencil.b.matrix()
+    ended = _iterated(a, b, _start_block(start, a, size, width, 0), n_components, MOST_ROUNDS, EXACT)
     if ended is None or ended[2] > EXACT:
         return None
     values, vectors = ended[0][:n_components], ended[1][:, :n_components]
     return finish(pencil, values, vectors, "dense")
-
-
-def _as_matrices(pencil: Pencil) -> tuple[Float, Float | None, float]:
-    """Return A and B as matrices, None for the identity; and a bound of the values of a difference."""
-    a = pencil.a.matrix()
-    return a, None if pencil.b.is_identity else pencil.b.matrix(), _bound(pencil)
-
-
-def _bound(pencil: Pencil) -> float:
-    """Return a number above all values of a difference: the largest eigenvalue of what is added is one."""
-    if not pencil.is_difference:
-        return 0.0
-    added = pencil.a.added.matrix()
-    block = _start_block(None, added, pencil.n_features, min(4, pencil.n_features), 0)
-    for _ in range(6):
-        image = product(added, block)
-        block = _orthonormal(image)
-    image = product(added, block)
-    top = float(eigh(product(block.T, image))[0][-1])
-    return 1.1 * top + float(np.finfo(np.float64).tiny)
 
 
 class _Family:
@@ -88,7 +67,6 @@ class _Family:
 
     def __init__(self, pencils: Sequence[Pencil]) -> None:
         self._pencils = pencils
-        self._is_difference = any(pencil.is_difference for pencil in pencils)
         self._matrices: dict[int, Float] = {}
         for pencil in pencils:
             for form in (pencil.a, pencil.b):
@@ -96,17 +74,12 @@ class _Family:
                     if id(moments) not in self._matrices:
                         self._matrices[id(moments)] = moments.covariance()
         self.reference = next(iter(self._matrices.values()))
-        self._bound = _bound(pencils[-1]) if self._is_difference else 0.0
-        if self._is_difference and self._bound == 0.0:
-            self._bound = max(_bound(pencil) for pencil in pencils)
 
     def of(self, place: int) -> tuple[Float, Float | None]:
-        """Return A and B of one pencil; of a difference the inverted problem is iterated."""
+        """Return A and B of one pencil; None for a B that is the identity."""
         pencil = self._pencils[place]
-        return self._summed(pencil.a, self._matrices), self._b(pencil, self._matrices)
-
-    def _b(self, pencil: Pencil, matrices: dict[int, Float]) -> Float | None:
-        return None if pencil.b.is_identity else self._summed(pencil.b, matrices)
+        b = None if pencil.b.is_identity else self._summed(pencil.b, self._matrices)
+        return self._summed(pencil.a, self._matrices), b
 
     def _summed(self, form: Form, matrices: dict[int, Float], identity: Float | None = None) -> Float:
         total: Float | None = None
@@ -117,12 +90,7 @@ class _Family:
             reference = self.reference if identity is None else identity
             total = 0.0 * reference
         if form.ridge:
-            if identity is not None:
-                total = total + form.ridge * identity
-            elif is_foreign(total):
-                total = total + form.ridge * namespace(total).eye(total.shape[0], dtype=total.dtype, device=total.device)
-            else:
-                total.flat[:: len(total) + 1] += form.ridge
+            total = total + form.ridge * identity if identity is not None else add_to_diagonal(total, form.ridge)
         return total
 
     def inside(self, basis: Float, n_components: int) -> list[Float | None]:
@@ -166,7 +134,7 @@ def _orthonormal(block: Float) -> Float:
 
 
 def _iterated(
-    a: Float, b: Float | None, block: Float, n_wanted: int, rounds: int, tolerance: float, shift: float | None = None
+    a: Float, b: Float | None, block: Float, n_wanted: int, rounds: int, tolerance: float
 ) -> tuple[Float, Float, float] | None:
     """Improve a block by rounds of block Krylov steps of ``B⁻¹ A``, or of ``(σ I - A)⁻¹`` where B is the identity.
 
@@ -174,47 +142,50 @@ def _iterated(
     if B is singular.
     """
     size, width = block.shape
-    if b is None:
-        top = _gershgorin_top(a, block) if not shift else shift
-        factored = -1.0 * a
-        if is_foreign(a):
-            factored = factored + top * namespace(a).eye(size, dtype=a.dtype, device=a.device)
-        else:
-            factored.flat[:: size + 1] += top
-        factor = cholesky(factored)
-    else:
-        factor = cholesky(1.0 * b)
-    if factor is None:
+    factor = None if b is None else cholesky(1.0 * b)
+    if b is not None and factor is None:
         return None
-    values, residual = np.zeros(0), float("inf")
+    residual = float("inf")
     for _ in range(rounds):
+        if b is None and residual > 0.1:
+            factor = _shifted_factor(a, block)
+        assert factor is not None
         blocks = [block]
-        for _ in range(DEPTH):
-            if sum(part.shape[1] for part in blocks) + width > size:
-                break
+        while len(blocks) <= DEPTH and (len(blocks) + 1) * width <= size:
             image = blocks[-1] if b is None else product(a, blocks[-1])
             image = solve_triangular(factor, solve_triangular(factor, image), transposed=True)
             blocks.append(_orthonormal(image))
-        basis = _orthonormal(concat(blocks, axis=1))
-        a_basis = product(a, basis)
-        b_basis = basis if b is None else product(b, basis)
-        small_a, small_b = to_host(product(basis.T, a_basis)), to_host(product(basis.T, b_basis))
-        turned = _small(small_a, small_b, width)
-        if turned is None:
+        ritz = _ritz(a, b, _orthonormal(concat(blocks, axis=1)), width, n_wanted)
+        if ritz is None:
             return None
-        turn = like(turned[1], basis)
-        values, block = turned[0], product(basis, turn)
-        difference = product(a_basis, turn) - product(b_basis, turn) * like(values, basis)
-        sizes = column_norms(product(a_basis, turn))
-        size_all = to_host(sizes)[:n_wanted]
-        residual = float(np.max(to_host(column_norms(difference))[:n_wanted] / np.where(size_all > 0.0, size_all, 1.0)))
+        values, block, residual = ritz
         if residual <= tolerance:
             break
-    return like(values, block), block, residual
+    return values, block, residual
 
 
-def _gershgorin_top(a: Float, block: Float) -> float:
-    """Return a number above all eigenvalues of a symmetric matrix, near the largest of a few rounds of iterations."""
-    xp = namespace(a)
-    rows = xp.sum(abs(a), axis=1)
-    return float(xp.max(rows)) * 1.01 + float(np.finfo(np.float64).tiny)
+def _ritz(a: Float, b: Float | None, basis: Float, width: int, n_wanted: int) -> tuple[Float, Float, float] | None:
+    """Solve the pencil in the span of a basis; return the residual of the wanted vectors too."""
+    a_basis = product(a, basis)
+    b_basis = basis if b is None else product(b, basis)
+    turned = _small(to_host(product(basis.T, a_basis)), to_host(product(basis.T, b_basis)), width)
+    if turned is None:
+        return None
+    values, turn = like(turned[0], basis), like(turned[1], basis)
+    images = product(a_basis, turn)
+    missed = to_host(column_norms(images - product(b_basis, turn) * values))[:n_wanted]
+    sizes = to_host(column_norms(images))[:n_wanted]
+    return values, product(basis, turn), float(np.max(missed / np.where(sizes > 0.0, sizes, 1.0)))
+
+
+def _shifted_factor(a: Float, block: Float) -> Float:
+    """Return the factor of ``σ I - A`` with σ just above all eigenvalues of A, found by trying."""
+    inside = to_host(product(block.T, product(a, block)))
+    values = np.linalg.eigvalsh(0.5 * (inside + inside.T))
+    top, step = float(values[-1]), 0.1 * float(values[-1] - values[0]) + 1e-3 * float(np.abs(values).max())
+    step = step or 1.0
+    while True:
+        factor = cholesky(add_to_diagonal(-1.0 * a, top + step))
+        if factor is not None:
+            return factor
+        step *= 4.0

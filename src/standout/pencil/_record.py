@@ -273,10 +273,10 @@ class Solution:
     Examples
     --------
     >>> import numpy as np
-    >>> from standout import contrast, moments
-    >>> from standout.pencil import solve
-    >>> rng = np.random.default_rng(0)
-    >>> solution = solve(contrast.principal(moments.gather(rng.normal(size=(500, 3)) * [3, 1, 1])), 2)
+    >>> from standout.moments import gather
+    >>> from standout.pencil import Form, Pencil, solve
+    >>> X = np.random.default_rng(0).normal(size=(500, 3)) * [3, 1, 1]
+    >>> solution = solve(Pencil(Form(3, ((1.0, gather(X)),)), Form(3, (), ridge=1.0)), 2)
     >>> solution.values.round(1), solution.solver, solution.accurate
     (array([8.6, 1. ]), 'dense', True)
     """
