@@ -253,6 +253,18 @@ def column_graph(smooth: Any, n_features: int, reference: Float | None = None) -
     return GraphMoments.of(graph, reference)
 
 
+def as_smooth(given: Any, n_features: int, reference: Float | None = None) -> Smooth:
+    """Return graph and strength from the parameter `smooth`: a graph, or a pair of a graph and its strength."""
+    strength: Any = 1.0
+    if isinstance(given, tuple) and len(given) == 2 and not isinstance(given[0], int | np.integer):
+        given, strength = given
+    if isinstance(strength, bool) or not isinstance(strength, int | float | np.number) or not 0 <= strength < np.inf:
+        raise InvalidValueError(
+            f"has the strength {strength!r}", parameter="smooth", advice="Use a number that is at least 0."
+        )
+    return Smooth(column_graph(given, n_features, reference), float(strength))
+
+
 def _whole(number: Any, name: str) -> int:
     """Check a number of columns."""
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:

@@ -1,5 +1,7 @@
 """The eigenproblem ``A u = λ B u``: the record types, the choice of solver, one file per solver."""
 
+from standout.pencil._path import path_vectors as path_vectors
+from standout.pencil._path import refined as refined
 from standout.pencil._record import Form, Pencil, Solution, UnconvergedWarning
 from standout.pencil._solve import choose_solver, solve
 

@@ -1,0 +1,123 @@
+"""What stands out in one dataset against others: discriminative PCA."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+# As in typing, which takes as long to load as all else that the command line needs for its help.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from standout.cli import explore
+    from standout.estimators import (
+        BackgroundPipeline,
+        BackgroundSearchCV,
+        ContrastivePCA,
+        DiscriminativePCA,
+        KernelContrastivePCA,
+        KernelDiscriminativePCA,
+        make_pipeline,
+    )
+    from standout.io import read_table, scan
+    from standout.persistence import load, save
+    from standout.report import report
+    from standout.screen import screen
+    from standout.selection import bootstrap, permutation_test
+    from standout.sources import blocks, differences, within
+
+try:
+    # Written when the package is built, from the tags of the repository.
+    __version__: str = import_module("standout._version").__version__
+except ModuleNotFoundError:
+    __version__ = "0.1.0.dev0"
+
+__all__ = [
+    "BackgroundPipeline",
+    "BackgroundSearchCV",
+    "ContrastivePCA",
+    "DiscriminativePCA",
+    "KernelContrastivePCA",
+    "KernelDiscriminativePCA",
+    "__version__",
+    "blocks",
+    "bootstrap",
+    "differences",
+    "explore",
+    "load",
+    "make_pipeline",
+    "permutation_test",
+    "read_table",
+    "report",
+    "save",
+    "scan",
+    "screen",
+    "within",
+]
+
+# Where each name comes from. It is imported when it is first used: SciPy and scikit-learn take a second to load, and
+# neither the version nor the help of a command needs them.
+_ESTIMATORS = (
+    "BackgroundPipeline",
+    "BackgroundSearchCV",
+    "ContrastivePCA",
+    "DiscriminativePCA",
+    "KernelContrastivePCA",
+    "KernelDiscriminativePCA",
+    "make_pipeline",
+)
+_HOMES = {
+    **dict.fromkeys(_ESTIMATORS, "standout.estimators"),
+    **dict.fromkeys(("load", "save"), "standout.persistence"),
+    **dict.fromkeys(("blocks", "differences", "within"), "standout.sources"),
+    **dict.fromkeys(("bootstrap", "permutation_test"), "standout.selection"),
+    **dict.fromkeys(("read_table", "scan"), "standout.io"),
+    "explore": "standout.cli",
+    "report": "standout.report",
+    "screen": "standout.screen",
+}
+_PACKAGES = (
+    "datasets",
+    "estimators",
+    "explorer",
+    "features",
+    "get",
+    "graphs",
+    "images",
+    "io",
+    "metrics",
+    "mne",
+    "moments",
+    "pencil",
+    "persistence",
+    "pl",
+    "plots",
+    "private",
+    "problem",
+    "selection",
+    "sources",
+    "tl",
+)
+
+
+def _found(name: str) -> Any:
+    """Import a package or a public name when it is first used."""
+    if name in _HOMES:
+        thing = getattr(import_module(_HOMES[name]), name)
+    elif name in _PACKAGES:
+        thing = import_module(f"standout.{name}")
+    else:
+        raise AttributeError(f"module 'standout' has no attribute {name!r}")
+    # Python finds it without this function from now on.
+    globals()[name] = thing
+    return thing
+
+
+if not TYPE_CHECKING:
+    # Hidden from type checkers, which then know every name.
+    __getattr__ = _found
+
+
+def __dir__() -> list[str]:
+    # Without the names that this module imports for itself.
+    return sorted({*(name for name in globals() if name.startswith("__")), *__all__, *_PACKAGES})

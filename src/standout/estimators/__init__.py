@@ -1,0 +1,5 @@
+"""The estimators: thin scikit-learn classes over ``solve(moments, problem)``."""
+
+from standout.estimators._linear import ContrastivePCA, DiscriminativePCA
+
+__all__ = ["ContrastivePCA", "DiscriminativePCA"]

@@ -1,0 +1,531 @@
+"""What all four estimators share: the scikit-learn side, and from datasets to a fitted model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import _check_feature_names, check_is_fitted, check_random_state
+
+from standout._arrays import Array, Float, Rows, is_sparse
+from standout._messages import FindingWarning, InvalidValueError, warn_user
+from standout._options import check_parameters
+from standout._xp import columns_as_rows, is_foreign, like, namespace, to_host
+from standout.moments import Moments, learn_weights, project
+from standout.pencil import Solution
+from standout.problem import Problem, Sums, adjusted, solve
+from standout.selection import (
+    Data,
+    Folds,
+    HeldOut,
+    Path,
+    choose,
+    choose_columns,
+    choose_weights,
+    judge,
+    make_data,
+    plan_folds,
+)
+from standout.sources import Mapped, Source, open_dataset, open_datasets
+
+# Beyond this shrinkage the backgrounds have little effect, and the fit warns.
+NEARLY_PCA = 0.9
+# Sparse rows that are larger than this both ways are not multiplied out.
+LARGE = 8192
+# Relative error of an eigenvalue from which on it is worth a warning.
+VISIBLE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What a fit found: the problem with all choices made, its solution, and what that is worth on held-out rows."""
+
+    problem: Problem
+    solution: Solution
+    sums: Sums
+    mean: Float
+    path: Path | None
+    columns_path: Path | None
+    held_out: HeldOut | None
+
+
+def fit_problem(
+    problem: Problem,
+    data: Data,
+    folds: Folds | None,
+    reason: str,
+    *,
+    auto: bool = False,
+    auto_columns: bool = False,
+    weight_rule: str | None = None,
+    solver: str = "auto",
+    seed: int = 0,
+) -> Fit:
+    """Choose what is to be chosen, solve, and judge by held-out rows."""
+    path = columns_path = None
+    starts: list[Any] | None = None
+    sums = data.sums(problem)
+    if weight_rule is not None:
+        problem = choose_weights(weight_rule, sums, problem, solver=solver, seed=seed)
+    if auto:
+        if folds is None:
+            path = Path(_parameter(problem), np.zeros(0), np.zeros(0), np.zeros(0), 0, 0, reason)
+        else:
+            problem, path, starts = choose(problem, data, seed=seed)
+        if path.reason:
+            problem, starts = fallback(problem, sums), None
+        elif weight_rule is not None:
+            problem = choose_weights(weight_rule, sums, problem, solver=solver, seed=seed)
+    if auto_columns and folds is not None:
+        problem, columns_path = choose_columns(problem, data, seed=seed)
+        sums, starts = data.sums(problem), None
+    first = None if starts is None else starts[0]
+    solution = solve(sums, problem, solver=solver, seed=seed, start=first)
+    mean = center_of(problem, sums)
+    held_out = None
+    if folds is not None and len(sums.moments) > 1:
+        held_out = judge(problem, data, folds, solution.vectors, mean, starts=starts, seed=seed)
+    return Fit(problem, solution, sums, mean, path, columns_path, held_out)
+
+
+def _parameter(problem: Problem) -> str:
+    return "alpha" if problem.kind == "difference" else "shrinkage" if problem.epsilon is None else "epsilon"
+
+
+def fallback(problem: Problem, sums: Sums) -> Problem:
+    """Return the problem with a value that needs no folds: Ledoit-Wolf, or a middle value in its place."""
+    from standout.selection import ridge_unit
+
+    if len(sums.moments) == 1:
+        return replace(problem, shrinkage=0.0, alpha=0.0, epsilon=None if problem.epsilon is None else 1.0)
+    if problem.kind == "difference":
+        return replace(problem, alpha=1.0)
+    if problem.epsilon is not None:
+        return replace(problem, epsilon=1e-2 * ridge_unit(problem, sums))
+    return replace(problem, shrinkage="ledoit-wolf")
+
+
+def center_of(problem: Problem, sums: Sums) -> Float:
+    """Return the point from which scores are measured, in the coordinates of the moments."""
+    if problem.center == "own" or len(sums.moments) == 1:
+        return sums.moments[0].mean[: _width(sums)]
+    parts = zip(problem.weights, sums.moments[1:], strict=True)
+    mean: Float = sum(weight * part.mean for weight, part in parts)[: _width(sums)]  # type: ignore[index]
+    return mean
+
+
+def _width(sums: Sums) -> int | None:
+    return sums.dimension if sums.lift is None else None
+
+
+class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A transformer that is fitted to a target and its backgrounds."""
+
+    method: ClassVar[str]
+    n_components: int | str | None
+    cv: int | None
+    center: str
+    background_weights: Any
+    robust: str | None
+    target_label: Any
+    random_state: Any
+
+    components_: Float
+    eigenvalues_: Float
+    ratio_: Float
+    ratio_error_: Float
+    ratio_interval_: Float
+    spread_: Float
+    spread_error_: Float
+    shift_: Float
+    shift_error_: Float
+    correlations_: Float
+    mean_: Float
+    background_weights_: Float
+    problem_: Problem
+    n_components_: int
+    n_features_in_: int
+    n_samples_: int
+    background_n_samples_: list[int]
+    n_folds_: int
+    solver_: str
+    held_out_: HeldOut | None
+    path_: Path | None
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        background: Any = None,
+        groups: Any = None,
+        background_groups: Any = None,
+        sample_weight: Any = None,
+        background_sample_weight: Any = None,
+        adjust: Any = None,
+        background_adjust: Any = None,
+    ) -> Self:
+        """Find the components.
+
+        Parameters
+        ----------
+        X : dataset
+            The target: an array, a frame, a sparse matrix, `standout.scan` of files, a Dask collection or an iterator
+            of batches; with `target_label`, the rows of all datasets.
+        y : array-like of shape (n_samples,), default=None
+            Label of each row, with `target_label`; otherwise ignored.
+        background : dataset, or list or tuple of datasets, default=None
+            None is PCA of the target.
+        groups, background_groups : array-like, str or None, default=None
+            The subject of each row, or the name of a column. Whole subjects are left out together.
+        sample_weight, background_sample_weight : array-like, str or None, default=None
+            Weight of each row, or the name of a column.
+        adjust, background_adjust : array-like, list of str or None, default=None
+            Covariates: what they explain of each column, within each dataset, is removed.
+
+        Returns
+        -------
+        object
+            The estimator itself.
+        """
+        check_parameters(self.method, self.get_params(deep=False))
+        sources = open_datasets(
+            X,
+            background,
+            sample_weight=sample_weight,
+            background_sample_weight=background_sample_weight,
+            groups=groups,
+            background_groups=background_groups,
+            adjust=adjust,
+            background_adjust=background_adjust,
+            y=y,
+            target_label=self.target_label,
+        )
+        self._keep_columns(X, sources)
+        self._keep_labels(y)
+        self._fit_sources(self._weighed(sources))
+        return self
+
+    def _fit_sources(self, sources: list[Source]) -> None:
+        raise NotImplementedError
+
+    def _forget(self) -> None:
+        """Remove what an earlier fit left."""
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("__")]:
+            delattr(self, name)
+
+    def _keep_columns(self, X: Any, sources: Sequence[Source]) -> None:
+        self._forget()
+        target = sources[0]
+        if target.columns is not None:
+            self.feature_names_in_ = np.array(target.columns, dtype=object)
+        elif hasattr(X, "columns") or hasattr(X, "__dataframe__"):
+            _check_feature_names(self, X, reset=True)
+        self.n_features_in_ = int(target.width or 0)
+
+    def _keep_labels(self, y: Any) -> None:
+        if self.target_label is not None:
+            self.classes_ = np.unique(np.asarray(y))
+            self.background_labels_ = [label for label in self.classes_.tolist() if label != self.target_label]
+
+    def _seed(self) -> int:
+        return 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _weighed(self, sources: list[Source]) -> list[Source]:
+        """Learn robust weights from each dataset, and keep them beside its rows."""
+        if self.robust is None:
+            return sources
+        found, self.row_weights_, self.outlying_rows_, self.robust_weights_ = [], [], [], []
+        for source in sources:
+            loaded = source.loaded()
+            learned = learn_weights(loaded.rows, cells=self.robust == "cells")
+            weights = to_host(learned.weights(loaded.rows))
+            self.robust_weights_.append(learned)
+            self.row_weights_.append(weights)
+            self.outlying_rows_.append(np.flatnonzero(to_host(learned.outlying(loaded.rows))))
+            part = Mapped(loaded, learned.cleaned, loaded.keys).loaded() if self.robust == "cells" else loaded
+            part.weights = weights if loaded.weights is None else weights * loaded.weights
+            part.subjects, part.covariates = loaded.subjects, loaded.covariates
+            found.append(part)
+        return found
+
+    def _n_wanted(self, n_columns: int, n_directions: int) -> int:
+        """Return the number of components, and refuse more than there are directions."""
+        most = max(min(n_columns, n_directions), 1)
+        if self.n_components is None:
+            return most
+        wanted = 1 if isinstance(self.n_components, str) else self.n_components
+        if wanted > most:
+            what = "columns" if n_columns <= n_directions else "directions in which the rows vary"
+            raise InvalidValueError(
+                f"is more than the {most} {what}",
+                parameter="n_components",
+                value=wanted,
+                advice=f"Use at most {most}.",
+            )
+        return int(wanted)
+
+    def _weights(self, n_backgrounds: int) -> tuple[tuple[float, ...], str | None]:
+        """Return the weights of the backgrounds, and the rule if one is to choose them."""
+        equal = (1.0 / n_backgrounds,) * n_backgrounds if n_backgrounds else ()
+        given = self.background_weights
+        if given is None or n_backgrounds == 0:
+            return equal, None
+        if isinstance(given, str):
+            return equal, given if n_backgrounds > 1 else None
+        numbers = np.asarray(given, dtype=np.float64).ravel()
+        if numbers.shape != (n_backgrounds,) or not np.all(np.isfinite(numbers)) or np.any(numbers < 0) or not numbers.sum() > 0:
+            raise InvalidValueError(
+                f"is not one non-negative number for each of {n_backgrounds} backgrounds, with a positive sum",
+                parameter="background_weights",
+                value=given,
+                advice="Give one number per background.",
+            )
+        return tuple((numbers / numbers.sum()).tolist()), None
+
+    # --- what was found ------------------------------------------------------------------------------------------
+
+    def _keep_fit(self, fit: Fit) -> None:
+        """Keep what was found as attributes."""
+        target, *backgrounds = fit.sums.moments
+        self.problem_ = fit.problem
+        self.n_components_ = int(fit.solution.values.shape[0])
+        self.eigenvalues_ = fit.solution.values
+        self.solver_ = fit.solution.solver
+        self.background_weights_ = np.array(fit.problem.weights[: len(backgrounds)])
+        self.n_samples_, self.background_n_samples_ = target.count, [part.count for part in backgrounds]
+        self.path_, self.held_out_ = fit.path, fit.held_out
+        self.n_folds_ = 0 if fit.held_out is None else fit.held_out.vectors.shape[0]
+        self._keep_ratios(fit.held_out)
+        self._warn(fit)
+
+    def _keep_ratios(self, held_out: HeldOut | None) -> None:
+        missing = np.full(self.n_components_, np.nan)
+        self.ratio_ = missing if held_out is None else held_out.ratio
+        log_error = missing if held_out is None else held_out.log_error
+        self.ratio_error_ = self.ratio_ * log_error
+        self.ratio_interval_ = np.stack([self.ratio_ * np.exp(-log_error), self.ratio_ * np.exp(log_error)], axis=1)
+        for name in ("spread", "spread_error", "shift", "shift_error"):
+            setattr(self, f"{name}_", missing if held_out is None else getattr(held_out, name))
+
+    def _warn(self, fit: Fit) -> None:
+        solution, held_out = fit.solution, fit.held_out
+        if solution.n_absent:
+            warn_user(
+                f"the background does not vary along {solution.n_absent} directions of the target: their eigenvalues "
+                "are infinite",
+                advice='Use `shrinkage`="auto".',
+                category=FindingWarning,
+            )
+        if held_out is not None and not np.all(np.isfinite(held_out.ratio)):
+            warn_user(self._no_ratio(), category=FindingWarning)
+        share = max((part for part in solution.shrinkage), default=0.0)
+        if fit.path is not None and not fit.path.reason and share > NEARLY_PCA:
+            warn_user(
+                f"the chosen shrinkage is {share:.2f}: the background has little effect, and the view is nearly that "
+                "of PCA",
+                category=FindingWarning,
+            )
+        if not solution.accurate:
+            warn_user(
+                "rounding has left less than half of the digits of the eigenvalues",
+                advice="Scale the columns, or use a shrinkage.",
+                category=FindingWarning,
+            )
+
+    def _no_ratio(self) -> str:
+        return "held-out rows do not vary along a component beyond rounding: there is no ratio"
+
+    # --- from rows to scores -------------------------------------------------------------------------------------
+
+    def _open(self, X: Any, name: str = "the rows") -> Source:
+        """Open rows that have the columns of the fit."""
+        check_is_fitted(self)
+        if not isinstance(X, Source):
+            _check_feature_names(self, X, reset=False)
+        source = open_dataset(X, name, columns=getattr(self, "feature_names_in_", None))
+        if source.width is not None and source.width != self.n_features_in_:
+            raise InvalidValueError(
+                f"X has {source.width} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
+                "as input",
+                advice="Give the columns of the fit.",
+            )
+        return source
+
+    def _scores(self, rows: Rows) -> Array:
+        raise NotImplementedError
+
+    def transform(self, X: Any) -> Array:
+        """Return the scores of rows, in units of the background's standard deviation.
+
+        Parameters
+        ----------
+        X : dataset
+            Rows with the columns of the fit.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+        """
+        source = self._open(X)
+        if source.rows is not None:
+            return self._scores(source.rows)
+        from standout._arrays import stacked
+
+        scores: Array = stacked([self._scores(batch.rows) for batch in source.batches()])
+        return scores
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
+        """Fit, and return the scores of the target's rows. For fitted rows, `held_out_scores` is without bias.
+
+        Parameters
+        ----------
+        X, y, **fit_params
+            As in ``fit``.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+        """
+        return self.fit(X, y, **fit_params).transform(X)
+
+    def held_out_scores(self, X: Any, *, background: Any = None, adjust: Any = None, background_adjust: Any = None) -> list[Float]:
+        """Return the scores of the fitted rows, each by components that were found without its fold.
+
+        The variance of the backgrounds' scores is 1, and that of the target's is `ratio_` (with
+        ``center="background"`` their mean square).
+
+        Parameters
+        ----------
+        X : dataset
+            The rows of the target, as in ``fit``, in the same order.
+        background : dataset, or list or tuple of datasets
+            The rows of the backgrounds, as in ``fit``.
+        adjust, background_adjust : array-like or list of str, default=None
+            The covariates of the fit.
+
+        Returns
+        -------
+        list of ndarray of shape (n_samples, n_components)
+            Of the target, then of each background.
+        """
+        check_is_fitted(self)
+        if self.held_out_ is None:
+            raise InvalidValueError("the model has no held-out components", advice="Fit it with `cv` and a background.")
+        sources = open_datasets(X, background, adjust=adjust, background_adjust=background_adjust)
+        counts = [self.n_samples_, *self.background_n_samples_]
+        given = [source.count_rows() for source in sources]
+        if given != counts:
+            raise InvalidValueError(
+                f"the datasets have {given} rows, but the fit had {counts}", advice="Give the datasets of the fit."
+            )
+        return [self._held_out_scores(source, number) for number, source in enumerate(sources)]
+
+    def _held_out_scores(self, source: Source, dataset: int) -> Float:
+        assert self.held_out_ is not None
+        found = []
+        for batch in source.batches():
+            numbers = np.arange(batch.start, batch.start + batch.rows.shape[0])
+            beside = None if source.covariates is None else source.covariates[numbers]
+            rows = self._coordinates(self._cleaned(batch.rows, dataset))
+            found.append(self.held_out_.scores(rows, numbers, dataset, self._origin(), beside))
+        scores: Float = np.concatenate(found)
+        return scores + self.shifts_[dataset]
+
+    def _cleaned(self, rows: Rows, dataset: int) -> Rows:
+        """Return rows with wild cells replaced, as the fit saw them."""
+        return self.robust_weights_[dataset].cleaned(rows) if self.robust == "cells" else rows
+
+    def _coordinates(self, rows: Rows) -> Rows:
+        return rows
+
+    def _origin(self) -> Any:
+        return self.mean_
+
+    def score(self, X: Any, y: Any = None, *, background: Any = None) -> float:
+        """Return the mean over components of the log ratio of the variances of these rows.
+
+        Parameters
+        ----------
+        X : dataset
+            Rows of the target that were not fitted.
+        y : None
+            Ignored.
+        background : dataset, or list or tuple of datasets, default=None
+            Rows of the backgrounds. None compares with the unit variance that the background has by definition.
+
+        Returns
+        -------
+        float
+        """
+        sources = open_datasets(X, background)
+        parts = [to_host(self.transform(source)) for source in sources]
+        own = parts[0].var(axis=0)
+        if self.center == "background":
+            own = own + parts[0].mean(axis=0) ** 2
+        against: Any = 1.0
+        if len(parts) > 1:
+            weights = self.background_weights_ if len(self.background_weights_) == len(parts) - 1 else None
+            against = np.average([part.var(axis=0) for part in parts[1:]], axis=0, weights=weights)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(np.mean(np.log(own / against)))
+
+    def to_numpy(self) -> Self:
+        """Return a copy of the model with all arrays in the host's memory."""
+        from copy import copy
+
+        model = copy(self)
+        for name, value in vars(self).items():
+            if is_foreign(value) and hasattr(value, "shape"):
+                setattr(model, name, to_host(value))
+        if self.held_out_ is not None:
+            model.held_out_ = replace(self.held_out_, vectors=to_host(self.held_out_.vectors))
+        return model
+
+    def summary(self) -> Any:
+        """Return one row per component: ratio with interval, spread, shift, and the leading columns.
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
+        import pandas as pd
+
+        check_is_fitted(self)
+        table = pd.DataFrame(
+            {
+                "ratio": self.ratio_,
+                "lower": self.ratio_interval_[:, 0],
+                "upper": self.ratio_interval_[:, 1],
+                "spread": self.spread_,
+                "shift": self.shift_,
+                "eigenvalue": to_host(self.eigenvalues_),
+            },
+            index=[f"component {number}" for number in range(1, self.n_components_ + 1)],
+        )
+        if hasattr(self, "correlations_"):
+            table["leading columns"] = [", ".join(names) for names in self._leading()]
+        return table
+
+    def _leading(self, most: int = 3) -> list[list[str]]:
+        names = getattr(self, "feature_names_in_", None)
+        found = []
+        for row in np.nan_to_num(to_host(self.correlations_)):
+            order = np.argsort(-np.abs(row), kind="stable")[:most]
+            found.append([f"{'-' if row[i] < 0 else '+'}{i if names is None else names[i]}" for i in order])
+        return found
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.array_api_support = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_

@@ -1,0 +1,408 @@
+"""The linear estimators: discriminative PCA and contrastive PCA."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from standout._arrays import Array, Float, Rows, double, is_sparse, product
+from standout._messages import InvalidValueError, warn_user
+from standout._options import documented
+from standout._xp import columns_as_rows, indices_like, like, namespace, to_host
+from standout.estimators._base import LARGE, BackgroundTransformer, Fit, fit_problem
+from standout.graphs import Smooth, as_smooth
+from standout.moments import Moments, project
+from standout.problem import Problem, Sums, adjusted
+from standout.selection import Data, Folds, TallData, make_data, plan_folds
+from standout.sources import Source, open_dataset
+
+
+class LinearTransformer(BackgroundTransformer):
+    """An estimator whose components are directions in the columns of the data."""
+
+    scale: str | None
+    n_columns: Any
+    smooth: Any
+    solver: str
+    patterns_: Float
+
+    def _auto(self) -> bool:
+        raise NotImplementedError
+
+    def _posed(self) -> Problem:
+        raise NotImplementedError
+
+    def _problem(self, n_backgrounds: int, n_columns: int, n_directions: int, reference: Any) -> tuple[Problem, str | None]:
+        """Return the problem that the parameters pose, and the rule for weights if there is one."""
+        weights, rule = self._weights(n_backgrounds)
+        n_components = self._n_wanted(n_columns, n_directions)
+        columns = self.n_columns if isinstance(self.n_columns, int | np.integer) else None
+        if columns is not None and not n_components <= columns <= n_columns:
+            raise InvalidValueError(
+                f"is not between the {n_components} components and the {n_columns} columns",
+                parameter="n_columns",
+                value=self.n_columns,
+                advice="Use a number between them.",
+            )
+        problem = replace(
+            self._posed(),
+            n_components=n_components,
+            weights=weights,
+            center=self.center,
+            scale=self.scale,
+            n_columns=None if columns is None else int(columns),
+            smooth=None if self.smooth is None else as_smooth(self.smooth, n_columns, reference),
+        )
+        return problem, rule
+
+    def _fit_sources(self, sources: list[Source]) -> None:
+        width = int(sources[0].width or 0)
+        counts = [source.n_rows for source in sources]
+        n_rows = None if any(count is None for count in counts) else sum(counts)  # type: ignore[arg-type]
+        wide = n_rows is not None and width > n_rows and self.smooth is None
+        size = width if n_rows is None else min(width, n_rows)
+        thin = size > LARGE and all(source.rows is not None and is_sparse(source.rows) for source in sources)
+        folds, reason = plan_folds(sources, self.cv, size)
+        kinds = ["rows"] if thin else ["scatter", "root"]
+        for kind in kinds:
+            data = make_data(
+                sources, folds, norms=self._needs_norms(folds), kind=kind, wide=wide and not thin
+            )
+            fit = self._fit_data(data, folds, reason, sources)
+            if fit.solution.accurate or wide or not all(source.again for source in sources):
+                break
+        self._keep_linear(fit, data, sources)
+
+    def _needs_norms(self, folds: Folds | None) -> bool:
+        return True
+
+    def _fit_data(self, data: Data, folds: Folds | None, reason: str, sources: Sequence[Source] = ()) -> Fit:
+        n_datasets = len(data.sums(Problem()).moments)
+        n_directions = sum(part.count - 1 for part in data.sums(Problem()).moments)
+        reference = data.sums(Problem()).moments[0].mean
+        problem, rule = self._problem(n_datasets - 1, data.n_columns, max(n_directions, 1), reference)
+        if sources and sources[0].covariates is not None:
+            problem = replace(problem, n_covariates=sources[0].covariates.shape[1])
+        auto = self._auto() and n_datasets > 1
+        return fit_problem(
+            problem,
+            data,
+            folds,
+            reason,
+            auto=auto,
+            auto_columns=isinstance(self.n_columns, str) and n_datasets > 1,
+            weight_rule=rule,
+            solver=self.solver,
+            seed=self._seed(),
+        )
+
+    def _keep_linear(self, fit: Fit, data: Data, sources: Sequence[Source] = ()) -> None:
+        """Keep what was found, with components in units of the background's standard deviation."""
+        self._keep_fit(fit)
+        sums, problem = fit.sums, fit.problem
+        moments = [adjusted(part, problem.n_covariates) for part in sums.moments]
+        vectors, patterns = fit.solution.vectors, fit.solution.patterns
+        inner = sums.dropped(vectors)
+        unit = self._unit(fit, moments, inner)
+        vectors, patterns, inner = vectors / unit, patterns * unit, inner / unit
+        self.components_, self.patterns_ = columns_as_rows(vectors), columns_as_rows(patterns)
+        self.mean_ = self._mean(fit)
+        self.shifts_ = np.array([to_host(product((part.mean - fit.mean)[None, :], inner)[0, :]) for part in moments])
+        if problem.center == "own":
+            self.shifts_[0] = 0.0
+        self.correlations_ = columns_as_rows(_correlations(sums, moments[0], inner, data))
+        self.target_variance_ = to_host(moments[0].variance(inner))
+        self.background_variance_ = np.array([to_host(part.variance(inner)) for part in moments[1:]])
+        self.n_columns_ = self.n_features_in_
+        if fit.solution.scale is not None:
+            self.scale_ = fit.solution.scale
+        if fit.solution.columns is not None:
+            self.columns_ = indices_like(fit.solution.columns, self.mean_)
+            self.n_columns_ = len(fit.solution.columns)
+            self.columns_path_ = fit.columns_path
+        self._keep_parameters(fit)
+        self._data = data if isinstance(data, TallData) else None
+
+    def _keep_parameters(self, fit: Fit) -> None:
+        raise NotImplementedError
+
+    def _mean(self, fit: Fit) -> Float:
+        if fit.sums.lift is None:
+            return fit.mean
+        lifted = fit.sums.lift(fit.mean[: , None])[:, 0]
+        if fit.sums.scaled is not None:
+            lifted = lifted * fit.sums.scaled**2
+        return lifted + fit.sums.origin
+
+    def _unit(self, fit: Fit, moments: Sequence[Moments], inner: Float) -> Float:
+        """Return the background's standard deviation along each component: held out, or in sample without folds."""
+        if fit.held_out is not None:
+            return like(fit.held_out.unit, inner)
+        if len(moments) == 1:
+            return namespace(inner).ones_like(inner[0, :])
+        squares = sum(
+            weight * part.variance(inner) for weight, part in zip(fit.problem.weights, moments[1:], strict=True)
+        )
+        xp = namespace(inner)
+        finite = squares > 0.0
+        return xp.where(finite, xp.sqrt(xp.where(finite, squares, xp.ones_like(squares))), xp.ones_like(squares))
+
+    def _scores(self, rows: Rows) -> Array:
+        scores: Array = project(rows, self.mean_, self.components_.T)
+        return scores
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Map scores back to rows, through the patterns: ``X @ patterns_ + mean_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Scores.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+            The part of the data that the components carry.
+        """
+        check_is_fitted(self)
+        scores = open_dataset(X, "the scores").loaded().rows
+        assert scores is not None
+        if scores.shape[1] != self.n_components_:
+            raise InvalidValueError(
+                f"the rows have {scores.shape[1]} scores, but the model has {self.n_components_} components",
+                advice="Give one score per component.",
+            )
+        rows: Array = double(scores) @ self.patterns_ + self.mean_
+        return rows
+
+    def get_support(self, indices: bool = False) -> npt.NDArray[Any]:
+        """Return which columns the components use: a truth value for each, or their numbers with `indices`.
+
+        Parameters
+        ----------
+        indices : bool, default=False
+
+        Returns
+        -------
+        ndarray
+        """
+        check_is_fitted(self)
+        columns = to_host(getattr(self, "columns_", np.arange(self.n_features_in_)))
+        return columns if indices else np.isin(np.arange(self.n_features_in_), columns)
+
+
+def _correlations(sums: Sums, target: Moments, inner: Float, data: Data) -> Float:
+    """Return the correlation of each column with each score, in the target; NaN for a constant column."""
+    images = target.apply(inner)
+    variances = target.variances
+    if sums.lift is not None:
+        # A lifted vector is divided by the scale of the columns, a lifted covariance is multiplied with it.
+        images = sums.lift(images) * (1.0 if sums.scaled is None else (sums.scaled**2)[:, None])
+        variances = data.variances()[0]  # type: ignore[attr-defined]
+    spread = target.variance(inner)
+    xp = namespace(images)
+    scale = xp.sqrt(variances[:, None] * spread[None, :])
+    usable = scale > 0.0
+    ones = xp.ones_like(scale)
+    return xp.where(usable, images / xp.where(usable, scale, ones), xp.nan * ones)
+
+
+@documented("dpca")
+class DiscriminativePCA(LinearTransformer):
+    """In which directions does the target vary while the backgrounds do not?
+
+    Finds the directions u with the largest ratio of variances, ``uᵀCxx u / uᵀB u``, with B the shrunken covariance of
+    the backgrounds: dPCA for one background and MdPCA for several (Algs. 1 and 3 of [1]_), PCA for none.
+
+    Parameters
+    ----------
+    %(parameters)s
+
+    Attributes
+    ----------
+    ratio_ : ndarray of shape (n_components,)
+        The ratio on held-out rows: variance of the target along each component, in units of the background's.
+    ratio_error_ : ndarray of shape (n_components,)
+        Its standard error; `ratio_interval_` has one standard error of the logarithm on both sides.
+    correlations_ : ndarray of shape (n_components, n_features)
+        Correlation of each column with each score, in the target: how to read a component.
+    components_ : ndarray of shape (n_components, n_features)
+        The filters: ``(X - mean_) @ components_.T`` are the scores. The background has unit variance along them on
+        held-out rows (in sample with ``cv=None``).
+    shrinkage_ : float
+        The shrinkage that was used; `path_` shows how it was chosen.
+    spread_, shift_ : ndarray of shape (n_components,)
+        Variance of the target's scores and squared distance of the means, in units of the background's variance.
+    patterns_ : ndarray of shape (n_components, n_features)
+        ``B u``: what a component looks like in the data.
+    eigenvalues_ : ndarray of shape (n_components,)
+        In-sample ratios of the shrunken problem, as LAPACK found them.
+    mean_ : ndarray of shape (n_features,)
+        The point from which scores are measured.
+    background_weights_ : ndarray of shape (n_backgrounds,)
+    problem_ : Problem
+        The problem that was solved.
+    path_ : Path or None
+        How each shrinkage fares on held-out rows.
+    columns_ : ndarray of int
+        The columns that components use; only with `n_columns`.
+    n_components_, n_features_in_, n_samples_, n_folds_ : int
+
+    See Also
+    --------
+    ContrastivePCA : The difference of variances in place of the ratio.
+    KernelDiscriminativePCA : The same in the feature space of a kernel.
+    standout.permutation_test : Which components are distinguishable from chance.
+
+    References
+    ----------
+    .. [1] J. Chen, G. Wang, G. B. Giannakis, "Nonlinear Dimensionality Reduction for Discriminative Analytics of
+       Multiple Datasets", IEEE Transactions on Signal Processing 67(3), 2019.
+
+    Examples
+    --------
+    Both datasets vary most along the first column. The target alone varies along the last.
+
+    >>> import numpy as np
+    >>> from standout import DiscriminativePCA
+    >>> rng = np.random.default_rng(0)
+    >>> background = rng.normal(size=(500, 4)) * [10, 1, 1, 1]
+    >>> target = rng.normal(size=(500, 4)) * [10, 1, 1, 3]
+    >>> dpca = DiscriminativePCA(n_components=1).fit(target, background=background)
+    >>> dpca.ratio_.round(0), np.abs(dpca.correlations_).argmax()
+    (array([9.]), np.int64(3))
+    """
+
+    method = "dpca"
+    shrinkage_: float
+
+    def __init__(
+        self,
+        n_components: int | Literal["auto"] | None = 2,
+        *,
+        shrinkage: float | Literal["auto", "ledoit-wolf"] | None = "auto",
+        background_weights: Any = None,
+        center: Literal["own", "background"] = "own",
+        scale: Literal["pooled", "background"] | None = None,
+        n_columns: int | Literal["auto"] | None = None,
+        smooth: Any = None,
+        robust: Literal["rows", "cells"] | None = None,
+        cv: int | None = 5,
+        target_label: Any = None,
+        solver: Literal["auto", "dense", "iterative"] = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.shrinkage = shrinkage
+        self.background_weights = background_weights
+        self.center = center
+        self.scale = scale
+        self.n_columns = n_columns
+        self.smooth = smooth
+        self.robust = robust
+        self.cv = cv
+        self.target_label = target_label
+        self.solver = solver
+        self.random_state = random_state
+
+    def _auto(self) -> bool:
+        return isinstance(self.shrinkage, str) and self.shrinkage == "auto"
+
+    def _posed(self) -> Problem:
+        given: Any = self.shrinkage
+        return Problem(shrinkage="ledoit-wolf" if isinstance(given, str) else float(given or 0.0))
+
+    def _keep_parameters(self, fit: Fit) -> None:
+        shares = fit.solution.shrinkage
+        self.shrinkage_ = float(np.dot(shares, fit.problem.weights)) if shares else 0.0
+
+
+@documented("cpca")
+class ContrastivePCA(LinearTransformer):
+    """In which directions does the target have more variance than the backgrounds?
+
+    Finds the directions with the largest difference of variances, ``uᵀ(Cxx - α Σ ωₖ Cₖ)u``: contrastive PCA. It depends
+    on the units of the columns.
+
+    Parameters
+    ----------
+    %(parameters)s
+
+    Attributes
+    ----------
+    ratio_ : ndarray of shape (n_components,)
+        The ratio on held-out rows: variance of the target along each component, in units of the background's.
+    ratio_error_ : ndarray of shape (n_components,)
+        Its standard error.
+    correlations_ : ndarray of shape (n_components, n_features)
+        Correlation of each column with each score, in the target.
+    components_ : ndarray of shape (n_components, n_features)
+        The filters, in units of the background's standard deviation on held-out rows.
+    alpha_ : float
+        The α that was used; `path_` shows how it was chosen.
+    eigenvalues_ : ndarray of shape (n_components,)
+        Differences of variances along unit vectors.
+    patterns_, mean_, spread_, shift_, background_weights_, problem_, path_ :
+        As in `DiscriminativePCA`.
+
+    See Also
+    --------
+    DiscriminativePCA : The ratio, which does not depend on units.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout import ContrastivePCA
+    >>> rng = np.random.default_rng(0)
+    >>> background = rng.normal(size=(500, 4)) * [10, 1, 1, 1]
+    >>> target = rng.normal(size=(500, 4)) * [10, 1, 1, 3]
+    >>> cpca = ContrastivePCA(n_components=1).fit(target, background=background)
+    >>> int(np.abs(cpca.correlations_).argmax())
+    3
+    """
+
+    method = "cpca"
+    alpha_: float
+
+    def __init__(
+        self,
+        n_components: int | Literal["auto"] | None = 2,
+        *,
+        alpha: float | Literal["auto"] = "auto",
+        background_weights: Any = None,
+        center: Literal["own", "background"] = "own",
+        scale: Literal["pooled", "background"] | None = None,
+        n_columns: int | Literal["auto"] | None = None,
+        robust: Literal["rows", "cells"] | None = None,
+        cv: int | None = 5,
+        target_label: Any = None,
+        solver: Literal["auto", "dense", "iterative"] = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.alpha = alpha
+        self.background_weights = background_weights
+        self.center = center
+        self.scale = scale
+        self.n_columns = n_columns
+        self.robust = robust
+        self.cv = cv
+        self.target_label = target_label
+        self.solver = solver
+        self.random_state = random_state
+
+    smooth = None
+
+    def _auto(self) -> bool:
+        return isinstance(self.alpha, str)
+
+    def _posed(self) -> Problem:
+        return Problem(kind="difference", alpha=0.0 if isinstance(self.alpha, str) else float(self.alpha))
+
+    def _keep_parameters(self, fit: Fit) -> None:
+        self.alpha_ = fit.problem.alpha

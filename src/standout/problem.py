@@ -1,0 +1,453 @@
+"""The problem as a value, and the only way to an answer: ``solve(moments, problem)``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from standout._arrays import Array, Float, product, stacked
+from standout._xp import cholesky, concat, diagonal, eigh, eye, like, namespace, solve_triangular, take, to_host
+from standout.graphs import Smooth
+from standout.moments import Moments, RootMoments, ScatterMoments, ledoit_wolf
+from standout.pencil import Form, Pencil, Solution, path_vectors, refined
+from standout.pencil import solve as solve_pencil
+
+__all__ = ["Problem", "Sums", "adjusted", "solve", "solve_path"]
+
+# A pivot of a Cholesky factor below this many units of rounding may be nothing but rounding.
+ROUNDED_PIVOT = 100.0
+# Share of the columns that one step of the search for few columns keeps.
+KEPT_SHARE = 2 / 3
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is solved: the paper's problem with every choice that a fit makes.
+
+    Everything that depends on rows (scale, centre, columns, shrinkage by Ledoit and Wolf) is a rule here, and is
+    computed anew from the moments that `solve` receives. A fit, a fold, a value of a path, a permutation and a bootstrap
+    draw are therefore the same call with other moments.
+
+    Attributes
+    ----------
+    n_components : int
+        Number of components, d.
+    kind : {"ratio", "difference"}
+        dPCA maximises a ratio of variances (eqs. 6 and 20), contrastive PCA a difference.
+    weights : tuple of float
+        ω, one number per background, with sum 1.
+    shrinkage : float or "ledoit-wolf"
+        s in ``B = Σ ωₖ [(1 - s) Cₖ + s (tr Cₖ / D) I]``. 0 is the paper's formula.
+    alpha : float
+        α in ``A = Cxx - α Σ ωₖ Cₖ`` of a difference.
+    epsilon : float or None
+        ε of the kernel methods (eqs. 19 and 23): the ridge ``ε T⁻¹``, with T the total scatter of the coordinates.
+    center : {"own", "background"}
+        Whether the target's variance is about its own mean, or its second moments are about the backgrounds' mean.
+    scale : {None, "pooled", "background"}
+        Whether columns are divided by their standard deviation, and which one.
+    n_columns : int or None
+        Number of columns that components may use.
+    smooth : Smooth or None
+        Graph over the columns and strength γ: ``γ (tr B / D) L`` is added to B.
+    n_covariates : int
+        Number of trailing columns of the moments that are covariates. What they explain is removed from the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.moments import gather
+    >>> from standout.problem import Problem, solve
+    >>> rng = np.random.default_rng(0)
+    >>> target, background = rng.normal(size=(1000, 3)) * [9, 1, 2], rng.normal(size=(1000, 3)) * [9, 1, 1]
+    >>> solution = solve([gather(target), gather(background)], Problem())
+    >>> int(np.argmax(np.abs(solution.vectors[:, 0])))
+    2
+    """
+
+    n_components: int = 1
+    kind: Literal["ratio", "difference"] = "ratio"
+    weights: tuple[float, ...] = (1.0,)
+    shrinkage: float | str = 0.0
+    alpha: float = 0.0
+    epsilon: float | None = None
+    center: str = "own"
+    scale: str | None = None
+    n_columns: int | None = None
+    smooth: Smooth | None = None
+    n_covariates: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """The moments of all datasets of a problem, the target first, and the way from their coordinates to the columns.
+
+    Attributes
+    ----------
+    moments : tuple of Moments
+    dimension : int
+        Number of columns of the data.
+    lift, drop : callable or None
+        For moments of coordinates in the span of wide rows: from vectors in these coordinates to the columns of the
+        data, and back. None if the moments are those of the columns.
+    scaled : array of shape (dimension,) or None
+        What the columns were divided by before they became coordinates.
+    some : callable or None
+        Returns the sums of some columns, by their numbers, where the moments are coordinates.
+    variances : tuple of array
+        The variances of the columns of each dataset, where the moments are coordinates.
+    origin : array of shape (dimension,) or None
+        The row whose coordinates are zero.
+    """
+
+    moments: tuple[Moments, ...]
+    dimension: int
+    lift: Callable[[Float], Float] | None = None
+    drop: Callable[[Float], Float] | None = None
+    scaled: Float | None = None
+    some: Callable[[npt.NDArray[np.intp]], Sums] | None = None
+    variances: tuple[Float, ...] = ()
+    origin: Float | None = None
+
+    @classmethod
+    def of(cls, moments: Sums | Sequence[Moments], n_covariates: int = 0) -> Sums:
+        """Return sums as they are, and moments of columns as sums."""
+        if isinstance(moments, Sums):
+            return moments
+        return cls(tuple(moments), moments[0].n_features - n_covariates)
+
+    def lifted(self, vectors: Float) -> Float:
+        """Return vectors in the columns of the data."""
+        return vectors if self.lift is None else self.lift(vectors)
+
+    def dropped(self, vectors: Float) -> Float:
+        """Return vectors in the coordinates of the moments."""
+        return vectors if self.drop is None else self.drop(vectors)
+
+    def taken(self, columns: npt.NDArray[np.intp], n_covariates: int = 0) -> Sums:
+        """Return the sums of some of the columns, with all covariates."""
+        if self.some is not None:
+            return self.some(columns)
+        every = np.concatenate([columns, np.arange(self.dimension, self.dimension + n_covariates)])
+        return Sums(tuple(part.taken(every) for part in self.moments), len(columns))
+
+
+@dataclass(frozen=True, eq=False)
+class _Prepared:
+    """The moments in the coordinates in which the pencil is posed, and the way back."""
+
+    target: Moments
+    backgrounds: list[Moments]
+    scale: Float | None
+    root: Float | None
+
+    def vectors(self, inner: Float) -> Float:
+        """Return vectors in the coordinates of the moments that were given."""
+        if self.root is not None:
+            inner = product(self.root, inner)
+        return inner if self.scale is None else inner / self.scale[:, None]
+
+    def patterns(self, inner: Float) -> Float:
+        """Return patterns in the coordinates of the moments that were given."""
+        if self.root is not None:
+            inner = namespace(inner).linalg.pinv(self.root.T) @ inner
+        return inner if self.scale is None else inner * self.scale[:, None]
+
+
+def solve(
+    moments: Sums | Sequence[Moments],
+    problem: Problem,
+    *,
+    solver: str = "auto",
+    seed: int = 0,
+    start: Float | None = None,
+) -> Solution:
+    """Which components have these datasets?
+
+    Parameters
+    ----------
+    moments : sequence of Moments
+        Of the target, then of each background. Without a background, this is PCA (Remark 1).
+    problem : Problem
+    solver : {"auto", "dense", "iterative"}, default="auto"
+    seed : int, default=0
+        Start of iterations.
+    start : array of shape (n_features, k), optional
+        Vectors near the solution, such as those of a similar problem, in the coordinates of the moments. They make the
+        solution faster and change it only by rounding.
+
+    Returns
+    -------
+    Solution
+        Vectors and patterns are in the columns of the data.
+
+    Examples
+    --------
+    PCA: the variance of the target against unit length.
+
+    >>> import numpy as np
+    >>> from standout.moments import gather
+    >>> from standout.problem import Problem, solve
+    >>> X = np.array([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    >>> solve([gather(X)], Problem()).values
+    array([4.5])
+    """
+    sums = Sums.of(moments, problem.n_covariates)
+    if problem.n_columns is not None and problem.n_columns < sums.dimension:
+        return _solve_few(sums, problem, solver, seed)
+    prepared = _prepared(sums, problem)
+    pencil, shares = _pencil(prepared, problem, sums.dimension)
+    found = None
+    if start is not None and solver == "auto":
+        found = refined(pencil, problem.n_components, _inside(start, prepared))
+    if found is None:
+        found = solve_pencil(pencil, problem.n_components, solver=solver, seed=seed)
+    vectors, patterns = prepared.vectors(found.vectors), prepared.patterns(found.patterns)
+    if sums.lift is not None:
+        scaled = sums.scaled
+        vectors, patterns = sums.lift(vectors), sums.lift(patterns)
+        if scaled is not None:
+            # A lifted vector is divided by the scale, and a pattern is multiplied with it.
+            patterns = patterns * (scaled**2)[:, None]
+    scale = prepared.scale if sums.scaled is None else sums.scaled
+    return replace(found, vectors=vectors, patterns=patterns, shrinkage=shares, scale=scale)
+
+
+def solve_path(
+    moments: Sums | Sequence[Moments], problems: Sequence[Problem], *, seed: int = 0, start: Float | None = None
+) -> list[Float | None]:
+    """Which components have these datasets at each value of a parameter, approximately and fast?
+
+    The problems differ only in shrinkage, α or ε, from the least to the most regularised. A few values are solved by
+    block iterations, and all values in the span of what these find.
+
+    Returns
+    -------
+    list of array of shape (n_features, d) or None
+        In the coordinates of the moments; None for a value at which the background is singular.
+    """
+    sums = Sums.of(moments, problems[0].n_covariates)
+    prepared = _prepared(sums, problems[0])
+    if not all(isinstance(part, ScatterMoments) for part in (prepared.target, *prepared.backgrounds)):
+        return [sums.dropped(solve(sums, one, seed=seed).vectors) for one in problems]
+    found = path_vectors(
+        [_pencil(prepared, one, sums.dimension)[0] for one in problems],
+        problems[0].n_components,
+        None if start is None else _inside(start, prepared),
+        seed,
+    )
+    return [None if part is None else prepared.vectors(part) for part in found]
+
+
+# --- from moments to a pencil ----------------------------------------------------------------------------------------
+
+
+def adjusted(moments: Moments, n_covariates: int, by: Moments | None = None) -> Moments:
+    """Remove what the trailing columns explain of the others: a Schur complement of the scatter.
+
+    The coefficients are those of `by` (the rows of other folds), or of the moments themselves.
+    """
+    if n_covariates == 0:
+        return moments
+    size = moments.n_features - n_covariates
+    scatter = (by or moments).covariance()
+    xp = namespace(scatter)
+    slopes = xp.linalg.pinv(scatter[size:, size:]) @ scatter[size:, :size]
+    left = moments.mapped(concat([eye(size, scatter), -slopes]))
+    if by is None and isinstance(left, ScatterMoments):
+        # The coefficients have taken some degrees of freedom.
+        free = moments.effective_count / max(moments.effective_count - n_covariates, 1.0)
+        left = replace(left, scatter=left.scatter * free)
+    return left
+
+
+def _prepared(sums: Sums, problem: Problem) -> _Prepared:
+    """Remove covariates, scale columns, move the target's centre and multiply by the root of a kernel's total."""
+    parts = [adjusted(part, problem.n_covariates) for part in sums.moments]
+    scale = None
+    if problem.scale is not None and sums.scaled is None:
+        scale = column_scale([part.variances for part in parts], problem)
+        parts = [part.mapped(1.0 / scale) for part in parts]
+    root = None
+    if problem.epsilon is not None:
+        root = _total_root(parts)
+        parts = [part.mapped(root) for part in parts]
+    target, *backgrounds = parts
+    if problem.center == "background" and backgrounds:
+        middle = sum(weight * part.mean for weight, part in zip(problem.weights, backgrounds, strict=True))
+        target = about(target, middle)
+    return _Prepared(target, backgrounds, scale, root)
+
+
+def column_scale(variances: Sequence[Float], problem: Problem) -> Float:
+    """Return the standard deviation of each column; 1 for a column that does not vary.
+
+    "pooled" is the mean of the target's variance and the backgrounds', so that it does not depend on numbers of rows.
+    """
+    own, *others = variances
+    xp = namespace(own)
+    if not others:
+        squares = own
+    else:
+        back = sum(weight * part for weight, part in zip(problem.weights, others, strict=True))
+        squares = back if problem.scale == "background" else 0.5 * (own + back)
+        squares = xp.where(squares > 0.0, squares, own)
+    scale: Float = xp.sqrt(xp.where(squares > 0.0, squares, xp.ones_like(squares)))
+    return scale
+
+
+def about(moments: Moments, point: Any) -> Moments:
+    """Return moments whose second moments are about a point instead of the mean."""
+    step = moments.mean - point
+    if isinstance(moments, RootMoments):
+        row = float(np.sqrt(moments.total_weight)) * step[None, :]
+        return replace(moments, scatter_root=stacked([moments.scatter_root, row]))
+    scatter = moments.total_weight * moments.covariance()
+    scatter += moments.total_weight * step[:, None] * step[None, :]
+    return ScatterMoments(moments.count, moments.mean, scatter, moments.precision, weights=moments.weights)
+
+
+def _total_root(parts: Sequence[Moments]) -> Float:
+    """Return L with ``L Lᵀ`` the total scatter, without directions in which no dataset varies."""
+    total: Array = sum(part.total_weight * part.covariance() for part in parts)  # type: ignore[assignment]
+    xp = namespace(total)
+    factor = cholesky(1.0 * total)
+    rounding = total.shape[0] * float(np.finfo(np.float64).eps)
+    if factor is not None and bool(xp.all(diagonal(factor) ** 2 > ROUNDED_PIVOT * rounding * diagonal(total))):
+        return xp.tril(factor)
+    values, vectors = eigh(total)
+    kept = np.flatnonzero(to_host(values > rounding * xp.max(values)))
+    return take(vectors, kept, axis=1) * xp.sqrt(take(values, kept))
+
+
+def _inside(start: Float, prepared: _Prepared) -> Float:
+    """Return start vectors in the coordinates of the pencil."""
+    if prepared.scale is not None:
+        start = start * prepared.scale[:, None]
+    if prepared.root is None:
+        return start
+    if prepared.root.shape[0] == prepared.root.shape[1]:
+        return solve_triangular(prepared.root, start)
+    return namespace(start).linalg.pinv(prepared.root) @ start
+
+
+def _pencil(prepared: _Prepared, problem: Problem, dimension: int) -> tuple[Pencil, tuple[float, ...]]:
+    """Pose the pencil ``A u = λ B u``; return it with the shrinkage of each background."""
+    target, backgrounds = prepared.target, prepared.backgrounds
+    size = target.n_features
+    first = Form(size, ((1.0, target),))
+    smooth = problem.smooth if problem.smooth is not None and problem.smooth.strength > 0.0 else None
+    if not backgrounds:
+        # PCA (eq. 1, Remark 1): unit length in place of a background.
+        rough = () if smooth is None else ((smooth.strength, _graph(smooth, prepared)),)
+        return Pencil(first, Form(size, rough, ridge=1.0 if problem.epsilon is None else problem.epsilon)), ()
+    pairs = [(weight, part) for weight, part in zip(problem.weights, backgrounds, strict=True) if weight > 0.0]
+    if problem.kind == "difference":
+        taken = tuple((-problem.alpha * weight, part) for weight, part in pairs if problem.alpha > 0.0)
+        return Pencil(Form(size, (*first.terms, *taken)), Form(size, (), ridge=1.0)), ()
+    if problem.epsilon is not None:
+        # KdPCA and KMdPCA (eqs. 19 and 23), with the weights that the paper leaves out of its equation.
+        return Pencil(first, Form(size, tuple(pairs), ridge=problem.epsilon)), ()
+    shares = tuple(_share(part, problem.shrinkage, dimension) for part in backgrounds)
+    terms: list[tuple[float, Moments]] = []
+    ridge = 0.0
+    for weight, part, share in zip(problem.weights, backgrounds, shares, strict=True):
+        if weight == 0.0:
+            continue
+        # A term stays at a share of 1: the rows of the background still span directions.
+        terms.append((weight * (1.0 - share), part))
+        sphere = getattr(part, "spherical", None)
+        if sphere is not None:
+            # Private sums have noise of the same size along every direction of their own units.
+            terms.append((weight * share, sphere))
+        else:
+            ridge += weight * share * part.total_variance / dimension
+    if smooth is not None:
+        mean = sum(weight * part.total_variance for weight, part in pairs) / dimension
+        terms.append((smooth.strength * mean, _graph(smooth, prepared)))
+    return Pencil(first, Form(size, tuple(terms), ridge=ridge)), shares
+
+
+def _graph(smooth: Smooth, prepared: _Prepared) -> Moments:
+    graph: Moments = smooth.graph
+    return graph if prepared.scale is None else graph.mapped(1.0 / prepared.scale)
+
+
+def _share(background: Moments, shrinkage: float | str, dimension: int) -> float:
+    if isinstance(shrinkage, str):
+        own = getattr(background, "shrinkage", None)
+        return ledoit_wolf(background, dimension) if own is None else float(own)
+    return float(shrinkage)
+
+
+# --- few columns -----------------------------------------------------------------------------------------------------
+
+
+def rank_columns(patterns: Array, spreads: Array) -> npt.NDArray[np.intp]:
+    """Order columns by the size of their pattern in units of the background's spread, the largest first.
+
+    Each column has its best rank in any component.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.problem import rank_columns
+    >>> rank_columns(np.array([[3.0, 0.0], [4.0, 1.0], [1.0, 2.0]]), np.array([1.0, 10.0, 1.0]))
+    array([0, 2, 1])
+    """
+    sizes, spreads = np.abs(to_host(patterns)), to_host(spreads)[:, None]
+    shown = np.divide(sizes, spreads, out=np.zeros_like(sizes), where=(sizes > 0.0) & (spreads > 0.0))
+    ranks = np.argsort(np.argsort(-shown, axis=0, kind="stable"), axis=0)
+    return np.lexsort((-shown.max(axis=1), ranks.min(axis=1)))
+
+
+def _solve_few(sums: Sums, problem: Problem, solver: str, seed: int) -> Solution:
+    """Leave out the columns with the smallest patterns step by step, and solve the same problem on the others."""
+    assert problem.n_columns is not None
+    wanted = max(problem.n_columns, problem.n_components)
+    chosen = np.arange(sums.dimension)
+    some, whole = sums, replace(problem, n_columns=None)
+    solution = solve(some, whole, solver=solver, seed=seed)
+    while len(chosen) > wanted:
+        order = rank_columns(solution.patterns, _spreads(some, problem, solution.shrinkage, solution.scale))
+        kept = np.sort(order[: max(int(KEPT_SHARE * len(chosen)), wanted)])
+        chosen = chosen[kept]
+        some = sums.taken(chosen, problem.n_covariates)
+        solution = solve(some, replace(whole, smooth=_fewer(whole.smooth, chosen)), solver=solver, seed=seed)
+    return replace(
+        solution,
+        vectors=_spread_out(solution.vectors, chosen, sums.dimension),
+        patterns=_spread_out(solution.patterns, chosen, sums.dimension),
+        scale=None if solution.scale is None else 1.0 + _spread_out(solution.scale[:, None] - 1.0, chosen, sums.dimension)[:, 0],
+        columns=chosen,
+    )
+
+
+def _fewer(smooth: Smooth | None, chosen: npt.NDArray[np.intp]) -> Smooth | None:
+    return None if smooth is None else replace(smooth, graph=smooth.graph.taken(chosen))
+
+
+def _spreads(sums: Sums, problem: Problem, shares: tuple[float, ...], scale: Float | None) -> Float:
+    """Return the root of the diagonal of B in the columns of the data."""
+    every = sums.variances or tuple(part.variances[: sums.dimension] for part in sums.moments)
+    own, *others = every
+    xp = namespace(own)
+    if not others or problem.kind == "difference":
+        return xp.ones_like(own) if scale is None else scale
+    if scale is not None:
+        others = [part / scale**2 for part in others]
+    total = 0.0 * own
+    for weight, share, part in zip(problem.weights, shares or (0.0,) * len(others), others, strict=True):
+        total = total + weight * ((1.0 - share) * part + share * float(xp.sum(part)) / sums.dimension)
+    return xp.sqrt(total) if scale is None else scale * xp.sqrt(total)
+
+
+def _spread_out(vectors: Float, chosen: npt.NDArray[np.intp], dimension: int) -> Float:
+    """Return vectors over all columns, with zeros for those that were left out."""
+    whole = np.zeros((dimension, vectors.shape[1]))
+    whole[chosen] = to_host(vectors)
+    return like(whole, vectors)

@@ -1,0 +1,16 @@
+"""Choices by held-out folds, the held-out ratio, weights of backgrounds, and inference by resampling."""
+
+from standout.selection._choose import HeldOut, Path, choose, choose_columns, judge, rule
+from standout.selection._weights import choose_weights
+
+__all__ = ["HeldOut", "Path", "choose", "choose_columns", "choose_weights", "judge", "rule"]
+
+# Shared with other packages, but not part of the public interface.
+from standout.selection._choose import grid as grid
+from standout.selection._choose import ridge_unit as ridge_unit
+from standout.selection._data import Data as Data
+from standout.selection._data import Folds as Folds
+from standout.selection._data import TallData as TallData
+from standout.selection._data import WideData as WideData
+from standout.selection._data import make_data as make_data
+from standout.selection._data import plan_folds as plan_folds

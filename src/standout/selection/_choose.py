@@ -1,0 +1,447 @@
+"""One rule for every choice, and the held-out ratio: components are found without a fold and judged on its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import optimize
+
+from standout._arrays import Float, Rows, product
+from standout._xp import column_norms, column_products, concat, like, namespace, take, to_host
+from standout.moments import FoldPattern, Moments, project
+from standout.problem import Problem, Sums, adjusted, solve, solve_path
+from standout.selection._data import Data, Folds, TallData
+
+# The share of the best mean log ratio that a more regularised value has to keep.
+KEPT = 0.7
+# Shrinkage, from the paper's formula to nearly PCA: equal steps of the logarithm of the ridge r, s = r / (1 + r).
+_RIDGES = np.geomspace(1e-3, 32.0, 13)
+SHRINKAGES = np.concatenate([[0.0], _RIDGES / (1.0 + _RIDGES)])
+# α in units of the ratio of the total variances, from much to nothing.
+ALPHAS = np.concatenate([np.geomspace(1e3, 1e-2, 16), [0.0]])
+# ε in units of the backgrounds' mean variance in the coordinates of the ridge.
+EPSILONS = np.geomspace(1e-6, 1e2, 14)
+# Numbers of columns that are compared.
+N_COUNTS = 15
+# Held-out variances below these shares are rounding: of the target's against the fitted one, and of the background's
+# against the target's.
+LEAST_HELD, LEAST_BACKGROUND = 1e-9, 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """How do the components fare on held-out rows, at each value of a parameter?
+
+    Attributes
+    ----------
+    parameter : str
+        "shrinkage", "alpha", "epsilon" or "n_columns".
+    values : ndarray of shape (g,)
+        From the least to the most regularised.
+    log_ratios : ndarray of shape (g,)
+        Mean over folds and components of the logarithm of the held-out ratio.
+    errors : ndarray of shape (g,)
+        Standard error of the difference to the best.
+    best, chosen : int
+        The value with the largest mean, and the value that was chosen.
+    reason : str
+        Why there was nothing to choose by; empty otherwise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout import DiscriminativePCA
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.normal(size=(2, 100, 20))
+    >>> X[:, 0] *= 4
+    >>> path = DiscriminativePCA(1).fit(X, background=Y).path_
+    >>> path.parameter, len(path.values), bool(path.chosen >= path.best)
+    ('shrinkage', 14, True)
+    """
+
+    parameter: str
+    values: Float
+    log_ratios: Float
+    errors: Float
+    best: int
+    chosen: int
+    reason: str = ""
+
+    @property
+    def value(self) -> float:
+        """The chosen value."""
+        return float(self.values[self.chosen])
+
+
+def rule(log_ratios: Float) -> tuple[int, int]:
+    """Which value of a path is best on held-out rows, and which one is chosen?
+
+    From the best value, go halfway, in steps of the path, towards the most regularised value that keeps 70 % of its
+    mean log ratio, with all values between. Where the best mean log ratio is not positive, the best is chosen.
+
+    Parameters
+    ----------
+    log_ratios : ndarray of shape (g,)
+        Mean log ratios, from the least to the most regularised value; NaN for values that cannot be judged.
+
+    Returns
+    -------
+    best, chosen : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.selection import rule
+    >>> rule(np.array([0.5, 1.0, 0.9, 0.8, 0.75, 0.2]))
+    (1, 2)
+    """
+    usable = np.where(np.isfinite(log_ratios), log_ratios, -np.inf)
+    best = int(np.argmax(usable))
+    last = best
+    if usable[best] > 0.0:
+        while last + 1 < len(usable) and usable[last + 1] >= KEPT * usable[best]:
+            last += 1
+    return best, (best + last) // 2
+
+
+def grid(problem: Problem, sums: Sums) -> tuple[str, list[Problem]]:
+    """Return the name of the parameter that is chosen, and the problem at each of its values."""
+    target, *backgrounds = sums.moments
+    if problem.kind == "difference":
+        spread = sum(weight * part.total_variance for weight, part in zip(problem.weights, backgrounds, strict=True))
+        unit = target.total_variance / spread if spread > 0.0 else 1.0
+        return "alpha", [replace(problem, alpha=float(value)) for value in unit * ALPHAS]
+    if problem.epsilon is not None:
+        return "epsilon", [replace(problem, epsilon=float(value)) for value in ridge_unit(problem, sums) * EPSILONS]
+    values = SHRINKAGES
+    degrees = sum(part.count - 1 for part, weight in zip(backgrounds, problem.weights, strict=True) if weight > 0.0)
+    if 0.8 * degrees <= sums.dimension:
+        # Without shrinkage a background with fewer rows than columns lacks directions.
+        values = values[1:]
+    return "shrinkage", [replace(problem, shrinkage=float(value)) for value in values]
+
+
+def ridge_unit(problem: Problem, sums: Sums) -> float:
+    """Return the mean variance of the backgrounds in the coordinates in which a kernel's ridge is the identity."""
+    total: Any = sum(part.total_weight * part.covariance() for part in sums.moments)
+    back: Any = sum(
+        weight * part.covariance() for weight, part in zip(problem.weights, sums.moments[1:], strict=True)
+    )
+    xp = namespace(total)
+    # tr(Lᵀ B L) = tr(B T) with T = L Lᵀ.
+    return float(xp.sum(total * back)) / total.shape[0] or float(np.finfo(np.float64).tiny)
+
+
+def choose(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Problem, Path, list[Float | None]]:
+    """Choose shrinkage, α or ε by held-out folds.
+
+    Returns
+    -------
+    problem : Problem
+        With the value that was chosen.
+    path : Path
+    starts : list of array
+        For each fold, vectors near the components at that value.
+    """
+    name, problems = grid(problem, data.sums(problem))
+    values = np.array([getattr(one, name) for one in problems])
+    judged = np.full((data.n_folds, len(problems)), np.nan)
+    found: list[list[Float | None]] = []
+    start = None
+    for fold in range(data.n_folds):
+        train = data.sums(problem, fold)
+        vectors = solve_path(train, problems, seed=seed, start=start)
+        known = [part for part in vectors if part is not None]
+        found.append(vectors)
+        if not known:
+            continue
+        logs = _log_ratios(problem, train, data.held_out(problem, fold), concat(known, axis=1))
+        judged[fold, [part is not None for part in vectors]] = logs.reshape(len(known), -1).mean(axis=1)
+        if isinstance(data, TallData):
+            start = known[-1]
+    path = path_of(name, values, judged)
+    if path.reason:
+        return problem, path, [None] * data.n_folds
+    return problems[path.chosen], path, [views[path.chosen] for views in found]
+
+
+def path_of(name: str, values: Float, judged: Float) -> Path:
+    """Apply the rule to the mean log ratios of each fold, an array of shape (n_folds, g)."""
+    log_ratios = judged.mean(axis=0)
+    if not np.any(np.isfinite(log_ratios)):
+        reason = "held-out rows do not vary along any component"
+        return Path(name, values, log_ratios, np.full(len(values), np.nan), 0, 0, reason)
+    best, chosen = rule(log_ratios)
+    away = judged - judged[:, best : best + 1]
+    errors = away.std(axis=0, ddof=1) / np.sqrt(len(judged))
+    return Path(name, values, log_ratios, errors, best, chosen)
+
+
+def choose_columns(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Problem, Path]:
+    """Choose the number of columns: the fewest whose mean log ratio is within one standard error of the best."""
+    n_rows = sum(part.count for part in data.sums(problem).moments)
+    size = data.n_columns
+    few = min(max(problem.n_components, 2), size)
+    most = size if size <= n_rows else max(n_rows // 2, few)
+    counts = np.unique(np.append(np.round(np.geomspace(few, most, N_COUNTS)).astype(np.intp), size))[::-1]
+    judged = np.empty((data.n_folds, len(counts)))
+    for fold in range(data.n_folds):
+        whole = replace(problem, n_columns=int(counts[-1]))
+        train, test = data.sums(whole, fold), data.held_out(whole, fold)
+        for place, count in enumerate(counts.tolist()):
+            found = solve(train, replace(problem, n_columns=count), seed=seed)
+            judged[fold, place] = _log_ratios(problem, train, test, train.dropped(found.vectors)).mean()
+    path = path_of("n_columns", counts.astype(np.float64), judged)
+    if path.reason:
+        return replace(problem, n_columns=None), path
+    within = path.log_ratios + path.errors >= path.log_ratios[path.best]
+    chosen = path.best
+    while chosen + 1 < len(counts) and within[chosen + 1]:
+        chosen += 1
+    return replace(problem, n_columns=int(counts[chosen])), replace(path, chosen=chosen)
+
+
+def _log_ratios(problem: Problem, train: Sums, test: Sequence[Moments], vectors: Float) -> Float:
+    """Return the logarithm of the held-out ratio along each vector; NaN where a variance is rounding."""
+    held = held_variances(problem, train, test, vectors)
+    return _log_ratio(held.target, problem.weights @ held.backgrounds, held.fitted)
+
+
+def _log_ratio(own: Float, against: Float, fitted: Float) -> Float:
+    usable = (own > LEAST_HELD * fitted) & (against > LEAST_BACKGROUND * own)
+    logs: Float = np.full(own.shape, np.nan)
+    logs[usable] = np.log(own[usable] / against[usable])
+    return logs
+
+
+# --- variances of held-out rows --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class HeldVariances:
+    """Second moments of the rows of a fold along vectors that were found without it.
+
+    Attributes
+    ----------
+    target : ndarray of shape (d,)
+        About the target's own mean without the fold, or the backgrounds'.
+    backgrounds : ndarray of shape (n_backgrounds, d)
+    steps : ndarray of shape (n_datasets, d)
+        Mean score of the rows of each dataset.
+    apart : ndarray of shape (d,)
+        Mean of the target's rows less the backgrounds' mean without the fold.
+    fitted : ndarray of shape (d,)
+        Variance of the target without the fold.
+    factors : ndarray of shape (n_datasets,)
+        What scores are multiplied with: a mean of n rows is off by 1/n of the variance.
+    """
+
+    target: Float
+    backgrounds: Float
+    steps: Float
+    apart: Float
+    fitted: Float
+    factors: Float
+
+
+def held_variances(problem: Problem, train: Sums, test: Sequence[Moments], vectors: Float) -> HeldVariances:
+    """Return the second moments of held-out rows along vectors in the coordinates of the sums."""
+    q = problem.n_covariates
+    fitted = [adjusted(part, q) for part in train.moments]
+    rows = [adjusted(part, q, by=own) for part, own in zip(test, train.moments, strict=True)]
+    factors = np.array([1.0 / np.sqrt(1.0 + 1.0 / part.effective_count) for part in train.moments])
+    squares, steps = [], []
+    for part, own, factor in zip(rows, fitted, factors, strict=True):
+        step = product((part.mean - own.mean)[None, :], vectors)[0, :]
+        squares.append(to_host(part.variance(vectors) + step**2) * factor**2)
+        steps.append(to_host(step) * factor)
+    middle = sum(weight * part.mean for weight, part in zip(problem.weights, fitted[1:], strict=True))
+    apart = to_host(product((rows[0].mean - middle)[None, :], vectors)[0, :])
+    own_square = squares[0]
+    if problem.center == "background":
+        own_square = to_host(rows[0].variance(vectors)) + apart**2
+        steps[0], factors[0] = apart, 1.0
+    return HeldVariances(
+        own_square, np.array(squares[1:]), np.array(steps), apart, to_host(fitted[0].variance(vectors)), factors
+    )
+
+
+# --- the held-out ratio ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """What are the components of a fit worth on held-out rows?
+
+    Each fold is left out in turn. Components are found on the other folds, brought to the order and the signs of those
+    of the fit, and applied to the rows of the fold. A ratio is the variance of all these scores of the target (with
+    ``center="background"`` their mean square) over the weighted variance of the backgrounds' scores.
+
+    Attributes
+    ----------
+    ratio, spread, shift : ndarray of shape (d,)
+        The ratio; the variance of the target's scores; the squared distance of the means. All in units of the
+        backgrounds' variance. NaN if a variance is at the level of rounding.
+    log_error : ndarray of shape (d,)
+        Standard error of the logarithm of the ratio, by a jackknife over the folds.
+    spread_error, shift_error : ndarray of shape (d,)
+    unit : ndarray of shape (d,)
+        Standard deviation of the backgrounds' held-out scores before they are divided by it.
+    vectors : array of shape (n_folds, n_features, d)
+        The components without each fold, in units of the backgrounds' held-out standard deviation.
+    offsets : ndarray of shape (n_datasets, n_folds, d)
+        Scores of each dataset's centre without the fold, from the fit's mean.
+    factors : ndarray of shape (n_datasets, n_folds)
+    folds : FoldPattern or list of ndarray
+        Which fold a row is in, by its number.
+    slopes : list of list of array of shape (n_covariates, d), or None
+        Scores of the covariates of each dataset and fold.
+    """
+
+    ratio: Float
+    log_error: Float
+    spread: Float
+    spread_error: Float
+    shift: Float
+    shift_error: Float
+    unit: Float
+    vectors: Float
+    offsets: Float
+    factors: Float
+    folds: Folds
+    slopes: list[list[Float]] | None = None
+
+    def scores(self, rows: Rows, numbers: Any, dataset: int, mean: Any, covariates: Float | None = None) -> Float:
+        """Return the scores of fitted rows, by their numbers in a dataset, each by components without its fold."""
+        own = self._folds_of(np.asarray(numbers), dataset)
+        found = np.empty((len(own), self.ratio.shape[0]))
+        for fold in np.unique(own).tolist():
+            chosen = np.flatnonzero(own == fold)
+            scores = to_host(project(take(rows, chosen), mean, self.vectors[fold])) - self.offsets[dataset, fold]
+            if self.slopes is not None and covariates is not None:
+                scores = scores - covariates[chosen] @ self.slopes[dataset][fold]
+            found[chosen] = scores * self.factors[dataset, fold]
+        return found
+
+    def _folds_of(self, numbers: Any, dataset: int) -> Any:
+        if isinstance(self.folds, FoldPattern):
+            return self.folds.table[numbers % len(self.folds.table)]
+        return self.folds[dataset][numbers]
+
+
+def judge(
+    problem: Problem,
+    data: Data,
+    folds: Folds,
+    final: Float,
+    mean: Float,
+    *,
+    starts: Sequence[Float | None] | None = None,
+    seed: int = 0,
+) -> HeldOut:
+    """Find out what the components of a fit, in the columns of the data, are worth on held-out rows."""
+    whole = data.sums(problem)
+    inner = whole.dropped(final)
+    images = adjusted(whole.moments[0], problem.n_covariates).apply(inner)
+    own_mean = whole.dropped(mean[:, None])[:, 0] if whole.lift is None else None
+    vectors, held, offsets, slopes = [], [], [], []
+    for fold in range(data.n_folds):
+        train, test = data.sums(problem, fold), data.held_out(problem, fold)
+        start = None if starts is None else starts[fold]
+        found = solve(train, problem, seed=seed, start=start).vectors
+        found = _aligned(found, whole.dropped(found), inner, images)
+        inside = train.dropped(found)
+        vectors.append(found)
+        held.append(held_variances(problem, train, test, inside))
+        offsets.append(_offsets(problem, train, inside, found, own_mean))
+        if problem.n_covariates:
+            slopes.append([_slopes(part, problem.n_covariates, inside) for part in train.moments])
+    counts = np.array(
+        [[part.total_weight for part in data.held_out(problem, fold)] for fold in range(data.n_folds)]
+    ).T
+    ratio, log_error, parts, part_errors, unit = _pooled(problem, held, counts)
+    return HeldOut(
+        ratio=ratio,
+        log_error=log_error,
+        spread=parts[0],
+        spread_error=part_errors[0],
+        shift=parts[1],
+        shift_error=part_errors[1],
+        unit=unit,
+        vectors=namespace(vectors[0]).stack([part / like(unit, part) for part in vectors]),
+        offsets=np.swapaxes(np.array(offsets), 0, 1) / unit,
+        factors=np.array([part.factors for part in held]).T,
+        folds=folds,
+        slopes=None if not slopes else [[part / unit for part in own] for own in zip(*slopes, strict=True)],
+    )
+
+
+def _offsets(problem: Problem, train: Sums, inside: Float, found: Float, own_mean: Float | None) -> Float:
+    """Return the score of each dataset's centre, from the mean of the fit."""
+    centres = [adjusted(part, problem.n_covariates).mean for part in train.moments]
+    if problem.center == "background":
+        centres[0] = sum(weight * part for weight, part in zip(problem.weights, centres[1:], strict=True))
+    # Coordinates of wide rows have the mean of the fit as their origin.
+    return np.array(
+        [to_host(product((part if own_mean is None else part - own_mean)[None, :], inside)[0, :]) for part in centres]
+    )
+
+
+def _slopes(moments: Moments, q: int, inside: Float) -> Float:
+    """Return the scores of the covariates."""
+    covariance = to_host(moments.covariance())
+    size = covariance.shape[0] - q
+    return np.linalg.pinv(covariance[size:, size:]) @ covariance[size:, :size] @ to_host(inside)
+
+
+def _aligned(vectors: Float, inner: Float, final: Float, images: Float) -> Float:
+    """Return components in the order and with the signs of those of the fit, by their products in the target."""
+    both = to_host(product(images.T, inner))
+    sizes = to_host(column_norms(inner)) * to_host(column_norms(images))[:, None]
+    both = np.divide(both, sizes, out=np.zeros_like(both), where=sizes > 0.0)
+    _, order = optimize.linear_sum_assignment(-np.abs(np.nan_to_num(both)))
+    signs = np.where(both[np.arange(len(order)), order] < 0, -1.0, 1.0)
+    return take(vectors, order, axis=1) * like(signs, vectors)
+
+
+def _pooled(
+    problem: Problem, held: Sequence[HeldVariances], counts: Float
+) -> tuple[Float, Float, Float, Float, Float]:
+    """Return ratio, error of its logarithm, spread and shift with their errors, and the backgrounds' spread."""
+    target = np.array([part.target for part in held])
+    backgrounds = np.array([part.backgrounds for part in held])
+    steps = np.array([part.steps for part in held])
+    apart = np.array([part.apart for part in held])
+    fitted = np.array([part.fitted for part in held]).mean(axis=0)
+
+    def pooled(kept: Any) -> tuple[Float, Float, Float, Float]:
+        shares = counts[:, kept] / counts[:, kept].sum(axis=1, keepdims=True)
+        means = np.einsum("kf,fkd->kd", shares, steps[kept])
+        square = shares[0] @ target[kept]
+        spread = square - means[0] ** 2
+        shift = (shares[0] @ apart[kept]) ** 2
+        back = np.einsum("kf,fkd->kd", shares[1:], backgrounds[kept]) - means[1:] ** 2
+        against = np.asarray(problem.weights) @ back
+        own = square if problem.center == "background" else spread
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return _log_ratio(own, against, fitted), spread / against, shift / against, against
+
+    every = np.arange(counts.shape[1])
+    log_ratio, spread, shift, against = pooled(every)
+    without = [pooled(every[every != fold]) for fold in every]
+    bad = ~np.isfinite(log_ratio)
+    log_error, spread_error, shift_error = (_jackknife(np.array([part[place] for part in without])) for place in range(3))
+    unit = np.where(bad | ~(against > 0.0), 1.0, np.sqrt(np.maximum(against, 0.0)))
+    parts = np.where(bad, np.nan, [spread, shift])
+    return np.exp(log_ratio), log_error, parts, np.where(bad, np.nan, [spread_error, shift_error]), unit
+
+
+def _jackknife(estimates: Float) -> Float:
+    """Return the standard error from the estimates without each fold."""
+    n_folds = len(estimates)
+    with np.errstate(invalid="ignore"):
+        error: Float = np.sqrt((n_folds - 1.0) / n_folds * np.sum((estimates - estimates.mean(axis=0)) ** 2, axis=0))
+    return error

@@ -1,0 +1,314 @@
+"""What a fit knows of its datasets: the sums of every fold, of the columns or of coordinates in the span of wide rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from standout._arrays import Float, Rows, is_sparse
+from standout._xp import is_foreign, namespace, take
+from standout.moments import FoldPattern, Moments, RowMoments, Span, fold_of_rows, gather, gather_keyed, span_of
+from standout.problem import Problem, Sums, column_scale
+from standout.sources import Source
+
+Numbers = npt.NDArray[np.intp]
+Folds = FoldPattern | Sequence[Numbers]
+
+# A dataset needs this many rows per fold, and a problem has at most this many columns, to be judged by folds.
+ROWS_PER_FOLD, MOST_COLUMNS = 2, 8192
+# Larger problems have fewer folds: each fold has a matrix of this size for every dataset.
+MANY_COLUMNS, FEW_FOLDS = 5000, 3
+
+
+class Data:
+    """The datasets of a problem by fold, the target first."""
+
+    n_folds: int
+    n_columns: int
+
+    def sums(self, problem: Problem, fold: int | None = None) -> Sums:
+        """Return the sums over all rows, or over all rows but those of a fold."""
+        raise NotImplementedError
+
+    def held_out(self, problem: Problem, fold: int) -> tuple[Moments, ...]:
+        """Return the moments of the rows of a fold, in the coordinates of ``sums(problem, fold)``."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class TallData(Data):
+    """Moments of the columns, by dataset and fold."""
+
+    parts: Sequence[Sequence[Moments | None]]
+    n_covariates: int = 0
+
+    @property
+    def n_folds(self) -> int:  # type: ignore[override]
+        """Number of folds; 1 means that there are none."""
+        return len(self.parts[0])
+
+    @property
+    def n_columns(self) -> int:  # type: ignore[override]
+        """Number of columns, without covariates."""
+        return self.totals[0].n_features - self.n_covariates
+
+    @cached_property
+    def totals(self) -> tuple[Moments, ...]:
+        """The moments of all rows of each dataset."""
+        return tuple(_summed(part) for part in self.parts)
+
+    def sums(self, problem: Problem, fold: int | None = None) -> Sums:
+        """Return the sums over all rows, or over all rows but those of a fold."""
+        if fold is None:
+            return Sums.of(self.totals, self.n_covariates)
+        others = [_without(total, part, fold) for total, part in zip(self.totals, self.parts, strict=True)]
+        return Sums.of(others, self.n_covariates)
+
+    def held_out(self, problem: Problem, fold: int) -> tuple[Moments, ...]:
+        """Return the moments of the rows of a fold."""
+        return tuple(_known(part[fold]) for part in self.parts)
+
+
+@dataclass(frozen=True, eq=False)
+class WideData(Data):
+    """Rows with more columns than there are rows: they become coordinates in the span of all rows.
+
+    With a scale, that span is taken anew without each fold, because the scale is.
+    """
+
+    rows: Sequence[Rows]
+    folds: Sequence[Numbers]
+    n_folds: int
+    weights: Sequence[Float | None]
+    covariates: Sequence[Float | None]
+    norms: bool
+
+    @property
+    def n_columns(self) -> int:  # type: ignore[override]
+        """Number of columns, without covariates."""
+        return int(self.rows[0].shape[1])
+
+    @property
+    def n_covariates(self) -> int:
+        """Number of covariates."""
+        return 0 if self.covariates[0] is None else self.covariates[0].shape[1]
+
+    @cached_property
+    def plain(self) -> _Spanned:
+        """The coordinates of the rows without a scale."""
+        return self._spanned(None)
+
+    def sums(self, problem: Problem, fold: int | None = None) -> Sums:
+        """Return the sums over all rows, or over all rows but those of a fold."""
+        spanned = self._for(problem, fold)
+        moments = spanned.tall.sums(problem, fold).moments
+
+        def some(columns: Numbers) -> Sums:
+            return self.taken(columns).sums(problem, fold)
+
+        variances = tuple(self.variances(fold)) if problem.n_columns is not None else ()
+        origin = spanned.span.origin if spanned.scale is None else spanned.span.origin * spanned.scale
+        return Sums(moments, self.n_columns, spanned.lift, spanned.drop, spanned.scale, some, variances, origin)
+
+    def held_out(self, problem: Problem, fold: int) -> tuple[Moments, ...]:
+        """Return the moments of the rows of a fold, in the coordinates of ``sums(problem, fold)``."""
+        return self._for(problem, fold).tall.held_out(problem, fold)
+
+    def taken(self, columns: Numbers) -> Data:
+        """Return the data with some of the columns."""
+        rows = [take(part, columns, axis=1) for part in self.rows]
+        if len(columns) > sum(part.shape[0] for part in rows):
+            return replace(self, rows=rows)
+        return TallData(self._moments(rows), self.n_covariates)
+
+    def _for(self, problem: Problem, fold: int | None) -> _Spanned:
+        if problem.scale is None:
+            return self.plain
+        return self._spanned(column_scale(self.variances(fold), problem))
+
+    def variances(self, fold: int | None = None) -> list[Float]:
+        """Return the variances of the columns of each dataset, without the rows of a fold."""
+        found = []
+        for part, own, weights in zip(self.rows, self.folds, self.weights, strict=True):
+            chosen = np.flatnonzero(own != (-1 if fold is None else fold))
+            found.append(column_variances(take(part, chosen), None if weights is None else weights[chosen]))
+        return found
+
+    def _spanned(self, scale: Float | None) -> _Spanned:
+        rows = self.rows if scale is None else [scaled_rows(part, scale) for part in self.rows]
+        span = span_of(rows, self.weights)
+        return _Spanned(TallData(self._moments(span.coordinates), self.n_covariates), span, scale)
+
+    def _moments(self, rows: Sequence[Rows]) -> list[list[Moments | None]]:
+        each = zip(rows, self.folds, self.weights, self.covariates, strict=True)
+        return [
+            gather_keyed(_Beside(part, weights, covariates), own, self.n_folds, norms=self.norms)
+            for part, own, weights, covariates in each
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Spanned:
+    """Coordinates of wide rows: their moments by fold, and the way back."""
+
+    tall: TallData
+    span: Span
+    scale: Float | None
+
+    def lift(self, vectors: Float) -> Float:
+        """Return vectors in the columns of the data."""
+        lifted = self.span.lift(vectors)
+        return lifted if self.scale is None else lifted / self.scale[:, None]
+
+    def drop(self, vectors: Float) -> Float:
+        """Return vectors in the coordinates."""
+        return self.span.drop(vectors if self.scale is None else vectors * self.scale[:, None])
+
+
+class _Beside:
+    """Rows in memory with what is beside them, as `gather_keyed` reads them."""
+
+    def __init__(self, rows: Rows, weights: Float | None, covariates: Float | None) -> None:
+        self.rows, self.weights, self.covariates = rows, weights, covariates
+        self.width, self.start = rows.shape[1], 0
+
+    def map_reduce(self, function: Any, add: Any = None) -> Any:
+        """Apply a function to all rows."""
+        return function(self)
+
+    def batches(self) -> Any:
+        """Return all rows as one batch."""
+        return iter([self])
+
+
+def make_data(
+    sources: Sequence[Source], folds: Folds | None, *, norms: bool, kind: str = "scatter", wide: bool = False
+) -> Data:
+    """Gather the sums of all datasets by fold, in one pass over each."""
+    covariates = sources[0].covariates
+    q = 0 if covariates is None else covariates.shape[1]
+    if wide:
+        loaded = [part.loaded() for part in sources]
+        counts = [part.n_rows or 0 for part in loaded]
+        return WideData(
+            [part.rows for part in loaded],
+            _numbers(folds, counts),
+            n_folds_of(folds),
+            [part.weights for part in loaded],
+            [part.covariates for part in loaded],
+            norms,
+        )
+    if folds is None:
+        return TallData([[gather(part, kind=kind, norms=norms, name=part.name)] for part in sources], q)  # type: ignore[arg-type]
+    n_folds = n_folds_of(folds)
+    keys = [folds] * len(sources) if isinstance(folds, FoldPattern) else folds
+    parts = [
+        gather_keyed(part, own, n_folds, norms=norms, kind=kind, name=part.name)  # type: ignore[arg-type]
+        for part, own in zip(sources, keys, strict=True)
+    ]
+    return TallData(parts, q)
+
+
+def n_folds_of(folds: Folds | None) -> int:
+    """Return the number of folds."""
+    if folds is None:
+        return 1
+    return folds.n_folds if isinstance(folds, FoldPattern) else 1 + max(int(own.max(initial=0)) for own in folds)
+
+
+def _numbers(folds: Folds | None, counts: Sequence[int]) -> list[Numbers]:
+    if folds is None:
+        return [np.zeros(count, dtype=np.intp) for count in counts]
+    return [fold_of_rows(0, count, folds.n_folds) for count in counts] if isinstance(folds, FoldPattern) else list(folds)
+
+
+def plan_folds(sources: Sequence[Source], cv: int | None, size: int) -> tuple[Folds | None, str]:
+    """Decide which rows are left out together; return the reason if there are no folds.
+
+    Whole subjects are left out where they are known. `size` is the number of columns, or of rows if that is less.
+    """
+    if len(sources) == 1:
+        return None, "there is no background"
+    if cv is None:
+        return None, "cv is None"
+    if size > MOST_COLUMNS:
+        return None, f"there are more than {MOST_COLUMNS} columns"
+    if size > MANY_COLUMNS:
+        cv = min(cv, FEW_FOLDS)
+    if sources[0].subjects is not None:
+        return _subject_folds([part.subjects for part in sources], cv)  # type: ignore[misc]
+    counts = [part.n_rows for part in sources if part.n_rows is not None]
+    n_folds = min([cv, *(count // ROWS_PER_FOLD for count in counts)])
+    if n_folds < 2:
+        return None, f"a dataset has {min(counts)} rows, and 2 folds need {2 * ROWS_PER_FOLD}"
+    return FoldPattern(n_folds), ""
+
+
+def _subject_folds(codes: Sequence[Numbers], cv: int) -> tuple[Folds | None, str]:
+    """Deal whole subjects to folds, so that each fold has about as many subjects and rows of every dataset."""
+    n_subjects = 1 + max(int(own.max(initial=-1)) for own in codes)
+    counts = np.array([np.bincount(own, minlength=n_subjects) for own in codes])
+    fewest = int((counts > 0).sum(axis=1).min())
+    n_folds = min(cv, fewest)
+    if n_folds < 2:
+        return None, "a dataset has a single subject"
+    folds = np.empty(n_subjects, dtype=np.intp)
+    _, kinds = np.unique(counts > 0, axis=1, return_inverse=True)
+    first = 0
+    for kind in range(int(kinds.max()) + 1):
+        members = np.flatnonzero(kinds.ravel() == kind)
+        shuffled = np.random.default_rng(0).permutation(len(members))
+        order = np.lexsort((shuffled, -counts[:, members].sum(axis=0)))
+        rounds, steps = np.divmod(np.arange(len(members)), n_folds)
+        # To and fro, so that no fold has the larger subject of every round.
+        folds[members[order]] = (np.where(rounds % 2, n_folds - 1 - steps, steps) + first) % n_folds
+        first += len(members)
+    return [folds[own] for own in codes], ""
+
+
+def column_variances(rows: Rows, weights: Float | None = None) -> Float:
+    """Return the variance of each column."""
+    if is_sparse(rows):
+        thin = RowMoments(rows, weights)
+        return thin.variances
+    xp = namespace(rows)
+    if weights is None:
+        return xp.var(xp.astype(rows, xp.float64) if is_foreign(rows) else rows.astype(np.float64, copy=False), axis=0)
+    shares = weights / weights.sum()
+    mean = shares @ rows
+    return np.asarray(shares @ (rows - mean) ** 2)
+
+
+def scaled_rows(rows: Rows, scale: Float) -> Rows:
+    """Return rows divided by the scale of each column."""
+    return (rows @ _diagonal(1.0 / scale)).tocsr() if is_sparse(rows) else rows / scale
+
+
+def _diagonal(numbers: Float) -> Any:
+    from scipy import sparse
+
+    return sparse.diags_array(numbers)
+
+
+def _without(total: Moments, parts: Sequence[Moments | None], fold: int) -> Moments:
+    """Return the moments of all rows but those of a fold."""
+    part = parts[fold]
+    if part is None:
+        return total
+    # Subtracting costs one matrix, and is refused where it would cost digits.
+    left = total.without(part) if hasattr(total, "without") else None
+    return _summed([own for number, own in enumerate(parts) if number != fold]) if left is None else left
+
+
+def _summed(parts: Sequence[Moments | None]) -> Moments:
+    return reduce(lambda one, two: one + two, [part for part in parts if part is not None])
+
+
+def _known(part: Moments | None) -> Moments:
+    assert part is not None  # `plan_folds` leaves no fold without rows
+    return part
