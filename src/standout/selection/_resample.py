@@ -148,7 +148,12 @@ def _blocks(counts: Sequence[int], most: int) -> tuple[int, list[int]]:
 
 
 def plan_subjects(
-    subjects: Sequence[Numbers], most: int, rng: np.random.Generator, *, thinned: bool = True
+    subjects: Sequence[Numbers],
+    most: int,
+    rng: np.random.Generator,
+    *,
+    thinned: bool = True,
+    most_parts: int = 10**9,
 ) -> Plan:
     """Make units of subjects: all rows, or the same number of rows of each.
 
@@ -161,7 +166,9 @@ def plan_subjects(
     kept = sizes >= n_rows
     homes, owners = np.nonzero(kept)
     shared = kept.sum(axis=0) > 1
-    n_thinnings = N_THINNINGS if thinned and sizes[kept].max() >= 2 * n_rows and len(homes) <= most else 1
+    n_thinnings = 1
+    if thinned and sizes[kept].max() >= 2 * n_rows and len(homes) <= most:
+        n_thinnings = int(np.clip(most_parts // len(homes), 1, N_THINNINGS))
     available = np.minimum(sizes[homes, owners] // n_rows, n_thinnings) if thinned else np.ones(len(homes), dtype=int)
     first = np.cumsum(available) - available
     place = np.full(sizes.shape, -1)

@@ -1,0 +1,404 @@
+"""Which components are distinguishable from chance: permutation tests of fitted models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from copy import copy
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from sklearn.utils.validation import check_is_fitted, check_random_state
+from threadpoolctl import threadpool_limits
+
+from standout._arrays import Float
+from standout._messages import InvalidValueError
+from standout._writing import progress_bar
+from standout.problem import Problem
+from standout.selection._engine import Engine, Given, refuse_no_background
+from standout.selection._leading import Statistic
+from standout.selection._resample import RowDeck
+from standout.sources import Mapped, Source, open_datasets
+
+# A test ends once this many draws reach the observed value. With several values of a path, their spread is estimated
+# from this many draws first.
+ENOUGH, FIRST = 10, 19
+# Values that differ by less than this are equal but for rounding.
+ROUNDING = 1e-7
+# Components that are tested at most if none is given.
+MOST_COMPONENTS = 20
+# Numbers in all rows up to which one thread is faster than several.
+SINGLE_THREADED = 2**21
+
+
+@dataclass(frozen=True, eq=False)
+class PermutationTest:
+    """How many components are distinguishable from chance?
+
+    Attributes
+    ----------
+    n_components : int
+        There are at least so many components: the chance that this number is too large is at most `level`.
+    p_values : ndarray of shape (k,)
+        Of each tested component: the share of draws with at least the observed statistic. Never smaller than the
+        p-value before, because a component counts only if all larger ones do.
+    statistics : ndarray of shape (k,)
+        With a given shrinkage, α or ε the logarithm of the leading ratio (the leading difference of contrastive PCA).
+        If that was chosen by the data: the largest of several values of the path, in standard deviations of the draws.
+    draws : list of ndarray
+        The statistic of each draw, for each tested component.
+    n_draws : tuple of int
+        Number of draws behind each p-value.
+    level : float
+    reason : str
+        Why the test ended.
+    unit : {"rows", "blocks", "subjects"}
+        What changes places in a draw, and is assumed to be independent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout import DiscriminativePCA, permutation_test
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.normal(size=(80, 5)) * [3, 1, 1, 1, 1], rng.normal(size=(90, 5))
+    >>> test = permutation_test(DiscriminativePCA(2).fit(X, background=Y), X, background=Y)
+    >>> test.n_components, test.p_values[0], test.unit
+    (1, np.float64(0.005), 'rows')
+    """
+
+    n_components: int
+    p_values: Float
+    statistics: Float
+    draws: list[Float]
+    n_draws: tuple[int, ...]
+    level: float
+    reason: str
+    unit: str
+
+
+def permutation_test(
+    model: Any,
+    X: Any,
+    *,
+    background: Any = None,
+    y: Any = None,
+    groups: Any = None,
+    background_groups: Any = None,
+    sample_weight: Any = None,
+    background_sample_weight: Any = None,
+    adjust: Any = None,
+    background_adjust: Any = None,
+    n_draws: int = 199,
+    level: float = 0.05,
+    n_components: int | None = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    progress: bool = False,
+) -> PermutationTest:
+    """Which components of a model are distinguishable from chance?
+
+    The largest ratio of two datasets of one distribution is well above 1, because it is the largest over all
+    directions. This test deals the rows of all datasets at random, and compares the leading ratio with those of the
+    draws. Components are tested one after the other, each without the ones before, until the first that chance
+    explains.
+
+    Parameters
+    ----------
+    model : estimator or pipeline
+        A fitted estimator of this package, or a pipeline with one as its last step.
+    X : dataset
+        The target, as in ``fit``.
+    background : dataset, or list or tuple of datasets
+        The backgrounds, as in ``fit``.
+    y : array-like, default=None
+        Label of each row, for a model with `target_label`.
+    groups, background_groups : array-like, str or None, default=None
+        The subject of each row. Whole subjects are dealt then. A subject in several datasets is swapped within itself.
+    sample_weight, background_sample_weight, adjust, background_adjust
+        As in ``fit``. Weights stay at their places when rows are dealt. Robust weights go with their rows.
+    n_draws : int, default=199
+        Most draws for each component. A test ends earlier if a component is clearly not significant. If there are fewer
+        ways to deal the subjects, each is used once.
+    level : float, default=0.05
+        Chance that `n_components` of the result is too large.
+    n_components : int or None, default=None
+        How many components to test. None means those of the model, until the first that is not significant.
+    n_jobs : int or None, default=None
+        Number of threads. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws. None is a fixed seed.
+    progress : bool, default=False
+        Show a progress bar.
+
+    Returns
+    -------
+    PermutationTest
+
+    Notes
+    -----
+    The null hypothesis is that all datasets have one distribution; with ``center="own"``, up to their means. Rows, or
+    subjects if `groups` are given, must be independent: repeated measurements of one subject are not.
+
+    Whatever the fit chose is allowed for. Scales, columns and centres are computed anew in every draw. If shrinkage, α
+    or ε was chosen by the data, the statistic is the largest of several values of the path, each in standard deviations
+    of its draws.
+
+    Subjects with different numbers of rows are thinned to the same number, in the data as in every draw, and the
+    statistic is averaged over five thinnings. Beyond 4,000 rows, and if the rows are not in memory, random blocks of
+    rows are dealt: 128 blocks in all have nearly the same power, and a draw takes the same time at any number of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout import DiscriminativePCA, permutation_test
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.normal(size=(2, 60, 8))
+    >>> permutation_test(DiscriminativePCA(1).fit(X, background=Y), X, background=Y).n_components
+    0
+    """
+    estimator, change = _last_step(model)
+    sources = open_datasets(
+        X,
+        background,
+        y=y,
+        target_label=estimator.target_label,
+        groups=groups,
+        background_groups=background_groups,
+        sample_weight=sample_weight,
+        background_sample_weight=background_sample_weight,
+        adjust=adjust,
+        background_adjust=background_adjust,
+    )
+    given = given_of(estimator, sources if change is None else change(sources))
+    most = estimator.n_components_ if n_components is None else n_components
+    return _tested(
+        given,
+        statistic_of(estimator),
+        level=level,
+        n_draws=n_draws,
+        most=most,
+        every=n_components is not None,
+        n_jobs=n_jobs,
+        seed=_seed(random_state),
+        progress=progress,
+    )
+
+
+def count_components(
+    sources: list[Source],
+    problem: Problem,
+    *,
+    chosen: bool = False,
+    columns_chosen: bool = False,
+    learned: list[Float | None] | None = None,
+    most: int = MOST_COMPONENTS,
+    level: float = 0.05,
+    n_draws: int = 199,
+    seed: int = 0,
+) -> PermutationTest:
+    """How many components do these datasets have at least?
+
+    Parameters
+    ----------
+    sources : list of Source
+        The target first, in the coordinates of the problem.
+    problem : Problem
+        With all choices made, and numbers for shrinkage, α and ε.
+    chosen, columns_chosen : bool
+        Whether the regularisation, or the number of columns, was chosen by the data.
+    learned : list of ndarray or None
+        The factor of each dataset's weights that was learned from its rows.
+    most : int
+    level, n_draws, seed
+        As in `permutation_test`.
+
+    Returns
+    -------
+    PermutationTest
+    """
+    given = Given(sources, learned or [None] * len(sources))
+    statistic = Statistic(_numeric(problem, None), chosen, columns_chosen)
+    return _tested(given, statistic, level=level, n_draws=n_draws, most=most, seed=seed)
+
+
+# --- what a model says of its problem --------------------------------------------------------------------------------
+
+
+def _last_step(model: Any) -> tuple[Any, Any]:
+    """Return the estimator, and the function that applies the steps of a pipeline before it."""
+    if not hasattr(model, "steps"):
+        check_is_fitted(model)
+        return model, None
+    estimator, before = model.steps[-1][1], model[:-1]
+    check_is_fitted(estimator)
+    return estimator, lambda sources: [Mapped(part, before.transform, None) for part in sources]
+
+
+def given_of(model: Any, sources: list[Source]) -> Given:
+    """Return the datasets in the coordinates of a model, with its robust weights."""
+    refuse_no_background(sources)
+    sources = [source if source.again else source.loaded() for source in sources]
+    learned: list[Float | None] = [None] * len(sources)
+    if model.robust is not None:
+        # The model itself does not change.
+        other = copy(model)
+        sources = other._weighed(sources)
+        learned = list(other.row_weights_)
+    if hasattr(model, "kernel"):
+        sources = [_mapped(source, model._coordinates) for source in sources]
+    return Given(sources, learned)
+
+
+def _mapped(source: Source, function: Any) -> Source:
+    found: Source = Mapped(source, function, None)
+    if source.rows is not None:
+        found = found.loaded()
+    elif found.width is None:
+        found.width = next(found.batches()).rows.shape[1]
+    found.weights, found.subjects, found.covariates = source.weights, source.subjects, source.covariates
+    return found
+
+
+def statistic_of(model: Any) -> Statistic:
+    """Return the statistic that tests the components of a model."""
+    problem = _numeric(model.problem_, getattr(model, "shrinkage_", None))
+    by_rule = isinstance(model.background_weights, str)
+    if by_rule:
+        # Weights that the data chose would have to be chosen in every draw.
+        count = len(problem.weights)
+        problem = replace(problem, weights=(1.0 / count,) * count)
+    words = (getattr(model, name, None) for name in ("shrinkage", "alpha", "epsilon"))
+    chosen = any(isinstance(word, str) for word in words)
+    return Statistic(problem, chosen, isinstance(getattr(model, "n_columns", None), str))
+
+
+def _numeric(problem: Problem, shrinkage: float | None) -> Problem:
+    """Return the problem with a number in place of the Ledoit-Wolf rule, which needs more than the sums of draws."""
+    if not isinstance(problem.shrinkage, str):
+        return problem
+    return replace(problem, shrinkage=0.1 if shrinkage is None else shrinkage)
+
+
+def _seed(random_state: Any) -> int:
+    return 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
+
+
+# --- one component after the other -----------------------------------------------------------------------------------
+
+
+def _tested(
+    given: Given,
+    statistic: Statistic,
+    *,
+    level: float,
+    n_draws: int,
+    most: int,
+    every: bool = False,
+    n_jobs: int | None = None,
+    seed: int = 0,
+    progress: bool = False,
+) -> PermutationTest:
+    _check(level, n_draws)
+    refuse_no_background(given.sources)
+    engine = Engine.of(given, statistic, np.random.default_rng([seed, 1]), level)
+    small = isinstance(engine.deck, RowDeck) and engine.deck.rows.size <= SINGLE_THREADED or given.width <= 256
+    most = min(most, given.width, given.counts[0] - 1)
+    p_values: list[float] = []
+    found: list[tuple[float, Float]] = []
+    reason = f"all {most} components were tested"
+    with threadpool_limits(1, user_api="blas") if small else nullcontext():
+        for number in range(most):
+            own = engine if number == 0 else engine.without(number)
+            with progress_bar(f"component {number + 1}", n_draws, shown=progress) as advance:
+                p_value, observed, draws = _component(own, n_draws, level, [seed, 2, number], n_jobs, advance)
+            p_values.append(max(p_value, *p_values[-1:], 0.0))
+            found.append((observed, draws))
+            if p_values[-1] > level and not every:
+                reason = f"component {number + 1} is not distinguishable from chance"
+                break
+    return PermutationTest(
+        n_components=int(np.sum(np.array(p_values) <= level)),
+        p_values=np.array(p_values),
+        statistics=np.array([observed for observed, _ in found]),
+        draws=[draws for _, draws in found],
+        n_draws=tuple(len(draws) for _, draws in found),
+        level=level,
+        reason=reason,
+        unit=engine.deck.plan.kind,
+    )
+
+
+def _check(level: float, n_draws: int) -> None:
+    if not 0.0 < level < 1.0:
+        raise InvalidValueError("is not between 0 and 1", parameter="level", value=level, advice="Use 0.05, for example.")
+    if 1.0 / (n_draws + 1) > level:
+        raise InvalidValueError(
+            f"is too few for level={level:g}: the smallest p-value is 1 / (n_draws + 1)",
+            parameter="n_draws",
+            value=n_draws,
+            advice=f"Use at least {int(np.ceil(1.0 / level)) - 1}, and better ten times as many.",
+        )
+
+
+def _component(
+    engine: Engine, n_draws: int, level: float, seed: list[int], n_jobs: int | None, advance: Any
+) -> tuple[float, float, Float]:
+    """Return the p-value of the leading component, its statistic and those of the draws."""
+    # So many draws may reach the observed value in a complete test that is still significant.
+    allowed = int(np.floor(level * (n_draws + 1) + 1e-9)) - 1
+    values = [engine.values(engine.identity)]
+    for drawn in _draws(engine, n_draws, np.random.default_rng(seed), n_jobs):
+        values.append(drawn)
+        advance(1)
+        if len(values) <= FIRST and len(drawn) > 1:
+            continue
+        compared = combined(np.array(values))
+        reached = int(np.sum(compared[1:] >= compared[0] - ROUNDING * abs(compared[0])))
+        if reached >= max(ENOUGH, allowed + 1):
+            # Sequential test of Besag and Clifford (1991).
+            stopped = len(values) <= n_draws
+            return reached / (len(values) - 1) if stopped else (1 + reached) / len(values), compared[0], compared[1:]
+    compared = combined(np.array(values))
+    reached = int(np.sum(compared[1:] >= compared[0] - ROUNDING * abs(compared[0])))
+    return (1 + reached) / len(values), float(compared[0]), compared[1:]
+
+
+def combined(values: Float) -> Float:
+    """Combine the values of a path: their largest, in standard deviations of all draws.
+
+    Parameters
+    ----------
+    values : ndarray of shape (1 + n_draws, n_values)
+        Of the data as observed, then of the draws. All are treated alike, so that the p-value is exact.
+
+    Returns
+    -------
+    ndarray of shape (1 + n_draws,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.selection._inference import combined
+    >>> combined(np.array([[4.0, 1.0], [1.0, 2.0], [1.0, 3.0]])).round(2)
+    array([ 1.41, -0.  ,  1.22])
+    """
+    if values.shape[1] == 1:
+        return values[:, 0]
+    spread = values.std(axis=0)
+    z: Float = (values - values.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+    return z.max(axis=1)
+
+
+def _draws(engine: Engine, n_draws: int, rng: np.random.Generator, n_jobs: int | None) -> Iterator[Float]:
+    """Yield the statistic of one draw after the other."""
+    deals = engine.deck.plan.deals(rng, n_draws, every=engine.deck.placed is None)
+    if n_jobs in (None, 1):
+        yield from map(engine.values, deals)
+        return
+    with Parallel(n_jobs=n_jobs, prefer="threads") as work:
+        # A few at a time: the first ones may be enough.
+        while batch := list(islice(deals, 2 * effective_n_jobs(n_jobs))):
+            yield from work(delayed(engine.values)(at) for at in batch)
