@@ -105,9 +105,12 @@ def dependence(told: Cautions, scores: Sequence[Float], ids: Sequence[Any] | Non
     if not (alike or found or repeated):
         return False
     so = "so the p-value is too small" if tested else "so a p-value of single rows would be too small"
+    # Several times as long as the memory of an autoregressive series with this correlation.
+    length = max(2, min(int(np.ceil(8.0 * (1.0 + alike) / max(1.0 - alike, 0.05))), min(map(len, scores)) // 12))
     advice = told.option(
-        "Name the subject of each row: `groups=...`. For rows in the order of time: groups=standout.blocks(...).",
-        "Name the column of the subjects: --subject-column NAME. For rows in the order of time: --blocks auto.",
+        f"Name the subject of each row (`groups` and `background_groups`), or, for rows in the order of time, use "
+        f"groups=standout.blocks(len(X), {length}), background_groups=standout.blocks(len(background), {length}).",
+        f"Name the column of the subjects with --subject-column, or, for rows in the order of time, use --blocks {length}.",
     )
     if found is not None:
         pattern, n_subjects, example = found
@@ -162,8 +165,8 @@ def choice(told: Cautions, found: dict[str, Any]) -> None:
     one, pca = found["components"][0], found["pca"]
     if not found["held_out"]:
         told.add(
-            90, "no held-out ratio", "the ratio is of the fitted rows, and therefore too large",
-            "Fit with more rows per fold, or with `cv=5`.",
+            90, "no held-out ratio", "scores of fitted rows make the datasets look more different than they are",
+            "Fit with `cv=5`, and with at least 2 rows per fold.",
         )  # fmt: skip
     if pca is not None and pca["near"]:
         value = found["path"]["value"] if found["path"] else None
@@ -174,7 +177,7 @@ def choice(told: Cautions, found: dict[str, Any]) -> None:
             "Check that the background varies in what the target should be rid of, or set a smaller value: "
             f"`{found['parameter']}`.",
         )
-    elif pca is not None and pca["ratio"] is not None and one["ratio"] is not None and pca["ratio"] > one["ratio"]:
+    elif pca is not None and None not in (pca["ratio"], one["interval"][1]) and pca["ratio"] > one["interval"][1]:
         told.add(
             65,
             "PCA is better",
@@ -281,7 +284,9 @@ def _equal(told: Cautions, samples: Sequence[Sample], names: Sequence[str], spre
     if pairs:
         named = ", ".join(f"{shortened(names[j])} (as {shortened(names[i])})" for i, j in pairs[:5])
         more = f" and {len(pairs) - 5:,} more" if len(pairs) > 5 else ""
-        told.add(50, "equal columns", f"columns repeat others in every row: {named}{more}", "Leave one of each pair out.")
+        told.add(
+            50, "equal columns", f"columns repeat others in every row: {named}{more}", "Leave one of each pair out."
+        )
 
 
 def _codes(told: Cautions, rows: Float, names: Sequence[str]) -> None:
@@ -295,7 +300,9 @@ def _codes(told: Cautions, rows: Float, names: Sequence[str]) -> None:
     few[whole] = [1 < len(np.unique(column)) <= FEW_VALUES for column in rows[:, whole].T]
     for chosen, what in ((counting, "number the rows, like an id"), (few, "have few whole values, like codes")):
         if chosen.any():
-            told.add(40, "codes", f"columns {what}: {_listed(chosen, names)}", "Leave them out if they are not measurements.")
+            told.add(
+                40, "codes", f"columns {what}: {_listed(chosen, names)}", "Leave them out if they are not measurements."
+            )
 
 
 def _placeholders(rows: Float) -> Iterator[tuple[float, int, int]]:

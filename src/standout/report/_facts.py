@@ -58,7 +58,9 @@ def _at(model: Any, attribute: str, k: int) -> Any:
     return None if values is None or k >= len(values) else values[k]
 
 
-def components(model: Any, names: Sequence[str], variances: Sequence[Float], test: Any, boot: Any) -> list[dict[str, Any]]:
+def components(
+    model: Any, names: Sequence[str], variances: Sequence[Float], test: Any, boot: Any
+) -> list[dict[str, Any]]:
     """Return the components with their ratios, p-values and columns."""
     found = []
     for k in range(int(model.n_components_)):
@@ -106,14 +108,12 @@ def test_of(given: Any) -> dict[str, Any] | None:
     """Return the facts of a permutation test."""
     if given is None:
         return None
-    p_values = [value(p) for p in np.atleast_1d(given.p_values)]
-    made = getattr(given, "n_permutations", 0)
     return {
-        "p_values": p_values,
-        "n_significant": int(given.n_significant),
-        "level": float(getattr(given, "level", LEVEL)),
-        "n_permutations": int(np.max(made)),
-        "unit": str(getattr(given, "unit", "rows")),
+        "p_values": [value(p) for p in given.p_values],
+        "n_significant": int(given.n_components),
+        "level": float(given.level),
+        "n_permutations": int(max(given.n_draws, default=0)),
+        "unit": str(given.unit),
     }
 
 
@@ -181,7 +181,9 @@ def effects(model: Any, names: Any = None) -> Effects:
     words = [f"column {k}" for k in range(len(sizes))] if known is None else [str(name) for name in known]
     q_values = np.asarray(found.q_values, dtype=np.float64)
     different = (np.abs(sizes) >= SIZE) & (q_values <= LEVEL)
-    return Effects(words, sizes, np.asarray(found.p_values), q_values, different, str(getattr(found, "method", "t-test")))
+    return Effects(
+        words, sizes, np.asarray(found.p_values), q_values, different, str(getattr(found, "method", "t-test"))
+    )
 
 
 def means_of(model: Any, names: Sequence[str]) -> dict[str, Any] | None:
@@ -218,16 +220,29 @@ def choices(model: Any, found: dict[str, Any]) -> list[dict[str, str]]:
     name, path, datasets = found["parameter"], found["path"], found["datasets"]
     if name is not None and len(datasets) > 1:
         given = getattr(model, name, None)
-        how = "as given" if not isinstance(given, str) else f"by the rule {given!r}" if given != "auto" else "chosen on held-out folds"
+        how = (
+            "as given"
+            if not isinstance(given, str)
+            else f"by the rule {given!r}"
+            if given != "auto"
+            else "chosen on held-out folds"
+        )
         reason = f". {said_of('chosen', found)}" if path and given == "auto" else ""
-        said.append((name, f"{WORDS[name]}: {brief(path['value'] if path else getattr(model, f'{name}_'))}, {how}{reason}"))
+        said.append(
+            (name, f"{WORDS[name]}: {brief(path['value'] if path else getattr(model, f'{name}_'))}, {how}{reason}")
+        )
     if len(datasets) > 2:
         parts = [f"{shortened(part['name'])} {brief(part['weight'])}" for part in datasets[1:]]
         said.append(("weights", f"Weights of the backgrounds: {joined(parts)}"))
     if found["kernel"]:
         kernel = model.kernel if isinstance(model.kernel, str) else "given"
         said.append(("kernel", f"Kernel: {kernel}"))
-    for option, words in (("center", "Centre"), ("scale", "Scale of columns"), ("robust", "Robust"), ("smooth", "Smoothing")):
+    for option, words in (
+        ("center", "Centre"),
+        ("scale", "Scale of columns"),
+        ("robust", "Robust"),
+        ("smooth", "Smoothing"),
+    ):
         given = getattr(model, option, None)
         if given not in (None, "own") if isinstance(given, str | None) else True:
             said.append((option, f"{words}: {given if isinstance(given, str) else 'given'}"))
@@ -235,13 +250,18 @@ def choices(model: Any, found: dict[str, Any]) -> list[dict[str, str]]:
     if columns is not None and len(columns) < found["n_columns"]:
         said.append(("columns", f"Columns: {counted(len(columns), 'column')} of {found['n_columns']:,} are used"))
     if datasets[0]["subjects"] is not None:
-        parts = [f"{counted(part['subjects'], 'subject')} ({counted(part['rows'], 'row')}) of {shortened(part['name'])}" for part in datasets]
+        parts = [
+            f"{counted(part['subjects'], 'subject')} ({counted(part['rows'], 'row')}) of {shortened(part['name'])}"
+            for part in datasets
+        ]
         said.append(("subjects", f"Rows of a subject stay together: {joined(parts)}. Whole subjects are held out"))
     made = "those that stand out" if getattr(model, "n_components", None) == "auto" else "as given"
     said.append(("n_components", f"Components: {found['n_components']}, {made}"))
     if found["bootstrap"] and found["bootstrap"]["angle"]:
         angle = brief(found["bootstrap"]["angle"][0])
-        said.append(("bootstrap", f"Bootstrap of {found['bootstrap']['unit']}: component 1 turns by {angle} degrees (median)"))
+        said.append(
+            ("bootstrap", f"Bootstrap of {found['bootstrap']['unit']}: component 1 turns by {angle} degrees (median)")
+        )
     return [{"kind": kind, "text": f"{text.removesuffix('.')}."} for kind, text in said]
 
 
@@ -264,7 +284,9 @@ def code(model: Any, datasets: Sequence[dict[str, Any]]) -> str:
     subjects = ""
     if datasets[0]["subjects"] is not None:
         subjects = ", groups=subjects_of_target"
-        subjects += f", background_groups=[{', '.join(f'subjects_of_{name}' for name in several)}]" if n_backgrounds else ""
+        subjects += (
+            f", background_groups=[{', '.join(f'subjects_of_{name}' for name in several)}]" if n_backgrounds else ""
+        )
     arguments = f"target, background={listed}{subjects}" if n_backgrounds else f"target{subjects}"
     lines = [
         "import standout",

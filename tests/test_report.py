@@ -1,0 +1,332 @@
+"""Findings, sentences, page and picture: one dict, and every surface shows it."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from report_runs import CASES, COLUMNS, HOSTILE, cells, made, mixed
+from standout import DiscriminativePCA
+from standout.report import figure, page, report, sentences
+from standout.report._cautions import Cautions, columns, few_rows, neighbours, subject_pattern
+from standout.report._drawn import Sample, packed, read_labels
+from standout.report._words import brief, number, p_equals, percent
+
+
+class Seen(HTMLParser):
+    """Everything that a browser would see on a page: tags, attributes and words."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.words, self.attributes = [], [], []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += attributes
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.words).split())
+
+
+@pytest.fixture(params=list(CASES))
+def case(request):
+    return made(request.param)
+
+
+def test_the_dict_is_plain_json_and_the_page_needs_nothing_else(case):
+    text = json.dumps(case.findings, allow_nan=False, ensure_ascii=False)
+    again = json.loads(text)
+    assert again == case.findings
+    assert page(again) == case.html()
+    assert sentences(again) == case.sentences()
+
+
+def test_a_page_is_small_and_loads_nothing(case):
+    html = case.html()
+    assert len(html.encode()) <= 700_000
+    assert "/work/" not in html
+    assert "/home/" not in html
+    seen = Seen(html)
+    assert not {"link", "iframe", "object", "img"} & set(seen.tags)
+    assert not [value for name, value in seen.attributes if name in ("src", "href", "action") or name.startswith("on")]
+    policy = dict(seen.attributes)["content"]
+    assert "default-src 'none'" in html
+    assert "unsafe-eval" not in policy
+
+
+def test_the_ratio_is_the_same_on_every_surface(case):
+    found = case.findings
+    one = found["components"][0]
+    shown = number(one["ratio"])
+    assert shown in found["headline"]
+    assert f"<b>{shown} ×</b>" in case.html()
+    assert one["interval"][0] < one["ratio"] < one["interval"][1]
+    # The held-out scores that are drawn are those of scores.csv: their variances have this ratio.
+    target, background = one["variances"]
+    assert target / background == pytest.approx(one["ratio"], rel=1e-6)
+    if found["datasets"][0]["outlying"] is None:
+        drawn = [np.var(part["scores"][0]) for part in found["drawn"]["points"]]
+        assert drawn[0] / drawn[1] == pytest.approx(one["ratio"], rel=2e-3)
+
+
+def test_every_caution_is_on_the_page_and_in_the_terminal_in_order_of_weight(case):
+    found, seen = case.findings, Seen(case.html())
+    weights = [caution["weight"] for caution in found["cautions"]]
+    assert weights == sorted(weights, reverse=True)
+    for caution, sentence in zip(found["cautions"], case.sentences()[1:], strict=True):
+        assert " ".join(caution["text"].split()) in seen.text
+        assert sentence == f"{caution['text']} {caution['advice']}".strip()
+
+
+def test_the_headline_names_what_stands_out():
+    found = made("cells").findings
+    assert found["verdict"] == "stands out"
+    ratio = number(found["components"][0]["ratio"])
+    assert found["headline"].startswith(
+        f"The variance of the target is {ratio} times that of the background along component 1, led by "
+    )
+    assert {column["name"] for column in found["components"][0]["columns"][:3]} == {"ISG15", "IFIT1", "MX1"}
+    assert found["components"][0]["significant"]
+    assert found["title"] == "What stands out in the target against the background?"
+    assert found["labels"]["error"] < 0.1 < found["labels"]["pca_error"]
+
+
+def test_pca_is_judged_on_the_same_held_out_scale():
+    found = made("cells").findings
+    target, background, _ = cells()
+    twin = DiscriminativePCA(2, shrinkage=1.0).fit(target, background=background)
+    assert found["pca"]["ratio"] == pytest.approx(twin.ratio_[0], rel=1e-9)
+    assert found["pca"]["ratio"] < 0.5 * found["components"][0]["ratio"]
+    scores = twin.held_out_scores(target, background=background)
+    drawn = [np.var(part["pca"][0]) for part in found["drawn"]["points"]]
+    assert drawn[0] / drawn[1] == pytest.approx(np.var(scores[0][:, 0]) / np.var(scores[1][:, 0]), rel=2e-3)
+
+
+def test_nothing_stands_out_is_said_without_a_claim():
+    found = made("nothing").findings
+    assert found["verdict"] == "chance"
+    assert found["headline"].startswith("Nothing stands out: ")
+    assert "not distinguishable from chance" in found["headline"]
+    assert "led by" not in found["headline"]
+    assert not found["means"]["columns"]
+    assert "No column differs by 0.2 standard deviations or more" in Seen(made("nothing").html()).text
+
+
+def test_a_shift_of_the_mean_is_in_the_headline():
+    found = made("shift").findings
+    assert found["verdict"] == "shift"
+    assert found["headline"].startswith("The means differ more than the spreads: column 4 differs by 1.")
+    assert [column["name"] for column in found["means"]["columns"]] == ["column 4"]
+    assert found["means"]["columns"][0]["effect"] == pytest.approx(1.2, abs=0.35)
+    assert any("center" in caution["advice"] for caution in found["cautions"])
+
+
+def test_views_along_the_path_have_the_view_of_the_fit_among_them():
+    for name, parameter in (("cells", "shrinkage"), ("contrastive", "alpha"), ("kernel", "epsilon")):
+        found = made(name).findings
+        views = found["drawn"]["views"]
+        assert views["parameter"] == parameter
+        assert views["values"] == sorted(views["values"])
+        assert views["values"][views["chosen"]] == found["path"]["value"]
+        assert views["ratios"][views["chosen"]] == found["components"][0]["ratio"]
+        assert len(views["data"]) == len(views["values"]) >= 5
+
+
+def test_a_view_travels_in_sixteen_bits():
+    scores = [np.array([[1.0, -2.0], [3.0, 0.5]]), np.array([[-4.0, 8.0]])]
+    sent = packed([scores])
+    import base64
+
+    whole = np.frombuffer(base64.b64decode(sent["data"][0]), dtype="<i2").reshape(2, 3)
+    assert whole * np.array(sent["scale"][0])[:, None] == pytest.approx(np.concatenate(scores).T, abs=8 / 32000)
+
+
+def test_whole_subjects_are_named_with_what_the_p_value_assumes():
+    found = made("subjects").findings
+    assert [part["subjects"] for part in found["datasets"]] == [12, 12]
+    assert found["test"]["unit"] == "subjects"
+    assert not [caution for caution in found["cautions"] if caution["kind"] == "dependent rows"]
+    assert "assumes independent subjects" in Seen(made("subjects").html()).text
+
+
+def test_wide_data_have_a_held_out_ratio_far_below_the_eigenvalue():
+    found = made("wide").findings
+    assert found["n_columns"] == 300
+    assert found["held_out"]
+    assert any(caution["kind"] == "few background rows" for caution in found["cautions"])
+
+
+def test_outlying_rows_are_listed_with_their_weights_and_marked():
+    found = made("robust").findings
+    rows = {row["row"] for row in found["outlying"] if row["dataset"] == "target"}
+    assert {0, 1, 2, 3} <= rows
+    assert all(row["weight"] < 0.1 for row in found["outlying"] if row["row"] < 4)
+    flags = found["drawn"]["points"][0]["outlying"]
+    assert flags[:4] == [1, 1, 1, 1]
+    assert sum(flags) == found["datasets"][0]["outlying"]
+    assert not any(caution["kind"] == "few rows" for caution in found["cautions"])
+
+
+def test_patterns_of_pixels_are_images():
+    found = made("images").findings
+    assert found["images"]["shape"] == [8, 8]
+    pattern = np.abs(np.array(found["images"]["patterns"][0])).reshape(8, 8)
+    assert pattern[2:6, 3:5].min() > 2 * pattern[:2].max()
+    assert np.mean(found["images"]["high"]) != np.mean(found["images"]["low"])
+    # Numbers of pixels are not worth a name.
+    assert "led by" not in found["headline"]
+
+
+def test_names_from_the_data_are_text_whatever_they_contain():
+    made_of = made("hostile")
+    html = made_of.html()
+    seen = Seen(html)
+    assert seen.tags.count("script") == 2
+    assert "<script>alert" not in html.replace("\\u003c", "")
+    assert "49" not in made_of.findings["headline"]
+    for word in ("{{ 7 * 7 }}", "%(p)s {p.__class__}", "${1}"):
+        assert word in seen.text
+    # A mark that turns the direction of text is shown by its code.
+    assert "\u202e" not in html.split('id="data"')[0]
+    assert "\\u202eevil" in html
+    assert made_of.findings["drawn"]["points"][0]["ids"][4].startswith("\u202e")
+    assert set(made_of.findings["labels"]["names"]) == {*HOSTILE[:-1], "(no label)"}
+    assert b"PNG" in figure(made_of.findings)[:8]
+
+
+def test_a_notebook_shows_the_page_in_a_frame(tmp_path):
+    found = made("cells")
+    frame = found._repr_html_()
+    seen = Seen(frame)
+    assert seen.tags == ["iframe"]
+    assert dict(seen.attributes)["srcdoc"] == found.html()
+    found.save(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == found.html()
+    assert repr(found).startswith(found.findings["headline"])
+
+
+def test_pca_alone_has_a_page():
+    target = mixed(1, 60)
+    model = DiscriminativePCA(2).fit(target)
+    found = report(model, target)
+    assert found.findings["verdict"] == "pca"
+    assert found.findings["method"] == "PCA"
+    assert "no background" in found.sentences()[0]
+    assert "<!doctype html>" in found.html()
+
+
+def test_a_choice_near_pca_is_said():
+    target, background, _ = cells()
+    model = DiscriminativePCA(1, shrinkage=0.97).fit(target, background=background)
+    said = report(model, target, background=background, test=None).sentences()
+    assert any(sentence.startswith("The background was not used") for sentence in said)
+
+
+# --- cautions --------------------------------------------------------------------------------------------------------
+
+
+def kinds(told):
+    return [caution["kind"] for caution in told.sorted()]
+
+
+def test_dependent_rows_come_with_the_pattern_of_their_subjects():
+    target, background = (np.repeat(mixed(seed, 20), 6, axis=0) + 0.3 * mixed(seed + 5, 120) for seed in (21, 22))
+    model = DiscriminativePCA(1).fit(target, background=background)
+    ids = [f"m{k // 6}_{k % 6}" for k in range(120)]
+    found = report(model, target, background=background, ids=ids, test=None).findings
+    assert found["cautions"][0]["kind"] == "dependent rows"
+    assert 're.match(r"(.*)_", name)[1]' in found["cautions"][0]["advice"]
+    assert subject_pattern(ids) == ("(.*)_", 20, "m0_0")
+    assert subject_pattern([f"cell{k}" for k in range(50)]) is None
+    assert subject_pattern([f"a{k}_{k}" for k in range(50)]) is None
+
+
+def test_neighbours_correlate_only_where_they_do():
+    draw = np.random.default_rng(0)
+    independent = draw.normal(size=(500, 2))
+    assert neighbours(independent) == 0.0
+    walk = np.convolve(draw.normal(size=510), np.ones(10), "valid")[:500, None]
+    assert neighbours(walk) > 0.7
+    # Rows that are sorted by class are not dependent.
+    assert neighbours(independent + 9.0 * (np.arange(500) > 250)[:, None]) == 0.0
+
+
+@pytest.mark.parametrize("n_rows", [8, 24, 400])
+def test_a_few_rows_that_decide_are_named_also_with_few_rows(n_rows):
+    scores = np.random.default_rng(1).normal(size=n_rows)
+    told = Cautions()
+    few_rows(told, [scores], None)
+    assert kinds(told) == []
+    scores[5] = 60.0
+    few_rows(told, [scores], [f"sample {k}" for k in range(n_rows)])
+    assert kinds(told) == ["few rows"]
+    assert "sample 5 has 9" in told.sorted()[0]["text"]
+
+
+def test_columns_that_call_for_care_are_named():
+    draw = np.random.default_rng(2)
+    rows = draw.normal(size=(60, 9))
+    rows[:, 1] = 4.0
+    rows[:, 2] = rows[:, 0]
+    rows[:, 3] = np.arange(60)
+    rows[:, 4] = np.arange(60) % 3
+    rows[:, 5] *= 1e4
+    rows[7, 6] = -9999.0
+    other = draw.normal(size=(50, 9))
+    other[:, 1], other[:, 2], other[:, 8] = 4.0, other[:, 0], 1.0
+    told = Cautions()
+    names = ["a", "same", "copy", "count", "code", "large", "missing", "x", "flat"]
+    columns(told, [Sample(np.arange(60), rows), Sample(np.arange(50), other)], names, scaled=False)
+    texts = {caution["kind"]: caution["text"] for caution in told.sorted()}
+    assert "−9,999 in 1 row of missing" in texts["placeholder"]
+    assert "copy (as a)" in texts["equal columns"]
+    assert "flat" in texts["constant in the background"]
+    assert "large varies by" in texts["units"]
+    assert [text for text in map(lambda c: c["text"], told.sorted()) if "number the rows" in text and "count" in text]
+    assert [text for text in map(lambda c: c["text"], told.sorted()) if "few whole values" in text and "code" in text]
+    scaled = Cautions()
+    columns(scaled, [Sample(np.arange(60), rows), Sample(np.arange(50), other)], names, scaled=True)
+    assert "units" not in kinds(scaled)
+
+
+def test_advice_has_the_names_of_its_surface():
+    python, command = Cautions(), Cautions({"shrinkage": "--shrinkage"})
+    for told in (python, command):
+        told.add(1, "x", "a problem", "Set `shrinkage`.")
+    assert python.sorted()[0]["advice"] == "Set `shrinkage`."
+    assert command.sorted()[0]["advice"] == "Set --shrinkage."
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+def test_numbers_are_written_as_people_read_them():
+    assert [number(value) for value in (8.128, 1240.4, 0.00214, 3.1e-7, -2.0, 0.9996, 0.0, None)] == [
+        "8.13", "1,240", "0.00214", "3.10e−7", "−2.00", "1.00", "0", "unknown",
+    ]  # fmt: skip
+    assert [brief(0.40), brief(0.031), brief(12.0)] == ["0.4", "0.031", "12"]
+    assert [percent(share) for share in (0.05, 0.123, 0.004, 1.0)] == ["5 %", "12 %", "0.4 %", "100 %"]
+    assert [p_equals(chance) for chance in (0.031, 0.0004)] == ["p = 0.031", "p < 0.001"]
+
+
+def test_many_words_share_a_colour_and_many_numbers_are_a_scale():
+    words = read_labels([f"w{k % 30:02d}" for k in range(100)] + ["w00"] * 50)
+    assert len(words.names) == 12
+    assert words.names[-1] == "19 other labels"
+    assert sum(words.counts) == 150
+    scale = read_labels(np.append(np.linspace(0, 1, 40), np.nan))
+    assert scale.names == []
+    assert scale.of(np.array([0, 40])) == [0.0, None]
+    assert read_labels([2, 1, 2]).names == ["1", "2"]
+
+
+def test_docs_of_the_dict_are_complete():
+    assert re.fullmatch(r"\d.*|unknown", made("cells").findings["standout"])
+    assert [column["name"] for column in made("cells").findings["components"][0]["columns"]][0] in COLUMNS[:3]
