@@ -1,0 +1,295 @@
+"""Shift and spread of a target in the coordinates of one half of the controls, and their null distribution.
+
+One half of the controls gives the whitening. Null draws come from the other half, so that they are as new to the
+whitening as a target is. Both statistics are divided by a scale that removes most of their dependence on the number of
+rows. The rest of the dependence is interpolated over a grid of sizes.
+
+A *unit* is what is exchanged between target and controls under the null hypothesis: a row, or a whole subject.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+from scipy.stats import pearson3
+
+from standout._messages import InvalidValueError
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+
+# The scaled statistics hardly change beyond this number of units.
+LARGEST_SIZE = 2000
+# Tests clip scores at this many standard deviations, so that a few outlying rows do not decide.
+CLIP = 3.0
+# Draws of the spread are slower than draws of the shift, and its law is closer to normal.
+SPREAD_EVERY = 4
+SMALLEST_P = 1e-300
+TINY = 1e-12
+# Normal score of a power of 80 %.
+POWER_SCORE = 0.8416
+
+
+class Units(NamedTuple):
+    """The means of rows or subjects, and their precisions in units of one row."""
+
+    means: Array
+    weights: Array
+
+    @property
+    def mean(self) -> Array:
+        """The weighted mean."""
+        return self.weights @ self.means / self.weights.sum()
+
+    @property
+    def variance(self) -> float:
+        """The variance of a unit of weight 1, summed over columns."""
+        return float(self.weights @ ((self.means - self.mean) ** 2).sum(1)) / max(len(self.means) - 1, 1)
+
+
+class Measure(NamedTuple):
+    """Shift, spread and ratio of a target, and what is tested."""
+
+    size: int
+    shift: float
+    spread: float
+    ratio: float
+    ratio_error: float
+    scaled: Array  # shift and spread, clipped, divided by their scales
+    scale: float  # of the shift
+    vector: Array | None  # leading vector of the first half's spread, whitened coordinates
+
+
+# --- statistics ------------------------------------------------------------------------------------------------------
+
+
+def units_of(rows: Array, codes: Codes | None, correlation: float) -> Units:
+    """Return units of rows; without codes, every row is a unit."""
+    if codes is None:
+        return Units(rows, np.ones(len(rows)))
+    counts = np.bincount(codes).astype(float)
+    sums = np.zeros((len(counts), rows.shape[1]))
+    np.add.at(sums, codes, rows)
+    return Units(sums / counts[:, None], counts / (1 + (counts - 1) * correlation))
+
+
+def intraclass(rows: Array, codes: Codes) -> float:
+    """Return the intraclass correlation of subjects, over all columns."""
+    counts = np.bincount(codes).astype(float)
+    means = units_of(rows, codes, 0.0).means
+    between = float(counts @ ((means - rows.mean(0)) ** 2).sum(1)) / max(len(counts) - 1, 1)
+    within = float(((rows - means[codes]) ** 2).sum()) / max(len(rows) - len(counts), 1)
+    typical = (len(rows) - (counts**2).sum() / len(rows)) / max(len(counts) - 1, 1)
+    return float(np.clip((between - within) / max(between + (typical - 1) * within, TINY), 0.0, 1.0))
+
+
+def leading(rows: Array) -> Array:
+    """Return the unit vector along which the rows have the largest second moment."""
+    n, width = rows.shape
+    if n < width:
+        vector = rows.T @ linalg.eigh(rows @ rows.T, subset_by_index=[n - 1, n - 1])[1][:, 0]
+    else:
+        vector = linalg.eigh(rows.T @ rows, subset_by_index=[width - 1, width - 1])[1][:, 0]
+    return vector / max(float(np.linalg.norm(vector)), TINY)
+
+
+def halves(codes: Codes, rng: np.random.Generator) -> tuple[Mask, Mask]:
+    """Return which rows are in each of two random halves; rows of one unit stay together."""
+    order = rng.permutation(int(codes.max()) + 1)
+    first = (order < len(order) // 2)[codes]
+    return first, ~first
+
+
+def clipped_variance(scores: Array, limit: float) -> float:
+    """Return the variance of centred scores; those beyond the limit are moved to it."""
+    return float((np.clip(scores, -limit, limit) ** 2).sum()) / max(len(scores) - 1, 1)
+
+
+def spread_of(rows: Array, vectors: list[Array], parts: tuple[Mask, Mask], reference: Array, clip: float) -> float:
+    """Return the variance of each half along the leading vector of the other, in units of the reference's variance."""
+    found = 0.0
+    for part, vector in zip(parts, vectors[::-1], strict=True):
+        scores, known = rows[part] @ vector, reference @ vector
+        known -= known.mean()
+        limit = clip * float(np.std(known))
+        found += clipped_variance(scores - scores.mean(), limit) / max(clipped_variance(known, limit), TINY) / 2
+    return max(found, TINY)
+
+
+def scaled_spread(rows: Array, vectors: list[Array], parts: tuple[Mask, Mask], reference: Array) -> float:
+    """Return the log spread without its bias for normal scores, divided by its scale."""
+    n, m = len(rows), len(reference)
+    spread = spread_of(rows, vectors, parts, reference, CLIP)
+    return float((np.log(spread) + 1 / n - 1 / m) / np.sqrt(1 / n + 1 / m))
+
+
+def own_vectors(rows: Array, parts: tuple[Mask, Mask]) -> list[Array]:
+    """Return the leading vector of the spread of each half."""
+    return [leading(rows[part] - rows[part].mean(0)) for part in parts]
+
+
+# --- null distribution -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Null:
+    """A Pearson type III law (a shifted gamma law) of each scaled statistic at a grid of sizes."""
+
+    sizes: Array
+    moments: Array  # (n_sizes, 2 statistics, mean and standard deviation and skewness)
+
+    @classmethod
+    def of_draws(cls, sizes: NDArray[np.intp], draws: list[list[Array]]) -> Null:
+        """Fit moments to the draws of all sides; neighbouring sizes are averaged with weights 1/4, 1/2, 1/4."""
+        moments = np.array([_moments(np.concatenate(parts)) for parts in zip(*draws, strict=True)])
+        padded = np.concatenate([moments[:1], moments, moments[-1:]])
+        return cls(sizes.astype(float), (padded[:-2] + 2 * moments + padded[2:]) / 4)
+
+    def at(self, size: int) -> Array:
+        """Return mean, standard deviation and skewness of both statistics, interpolated."""
+        place = float(np.interp(np.log(size), np.log(self.sizes), np.arange(len(self.sizes))))
+        low = int(place)
+        high = min(low + 1, len(self.sizes) - 1)
+        return self.moments[low] + (place - low) * (self.moments[high] - self.moments[low])
+
+    def test(self, measure: Measure) -> tuple[Array, Array]:
+        """Return both statistics in null standard deviations, and their p-values."""
+        mean, deviation, skewness = self.at(measure.size).T
+        z = (measure.scaled - mean) / deviation
+        return z, np.maximum(pearson3.sf(z, skewness), SMALLEST_P)
+
+    def detectable(self, size: int, scale: float, noise: float, level: float) -> float:
+        """Return the smallest shift that is found with a power of 80 %."""
+        mean, deviation, skewness = self.at(size)[0]
+        limit = scale * (mean + deviation * pearson3.isf(level, skewness))
+        # A shift d adds 4 d noise scale to the variance. Solve d - limit = score sqrt(variance) for d.
+        middle = limit + 2 * POWER_SCORE**2 * noise * scale
+        return float(middle + np.sqrt(max(middle**2 - limit**2 + (POWER_SCORE * deviation * scale) ** 2, 0)))
+
+
+def _moments(draws: Array) -> Array:
+    """Return mean, standard deviation and skewness of each column. A negative skewness is set to 0."""
+    mean, deviation = np.nanmean(draws, 0), np.maximum(np.nanstd(draws, 0, ddof=1), TINY)
+    skewness = np.nanmean(((draws - mean) / deviation) ** 3, 0)
+    return np.stack([mean, deviation, np.clip(skewness, 0.0, 2.0)], axis=1)
+
+
+def combined(p_values: Array) -> float:
+    """Return one p-value of several that may depend on each other: the Cauchy combination."""
+    p = np.minimum(p_values[np.isfinite(p_values)], 0.99)
+    if not len(p):
+        return np.nan
+    # For small p, tan((1/2 - p) pi) is 1 / (p pi), without cancellation.
+    total = float(np.mean(np.where(p < 1e-8, 1 / (p * np.pi), np.tan((0.5 - p) * np.pi))))
+    return max(1 / (total * np.pi) if total > 1e7 else 0.5 - np.arctan(total) / np.pi, SMALLEST_P)
+
+
+# --- one direction of the cross-fit ----------------------------------------------------------------------------------
+
+
+class Side:
+    """Whitening by one half of the controls, with the other half as the reference.
+
+    Parameters
+    ----------
+    fitted, held : arrays, centred at the mean of all controls
+    codes : unit of each held row, or None if every row is a unit
+    shrinkage : float
+    """
+
+    def __init__(self, fitted: Array, held: Array, codes: Codes | None, shrinkage: float) -> None:
+        self._fit(fitted - fitted.mean(0), shrinkage)
+        self.raw = self.whitened(held)
+        self.limit = 1.5 * float(np.median(np.linalg.norm(self.raw, axis=1))) + 2
+        self.reference = self.clipped(self.raw)
+        # Clipping moves the mean of skewed rows.
+        self.center = self.reference.mean(0) - self.raw.mean(0)
+        self.codes = codes
+        self.correlation = 0.0 if codes is None else intraclass(self.reference, codes)
+        self.units = units_of(self.reference, codes, self.correlation)
+        self.variance, self.raw_variance = self.units.variance, units_of(self.raw, codes, self.correlation).variance
+
+    def _fit(self, rows: Array, shrinkage: float) -> None:
+        """Find the whitening of the shrunken covariance; with fewer rows than columns, in the span of the rows."""
+        n, width = rows.shape
+        if n < width:
+            roots, vectors = linalg.svd(rows, full_matrices=False)[1:]
+            values, basis = roots**2 / (n - 1), vectors.T
+        else:
+            values, basis = linalg.eigh(rows.T @ rows / (n - 1))
+        floor = shrinkage * float(values.sum()) / width
+        values = (1 - shrinkage) * values + floor
+        if values.min() <= 1e-10 * values.max() or floor <= 0 and n < width:
+            problem, advice = "leaves a singular covariance of the controls", "Use a number above 0, 0.5 for example."
+            raise InvalidValueError(problem, parameter="shrinkage", value=shrinkage, advice=advice)
+        self._rest = float(1 / np.sqrt(floor)) if n < width else 0.0
+        self._basis, self._factors = basis, 1 / np.sqrt(values) - self._rest
+
+    def whitened(self, rows: Array) -> Array:
+        """Return rows in coordinates in which the shrunken covariance of the fitted half is the identity."""
+        scores = (rows @ self._basis) * self._factors
+        return self._rest * rows + scores @ self._basis.T if self._rest else scores
+
+    def clipped(self, rows: Array) -> Array:
+        """Return whitened rows; those far out are pulled in."""
+        return rows * np.minimum(1, self.limit / np.maximum(np.linalg.norm(rows, axis=1), TINY))[:, None]
+
+    def measure(self, raw: Array, codes: Codes | None, n_controls: float, rng: np.random.Generator) -> Measure:
+        """Measure a target: whitened rows, the unit of each, and the effective number of control rows."""
+        rows, numbers = self.clipped(raw), np.arange(len(raw)) if codes is None else codes
+        size = int(numbers.max()) + 1
+        plain, tested = units_of(raw, codes, self.correlation), units_of(rows, codes, self.correlation)
+        total = float(tested.weights.sum())
+        scale = 1 / total + 1 / n_controls
+        if size < 2:
+            return Measure(size, np.nan, np.nan, np.nan, np.nan, np.full(2, np.nan), scale, None)
+        shift = float((plain.mean**2).sum()) - plain.variance / total - self.raw_variance / n_controls
+        moved = float(((tested.mean - self.center) ** 2).sum())
+        moved -= tested.variance / total + self.variance / n_controls
+        parts = halves(numbers, rng)
+        if min(part.sum() for part in parts) < 2:
+            return Measure(size, shift, np.nan, np.nan, np.nan, np.array([moved / scale, np.nan]), scale, None)
+        vectors = own_vectors(rows, parts)
+        spread = spread_of(raw, vectors, parts, self.raw, np.inf)
+        scaled = np.array([moved / scale, scaled_spread(rows, vectors, parts, self.reference)])
+        squares = np.empty(len(raw))
+        for part, other in (parts, parts[::-1]):
+            vector = leading(rows[other])
+            squares[part] = (raw[part] @ vector) ** 2 / max(float(np.var(self.raw @ vector, ddof=1)), TINY)
+        ratio = float(squares.mean())
+        error = np.sqrt(size / (size - 1) * (np.bincount(numbers, squares - ratio) ** 2).sum()) / len(raw)
+        return Measure(size, shift, spread, ratio, float(error), scaled, scale, vectors[0])
+
+    def draws(self, sizes: NDArray[np.intp], n_draws: int, rng: np.random.Generator) -> list[Array]:
+        """Return scaled statistics of random sets of reference units, each against the rest: (n_draws, 2) per size."""
+        n_units = len(self.units.means)
+        ranks = rng.permuted(np.tile(np.arange(n_units), (n_draws, 1)), axis=1)
+        codes = np.arange(n_units) if self.codes is None else self.codes
+        found = []
+        for size in sizes:
+            both = np.full((n_draws, 2), np.nan)
+            both[:, 0] = self._drawn_shifts(ranks < size)
+            for number in range(0, n_draws, SPREAD_EVERY):
+                mask = (ranks[number] < size)[codes]
+                rows, rest = self.reference[mask], self.reference[~mask]
+                parts = halves(np.unique(codes[mask], return_inverse=True)[1], rng)
+                if min(part.sum() for part in parts) >= 2:
+                    both[number, 1] = scaled_spread(rows, own_vectors(rows, parts), parts, rest)
+            found.append(both)
+        return found
+
+    def _drawn_shifts(self, drawn: Mask) -> Array:
+        """Return the scaled shift of each set of units."""
+        weights, squares = self.units.weights, self.units.weights * (self.units.means**2).sum(1)
+        means, noises, totals = [], [], []
+        for chosen in (drawn, ~drawn):
+            total = chosen @ weights
+            mean = (chosen * weights) @ self.units.means / total[:, None]
+            variance = (chosen @ squares - total * (mean**2).sum(1)) / np.maximum(chosen.sum(1) - 1, 1)
+            means, noises, totals = [*means, mean], [*noises, variance / total], [*totals, total]
+        return (((means[0] - means[1]) ** 2).sum(1) - sum(noises)) / (1 / totals[0] + 1 / totals[1])
