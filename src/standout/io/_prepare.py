@@ -1,0 +1,279 @@
+"""What is done to all datasets before a fit: logarithm, missing values, constant columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from standout._arrays import Float, Rows, is_sparse
+from standout._messages import InvalidTypeError, InvalidValueError, choices, listed, short, warn_user
+from standout.io._scan import Scan
+from standout.sources import Batch, InMemory, Mapped, Source, open_dataset
+from standout.sources._form import as_rows, keys_of
+
+MISSING = ("error", "drop-rows", "mean", "median", "zero")
+
+
+class Preparation(TransformerMixin, BaseEstimator):
+    """How do rows with gaps or counts become rows that can be fitted?
+
+    A step that works row by row: log(1 + x), then fill values for missing numbers. The fill values are learned from all
+    rows of all datasets. Scaling is a parameter of the estimators, `scale`.
+
+    Parameters
+    ----------
+    log1p : bool, default=False
+        Use log(1 + x) of every value.
+    missing : {"error", "drop-rows", "mean", "median", "zero"}, default="error"
+        What to do about missing values. A step keeps every row: "drop-rows" is done by :func:`prepare`.
+
+    Attributes
+    ----------
+    kept_ : ndarray of int
+        Positions of the columns that come out.
+    fill_ : ndarray or None
+        The number that is filled in for each column that comes out.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        If the columns have names.
+
+    Examples
+    --------
+    >>> from standout.io import Preparation
+    >>> Preparation(missing="mean").fit([[1.0, 2.0], [3.0, float("nan")]]).transform([[float("nan"), 5.0]])
+    array([[2., 5.]])
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"background": True}
+
+    def __init__(self, log1p: bool = False, *, missing: str = "error") -> None:
+        self.log1p = log1p
+        self.missing = missing
+
+    def fit(self, X: Any, y: Any = None, *, background: Any = None) -> Preparation:
+        """Learn the fill values from the target X and the backgrounds."""
+        several = background if isinstance(background, list | tuple) else [] if background is None else [background]
+        self._learn([_with_gaps(data, "X") for data in (X, *several)])
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return rows as they go into the fit; a source gives a source whose batches are changed when they are read."""
+        check_is_fitted(self, "kept_")
+        names = getattr(self, "feature_names_in_", None)
+        source = _with_gaps(X, "X", None if names is None else names.tolist())
+        if source.width != self.n_features_in_:
+            # scikit-learn's wording, which its checks look for.
+            problem = (
+                f"X has {source.width} features, but Preparation is expecting {self.n_features_in_} features as input"
+            )
+            raise InvalidValueError(problem, advice="Give the columns of the fit.")
+        if not isinstance(X, Source):
+            return self._changed(source.loaded().rows)
+        return self.applied(source)
+
+    def applied(self, source: Source) -> Source:
+        """Return a source after this step."""
+        if self._changes_nothing:
+            return source
+        keys = source.keys and [source.keys[place] for place in self.kept_]
+        if source.rows is not None:
+            return InMemory(self._changed(source.rows, source.name), source.name, keys)._beside(source)
+        changed = Mapped(source, self._changed, keys)
+        changed.width = len(self.kept_)
+        return changed
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
+        """Return the names of the columns that come out."""
+        check_is_fitted(self, "kept_")
+        names = getattr(self, "feature_names_in_", [f"x{place}" for place in range(self.n_features_in_)])
+        return np.asarray(names, dtype=object)[self.kept_]
+
+    def __sklearn_tags__(self) -> Any:
+        """Describe the step to scikit-learn."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _changes_nothing(self) -> bool:
+        return not self.log1p and self.fill_ is None and len(self.kept_) == self.n_features_in_
+
+    def _changed(self, rows: Rows, name: str = "the data") -> Rows:
+        """Change rows, without writing to them."""
+        if len(self.kept_) < rows.shape[1]:
+            rows = rows[:, self.kept_]
+        numbers = rows.data if is_sparse(rows) else rows
+        if self.log1p:
+            if numbers.size and np.fmin.reduce(numbers, axis=None) < 0:
+                self._reject_negative(rows, name)
+            numbers = np.log1p(numbers)
+        if self.fill_ is not None and np.isnan(numbers).any():
+            columns = rows.indices if is_sparse(rows) else np.arange(rows.shape[1])
+            numbers = np.where(np.isnan(numbers), self.fill_[columns].astype(rows.dtype), numbers)
+        if is_sparse(rows):
+            return type(rows)((numbers, rows.indices, rows.indptr), shape=rows.shape)
+        return numbers
+
+    def _reject_negative(self, rows: Rows, name: str) -> None:
+        row, column = (int(place[0]) for place in (rows < 0).nonzero())
+        problem = f"there is a negative value in {name}, which has no logarithm: row {row + 1}, column "
+        column_name = short(self.get_feature_names_out()[column])
+        advice = "Leave out `log1p`, which is for counts, or leave out the column with `exclude`."
+        raise InvalidValueError(f"{problem}{column_name!r}", advice=advice)
+
+    def _learn(self, datasets: Sequence[Source], *, drop_constant: bool = False) -> list[str]:
+        """Learn from the target and the backgrounds; return the names of constant columns, which are left out."""
+        if self.missing not in MISSING:
+            advice = f"Use one of {choices(MISSING)}."
+            raise InvalidValueError("is unknown", parameter="missing", value=self.missing, advice=advice)
+        target = datasets[0]
+        assert target.width is not None
+        self.n_features_in_, self.kept_, self.fill_ = target.width, np.arange(target.width), None
+        self.__dict__.pop("feature_names_in_", None)
+        if target.columns is not None:
+            self.feature_names_in_ = np.asarray(target.columns, dtype=object)
+        filled = self.missing in ("mean", "median")
+        in_memory = all(data.rows is not None for data in datasets)
+        constant: list[str] = []
+        if filled or (drop_constant and in_memory):
+            once = [data.name for data in datasets if not data.again]
+            if once:
+                problem = (
+                    f"{once[0]} is an iterator of batches, which can be read only once, but fill values are learned"
+                )
+                raise InvalidTypeError(problem, advice="Give data that can be read again, such as standout.scan.")
+            sums = reduce(add, (data.map_reduce(_Summed(self._changed)) for data in datasets))
+            names = self.get_feature_names_out()
+            empty = names[sums.present == 0]
+            if filled and len(empty):
+                advice = "Leave such columns out with `exclude`, or use missing='zero'."
+                raise InvalidValueError(f"there is no value at all in {listed('column', empty)}", advice=advice)
+            fill = sums.mean
+            if self.missing == "median":
+                # The median needs all rows in memory.
+                whole = [self._changed(data.loaded().rows, data.name) for data in datasets]
+                dense = [rows.toarray() if is_sparse(rows) else rows for rows in whole]
+                fill = np.nanmedian(np.concatenate(dense), axis=0)
+            if drop_constant and (sums.low < sums.high).any():
+                constant = names[sums.low >= sums.high].tolist()
+                self.kept_ = np.flatnonzero(sums.low < sums.high)
+            self.fill_ = fill[self.kept_] if filled else None
+        if self.missing == "zero":
+            self.fill_ = np.zeros(len(self.kept_))
+        return constant
+
+
+def prepare(
+    datasets: Sequence[Source], *, log1p: bool = False, missing: str = "error", strict: bool = False
+) -> tuple[list[Source], Preparation]:
+    """How do these datasets become datasets that can be fitted?
+
+    Parameters
+    ----------
+    datasets : sequence of Source
+        The target and the backgrounds, opened by `scan` or `read_table` with ``missing="keep"``.
+    log1p : bool, default=False
+        Use log(1 + x) of every value, as is usual for counts.
+    missing : {"error", "drop-rows", "mean", "median", "zero"}, default="error"
+        Refuse missing values, leave out their rows, or fill in a number: mean or median of the column over all rows of
+        all datasets, or zero.
+    strict : bool, default=False
+        Refuse columns that are constant. Without it they are left out with a warning, if the data are in memory.
+
+    Returns
+    -------
+    datasets : list of Source
+    step : Preparation
+        Does the same to new rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.io import prepare
+    >>> from standout.sources import InMemory
+    >>> gaps = InMemory(np.array([[1.0, np.nan], [3.0, 4.0], [5.0, 8.0]]))
+    >>> (filled,), step = prepare([gaps], missing="mean")
+    >>> filled.rows.tolist(), step.fill_.tolist()
+    ([[1.0, 6.0], [3.0, 4.0], [5.0, 8.0]], [3.0, 6.0])
+    """
+    step = Preparation(log1p, missing=missing)
+    kept = [_without_rows(data, missing) for data in datasets]
+    constant = step._learn(kept, drop_constant=True)
+    if constant:
+        problem = f"{listed('column', constant, 8)} {'is' if len(constant) == 1 else 'are'} constant over all rows"
+        if strict:
+            raise InvalidValueError(problem, advice="Leave such columns out with `exclude`.")
+        warn_user(f"{problem}, and not used")
+    return [step.applied(data) for data in kept], step
+
+
+def _without_rows(data: Source, missing: str) -> Source:
+    """Refuse missing values, leave out their rows, or leave them to the step."""
+    if isinstance(data, Scan):
+        return data.with_missing(missing if missing in ("error", "drop-rows") else "keep")
+    if data.rows is None or missing not in ("error", "drop-rows"):
+        return data
+    if missing == "error":
+        return open_dataset(data, data.name)
+    nans = np.isnan(data.rows.data if is_sparse(data.rows) else data.rows)
+    kept = np.ones(data.rows.shape[0], dtype=bool)
+    kept[data.rows.tocoo().row[nans] if is_sparse(data.rows) else nans.any(axis=1)] = False
+    if not kept.any():
+        problem = f"each of the {len(kept)} row(s) of {data.name} has a missing value, and none would be left"
+        raise InvalidValueError(problem, advice="Use missing='mean', 'median' or 'zero'.")
+    if not kept.all():
+        warn_user(f"{len(kept) - kept.sum()} row(s) of {data.name} with a missing value were left out")
+    return InMemory(data.rows[np.flatnonzero(kept)], data.name, data.keys)._beside(data, kept)
+
+
+def _with_gaps(data: Any, name: str, columns: list[str] | None = None) -> Source:
+    """Open a dataset whose missing values are left as they are."""
+    if isinstance(data, Scan):
+        return open_dataset(data, name, columns=columns).with_missing("keep")  # type: ignore[attr-defined]
+    if isinstance(data, Source):
+        return data
+    keys = keys_of(data)
+    if columns is not None and keys is not None and keys != columns and set(columns) <= set(keys):
+        data, keys = data[columns], columns
+    return InMemory(as_rows(data, name, keys=keys, finite=False), name, keys)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Number of values, mean, smallest and largest value of each column."""
+
+    present: Float
+    mean: Float
+    low: Float
+    high: Float
+
+    def __add__(self, other: _Sums) -> _Sums:
+        present = self.present + other.present
+        share = np.divide(other.present, present, out=np.zeros_like(present), where=present > 0)
+        mean = np.where(self.present > 0, self.mean + (other.mean - self.mean) * share, other.mean)
+        return _Sums(present, mean, np.fmin(self.low, other.low), np.fmax(self.high, other.high))
+
+
+@dataclass(frozen=True, eq=False)
+class _Summed:
+    """The function that sums a batch after the step, which fills nothing in yet."""
+
+    change: Any
+
+    def __call__(self, batch: Batch) -> _Sums:
+        rows = self.change(batch.rows)
+        if is_sparse(rows):
+            rows = rows.toarray()
+        present = (~np.isnan(rows)).sum(axis=0).astype(np.float64)
+        first = np.where(np.isnan(rows[0]), 0.0, rows[0]).astype(np.float64)
+        mean = first + np.nansum(rows - first, axis=0) / np.maximum(present, 1.0)
+        return _Sums(present, mean, np.fmin.reduce(rows, axis=0), np.fmax.reduce(rows, axis=0))

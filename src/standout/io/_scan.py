@@ -1,0 +1,534 @@
+"""Files as one dataset, which is read batch by batch, as often as needed."""
+
+from __future__ import annotations
+
+import operator
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from copy import copy
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from functools import cached_property, reduce
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from standout._arrays import Rows, all_finite, in_order, is_sparse, stacked
+from standout._messages import InvalidTypeError, InvalidValueError, choices, listed, short, shown, warn_user
+from standout._writing import progress_bar
+from standout.io._binary import ArrowReader, MatrixReader
+from standout.io._files import find_files, stamp, unusable
+from standout.io._text import CsvReader, Dialect
+from standout.sources import Batch, InMemory, Source
+from standout.sources._base import SAME_COLUMNS, Words, matched, regrouped
+from standout.sources._form import column_numbers
+from standout.sources._open import word
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+MISSING = ("error", "keep", "drop-rows")
+# About what is read at a time.
+BATCH_BYTES = 32 * 2**20
+_ID = re.compile(r"(|.*[ _.-])(id|ids|index)|unnamed: 0|(sample|row|cell)[ _]?(name)?s?|barcode", re.IGNORECASE)
+T = TypeVar("T")
+
+
+class Scan(Source):
+    """Which rows are in these files? They are read batch by batch when they are needed, as often as needed.
+
+    Made by :func:`standout.scan`. It holds paths only, and can be sent to other processes that see the same files.
+
+    Attributes
+    ----------
+    files : list of str
+    columns : tuple of str or None
+        Names of the columns that are data; None for files that have no names.
+    known_columns : list of str
+        All columns of the files, and vectors beside them.
+    left_out : dict of str to list of str
+        Columns that are not data, by what they hold.
+    n_dropped : int
+        Rows that the last pass left out for a missing value.
+    """
+
+    def __init__(
+        self,
+        readers: Sequence[Any],
+        columns: list[str],
+        *,
+        id_column: str | None,
+        label: str | None,
+        where: Mapping[str, tuple[str, ...]],
+        missing: str,
+        batch_rows: int | None,
+        progress: bool,
+    ) -> None:
+        self.missing, self.n_dropped, self.left_out = missing, 0, dict[str, list[str]]()
+        self._readers, self._id, self._label, self._where = readers, id_column, label, dict(where)
+        self._batch_rows, self._progress = batch_rows, progress
+        self._stamps = [stamp(reader.path) for reader in readers]
+        self.name = shown(readers[0].path) if len(readers) == 1 else f"{len(readers)} files"
+        self.known_columns = [*readers[0].names, *readers[0].beside]
+        self._set_columns(columns)
+
+    def _set_columns(self, columns: list[str]) -> None:
+        self._columns = columns
+        self.keys = columns if self._readers[0].has_names else None
+        self.columns, self.width = None if self.keys is None else tuple(columns), len(columns)
+        counts = [reader.n_rows for reader in self._readers]
+        known = not self._where and self.missing != "drop-rows" and None not in counts
+        self.n_rows = sum(counts) if known else None
+
+    @property
+    def files(self) -> list[str]:
+        """The files, in the order in which they are read."""
+        return [str(reader.path) for reader in self._readers]
+
+    @cached_property
+    def ids(self) -> Words | None:  # type: ignore[override]
+        """Names of the rows."""
+        return None if self._id is None else self.words([self._id])[self._id]
+
+    @cached_property
+    def labels(self) -> Words | None:  # type: ignore[override]
+        """Labels of the rows."""
+        return None if self._label is None else self.words([self._label])[self._label]
+
+    def select(self, places: Sequence[int]) -> Source:
+        """Return the same rows with some of the columns, by their positions."""
+        return self._changed(columns=[self._columns[place] for place in places])
+
+    def without(self, names: Sequence[str]) -> Scan:
+        """Return the same rows without some of the columns."""
+        return self._changed(columns=[name for name in self._columns if name not in names])
+
+    def with_missing(self, missing: str) -> Scan:
+        """Return the same files with another rule for missing values: "error", "keep" or "drop-rows"."""
+        return self._changed(missing=_checked_missing(missing))
+
+    def _changed(self, columns: list[str] | None = None, **attributes: Any) -> Scan:
+        other = copy(self)
+        vars(other).update(attributes)
+        for name in ("ids", "labels"):
+            vars(other).pop(name, None)
+        other._set_columns(self._columns if columns is None else columns)
+        return other
+
+    def words(self, names: Sequence[str]) -> dict[str, Words]:
+        """Read columns of any kind as words; missing ones are empty."""
+        parts = list(self._parts(names, self._columns if self.missing == "drop-rows" else []))
+        return {name: np.concatenate([words[name] for _, words in parts]) for name in names}
+
+    def _read(self) -> Iterator[Batch]:
+        start = 0
+        with progress_bar(f"Reading {self.name}", self.n_rows or 0, shown=self._progress) as advance:
+            for rows, _ in self._parts([], self._columns):
+                yield Batch(rows, start)
+                start += rows.shape[0]
+                advance(rows.shape[0])
+
+    def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
+        """Add what a function makes of each batch, in several threads, in the order of the rows."""
+        with closing(in_order(function, regrouped(self.batches()))) as parts:
+            return reduce(add, parts)
+
+    def loaded(self) -> Source:
+        """Return the same dataset with all rows in memory, ids and labels included; the files are read once."""
+        names = [name for name in dict.fromkeys((self._id, self._label)) if name is not None]
+        parts = list(self._parts(names, self._columns))
+        if not parts:
+            raise InvalidValueError(f"{self.name} has no rows", advice="Give at least 1 row.")
+        words = {name: np.concatenate([said[name] for _, said in parts]) for name in names}
+        self.ids, self.labels = words.get(self._id), words.get(self._label)  # type: ignore[arg-type]
+        rows = [part for part, _ in parts]
+        del parts
+        return InMemory(stacked(rows), self.name, self.keys)._beside(self)
+
+    def _parts(self, names: Sequence[str], columns: Sequence[str]) -> Iterator[tuple[Rows, dict[str, Words]]]:
+        """Read the rows that are wanted, with the words of some columns."""
+        self.n_dropped, found = 0, False
+        for reader, stamped in zip(self._readers, self._stamps, strict=True):
+            if not reader.path.exists() or stamp(reader.path) != stamped:
+                unusable(reader.path, "it has changed since it was opened", "Open it again with standout.scan.")
+            # Files without names have the same columns at the same places.
+            known = self._readers[0].names if not reader.has_names else reader.names
+            at = {name: place for place, name in enumerate(known)}
+            places, first = [at[name] for name in columns], 0
+            n_rows = self._batch_rows or max(BATCH_BYTES // (8 * max(len(places), 1)), 16)
+            wanted = list(dict.fromkeys([*names, *self._where]))
+            for rows, words in _parts_of(reader, places, wanted, n_rows):
+                kept = np.ones(rows.shape[0], dtype=bool)
+                for name, values in self._where.items():
+                    kept &= np.isin(words[name], list(values))
+                numbers = np.flatnonzero(kept)
+                first += len(kept)
+                rows = rows if kept.all() else rows[numbers]
+                if not all_finite(rows):
+                    rows, numbers = self._without_gaps(rows, numbers, first - len(kept), reader)
+                if len(numbers):
+                    found = True
+                    yield rows, {name: words[name][numbers] for name in names}
+        if not found and self._where:
+            conditions = " and ".join(f"{name} {choices(values)}" for name, values in self._where.items())
+            raise InvalidValueError(f"no row of {self.name} has {conditions}", advice="Check the values in `where`.")
+
+    def _without_gaps(self, rows: Rows, numbers: Any, first: int, reader: Any) -> tuple[Rows, Any]:
+        """Refuse infinite values; refuse missing ones, keep them, or leave out their rows."""
+        where = rows.tocoo() if is_sparse(rows) else None
+        bad = ~np.isfinite(rows if where is None else where.data)
+        cells = np.argwhere(bad) if where is None else np.column_stack([where.row[bad], where.col[bad]])
+        values = rows[bad] if where is None else where.data[bad]
+        if self.missing != "error" and np.isnan(values).all():
+            if self.missing == "keep":
+                return rows, numbers
+            kept = np.setdiff1d(np.arange(rows.shape[0]), cells[:, 0])
+            self.n_dropped += rows.shape[0] - len(kept)
+            return rows[kept], numbers[kept]
+        place = 0 if self.missing == "error" else int(np.argmax(np.isinf(values)))
+        row, column = cells[place].tolist()
+        what = "a value is missing" if np.isnan(values[place]) else f"there is an infinite value ({values[place]})"
+        problem = (
+            f"{what} in {shown(reader.path)}: column {short(self._columns[column])!r}, row {first + numbers[row] + 1}"
+        )
+        advice = (
+            "Use missing='drop-rows' to leave such rows out, or fill the gaps in with standout.io.prepare "
+            "(--missing mean, median or zero)."
+        )
+        raise InvalidValueError(
+            problem, advice=advice if np.isnan(values[place]) else "Mend it, or leave the cell empty."
+        )
+
+
+def _parts_of(reader: Any, places: list[int], names: list[str], n_rows: int) -> Iterator[tuple[Rows, dict[str, Any]]]:
+    """Read rows and words of one file."""
+    if isinstance(reader, MatrixReader):
+        for rows, said in reader.parts(places, names, n_rows):
+            yield rows, {name: as_words(values) for name, values in said.items()}
+        return
+    at = {name: str(reader.names.index(name)) for name in names}
+    for batch in reader.batches(places, names, n_rows):
+        found = []
+        for place in places:
+            try:
+                found.append(column_numbers(batch.column(str(place))))
+            except ValueError as error:
+                unusable(
+                    reader.path, f"column {reader.names[place]!r}: {error}", "Leave the column out with `exclude`."
+                )
+        dtype = np.result_type(np.float32, *(part.dtype for part in found)) if found else np.float64
+        rows = np.empty((batch.num_rows, len(places)), dtype, order="F")
+        for place, part in enumerate(found):
+            rows[:, place] = part
+        yield rows, {name: _arrow_words(batch.column(column)) for name, column in at.items()}
+
+
+def _arrow_words(column: Any) -> Words:
+    """Convert a column to words; equal ones share one string."""
+    import pyarrow as pa
+
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    known = as_words([*encoded.dictionary.to_pylist(), None])
+    return known[encoded.indices.fill_null(len(known) - 1).to_numpy(zero_copy_only=False)]
+
+
+def as_words(values: Any) -> Words:
+    """Return values as words: missing ones are empty, 3.0 is 3."""
+    listed_ = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    words = np.empty(len(listed_), dtype=object)
+    words[:] = [word(value) for value in listed_]
+    return words
+
+
+# --- which column is what ---------------------------------------------------------------------------------------------
+
+
+def scan(
+    paths: Paths,
+    *,
+    columns: str | Sequence[str] | None = None,
+    exclude: str | Sequence[str] = (),
+    where: Mapping[str, Any] | None = None,
+    id_column: str | None = None,
+    label: str | None = None,
+    missing: Literal["error", "keep", "drop-rows"] = "error",
+    strict: bool = False,
+    format: str | None = None,
+    variable: str | None = None,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    decimal: str = ".",
+    encoding: str | None = None,
+    na_values: Sequence[str] = (),
+    batch_rows: int | None = None,
+    progress: bool = False,
+) -> Scan:
+    """How are files fitted that are larger than memory, or many?
+
+    Only names, types and numbers of rows are read now. The rows are read batch by batch by a fit, so that memory does
+    not depend on their number.
+
+    Parameters
+    ----------
+    paths : str, path, or list of them
+        A file, a folder, a pattern (``"target/*.parquet"``, ``"**/*.csv"``), or several: CSV, TSV (also gzipped),
+        Parquet, Arrow (Feather), .npy, .npz, .mat, .h5ad or Zarr. The files of a folder are sorted by name. Columns of
+        further files are matched by name.
+    columns : str or sequence of str, optional
+        Columns to use, in this order, by name or by pattern (``"gene_*"``). None uses all columns of numbers.
+    exclude : str or sequence of str
+        Columns to leave out, by name or by pattern.
+    where : mapping of str to value or list of values, optional
+        Rows to use: those that have one of these values in a column. Values are compared as text.
+    id_column, label : str, optional
+        Columns with the names of the rows and with their labels. They are not data, and neither are columns of
+        `where`. In .npz, .mat and .h5ad files they can be vectors beside the matrix.
+    missing : {"error", "keep", "drop-rows"}, default="error"
+        Refuse missing values, give them as NaN, or leave out the rows that have one.
+    strict : bool, default=False
+        Refuse columns of text, dates and the like. Without it they are left out, with one warning that names them.
+    format : {"csv", "tsv", "parquet", "arrow", "npy", "npz", "mat", "h5ad", "zarr"}, optional
+        What the files are, if their extensions do not tell.
+    variable : str, optional
+        The matrix to use: an array of an .npz or .mat file or of a Zarr group; a layer, or ``"raw"``, of .h5ad.
+    delimiter, header, decimal, encoding, na_values
+        The dialect of text files: the sign between columns, whether the first line has names, the decimal sign, the
+        encoding, further words for missing values. None is found in the file; if it is not clear, that is an error.
+    batch_rows : int, optional
+        Rows to read at a time. None chooses about 32 MB.
+    progress : bool, default=False
+        Show a progress bar for each pass.
+
+    Returns
+    -------
+    Scan
+        A dataset for `fit`, `transform` and all functions that use rows in batches.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> import standout
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for number in range(3):
+    ...         np.save(pathlib.Path(folder, f"part-{number}.npy"), np.full((4, 2), float(number)))
+    ...     rows = standout.scan(folder)
+    ...     total = rows.map_reduce(lambda batch: batch.rows.sum(axis=0))
+    >>> rows.n_rows, rows.width, total
+    (12, 2, array([12., 12.]))
+    """
+    if batch_rows is not None and (isinstance(batch_rows, bool) or not isinstance(batch_rows, int) or batch_rows < 1):
+        raise InvalidValueError("is not a whole number of at least 1", parameter="batch_rows", value=batch_rows)
+    files, kind = find_files(paths, format)
+    dialect = Dialect(delimiter, header, decimal, encoding, tuple(na_values))
+    reader_of: Any = {"csv": CsvReader, "tsv": CsvReader, "parquet": ArrowReader, "arrow": ArrowReader}.get(
+        kind, MatrixReader
+    )
+    readers = [reader_of(file, kind, dialect, variable) for file in files]
+    first = readers[0]
+    conditions = _conditions(where)
+    for parameter, name in (("id_column", id_column), ("label", label), *(("where", name) for name in conditions)):
+        if name is not None and not (name == "" and first.index == ""):
+            _check_column(name, parameter, first)
+    aside = {name for name in (id_column, label, *conditions) if name is not None}
+    if id_column is None:
+        id_column = _ids(first, columns, exclude)
+    aside |= {id_column} - {None}
+    chosen, left_out = _chosen(first, columns, exclude, aside)
+    made = Scan(
+        readers,
+        chosen,
+        id_column=id_column,
+        label=label,
+        where=conditions,
+        missing=_checked_missing(missing),
+        batch_rows=batch_rows,
+        progress=progress,
+    )
+    made.left_out = left_out
+    for other in readers[1:]:
+        _check_same(other, first, chosen, aside, strict=columns is None and not exclude)
+    if left_out:
+        _report_left_out(first, left_out, strict)
+    return made
+
+
+def read_table(path: Paths, **options: Any) -> Source:
+    r"""What numbers are in this file? They are read into memory.
+
+    Parameters
+    ----------
+    path : str, path, or list of them
+        As in :func:`standout.scan`.
+    **options
+        As in :func:`standout.scan`.
+
+    Returns
+    -------
+    Source
+        With `rows`, `columns`, `ids` and `labels`.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import standout
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "mice.csv")
+    ...     _ = file.write_text("mouse,weight,length,genotype\nA,21.5,9,wild\nB,20,8,mutant\n")
+    ...     mice = standout.read_table(file, id_column="mouse", label="genotype")
+    >>> mice.columns, mice.rows.tolist(), mice.labels.tolist()
+    (('weight', 'length'), [[21.5, 9.0], [20.0, 8.0]], ['wild', 'mutant'])
+    """
+    return scan(path, **options).loaded()
+
+
+def _checked_missing(missing: Any) -> str:
+    if missing not in MISSING:
+        advice = f"Use one of {choices(MISSING)}."
+        raise InvalidValueError("is unknown", parameter="missing", value=missing, advice=advice)
+    return str(missing)
+
+
+def _conditions(where: Any) -> dict[str, tuple[str, ...]]:
+    if where is None:
+        return {}
+    if not isinstance(where, Mapping) or not all(isinstance(name, str) for name in where):
+        advice = 'Give, for example, {"condition": "stim"}.'
+        raise InvalidTypeError("is not a mapping from names of columns to values", parameter="where", advice=advice)
+    several = {
+        name: [values] if isinstance(values, str | bytes) or np.ndim(values) == 0 else list(values)
+        for name, values in where.items()
+    }
+    for name, values in several.items():
+        if not values:
+            raise InvalidValueError(
+                f"names no value of column {name!r}", parameter="where", advice="Give one at least."
+            )
+    return {name: tuple(map(word, values)) for name, values in several.items()}
+
+
+def _check_column(name: Any, parameter: str, reader: Any) -> None:
+    """Check that a column named by the user is there, once."""
+    if not isinstance(name, str):
+        raise InvalidTypeError("is not the name of a column", parameter=parameter, value=name, advice="Give a string.")
+    known = [*reader.beside, *reader.names]
+    if name not in known:
+        close = get_close_matches(name, known, n=1)
+        advice = f"Is {short(close[0])!r} meant?" if close else "Choose among these."
+        problem = f"is not a column of {shown(reader.path)}, which has {listed('column', known)}"
+        raise InvalidValueError(problem, parameter=parameter, value=name, advice=advice)
+    if name not in reader.beside:
+        _check_unique([other for other in reader.names if other == name], reader)
+
+
+def _check_unique(names: Sequence[str], reader: Any) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        advice = "Rename the columns, or leave them out with `exclude`."
+        unusable(reader.path, f"it has {listed('column', twice)} more than once", advice)
+
+
+def _ids(reader: Any, columns: Any, exclude: Any) -> str | None:
+    """Find the column that names rows: where the format keeps it, or the first column if its name and words say so."""
+    used = [*_as_tuple(columns), *_as_tuple(exclude)]
+    if isinstance(reader, MatrixReader) or (reader.index is not None and not isinstance(reader, CsvReader)):
+        return None if reader.index in used else reader.index
+    first = reader.names[0]
+    if first in used or not reader.has_names or not _ID.fullmatch(first) or len(reader.names) < 2:
+        return None
+    _, words = next(iter(_parts_of(reader, [], [first], 1000)))
+    some = words[first][:1000].tolist()
+    are_words = reader.kinds[0] == "text"
+    if len(set(some)) == len(some) and (are_words or all(re.fullmatch(r"\s*\d+\s*", cell) for cell in some)):
+        return str(first)
+    if first == "" and not are_words:
+        problem = (
+            f"its first column has no name and holds numbers such as {some[0]!r}, which do not look like names of rows"
+        )
+        unusable(reader.path, problem, "Name it in the first line, use id_column='', or leave it out with exclude=''.")
+    return "" if first == "" else None
+
+
+def _chosen(reader: Any, columns: Any, exclude: Any, aside: set[str]) -> tuple[list[str], dict[str, list[str]]]:
+    """Choose the columns that are data, and name those of numbers' places that hold something else."""
+    kinds = dict(zip(reader.names, reader.kinds, strict=True))
+    named = _as_tuple(columns)
+    for name in named:
+        if name in aside:
+            problem = f"has {short(name)!r}, which has another use too"
+            raise InvalidValueError(problem, parameter="columns", advice="Leave it out of `columns`.")
+    dropped = set(_matching(_as_tuple(exclude), reader, "exclude"))
+    found = _matching(named, reader, "columns") if columns is not None else list(dict.fromkeys(reader.names))
+    found = [name for name in found if name not in dropped and name not in aside]
+    left_out: dict[str, list[str]] = {}
+    for name in found:
+        if kinds[name] not in ("numbers", "truths"):
+            left_out.setdefault(kinds[name], []).append(name)
+    others = [name for names in left_out.values() for name in names]
+    if any(name in named for name in others):
+        _report_left_out(reader, {kind: [n for n in names if n in named] for kind, names in left_out.items()}, True)
+    data = [name for name in found if name not in set(others)]
+    _check_unique([name for name in reader.names if name in set(data)], reader)
+    if not data:
+        if left_out:
+            _report_left_out(reader, left_out, True)
+        unusable(reader.path, "no column is left as data", "Choose other columns with `columns`.")
+    return data, left_out
+
+
+def _as_tuple(given: Any) -> tuple[str, ...]:
+    several = (given,) if isinstance(given, str) else tuple(given if given is not None else ())
+    for name in several:
+        if not isinstance(name, str):
+            raise InvalidTypeError(f"{name!r} is not the name of a column", advice="Give strings.")
+    return several
+
+
+def _matching(patterns: Sequence[str], reader: Any, parameter: str) -> list[str]:
+    """Find the columns that have one of these names, or match it as a pattern, in the order of the patterns."""
+    names, found = set(reader.names), dict[str, None]()
+    for pattern in patterns:
+        # A name such as "x[1]" is used literally, although it could be read as a pattern.
+        match = [pattern] if pattern in names else [name for name in reader.names if fnmatchcase(name, pattern)]
+        if not match:
+            _check_column(pattern, parameter, reader)
+        found.update(dict.fromkeys(match))
+    return list(found)
+
+
+def _report_left_out(reader: Any, left_out: Mapping[str, Sequence[str]], strict: bool) -> None:
+    """Name all columns that are not numbers, in one message."""
+    parts = [f"{listed('column', names, 8)} ({kind})" for kind, names in left_out.items() if names]
+    advice = "Leave them out with `exclude`, or use them as `id_column`, `label` or `where`."
+    if any("currency" in kind for kind in left_out):
+        advice += " Currency can be used once it is written as plain numbers: 1038.48 for €1,038.48."
+    if any("decimal commas" in kind for kind in left_out):
+        advice += ' Say decimal="," if the commas are decimal signs.'
+    if strict:
+        unusable(reader.path, f"it has no numbers in {', '.join(parts)}", advice)
+    warn_user(f"not used as data of {shown(reader.path)}: {', '.join(parts)}", advice=advice)
+
+
+def _check_same(reader: Any, first: Any, chosen: list[str], aside: set[str], strict: bool) -> None:
+    """Check that a further file has the columns of the first, of the same kinds."""
+    name, reference = shown(reader.path), f"the first file, {shown(first.path)},"
+    if not (reader.has_names and first.has_names):
+        if len(reader.names) != len(first.names):
+            problem = f"it has {len(reader.names)} columns, but the first file has {len(first.names)}"
+            unusable(reader.path, problem, "Give files with the same columns.")
+        return
+    kinds = dict(zip(reader.names, reader.kinds, strict=True))
+    ignored = {name for name, kind in zip(first.names, first.kinds, strict=True)} - set(chosen)
+    extra = [key for key in reader.names if key not in ignored and key not in aside] if strict else []
+    found = [key for key in chosen if key in kinds]
+    found += [key for key in extra if key not in set(found) and kinds[key] in ("numbers", "truths")]
+    matched(found, len(found), name, chosen, len(chosen), reference)
+    _check_unique([key for key in reader.names if key in set(chosen)], reader)
+    wrong = [key for key in chosen if kinds[key] not in ("numbers", "truths")]
+    if wrong:
+        _report_left_out(reader, {kinds[wrong[0]]: wrong}, True)
+    known = {*reader.names, *reader.beside, *([""] if reader.index == "" else [])}
+    lacking = [key for key in aside if key not in known]
+    if lacking:
+        raise InvalidValueError(f"{name} lacks {listed('column', lacking)} of {reference}", advice=SAME_COLUMNS)

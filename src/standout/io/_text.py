@@ -1,0 +1,279 @@
+"""CSV and TSV files, also gzipped: the layout is found in the first lines, and the cells are parsed by Arrow."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+from standout._messages import InvalidValueError, require_extra, short
+from standout.io._files import attempt, unusable
+from standout.sources._form import LARGEST_INTEGER
+
+DELIMITERS = {"csv": ",;\t|", "tsv": "\t"}
+# Cells that stand for a missing value.
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "None", "#NA", "<NA>")
+# Arrow parses a block at a time. A block should have some hundred rows even if these are long.
+BLOCK_BYTES, LARGEST_BLOCK, BLOCK_ROWS = 2**20, 64 * 2**20, 256
+# A column without a number in this many rows is a column of words. In a column with numbers, a word is a slip.
+SAMPLE_ROWS = 1000
+
+_NUMBER = re.compile(r"[ \t]*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity|nan)[ \t]*", re.IGNORECASE | re.ASCII)
+_TRUTH = frozenset(["true", "false", "True", "False", "TRUE", "FALSE"])
+_CURRENCY = re.compile(
+    r"\s*[-+(]?\s*([$€£¥₹₩₽]|[A-Z]{3}\s)\s*[\d.,' ]+\)?\s*|\s*[-+]?[\d.,' ]+\s*([$€£¥₹₩₽%]|[A-Z]{3})\s*"
+)
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
+_THOUSANDS = re.compile(r"\s*[+-]?\d{1,3}([,' ]\d{3})+(\.\d+)?\s*")
+_BOM = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What the user says about text files; None is found in the file."""
+
+    delimiter: str | None = None
+    header: bool | None = None
+    decimal: str = "."
+    encoding: str | None = None
+    na_values: tuple[str, ...] = ()
+
+
+@dataclass
+class CsvReader:
+    """A file of cells. `kinds` has what each column holds: numbers, truths, dates, text or currency."""
+
+    path: Path
+    kind: str
+    dialect: Dialect
+    variable: str | None = None
+    n_rows: int | None = None
+    names: list[str] = field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)
+    beside: tuple[str, ...] = ()
+    has_names: bool = True
+
+    def __post_init__(self) -> None:
+        require_extra("pyarrow", "files", "reading CSV and TSV files")
+        with self.path.open("rb") as binary:
+            head = binary.read(2)
+        self._gzipped = head == b"\x1f\x8b"
+        self._encoding = self.dialect.encoding or _BOM.get(head, "utf-8")
+        attempt(self.path, self.kind, self._find_layout)
+        self.index = "" if self.names[0] == "" else None
+        self._find_kinds()
+
+    def _find_layout(self) -> None:
+        """Find delimiter, names and the number of lines before the first row."""
+        with self._text() as text:
+            line = next((line for line in text if line.strip()), "")
+        if "\0" in line:
+            unusable(self.path, "there are zero bytes in its first line: it looks like UTF-16", "Save it as UTF-8.")
+        # The delimiter that the first line has most of, outside of quotes.
+        outside = re.sub('"[^"]*"', "", line)
+        self._delimiter = self.dialect.delimiter or max(DELIMITERS[self.kind], key=outside.count)
+        if self._delimiter == self.dialect.decimal:
+            problem = f"{self._delimiter!r} would be both the delimiter and the decimal sign"
+            unusable(self.path, problem, "Name the other: delimiter=';' or decimal='.'.")
+        with self._text() as text:
+            reader = csv.reader(text, delimiter=self._delimiter)
+            header = next((row for row in reader if row), [])
+            self._skipped = reader.line_num
+            row = next((row for row in reader if row), [])
+        if not header:
+            unusable(self.path, "it has no line with the names of columns", "Write the names into the first line.")
+        if len(header) == 1 and self.kind == "tsv" and re.search("[,;|]", line):
+            problem = f"it has one column only, {line.strip()[:40]!r}, if a tab stands between columns"
+            unusable(self.path, problem, "Say what it is with `format`: format='csv'.")
+        self.has_names = self.dialect.header is not False
+        if self.dialect.header is None:
+            self._check_header(header, row)
+        if not self.has_names:
+            self._skipped, row, header = 0, header, [f"x{place}" for place in range(len(header))]
+        if not row:
+            unusable(self.path, "it has columns but no rows", "Give a file with data.")
+        # R writes the names of rows as a column without a name.
+        self.names = ["", *header] if len(row) == len(header) + 1 else header
+        self._row_length = sum(len(cell) + 1 for cell in row)
+
+    def _check_header(self, header: list[str], row: list[str]) -> None:
+        """Refuse a first line that may be names or data."""
+        numbers = [self._is_number(cell) for cell in header]
+        # pandas numbers columns without names.
+        counted = header[0] == "" and header[1:] == [str(number) for number in range(len(header) - 1)]
+        same = len(header) == len(row) and all(
+            self._is_number(cell) or cell in MISSING for cell, is_number in zip(row, numbers, strict=True) if is_number
+        )
+        words_alike = all(
+            not self._is_number(cell) for cell, is_number in zip(row, numbers, strict=False) if not is_number
+        )
+        if (
+            any(numbers)
+            and not counted
+            and (all(numbers) or (same and words_alike and sum(numbers) > len(numbers) / 2))
+        ):
+            problem = (
+                f"its first line holds numbers ({short(self._delimiter.join(header))!r}), which may be names or data"
+            )
+            unusable(self.path, problem, "Say which: header=True for names, header=False for data.")
+
+    def _find_kinds(self) -> None:
+        """Find what each column holds, from the first block and the first rows."""
+        import pyarrow.types as types
+
+        places = range(len(self.names))
+        try:
+            with self._opened([str(place) for place in places], {}) as reader:
+                found = list(reader.schema.types)
+        except (ValueError, OSError) as error:
+            self._refuse(places, error)
+        self.kinds = [
+            "truths" if types.is_boolean(kind) else "dates" if types.is_temporal(kind) else "numbers" for kind in found
+        ]
+        unclear = [place for place, kind in enumerate(found) if types.is_string(kind) or types.is_binary(kind)]
+        if unclear:
+            self._find_words(unclear)
+
+    def _find_words(self, unclear: Sequence[int]) -> None:
+        """Tell columns of words from columns of numbers with a slip, which is an error once the column is read."""
+        cells: dict[int, list[str]] = {place: [] for place in unclear}
+        for number, (_, row) in enumerate(self._rows()):
+            if number >= SAMPLE_ROWS:
+                break
+            for place in unclear:
+                if place < len(row) and row[place] not in self._missing:
+                    cells[place].append(row[place])
+        for place, found in cells.items():
+            if not any(self._is_number(cell) for cell in found):
+                are_money = bool(found) and all(_CURRENCY.fullmatch(cell) for cell in found)
+                self.kinds[place] = f"currency, such as {short(found[0])!r}" if are_money else "text"
+                if found and all(_DECIMAL_COMMA.fullmatch(cell) or self._is_number(cell) for cell in found):
+                    self.kinds[place] = f"decimal commas, such as {short(found[0])!r}"
+            self._examples = getattr(self, "_examples", {}) | {place: found[:1]}
+
+    @property
+    def _missing(self) -> tuple[str, ...]:
+        return (*MISSING, *self.dialect.na_values)
+
+    def batches(self, features: Sequence[int], words: Sequence[str], n_rows: int) -> Iterator[Any]:
+        """Parse record batches: columns of numbers, then columns of words."""
+        import pyarrow as pa
+
+        kinds = {str(place): pa.bool_() if self.kinds[place] == "truths" else pa.float64() for place in features}
+        kinds |= {str(self.names.index(name)): pa.string() for name in words}
+        try:
+            with self._opened(list(kinds), kinds) as reader:
+                for batch in reader:
+                    self._check_large(batch, features)
+                    yield batch
+        except (ValueError, OSError) as error:
+            if isinstance(error, InvalidValueError):
+                raise
+            # Arrow's errors are ValueErrors, or OSErrors where a compressed file ends too early.
+            self._refuse(features, error)
+
+    def _check_large(self, batch: Any, features: Sequence[int]) -> None:
+        """Refuse whole numbers that a double rounds: columns with large numbers are read again as text."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        for place in features:
+            column = batch.column(batch.schema.get_field_index(str(place)))
+            if self.kinds[place] == "truths" or (pc.max(pc.abs(column)).as_py() or 0) < LARGEST_INTEGER:
+                continue
+            with self._opened([str(place)], {str(place): pa.string()}) as reader:
+                for part in reader:
+                    whole = part.filter(pc.match_substring_regex(part.column(0), r"^\s*[+-]?\d{16,}\s*$"))
+                    for cell in whole.column(0).to_pylist():
+                        if cell is not None and int(cell) != float(cell):
+                            problem = f"column {self.names[place]!r} has the whole number {cell}, beyond 2**53, which would be rounded"
+                            unusable(
+                                self.path, problem, "Leave the column out with `exclude`: it may be an identifier."
+                            )
+
+    @contextmanager
+    def _opened(self, needed: list[str], types: dict[str, Any]) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        # Rows are counted in a column that is not looked at: without any, Arrow would convert all.
+        types, needed = types or ({} if needed else {"0": pa.string()}), needed or ["0"]
+        read = arrow_csv.ReadOptions(
+            block_size=min(max(BLOCK_BYTES, BLOCK_ROWS * self._row_length), LARGEST_BLOCK),
+            column_names=[str(place) for place in range(len(self.names))],
+            skip_rows=self._skipped,
+            encoding=self._encoding,
+        )
+        convert = arrow_csv.ConvertOptions(
+            column_types=types,
+            include_columns=needed,
+            null_values=sorted(self._missing),
+            strings_can_be_null=True,
+            decimal_point=self.dialect.decimal,
+        )
+        parse = arrow_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True)
+        with self.path.open("rb") as file, pa.input_stream(file, "gzip" if self._gzipped else None) as stream:
+            with arrow_csv.open_csv(stream, read, parse, convert) as reader:
+                yield reader
+
+    # --- errors: looked for only once it is known that something is wrong ---------------------------------------------
+
+    def _text(self) -> IO[str]:
+        binary: Any = gzip.GzipFile(self.path) if self._gzipped else self.path.open("rb")
+        # A byte-order mark, which spreadsheets write, is not part of the first name.
+        encoding = "utf-8-sig" if self._encoding == "utf-8" else self._encoding
+        return io.TextIOWrapper(binary, encoding=encoding, newline="")
+
+    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Read the rows by Python, each with the number of its line."""
+        with self._text() as text:
+            reader = csv.reader(text, delimiter=self._delimiter)
+            for row in reader:
+                if row and reader.line_num > self._skipped:
+                    yield reader.line_num, row
+
+    def _is_number(self, cell: str) -> bool:
+        if self.dialect.decimal != ".":
+            cell = "x" if "." in cell else cell.replace(self.dialect.decimal, ".")
+        return _NUMBER.fullmatch(cell) is not None
+
+    def _refuse(self, features: Sequence[int], error: Exception) -> NoReturn:
+        """Say what is wrong with the file, and where; if nothing is found, repeat the message of Arrow."""
+
+        def find() -> NoReturn:
+            for line, row in self._rows():
+                if len(row) != len(self.names):
+                    problem = f"line {line} has {len(row)} cells, but there are {len(self.names)} columns"
+                    advice = f"Mend the line; a cell that contains {self._delimiter!r} or a line break needs quotes."
+                    unusable(self.path, problem, advice)
+                for place in features:
+                    cell = row[place]
+                    if not (self._is_number(cell) or cell in _TRUTH or cell in self._missing):
+                        self._refuse_cell(cell, line, place)
+            raise error
+
+        attempt(self.path, self.kind, find)
+        raise error
+
+    def _refuse_cell(self, cell: str, line: int, place: int) -> NoReturn:
+        advice = "Mend the cell, or leave it empty if the value is missing; `na_values` names other words for that."
+        if _CURRENCY.fullmatch(cell):
+            advice = (
+                "It looks like currency or a percentage: write plain numbers such as 1038.48, or leave the column out."
+            )
+        elif _DECIMAL_COMMA.fullmatch(cell):
+            advice = 'If its comma is a decimal comma, say so: decimal=",". If it separates thousands, leave it out.'
+        elif _THOUSANDS.fullmatch(cell):
+            advice = "Write the number without signs between thousands."
+        elif not cell.isascii() and any(letter.isdigit() for letter in cell):
+            advice = "Digits must be 0 to 9."
+        elif len(self.names) == 1:
+            advice = "There is one column only: name the delimiter, for example delimiter=' '."
+        problem = f"{short(cell)!r} in line {line}, column {self.names[place]!r}, is not a number"
+        unusable(self.path, problem, advice)
