@@ -98,8 +98,8 @@ def edge_graph(edges: Any, n_columns: int) -> sparse.csr_array:
         )
     if pairs.size and (pairs.min() < 0 or pairs.max() >= n_columns):
         raise InvalidValueError(
-            f"an edge has the column {int(pairs.max() if pairs.max() >= n_columns else pairs.min())}, but the columns are "
-            f"0 to {n_columns - 1}",
+            f"an edge has the column {int(pairs.max() if pairs.max() >= n_columns else pairs.min())}, but the columns "
+            f"are 0 to {n_columns - 1}",
             advice="Number the columns from 0.",
         )
     return _symmetric(pairs, n_columns)
@@ -223,8 +223,8 @@ def column_graph(smooth: Any, n_features: int, reference: Float | None = None) -
     """Check the graph that a user gives against the data, and return its roughness."""
     if n_features > MOST_COLUMNS:
         raise InvalidValueError(
-            f"fills the matrix of the background, and {n_features} columns are more than the {MOST_COLUMNS} up to which "
-            "this is done",
+            f"fills the matrix of the background, and {n_features} columns are more than the {MOST_COLUMNS} up to "
+            "which this is done",
             parameter="smooth",
             advice="Average neighbouring columns first, or leave out `smooth`.",
         )

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.kernel_approximation import RBFSampler
 
 from standout._arrays import BLOCK_BYTES, Float, Rows, product, row_blocks, row_slice, stacked, sum_of_squares
-from standout._messages import InvalidValueError, dataset_names, warn_user
-from standout._xp import diagonal, is_foreign, largest, like, namespace, take
+from standout._messages import InvalidTypeError, InvalidValueError, warn_user
+from standout._xp import diagonal, eigh, is_foreign, largest, like, namespace, take
 from standout.features._kernels import (
+    BANDWIDTH_ROWS,
     SHIFT_INVARIANT,
     Kernel,
     Landmarks,
@@ -19,31 +22,47 @@ from standout.features._kernels import (
     PrecomputedKernel,
     SumKernel,
     check_kernel_matrix,
-    reject_indefinite,
 )
-from standout.features._maps import FeatureMap, FourierMap, IdentityMap, KernelRowMap, LandmarkMap, centre_columns
-from standout.features._pivoted import pivoted_cholesky, random_pivots
-from standout.sources import Dataset, open_dataset
+from standout.features._maps import CoordinateMap, FourierMap, IdentityMap, LandmarkMap
+from standout.features._pivoted import pivoted_cholesky, random_pivots, reject_indefinite
+from standout.sources import InMemory, Mapped, Source
 
-# Three matrices of this size need 2.4 GB.
-EXACT_ROWS = 10_000
-# If the rank is above this share of the rows, the factor saves nothing compared with the kernel rows themselves.
-NEARLY_FULL = 0.5
-# Tolerance for kernels with values between 0 and 1 and a diagonal of 1.
-BOUNDED_TOL = 1e-9
-# Tolerance for landmarks that the user gives: only those that repeat others are left out.
-GIVEN_TOL = 1e-12
-# Landmarks are chosen among at most this many rows, drawn from all datasets. They show the leading directions of the
-# kernel, and the choice takes little time compared with the pass over all rows.
+# Up to this many rows of all datasets the kernel matrix is factorised.
+EXACT_ROWS = 3000
+# Number of landmarks and random features.
+DEFAULT_RANK = 1000
+# Tolerance for kernels with values between 0 and 1 and a diagonal of 1, and for landmarks that the user gives.
+BOUNDED_TOL, GIVEN_TOL = 1e-9, 1e-12
+# Landmarks are chosen among at most this many rows, drawn from all datasets.
 CANDIDATES = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Datasets in the coordinates of a kernel.
+
+    Attributes
+    ----------
+    map : CoordinateMap
+        From rows to coordinates.
+    sources : list of Source
+        The datasets in these coordinates, with the weights, subjects and words of their rows.
+    approximation : {"exact", "pivoted", "landmarks", "fourier"}
+    residual : float
+        Share of the kernel's trace that the coordinates leave out; NaN if it is not known.
+    """
+
+    map: CoordinateMap
+    sources: list[Source]
+    approximation: str
+    residual: float
 
 
 def choose_approximation(n_rows: int) -> str:
     """Should the kernel be used exactly, or through landmarks?
 
-    ``"exact"`` up to 10,000 rows of all datasets together: the kernel matrix and the computations with it need up to
-    2.4 GB of memory. ``"pivoted"`` for more rows: landmarks are chosen by randomly pivoted Cholesky, and the kernel
-    matrix is never formed.
+    ``"exact"`` up to 3,000 rows of all datasets together. ``"pivoted"`` for more rows: landmarks are chosen by randomly
+    pivoted Cholesky, and the kernel matrix is never formed.
 
     Parameters
     ----------
@@ -57,102 +76,170 @@ def choose_approximation(n_rows: int) -> str:
     Examples
     --------
     >>> from standout.features import choose_approximation
-    >>> choose_approximation(5_000), choose_approximation(1_000_000)
+    >>> choose_approximation(2_000), choose_approximation(1_000_000)
     ('exact', 'pivoted')
     """
     return "exact" if n_rows <= EXACT_ROWS else "pivoted"
 
 
-# --- exact coordinates ----------------------------------------------------------------------------------------------
-
-
-def exact_coordinates(
+def fit_coordinates(
+    sources: Sequence[Source],
     kernel: Kernel,
-    datasets: Sequence[Rows],
-    columns: npt.NDArray[np.intp],
-    tol: float | None,
-    rank: int | None,
     *,
-    kernel_rows: bool = True,
-) -> tuple[FeatureMap, list[Float], float]:
-    """Which coordinates of all rows have exactly this kernel as their inner product?
-
-    Of two ways the cheaper one is taken. A pivoted Cholesky factor of the kernel matrix finds its rank. If the rank is
-    small, the rows of the factor are the coordinates. If it is nearly full, or the kernel is not positive semidefinite,
-    the centred kernel rows are the coordinates.
+    approximation: Any = "auto",
+    rank: int | None = None,
+    tol: float | None = None,
+    columns: npt.NDArray[np.intp] | None = None,
+    seed: int = 0,
+) -> Coordinates:
+    """Which coordinates of these datasets have this kernel as their inner product?
 
     Parameters
     ----------
-    kernel : Kernel
-    datasets : sequence of rows
+    sources : sequence of Source
         The target, then the backgrounds.
-    columns : ndarray of shape (n,)
-        For a precomputed kernel, the columns of the datasets' rows, in their order.
-    tol : float or None
+    kernel : Kernel
+        See `resolve_kernel`.
+    approximation : {"auto", "exact", "pivoted", "fourier"} or rows, default="auto"
+        A pivoted Cholesky factor of the whole kernel matrix, landmarks chosen by randomly pivoted Cholesky, random
+        Fourier features, or an array of landmarks. See `choose_approximation`.
+    rank : int, optional
+        Most coordinates: 1,000 if it is not given, and all of the exact kernel.
+    tol : float, optional
         Relative tolerance of the factor. None means a default that depends on the kernel.
-    rank : int or None
-        Most coordinates, or None.
-    kernel_rows : bool, default=True
-        Whether the centred kernel rows may be the coordinates. Their inner products are not those of the kernel.
+    columns : ndarray, optional
+        For a precomputed kernel, the columns of the datasets' rows, in their order; None for the order of the rows.
+    seed : int, default=0
 
     Returns
     -------
-    mapping : FeatureMap
-    coordinates : list of ndarray
-        Of each dataset's rows.
-    residual : float
-        Share of the kernel matrix's trace that the coordinates leave out.
+    Coordinates
 
     Examples
     --------
     >>> import numpy as np
-    >>> from standout.features import exact_coordinates, resolve_kernel
+    >>> from standout.features import fit_coordinates, resolve_kernel
+    >>> from standout.sources import open_dataset
     >>> target, background = np.random.default_rng(0).normal(size=(2, 30, 2))
     >>> kernel = resolve_kernel("homogeneous_polynomial", degree=2)
-    >>> mapping, coordinates, _ = exact_coordinates(kernel, [target, background], np.arange(60), 1e-10, None)
-    >>> mapping.n_coordinates, [part.shape for part in coordinates]
-    (3, [(30, 3), (30, 3)])
+    >>> found = fit_coordinates([open_dataset(target, "X"), open_dataset(background, "Y")], kernel)
+    >>> found.map.n_coordinates, found.map.transform(target).shape
+    (3, (30, 3))
     """
+    if not isinstance(approximation, str):
+        mapping = _given_landmarks(kernel, approximation)
+        return Coordinates(mapping, _mapped(sources, mapping), "landmarks", float("nan"))
+    _check_readable(sources, approximation)
+    n_rows = sum(source.count_rows() for source in sources)
+    rng = np.random.default_rng(seed)
+    if approximation == "auto":
+        approximation = "exact" if isinstance(kernel, PrecomputedKernel) else choose_approximation(n_rows)
+    if approximation == "exact":
+        return _exact(sources, kernel, columns, n_rows, tol, rank)
+    if isinstance(kernel, PrecomputedKernel):
+        raise InvalidValueError(
+            "needs the rows, but the kernel is precomputed",
+            parameter="approximation",
+            value=approximation,
+            advice="Use 'auto' or 'exact'.",
+        )
+    if approximation == "fourier":
+        features = _fourier_features(kernel, sample(sources, 1, seed), rank or DEFAULT_RANK, rng)
+        return Coordinates(features, _mapped(sources, features), "fourier", float("nan"))
+    rows = sample(sources, max(CANDIDATES, 4 * (rank or 0)), seed)
+    tol = BOUNDED_TOL if tol is None else tol
+    chosen, factor, left = random_pivots(kernel, rows, min(rank or DEFAULT_RANK, n_rows), rng, tol)
+    landmarks = LandmarkMap(kernel, take(rows, chosen), factor)
+    return Coordinates(landmarks, _mapped(sources, landmarks), "pivoted", left)
+
+
+def sample(sources: Sequence[Source], most: int = BANDWIDTH_ROWS, seed: int = 0) -> Rows:
+    """Return at most so many rows of all datasets together, each dataset by its share, drawn at random."""
+    rng = np.random.default_rng(seed)
+    counts = [source.count_rows() for source in sources]
+    share = min(1.0, most / sum(counts))
+    return stacked(
+        [
+            source.loaded().rows
+            if share == 1.0
+            else source.take(np.sort(rng.choice(count, max(int(share * count), 1), replace=False)))
+            for source, count in zip(sources, counts, strict=True)
+        ]
+    )
+
+
+def _mapped(sources: Sequence[Source], mapping: CoordinateMap) -> list[Source]:
+    """Return sources whose rows become coordinates when they are read."""
+    found = []
+    for source in sources:
+        part = Mapped(source, mapping.transform, None)
+        part.width = mapping.n_coordinates
+        found.append(part)
+    return list(found)
+
+
+def _check_readable(sources: Sequence[Source], approximation: str) -> None:
+    """Refuse iterators, because coordinates are chosen from the rows."""
+    if not all(source.again for source in sources):
+        raise InvalidTypeError(
+            "chooses its coordinates from the rows, but an iterator of batches can be read only once",
+            parameter="approximation",
+            value=approximation,
+            advice="Give an array of landmarks.",
+        )
+
+
+# --- exact coordinates ----------------------------------------------------------------------------------------------
+
+
+def _exact(
+    sources: Sequence[Source],
+    kernel: Kernel,
+    columns: npt.NDArray[np.intp] | None,
+    n_rows: int,
+    tol: float | None,
+    rank: int | None,
+) -> Coordinates:
+    """Factorise the kernel matrix of all rows. The rows of the factor are the coordinates."""
+    loaded = [source.loaded() for source in sources]
+    datasets: list[Rows] = [source.rows for source in loaded]
     linear = isinstance(kernel, NamedKernel) and kernel.metric == "linear"
-    if linear and rank is None and datasets[0].shape[1] < len(columns):
-        return IdentityMap(datasets[0].shape[1]), list(datasets), 0.0
+    if linear and rank is None and datasets[0].shape[1] < n_rows:
+        identity = IdentityMap(datasets[0].shape[1])
+        return Coordinates(identity, list(loaded), "exact", 0.0)
+    columns = np.arange(n_rows) if columns is None else columns
+    rows: Landmarks = columns if isinstance(kernel, PrecomputedKernel) else stacked(datasets)
+    if isinstance(kernel, PrecomputedKernel) and datasets[0].shape[1] != n_rows:
+        raise InvalidValueError(
+            f"the precomputed kernel has {datasets[0].shape[1]} columns, but there are {n_rows} rows in all datasets",
+            advice="Give the kernel of each row with all rows: those of the target first, then of each background.",
+        )
+    matrix = _kernel_matrix(kernel, datasets, rows, n_rows)
+    check_kernel_matrix(matrix, kernel.symmetric)
     if tol is None:
         # Values of other kernels can differ by any factor. All their directions above rounding are kept.
-        tol = BOUNDED_TOL if _is_bounded(kernel) else len(columns) * float(np.finfo(np.float64).eps)
-    rows: Landmarks = columns if isinstance(kernel, PrecomputedKernel) else stacked(datasets)
-    matrix = _kernel_matrix(kernel, datasets, rows, len(columns))
-    check_kernel_matrix(matrix, kernel.symmetric)
-    sizes = tuple(dataset.shape[0] for dataset in datasets)
-
-    def by_kernel_rows() -> tuple[FeatureMap, list[Float], float]:
-        return KernelRowMap(kernel, rows, sizes), _split(centre_columns(matrix, sizes), sizes), 0.0
-
-    few = int(NEARLY_FULL * len(columns)) if kernel_rows else len(columns)
-    may_be_rows = kernel_rows and rank is None and kernel.semidefinite
-    on_device = is_foreign(matrix)
-    if may_be_rows and not on_device and _surely_nearly_full(matrix, few, tol):
-        return by_kernel_rows()
-    # A device stops early, so that the factor is incomplete: it cannot show whether the kernel is semidefinite.
-    stops = may_be_rows if on_device else rank is None
-    factor, pivots = pivoted_cholesky(matrix, tol, most=few if stops else None)
-    indefinite = factor is not None and _is_indefinite(matrix, factor, tol)
-    if not kernel_rows and (factor is None or indefinite):
-        reject_indefinite("these rows", kernel_rows=False)
-    if indefinite:
+        tol = BOUNDED_TOL if _is_bounded(kernel) else n_rows * float(np.finfo(np.float64).eps)
+    trace = float(namespace(matrix).sum(diagonal(matrix)))
+    factor, pivots = pivoted_cholesky(matrix, tol)
+    weights = None
+    if _is_indefinite(matrix, factor, tol):
         warn_user(
-            "the kernel is not positive semidefinite on these rows: it is not an inner product, and variances are "
-            "those of the kernel rows, as the paper's equations allow",
-            advice="Use another kernel if this is not what you want.",
+            "the kernel is not positive semidefinite on these rows: it is not an inner product. Its negative part is "
+            "left out",
+            advice="Use another kernel if this is not intended.",
         )
-    if factor is None or indefinite or (rank is None and pivots.shape[0] > few):
-        return by_kernel_rows()
-    if rank is not None:
-        factor, pivots = factor[:, :rank], pivots[:rank]
-    xp = namespace(factor)
-    trace = float(xp.sum(diagonal(matrix)))
-    residual = 1.0 - sum_of_squares(factor) / trace if trace > 0.0 else 0.0
-    mapping = LandmarkMap(kernel, take(rows, pivots), xp.tril(take(factor, pivots)))
-    return mapping, _split(factor, sizes), max(residual, 0.0)
+        factor, weights = _positive_part(matrix, rank)
+        mapping = LandmarkMap(kernel, rows, factor[:0, :0], weights)
+    else:
+        factor, pivots = (factor, pivots) if rank is None else (factor[:, :rank], pivots[:rank])
+        mapping = LandmarkMap(kernel, take(rows, pivots), namespace(factor).tril(take(factor, pivots)))
+    residual = max(1.0 - sum_of_squares(factor) / trace, 0.0) if trace > 0.0 else 0.0
+    ends = np.cumsum([part.shape[0] for part in datasets]).tolist()
+    parts: list[Source] = [
+        InMemory(row_slice(factor, end - part.shape[0], end), source.name)._beside(source)
+        for end, part, source in zip(ends, datasets, loaded, strict=True)
+    ]
+    return Coordinates(mapping, parts, "exact", residual)
 
 
 def _is_bounded(kernel: Kernel) -> bool:
@@ -162,7 +249,7 @@ def _is_bounded(kernel: Kernel) -> bool:
 
 
 def _kernel_matrix(kernel: Kernel, datasets: Sequence[Rows], rows: Landmarks, size: int) -> Float:
-    """Give the kernel of all rows with all rows."""
+    """Return the kernel of all rows with all rows."""
     if is_foreign(rows):
         return kernel(rows, rows)
     matrix = np.empty((size, size))
@@ -175,20 +262,6 @@ def _kernel_matrix(kernel: Kernel, datasets: Sequence[Rows], rows: Landmarks, si
     return matrix
 
 
-def _surely_nearly_full(matrix: Float, few: int, tol: float) -> bool:
-    """Tell whether some of the rows have a rank of more than `few`, by a factorisation that is smaller than the whole.
-
-    A still smaller factorisation comes first. It detects a matrix of low rank in little time.
-    """
-    order = np.random.default_rng(0).permutation(len(matrix))
-    for size in (min(256, few + 1), few + 1):
-        some = order[:size]
-        _, pivots = pivoted_cholesky(matrix[np.ix_(some, some)], tol, most=0)
-        if len(pivots) < size:
-            return False
-    return True
-
-
 def _is_indefinite(matrix: Float, factor: Float, tol: float) -> bool:
     """Tell whether the factor misses more than is possible for a positive semidefinite matrix."""
     size = matrix.shape[0]
@@ -196,96 +269,46 @@ def _is_indefinite(matrix: Float, factor: Float, tol: float) -> bool:
     missed = product(matrix, probe) - product(factor, product(factor.T, probe))
     # The entries of a semidefinite residual are bounded by its diagonal. A row sums n of them.
     scale = largest(abs(diagonal(matrix)))
-    return bool(largest(abs(missed)) > size * (10.0 * tol + 1e-12) * max(scale, 1e-300))
+    return bool(largest(abs(missed)[:, 0]) > size * (10.0 * tol + 1e-12) * max(scale, 1e-300))
 
 
-def _split(rows: Float, sizes: tuple[int, ...]) -> list[Float]:
-    ends = np.cumsum(sizes)
-    return [row_slice(rows, end - size, end) for end, size in zip(ends.tolist(), sizes, strict=True)]
+def _positive_part(matrix: Float, rank: int | None) -> tuple[Float, Float]:
+    """Return coordinates whose inner products are the positive part of a matrix, and the matrix that makes them."""
+    values, vectors = eigh(matrix)
+    kept = np.flatnonzero(np.asarray(values > 1e-9 * float(values[-1])))[::-1][:rank]
+    roots, vectors = namespace(values).sqrt(take(values, kept)), take(vectors, kept, axis=1)
+    return vectors * roots, vectors / roots
 
 
-# --- landmarks ------------------------------------------------------------------------------------------------------
+# --- landmarks and random features ----------------------------------------------------------------------------------
 
 
-def given_landmarks(kernel: Kernel, landmarks: Rows) -> LandmarkMap:
-    """Which coordinates do these landmarks give (Nyström)? Landmarks that repeat others are left out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from standout.features import given_landmarks, resolve_kernel
-    >>> mapping = given_landmarks(resolve_kernel("rbf"), np.array([[0.0, 1.0], [2.0, 3.0], [0.0, 1.0]]))
-    >>> mapping.n_coordinates
-    2
-    """
+def _given_landmarks(kernel: Kernel, landmarks: Rows) -> LandmarkMap:
+    """Return the coordinates of given landmarks (Nyström). Landmarks that repeat others are left out."""
     values = kernel(landmarks, landmarks)
     check_kernel_matrix(values, kernel.symmetric)
     factor, pivots = pivoted_cholesky(values, GIVEN_TOL)
-    assert factor is not None
     if _is_indefinite(values, factor, GIVEN_TOL):
-        reject_indefinite("the landmarks")
+        reject_indefinite()
     return LandmarkMap(kernel, take(landmarks, pivots), namespace(factor).tril(take(factor, pivots)))
 
 
-def chosen_landmarks(
-    kernel: Kernel, datasets: Sequence[Dataset], rank: int, tol: float, rng: np.random.Generator
-) -> LandmarkMap:
-    """Which rows of these datasets are good landmarks? They are chosen by randomly pivoted Cholesky.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from standout.features import chosen_landmarks, resolve_kernel
-    >>> rng = np.random.default_rng(0)
-    >>> rows = rng.normal(size=(500, 2))
-    >>> chosen_landmarks(resolve_kernel("rbf"), [rows], 20, 1e-10, rng).landmarks.shape
-    (20, 2)
-    """
-    names = dataset_names(len(datasets))
-    sources = [open_dataset(data, name, min_rows=1) for data, name in zip(datasets, names, strict=True)]
-    counts = [source.count_rows() for source in sources]
-    share = min(1.0, max(CANDIDATES, 4 * rank) / sum(counts))
-    rows = stacked(
-        [
-            source.rows() if share == 1.0 else source.sample(max(int(share * count), 1), rng)
-            for source, count in zip(sources, counts, strict=True)
-        ]
-    )
-    chosen, factor = random_pivots(kernel, rows, rank, rng, tol)
-    return LandmarkMap(kernel, take(rows, chosen), factor)
-
-
-# --- random Fourier features ----------------------------------------------------------------------------------------
-
-
-def fourier_features(
-    kernel: Kernel, n_features: int, rank: int, rng: np.random.Generator, some: Rows | None = None
-) -> FourierMap:
-    """Which random features approximate a Gaussian or Laplacian kernel (Rahimi and Recht, 2007)?
-
-    The features are for rows of the library and on the device of `some`, or for NumPy arrays without it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from standout.features import fourier_features, resolve_kernel
-    >>> mapping = fourier_features(resolve_kernel("rbf", gamma=0.5), 2, 100, np.random.default_rng(0))
-    >>> mapping.transform(np.zeros((3, 2))).shape
-    (3, 100)
-    """
+def _fourier_features(kernel: Kernel, some: Rows, rank: int, rng: np.random.Generator) -> FourierMap:
+    """Return random features of a Gaussian or Laplacian kernel (Rahimi and Recht, 2007)."""
     if not isinstance(kernel, NamedKernel) or kernel.metric not in SHIFT_INVARIANT:
         raise InvalidValueError(
-            "needs a kernel of the difference of two rows: {v.rbf}, {v.gaussian} or {v.laplacian}",
+            "needs a kernel of the difference of two rows: 'rbf', 'gaussian' or 'laplacian'",
             parameter="approximation",
             value="fourier",
-            advice="Use {p.approximation:pivoted} for other kernels.",
+            advice="Use 'pivoted' for other kernels.",
         )
+    n_features = some.shape[1]
     gamma = kernel.params.get("gamma") or 1.0 / n_features
-    seed = int(rng.integers(2**31))
     if kernel.metric == "rbf":
-        sampler = RBFSampler(gamma=gamma, n_components=rank, random_state=seed).fit(np.zeros((1, n_features)))
+        sampler = RBFSampler(gamma=gamma, n_components=rank, random_state=int(rng.integers(2**31)))
+        sampler.fit(np.zeros((1, n_features)))
         frequencies, phases = sampler.random_weights_, sampler.random_offset_
     else:
         frequencies = gamma * rng.standard_cauchy((n_features, rank))
         phases = rng.uniform(0.0, 2.0 * np.pi, rank)
-    return FourierMap(frequencies, phases) if some is None else FourierMap(like(frequencies, some), like(phases, some))
+    return FourierMap(like(frequencies, some), like(phases, some))

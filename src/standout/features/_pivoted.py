@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import numpy as np
 from scipy import linalg
 
 from standout._arrays import Array, Float, Rows, copied, mirror, product
+from standout._messages import InvalidValueError
 from standout._xp import (
     cholesky,
     column_products,
@@ -22,7 +25,7 @@ from standout._xp import (
     take,
     zeros,
 )
-from standout.features._kernels import Kernel, reject_indefinite
+from standout.features._kernels import Kernel
 
 # Drawn rows whose residual kernel has no more than this share of the largest residual are copies of others.
 COPY_TOL = 1e-10
@@ -30,7 +33,15 @@ COPY_TOL = 1e-10
 SURE = 1e4
 
 
-def pivoted_cholesky(matrix: Float, tol: float, most: int | None = None) -> tuple[Float | None, Array]:
+def reject_indefinite() -> NoReturn:
+    """Reject a kernel that is not an inner product."""
+    raise InvalidValueError(
+        "the kernel is not positive semidefinite on these rows: no coordinates have it as their inner product",
+        advice="Use `approximation` 'exact', which leaves out its negative part, or another kernel.",
+    )
+
+
+def pivoted_cholesky(matrix: Float, tol: float) -> tuple[Float, Array]:
     """Factorise a kernel matrix by pivoted Cholesky, up to a tolerance.
 
     Parameters
@@ -39,13 +50,10 @@ def pivoted_cholesky(matrix: Float, tol: float, most: int | None = None) -> tupl
         Symmetric. LAPACK overwrites it; it is restored afterwards.
     tol : float
         The factorisation stops when no row has a residual above `tol` times the largest diagonal entry.
-    most : int, default=None
-        The largest rank for which a factor is wanted. If the matrix has a larger rank, the factor can be None: on the
-        host if the matrix has full rank, on a device always.
 
     Returns
     -------
-    factor : ndarray of shape (n, r) or None
+    factor : ndarray of shape (n, r)
         Rows in the order of the matrix: ``factor factorᵀ`` is the matrix up to the tolerance.
     pivots : ndarray of shape (r,)
         The chosen rows; ``factor[pivots]`` is lower triangular.
@@ -60,7 +68,7 @@ def pivoted_cholesky(matrix: Float, tol: float, most: int | None = None) -> tupl
            [2.]]), array([1]))
     """
     if is_foreign(matrix):
-        return _pivot_on_device(matrix, tol, most)
+        return _pivot_on_device(matrix, tol)
     matrix = np.ascontiguousarray(matrix)
     size = len(matrix)
     diagonal = np.diagonal(matrix).copy()
@@ -70,29 +78,23 @@ def pivoted_cholesky(matrix: Float, tol: float, most: int | None = None) -> tupl
     # LAPACK works in the upper triangle of the C-ordered matrix. The lower one then restores it.
     lower, order, rank, _ = linalg.lapack.dpstrf(matrix.T, tol=tol * height, lower=1, overwrite_a=True)
     rank, order = int(rank), order.astype(np.intp) - 1
-    factor: Float | None = None
-    if most is None or rank <= most or rank < size:
-        factor = np.empty((size, rank))
-        part = lower[:, :rank].copy()
-        part[:rank] = np.tril(part[:rank])
-        factor[order] = part
+    factor = np.empty((size, rank))
+    part = lower[:, :rank].copy()
+    part[:rank] = np.tril(part[:rank])
+    factor[order] = part
     mirror(matrix)
     np.fill_diagonal(matrix, diagonal)
     return factor, order[:rank]
 
 
-def _pivot_on_device(matrix: Float, tol: float, most: int | None) -> tuple[Float | None, Array]:
-    """Factorise one column after the other, with the functions that every array library has.
-
-    It stops as soon as the rank is larger than `most`.
-    """
+def _pivot_on_device(matrix: Float, tol: float) -> tuple[Float, Array]:
+    """Factorise one column after the other, with the functions that every array library has."""
     xp, size = namespace(matrix), matrix.shape[0]
     residual = copied(xp.linalg.diagonal(matrix))
     threshold = tol * largest(residual)
-    steps = size if most is None else min(size, most + 1)
-    factor = zeros((size, steps), matrix)
+    factor = zeros((size, size), matrix)
     pivots: list[int] = []
-    while len(pivots) < steps:
+    while len(pivots) < size:
         pivot = int(xp.argmax(residual))
         height = float(residual[pivot])
         if height <= threshold:
@@ -107,11 +109,12 @@ def _pivot_on_device(matrix: Float, tol: float, most: int | None) -> tuple[Float
         residual[pivot] = 0.0
         pivots.append(pivot)
     rank = len(pivots)
-    beyond = most is not None and rank > most
-    return None if beyond else factor[:, :rank], indices_like(np.array(pivots, dtype=np.int64), matrix)
+    return factor[:, :rank], indices_like(np.array(pivots, dtype=np.int64), matrix)
 
 
-def random_pivots(kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generator, tol: float) -> tuple[Array, Float]:
+def random_pivots(
+    kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generator, tol: float
+) -> tuple[Array, Float, float]:
     """Choose landmarks by randomly pivoted Cholesky in blocks. Kernel columns are computed only for chosen rows.
 
     In each round, rows are drawn with probabilities proportional to their residuals. A pivoted Cholesky of their
@@ -133,6 +136,8 @@ def random_pivots(kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generato
         Numbers of the rows.
     factor : ndarray of shape (r, r)
         L, lower triangular, with ``L Lᵀ`` the kernel matrix of the chosen rows.
+    left : float
+        Share of the trace that the landmarks leave out.
 
     Examples
     --------
@@ -148,7 +153,7 @@ def random_pivots(kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generato
     residual = kernel.diagonal(rows)
     total, height = float(xp.sum(residual)), largest(residual)
     if float(xp.min(residual)) < 0.0:
-        reject_indefinite("these rows")
+        reject_indefinite()
     factor = zeros((n_rows, rank), rows)
     chosen: list[Array] = []
     done, block = 0, max(rank // 10, min(rank, 32))
@@ -159,22 +164,23 @@ def random_pivots(kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generato
             columns -= product(factor[:, :done], take(factor[:, :done], drawn).T)
         core, kept = _core_of(take(columns, drawn))
         new = kept.shape[0]
-        if core is None or not new:
+        if not new:
             break
         fresh = take(drawn, kept)
         solved = solve_triangular(xp.tril(take(core, kept)), take(columns, kept, axis=1).T)
         factor[:, done : done + new] = solved.T
         residual = residual - column_products(solved, solved)
         if float(xp.min(residual)) < -1e-6 * height:
-            reject_indefinite("these rows")
+            reject_indefinite()
         residual = _without(xp.clip(residual, 0.0, None), fresh)
         chosen.append(fresh)
         done += new
     picked = concat(chosen) if chosen else indices_like(np.zeros(0, dtype=np.intp), rows)
-    return picked, xp.tril(take(factor[:, :done], picked))
+    left = float(xp.sum(residual)) / total if total > 0.0 else 0.0
+    return picked, xp.tril(take(factor[:, :done], picked)), left
 
 
-def _core_of(matrix: Float) -> tuple[Float | None, Array]:
+def _core_of(matrix: Float) -> tuple[Float, Array]:
     """Factorise the residual kernel of drawn rows: by pivots only if that is needed, as a device waits for each."""
     factor = cholesky(1.0 * matrix)
     if factor is not None:
@@ -185,7 +191,7 @@ def _core_of(matrix: Float) -> tuple[Float | None, Array]:
 
 
 def _drawn(weights: Float, shots: Float) -> Array:
-    """Give the positions, each once, that uniform random numbers choose with probabilities proportional to weights."""
+    """Return positions drawn with probabilities proportional to weights, each once."""
     xp = namespace(weights)
     heights = cumulative_sum(weights)
     found = xp.searchsorted(heights / heights[-1], like(shots, weights), side="right")

@@ -18,8 +18,8 @@ __all__ = [
     "RowMoments",
     "ScatterMoments",
     "Span",
-    "WeightSums",
     "Weighed",
+    "WeightSums",
     "fold_of_rows",
     "gather",
     "gather_keyed",
@@ -32,5 +32,15 @@ __all__ = [
 ]
 
 # Saved models name these classes by the public package. Its modules can then be reorganised.
-for _class in (FoldPattern, Moments, NormSums, RobustWeights, RootMoments, RowMoments, ScatterMoments, Span, WeightSums):
+for _class in (
+    FoldPattern,
+    Moments,
+    NormSums,
+    RobustWeights,
+    RootMoments,
+    RowMoments,
+    ScatterMoments,
+    Span,
+    WeightSums,
+):
     _class.__module__ = __name__

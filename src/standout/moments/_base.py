@@ -212,7 +212,9 @@ class Moments(ABC):
 
     def taken(self, columns: npt.NDArray[np.intp]) -> Moments:
         """Return the moments of some of the columns, by their numbers, without the sums of norms."""
-        raise InvalidTypeError(f"{type(self).__name__} has no moments of some of its columns", advice="Use all columns.")
+        raise InvalidTypeError(
+            f"{type(self).__name__} has no moments of some of its columns", advice="Use all columns."
+        )
 
     def mapped(self, L: Float) -> Moments:
         """Return the moments of ``rows @ L``, without the sums of norms; a 1-D array stands for a diagonal matrix."""
@@ -324,8 +326,8 @@ def ledoit_wolf(moments: Moments, dimension: int | None = None) -> float:
     squared_norm, variance = moments.squared_norm, moments.total_variance
     if variance > 0.0 and not np.finfo(np.float64).tiny < quartic < np.inf:
         raise InvalidValueError(
-            f"a background has a standard deviation of about {float(np.sqrt(variance)):.1e}, and the fourth powers that "
-            "Ledoit-Wolf shrinkage needs are out of range",
+            f"a background has a standard deviation of about {float(np.sqrt(variance)):.1e}, and the fourth powers "
+            "that Ledoit-Wolf shrinkage needs are out of range",
             advice="Rescale the data, or give `shrinkage` as a number.",
         )
     # Both are n_features times the quantities of the article. Only their ratio matters.

@@ -96,7 +96,9 @@ def gather_keyed(
     """
     if isinstance(keys, FoldPattern):
         n_keys = keys.n_folds
-    return _gathered(source, Keys(keys, int(keys.max(initial=-1)) + 1 if n_keys is None else n_keys), kind, norms, name)
+    elif n_keys is None:
+        n_keys = int(keys.max(initial=-1)) + 1
+    return _gathered(source, Keys(keys, n_keys), kind, norms, name)
 
 
 def _gathered(data: Any, keys: Keys, kind: Kind, norms: bool, name: str) -> list[Moments | None]:

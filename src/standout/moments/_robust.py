@@ -194,8 +194,8 @@ def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True, name: 
     rule of Ledoit and Wolf) from the rows with the weights of the pass before. The distance of a row is measured by the
     scatter without it, so that a few heavy rows cannot hide behind the variance that they bring.
 
-    If most rows are equal, they are the centre, and the scatter is learned from the others. If more than a third of the rows looks outlying, all
-    rows keep the same weight, with a warning.
+    If most rows are equal, they are the centre, and the scatter is learned from the others. If more than
+    a third of the rows looks outlying, all rows keep the same weight, with a warning.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True, name: 
         wild = replace(equal, low=-reach, high=reach)._wild(numbers)
         numbers = numbers if wild is None else xp.where(wild, xp.clip(numbers, -reach, reach), numbers)
     same = to_host(xp.all(numbers == 0.0, axis=1))
-    mostly = 2 * np.count_nonzero(same) > len(same)
+    mostly = bool(2 * np.count_nonzero(same) > len(same))
     # If most rows are equal, these are the centre, and the others show how far rows are from it.
     learned = _learned(take(numbers, np.flatnonzero(~same)) if mostly else numbers, mostly, whole)
     if learned is None:

@@ -10,6 +10,7 @@ from scipy import linalg
 
 from standout._arrays import (
     BLOCK_BYTES,
+    Array,
     Float,
     Rows,
     column_slices,
@@ -77,7 +78,7 @@ class Span:
     rows: list[Rows]
     far: bool
     factor: Float | None = None
-    order: Float | None = None
+    order: Array | None = None
     weights: Float | None = None
     basis: Float | None = None
 
@@ -94,6 +95,7 @@ class Span:
             weights = product(self.weights, V)
         else:
             assert self.factor is not None
+            assert self.order is not None
             weights = np.zeros((len(self.factor), V.shape[1]))
             weights[self.order[: self.rank]] = solve_triangular(self.factor[: self.rank], V, transposed=True)
         return _combined(self.rows, weights, self.origin, self.far)
@@ -106,6 +108,7 @@ class Span:
         if self.weights is not None:
             return product(self.weights.T, scores)
         assert self.factor is not None
+        assert self.order is not None
         return solve_triangular(self.factor[: self.rank], scores[self.order[: self.rank]])
 
 
@@ -208,7 +211,7 @@ def _plain_gram(rows: list[Rows], origin: Float) -> Float:
     return gram
 
 
-def _by_pivots(gram: Float, most: int) -> tuple[Float, dict[str, Float]] | None:
+def _by_pivots(gram: Float, most: int) -> tuple[Float, dict[str, Array]] | None:
     """Find coordinates by a pivoted Cholesky factorisation; None if the Gram matrix is ill-conditioned."""
     size = len(gram)
     top = float(np.max(np.diagonal(gram), initial=0.0))

@@ -279,9 +279,7 @@ class _RawSums:
             quartic = quartic + 4.0 * along + length * (2.0 * quadratic - counts * length)
             cubic = cubic - 2.0 * turned + (length * counts - quadratic) * means
         fourth, second = to_host(xp.clip(quartic[:, 0], 0.0, None)), to_host(quadratic[:, 0])
-        return [
-            NormSums(cubic[k, :], float(fourth[k]), 0.0 * means[k, :], float(second[k])) for k in range(len(found))
-        ]
+        return [NormSums(cubic[k, :], float(fourth[k]), 0.0 * means[k, :], float(second[k])) for k in range(len(found))]
 
 
 def _sums_of(part: Rows, norms: bool, lengths: Float | None) -> list[Array]:

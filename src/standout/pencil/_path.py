@@ -1,191 +1,301 @@
-"""Many similar pencils: a few are solved by block iterations, all others in the span of what these find."""
+"""Many similar pencils: a few are solved by block iterations, all others in the span of what these find.
+
+Everything here works on stacks: the pencils of several folds, of the same size, are solved together.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from standout._arrays import Float, product
-from standout._xp import add_to_diagonal, cholesky, column_norms, concat, like, namespace, solve_triangular, to_host
+from standout._arrays import Float
+from standout._xp import cholesky, is_foreign, like, namespace, solve_triangular, to_host
 from standout.moments import ScatterMoments
 from standout.pencil._record import Form, Pencil, Solution, finish
 
 # Vectors in a block beyond those that are wanted, products per round, and representatives of a path.
-MORE, DEPTH, REPRESENTATIVES = 4, 3, 4
+MORE, DEPTH, REPRESENTATIVES = 2, 3, 4
 # Rounds of iterations at a representative, and the residual that ends them: enough to choose a value by.
-ROUNDS, ROUGH = 3, 0.02
+ROUNDS, ROUGH = 2, 0.03
 # The same for a solution that is reported.
 MOST_ROUNDS, EXACT = 8, 1e-11
 # Smaller problems are solved by LAPACK as fast.
 LEAST_REFINED = 96
+# Up to this size a stack is inverted by one call; larger matrices are factorised one by one.
+STACKED_SIZE = 100
 
 
-def path_vectors(
-    pencils: Sequence[Pencil], n_components: int, start: Float | None = None, seed: int = 0
-) -> list[Float | None]:
-    """Return approximate leading vectors of each pencil; None where B is singular.
+@dataclass(frozen=True, eq=False)
+class _Stack:
+    """Pencils ``Σ aⱼ Mⱼ u = λ (Σ bⱼ Mⱼ + r E) u`` over stacks of matrices, with columns brought to one size.
 
-    The pencils are in the order of a parameter, from the least to the most regularised. Iterations at each
+    Attributes
+    ----------
+    matrices : array of shape (n_folds, n_terms, n, n)
+    squares : array of shape (n_folds, n)
+        The diagonal of E: the identity after columns were scaled.
+    first, second : ndarray of shape (n_folds, n_values, n_terms)
+        The coefficients a and b.
+    ridges : ndarray of shape (n_folds, n_values)
+    difference : bool
+        Whether B is the identity at every value.
+    """
+
+    matrices: Float
+    squares: Float
+    first: Float
+    second: Float
+    ridges: Float
+    difference: bool
+
+    @classmethod
+    def of(cls, folds: Sequence[Sequence[Pencil]]) -> _Stack:
+        """Collect the matrices and coefficients of pencils, by fold and value."""
+        # The pencil with the most terms has all datasets: a coefficient of zero leaves one out.
+        terms = [max((_terms(pencil) for pencil in path), key=len) for path in folds]
+        first = np.array([[_coefficients(one.a, own) for one in path] for path, own in zip(folds, terms, strict=True)])
+        second = np.array([[_coefficients(one.b, own) for one in path] for path, own in zip(folds, terms, strict=True)])
+        ridges = np.array([[one.b.ridge for one in path] for path in folds])
+        each = [[part.covariance() for part in own] for own in terms]
+        xp = namespace(each[0][0])
+        matrices = xp.stack([xp.stack(own) for own in each])
+        diagonal = xp.sum(xp.linalg.diagonal(matrices), axis=1)
+        # Powers of two change no digit.
+        safe = xp.where(diagonal > 0.0, diagonal, xp.ones_like(diagonal))
+        scale = 2.0 ** -xp.round(0.5 * xp.log2(safe))
+        matrices = matrices * (scale[:, None, :, None] * scale[:, None, None, :])
+        difference = all(pencil.b.is_identity for path in folds for pencil in path)
+        return cls(matrices, scale**2, first, second, ridges, difference)
+
+    @property
+    def scale(self) -> Float:
+        """What vectors are multiplied with to be those of the columns that were given."""
+        return namespace(self.squares).sqrt(self.squares)
+
+    def at(self, value: int) -> tuple[Float, Float]:
+        """Return A and B at one value, stacks of shape (n_folds, n, n)."""
+        a = _combined(self.first[:, value], self.matrices)
+        b = _combined(self.second[:, value], self.matrices)
+        return a, _plus_diagonal(b, like(self.ridges[:, value, None], b) * self.squares)
+
+    def inside(self, basis: Float, count: int) -> tuple[Float, Float]:
+        """Solve all pencils in the span of orthonormal bases; NaN where B is singular."""
+        small = to_host(_turned(self.matrices, basis[:, None]))
+        ridge = to_host(_transposed(basis) @ (self.squares[:, :, None] * basis))
+        a = np.einsum("fvj,fjmn->fvmn", self.first, small)
+        b = np.einsum("fvj,fjmn->fvmn", self.second, small) + self.ridges[:, :, None, None] * ridge[:, None]
+        values, turn = _small(a, b, count)
+        return values, basis[:, None] @ like(turn, basis)
+
+
+def path_vectors(folds: Sequence[Sequence[Pencil]], n_components: int, seed: int = 0) -> list[list[Float | None]]:
+    """Return approximate leading vectors of each pencil, by fold and value; None where B is singular.
+
+    The pencils of a fold are in the order of a parameter, from the least to the most regularised. Iterations at each
     representative start from the vectors of the one before, from the most regularised on.
     """
-    size = pencils[0].n_features
+    stack = _Stack.of(folds)
+    n_values, size = len(folds[0]), folds[0][0].n_features
     width = min(n_components + MORE, size)
-    matrices = _Family(pencils)
-    places = np.unique(np.linspace(len(pencils) - 1, 0, min(REPRESENTATIVES, len(pencils))).round().astype(int))[::-1]
-    block = _start_block(start, matrices.reference, size, width, seed)
-    found: list[Float] = []
-    for place in places.tolist():
-        ended = _iterated(*matrices.of(place), block, n_components, ROUNDS, ROUGH)
-        if ended is None:
-            continue
-        block = ended[1]
-        found.append(block)
-    if not found:
-        return [None] * len(pencils)
-    basis = _orthonormal(concat(found, axis=1))
-    return matrices.inside(basis, n_components)
+    if (REPRESENTATIVES + 1) * width >= size:
+        # A small problem is solved in all of its directions.
+        basis = like(np.broadcast_to(np.eye(size), (len(folds), size, size)), stack.matrices)
+    else:
+        places = np.unique(np.linspace(n_values - 1, 0, min(REPRESENTATIVES, n_values)).round().astype(int))[::-1]
+        blocks: list[Float] = []
+        block = _orthonormal(stack.at(int(places[0]))[0] @ _random(size, width, seed, stack.matrices))
+        for place in places.tolist():
+            ended = _iterated(*stack.at(place), block, n_components, ROUNDS, ROUGH, stack.difference)
+            if ended is not None:
+                block = ended[1]
+                blocks.append(block)
+        if not blocks:
+            return [[None] * n_values for _ in folds]
+        basis = _orthonormal(_side_by_side(blocks))
+    values, vectors = stack.inside(basis, n_components)
+    vectors = stack.scale[:, None, :, None] * vectors
+    usable = np.isfinite(values).all(axis=-1)
+    return [
+        [vectors[fold, value] if usable[fold, value] else None for value in range(n_values)]
+        for fold in range(len(folds))
+    ]
 
 
 def refined(pencil: Pencil, n_components: int, start: Float) -> Solution | None:
     """Solve a pencil by block iterations from vectors near the solution; None if they do not converge fast."""
     size = pencil.n_features
     width = min(n_components + MORE, size)
-    terms = (*pencil.a.terms, *pencil.b.terms)
-    if size < max(LEAST_REFINED, (DEPTH + 1) * width) or not all(isinstance(m, ScatterMoments) for _, m in terms):
+    if size < max(LEAST_REFINED, (DEPTH + 1) * width):
         return None
-    a, b = pencil.a.matrix(), None if pencil.b.is_identity else pencil.b.matrix()
-    ended = _iterated(a, b, _start_block(start, a, size, width, 0), n_components, MOST_ROUNDS, EXACT)
-    if ended is None or ended[2] > EXACT:
+    if not all(isinstance(part, ScatterMoments) for part in _terms(pencil)):
         return None
-    values, vectors = ended[0][:n_components], ended[1][:, :n_components]
-    return finish(pencil, values, vectors, "dense")
-
-
-class _Family:
-    """Pencils over the same datasets, by the matrices of these and their coefficients."""
-
-    def __init__(self, pencils: Sequence[Pencil]) -> None:
-        self._pencils = pencils
-        self._matrices: dict[int, Float] = {}
-        for pencil in pencils:
-            for form in (pencil.a, pencil.b):
-                for _, moments in form.terms:
-                    if id(moments) not in self._matrices:
-                        self._matrices[id(moments)] = moments.covariance()
-        self.reference = next(iter(self._matrices.values()))
-
-    def of(self, place: int) -> tuple[Float, Float | None]:
-        """Return A and B of one pencil; None for a B that is the identity."""
-        pencil = self._pencils[place]
-        b = None if pencil.b.is_identity else self._summed(pencil.b, self._matrices)
-        return self._summed(pencil.a, self._matrices), b
-
-    def _summed(self, form: Form, matrices: dict[int, Float], identity: Float | None = None) -> Float:
-        total: Float | None = None
-        for coefficient, moments in form.terms:
-            part = coefficient * matrices[id(moments)]
-            total = part if total is None else total + part
-        if total is None:
-            reference = self.reference if identity is None else identity
-            total = 0.0 * reference
-        if form.ridge:
-            total = total + form.ridge * identity if identity is not None else add_to_diagonal(total, form.ridge)
-        return total
-
-    def inside(self, basis: Float, n_components: int) -> list[Float | None]:
-        """Solve every pencil in the span of an orthonormal basis."""
-        small = {key: product(basis.T, product(matrix, basis)) for key, matrix in self._matrices.items()}
-        identity = like(np.eye(basis.shape[1]), basis)
-        found: list[Float | None] = []
-        for pencil in self._pencils:
-            a = to_host(self._summed(pencil.a, small, identity))
-            b = to_host(self._summed(pencil.b, small, identity))
-            turned = _small(a, b, n_components)
-            found.append(None if turned is None else product(basis, like(turned[1], basis)))
-        return found
-
-
-def _small(a: Float, b: Float, count: int) -> tuple[Float, Float] | None:
-    """Return the leading values and vectors of a small pencil on the host; None if B is singular."""
-    factor = cholesky(np.array(0.5 * (b + b.T)))
-    if factor is None:
+    stack = _Stack.of([[pencil]])
+    block = (start / stack.scale[0][:, None])[None]
+    if start.shape[1] < width:
+        block = _side_by_side([block, _random(size, width - start.shape[1], 0, start)[None]])
+    ended = _iterated(*stack.at(0), _orthonormal(block), n_components, MOST_ROUNDS, EXACT, stack.difference)
+    if ended is None or not ended[2] <= EXACT:
         return None
-    half = solve_triangular(factor, 0.5 * (a + a.T))
-    white = solve_triangular(factor, half.T)
-    values, vectors = np.linalg.eigh(0.5 * (white + white.T))
-    lead = vectors[:, : -count - 1 : -1]
-    return values[: -count - 1 : -1], solve_triangular(factor, lead, transposed=True)
+    vectors = stack.scale[0][:, None] * ended[1][0][:, :n_components]
+    return finish(pencil, like(ended[0][0][:n_components], vectors), vectors, "dense")
 
 
-def _start_block(start: Float | None, reference: Float, size: int, width: int, seed: int) -> Float:
-    """Return a block of vectors: those given, and random ones."""
-    n_given = 0 if start is None else min(start.shape[1], width)
-    more = like(np.random.default_rng(seed).standard_normal((size, width - n_given)), reference)
-    if start is None:
-        return _orthonormal(product(reference, more))
-    return _orthonormal(start[:, :n_given] if n_given == width else concat([start[:, :n_given], more], axis=1))
+def _terms(pencil: Pencil) -> list[ScatterMoments]:
+    found = {id(part): part for form in (pencil.a, pencil.b) for _, part in form.terms}
+    return list(found.values())  # type: ignore[arg-type]
 
 
-def _orthonormal(block: Float) -> Float:
-    lengths = column_norms(block)
-    xp = namespace(block)
-    return xp.linalg.qr(block / xp.where(lengths > 0.0, lengths, xp.ones_like(lengths)))[0]
+def _coefficients(form: Form, terms: Sequence[ScatterMoments]) -> list[float]:
+    known: dict[int, float] = {}
+    for coefficient, part in form.terms:
+        known[id(part)] = known.get(id(part), 0.0) + coefficient
+    return [known.get(id(part), 0.0) for part in terms]
+
+
+def _combined(coefficients: Float, matrices: Float) -> Float:
+    """Return the sums of the matrices of each fold, with coefficients of shape (n_folds, n_terms)."""
+    return namespace(matrices).sum(like(coefficients, matrices)[:, :, None, None] * matrices, axis=1)
 
 
 def _iterated(
-    a: Float, b: Float | None, block: Float, n_wanted: int, rounds: int, tolerance: float
+    a: Float, b: Float, block: Float, n_wanted: int, rounds: int, tolerance: float, difference: bool
 ) -> tuple[Float, Float, float] | None:
-    """Improve a block by rounds of block Krylov steps of ``B⁻¹ A``, or of ``(σ I - A)⁻¹`` where B is the identity.
+    """Improve blocks by rounds of block Krylov steps of ``B⁻¹ A``, or of ``(σ B - A)⁻¹ B`` for differences.
 
-    Returns the values and vectors of the block in descending order, and the largest residual of the wanted ones; None
-    if B is singular.
+    Returns values (on the host) and vectors in descending order, and the largest residual of the wanted ones; None if
+    a B is singular.
     """
-    size, width = block.shape
-    factor = None if b is None else cholesky(1.0 * b)
-    if b is not None and factor is None:
+    size, width = block.shape[-2:]
+    inverse = None if difference else _inverse(b)
+    if not difference and inverse is None:
         return None
-    residual = float("inf")
+    residual, values = float("inf"), np.zeros(0)
     for _ in range(rounds):
-        if b is None and residual > 0.1:
-            factor = _shifted_factor(a, block)
-        assert factor is not None
+        if difference and residual > 0.1:
+            inverse = _shifted(a, b, block)
+        assert inverse is not None
         blocks = [block]
         while len(blocks) <= DEPTH and (len(blocks) + 1) * width <= size:
-            image = blocks[-1] if b is None else product(a, blocks[-1])
-            image = solve_triangular(factor, solve_triangular(factor, image), transposed=True)
-            blocks.append(_orthonormal(image))
-        ritz = _ritz(a, b, _orthonormal(concat(blocks, axis=1)), width, n_wanted)
-        if ritz is None:
+            blocks.append(_orthonormal(inverse((b if difference else a) @ blocks[-1])))
+        basis = _orthonormal(_side_by_side(blocks))
+        a_basis, b_basis = a @ basis, b @ basis
+        turned = _transposed(basis)
+        values, turn = _small(to_host(turned @ a_basis), to_host(turned @ b_basis), width)
+        if not np.all(np.isfinite(values)):
             return None
-        values, block, residual = ritz
+        turn_there = like(turn, basis)
+        block, images = basis @ turn_there, a_basis @ turn_there
+        missed = images - (b_basis @ turn_there) * like(values[:, None, :], basis)
+        sizes = _lengths(images)[:, :n_wanted]
+        residual = float(np.max(_lengths(missed)[:, :n_wanted] / np.where(sizes > 0.0, sizes, 1.0)))
         if residual <= tolerance:
             break
     return values, block, residual
 
 
-def _ritz(a: Float, b: Float | None, basis: Float, width: int, n_wanted: int) -> tuple[Float, Float, float] | None:
-    """Solve the pencil in the span of a basis; return the residual of the wanted vectors too."""
-    a_basis = product(a, basis)
-    b_basis = basis if b is None else product(b, basis)
-    turned = _small(to_host(product(basis.T, a_basis)), to_host(product(basis.T, b_basis)), width)
-    if turned is None:
-        return None
-    values, turn = like(turned[0], basis), like(turned[1], basis)
-    images = product(a_basis, turn)
-    missed = to_host(column_norms(images - product(b_basis, turn) * values))[:n_wanted]
-    sizes = to_host(column_norms(images))[:n_wanted]
-    return values, product(basis, turn), float(np.max(missed / np.where(sizes > 0.0, sizes, 1.0)))
+class _inverse_of:  # noqa: N801
+    """The inverses of a stack of positive definite matrices, applied to blocks."""
+
+    def __init__(self, factors: list[Float], whole: Float | None) -> None:
+        self._factors, self._whole = factors, whole
+
+    def __call__(self, block: Float) -> Float:
+        if self._whole is not None:
+            return self._whole @ block
+        xp = namespace(block)
+        return xp.stack(
+            [
+                solve_triangular(factor, solve_triangular(factor, part), transposed=True)
+                for factor, part in zip(self._factors, block, strict=True)
+            ]
+        )
 
 
-def _shifted_factor(a: Float, block: Float) -> Float:
-    """Return the factor of ``σ I - A`` with σ just above all eigenvalues of A, found by trying."""
-    inside = to_host(product(block.T, product(a, block)))
-    values = np.linalg.eigvalsh(0.5 * (inside + inside.T))
-    top, step = float(values[-1]), 0.1 * float(values[-1] - values[0]) + 1e-3 * float(np.abs(values).max())
-    step = step or 1.0
+def _inverse(matrices: Float) -> _inverse_of | None:
+    """Factorise a stack of matrices; None if one is not positive definite."""
+    if not is_foreign(matrices) and matrices.shape[-1] <= STACKED_SIZE:
+        try:
+            lower = np.linalg.inv(np.linalg.cholesky(matrices))
+        except np.linalg.LinAlgError:
+            return None
+        return _inverse_of([], _transposed(lower) @ lower)
+    factors = []
+    for number in range(matrices.shape[0]):
+        factor = cholesky(1.0 * matrices[number])
+        if factor is None:
+            return None
+        factors.append(factor)
+    return _inverse_of(factors, None)
+
+
+def _shifted(a: Float, b: Float, block: Float) -> _inverse_of:
+    """Return the inverse of ``σ B - A`` with σ just above all eigenvalues, found by trying."""
+    basis = _orthonormal(block)
+    values, _ = _small(to_host(_turned(a, basis)), to_host(_turned(b, basis)), block.shape[-1])
+    top = values[:, 0]
+    step = 0.1 * (values[:, 0] - values[:, -1]) + 1e-3 * np.abs(values).max(axis=-1)
+    step = np.where(step > 0.0, step, 1.0)
     while True:
-        factor = cholesky(add_to_diagonal(-1.0 * a, top + step))
-        if factor is not None:
-            return factor
-        step *= 4.0
+        inverse = _inverse(like((top + step)[:, None, None], a) * b - a)
+        if inverse is not None:
+            return inverse
+        step = 4.0 * step
+
+
+def _small(a: Float, b: Float, count: int) -> tuple[Float, Float]:
+    """Return the leading values and vectors of stacks of small pencils on the host; NaN where B is singular."""
+    b = 0.5 * (b + _transposed(b))
+    try:
+        lower = np.linalg.inv(np.linalg.cholesky(b))
+    except np.linalg.LinAlgError:
+        if b.ndim == 2:
+            size = b.shape[-1]
+            return np.full(count, np.nan), np.full((size, count), np.nan)
+        found = [_small(one, other, count) for one, other in zip(a, b, strict=True)]
+        return np.array([part[0] for part in found]), np.array([part[1] for part in found])
+    white = lower @ a @ _transposed(lower)
+    values, vectors = np.linalg.eigh(0.5 * (white + _transposed(white)))
+    lead = vectors[..., ::-1][..., :count]
+    return values[..., ::-1][..., :count], _transposed(lower) @ lead
+
+
+def _random(size: int, width: int, seed: int, reference: Float) -> Float:
+    return like(np.random.default_rng(seed).standard_normal((size, width)), reference)
+
+
+def _orthonormal(block: Float) -> Float:
+    xp = namespace(block)
+    lengths = xp.sqrt(xp.sum(block**2, axis=-2, keepdims=True))
+    basis: Float = xp.linalg.qr(block / xp.where(lengths > 0.0, lengths, xp.ones_like(lengths)))[0]
+    return basis
+
+
+def _lengths(block: Float) -> Float:
+    lengths: Float = to_host(namespace(block).sum(block**2, axis=-2)) ** 0.5
+    return lengths
+
+
+def _turned(matrices: Float, basis: Float) -> Float:
+    return _transposed(basis) @ (matrices @ basis)
+
+
+def _transposed(matrices: Float) -> Float:
+    return namespace(matrices).swapaxes(matrices, -1, -2) if not is_foreign(matrices) else matrices.mT
+
+
+def _side_by_side(blocks: Sequence[Float]) -> Float:
+    if is_foreign(blocks[0]):
+        return namespace(blocks[0]).concat(list(blocks), axis=-1)
+    return np.concatenate(blocks, axis=-1)
+
+
+def _plus_diagonal(matrices: Float, diagonals: Float) -> Float:
+    size = matrices.shape[-1]
+    if is_foreign(matrices):
+        return matrices + diagonals[:, :, None] * namespace(matrices).eye(
+            size, dtype=matrices.dtype, device=matrices.device
+        )
+    matrices.reshape(len(matrices), -1)[:, :: size + 1] += diagonals
+    return matrices

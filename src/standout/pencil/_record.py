@@ -23,7 +23,6 @@ from standout._xp import (
 )
 from standout.moments import Moments, RowMoments
 
-
 # Largest relative difference between a value and the ratio of the forms along its vector.
 TOLERANCE = 1e-6
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from standout._arrays import Float
 from standout._messages import InvalidValueError
-from standout._xp import column_norms, eigh, is_foreign, largest, largest_entries, like, namespace, take, to_host
+from standout._xp import column_norms, eigh, largest, largest_entries, like, namespace, take, to_host
 from standout.moments import RootMoments
 from standout.pencil._dense import solve_dense
 from standout.pencil._iterative import FORMED_SIZE, solve_iterative
@@ -200,15 +200,13 @@ def _check_formable(pencil: Pencil) -> None:
     """Refuse singular problems that are too large to be solved through roots."""
     if pencil.n_features > FORMED_SIZE and not pencil.on_device:
         raise InvalidValueError(
-            f"the background covariance is singular, and {pencil.n_features} columns are more than the {FORMED_SIZE} up "
-            "to which such a problem is solved",
+            f"the background covariance is singular, and {pencil.n_features} columns are more than the {FORMED_SIZE} "
+            "up to which such a problem is solved",
             advice="Use shrinkage, for example shrinkage='auto'.",
         )
 
 
-def _solve_difference(
-    pencil: Pencil, n_components: int, solver: str, seed: int, start: Float | None
-) -> Solution:
+def _solve_difference(pencil: Pencil, n_components: int, solver: str, seed: int, start: Float | None) -> Solution:
     """Solve a difference of variances, within the directions in which a dataset varies.
 
     The difference is zero along other directions. If a value that was found is not above zero, these are left out.
