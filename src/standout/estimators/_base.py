@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, check_random_state
 
-from standout._arrays import Array, Float, Rows, is_sparse
+from standout._arrays import Array, Float, Rows, stacked
 from standout._messages import FindingWarning, InvalidValueError, warn_user
 from standout._options import check_parameters
-from standout._xp import columns_as_rows, is_foreign, like, namespace, to_host
-from standout.moments import Moments, learn_weights, project
-from standout.pencil import Solution
-from standout.problem import Problem, Sums, adjusted, solve
-from standout.selection import (
-    Data,
-    Folds,
-    HeldOut,
-    Path,
-    choose,
-    choose_columns,
-    choose_weights,
-    judge,
-    make_data,
-    plan_folds,
-)
+from standout._xp import is_foreign, to_host
+from standout.estimators._fit import Fit
+from standout.moments import learn_weights
+from standout.problem import Problem
+from standout.selection import HeldOut, Path
 from standout.sources import Mapped, Source, open_dataset, open_datasets
 
 # Beyond this shrinkage the backgrounds have little effect, and the fit warns.
@@ -38,88 +26,6 @@ NEARLY_PCA = 0.9
 LARGE = 8192
 # Relative error of an eigenvalue from which on it is worth a warning.
 VISIBLE = 1e-6
-
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """What a fit found: the problem with all choices made, its solution, and what that is worth on held-out rows."""
-
-    problem: Problem
-    solution: Solution
-    sums: Sums
-    mean: Float
-    path: Path | None
-    columns_path: Path | None
-    held_out: HeldOut | None
-
-
-def fit_problem(
-    problem: Problem,
-    data: Data,
-    folds: Folds | None,
-    reason: str,
-    *,
-    auto: bool = False,
-    auto_columns: bool = False,
-    weight_rule: str | None = None,
-    solver: str = "auto",
-    seed: int = 0,
-) -> Fit:
-    """Choose what is to be chosen, solve, and judge by held-out rows."""
-    path = columns_path = None
-    starts: list[Any] | None = None
-    sums = data.sums(problem)
-    if weight_rule is not None:
-        problem = choose_weights(weight_rule, sums, problem, solver=solver, seed=seed)
-    if auto:
-        if folds is None:
-            path = Path(_parameter(problem), np.zeros(0), np.zeros(0), np.zeros(0), 0, 0, reason)
-        else:
-            problem, path, starts = choose(problem, data, seed=seed)
-        if path.reason:
-            problem, starts = fallback(problem, sums), None
-        elif weight_rule is not None:
-            problem = choose_weights(weight_rule, sums, problem, solver=solver, seed=seed)
-    if auto_columns and folds is not None:
-        problem, columns_path = choose_columns(problem, data, seed=seed)
-        sums, starts = data.sums(problem), None
-    first = None if starts is None else starts[0]
-    solution = solve(sums, problem, solver=solver, seed=seed, start=first)
-    mean = center_of(problem, sums)
-    held_out = None
-    if folds is not None and len(sums.moments) > 1:
-        held_out = judge(problem, data, folds, solution.vectors, mean, starts=starts, seed=seed)
-    return Fit(problem, solution, sums, mean, path, columns_path, held_out)
-
-
-def _parameter(problem: Problem) -> str:
-    return "alpha" if problem.kind == "difference" else "shrinkage" if problem.epsilon is None else "epsilon"
-
-
-def fallback(problem: Problem, sums: Sums) -> Problem:
-    """Return the problem with a value that needs no folds: Ledoit-Wolf, or a middle value in its place."""
-    from standout.selection import ridge_unit
-
-    if len(sums.moments) == 1:
-        return replace(problem, shrinkage=0.0, alpha=0.0, epsilon=None if problem.epsilon is None else 1.0)
-    if problem.kind == "difference":
-        return replace(problem, alpha=1.0)
-    if problem.epsilon is not None:
-        return replace(problem, epsilon=1e-2 * ridge_unit(problem, sums))
-    return replace(problem, shrinkage="ledoit-wolf")
-
-
-def center_of(problem: Problem, sums: Sums) -> Float:
-    """Return the point from which scores are measured, in the coordinates of the moments."""
-    if problem.center == "own" or len(sums.moments) == 1:
-        return sums.moments[0].mean[: _width(sums)]
-    parts = zip(problem.weights, sums.moments[1:], strict=True)
-    mean: Float = sum(weight * part.mean for weight, part in parts)[: _width(sums)]  # type: ignore[index]
-    return mean
-
-
-def _width(sums: Sums) -> int | None:
-    return sums.dimension if sums.lift is None else None
 
 
 class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -278,7 +184,12 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         if isinstance(given, str):
             return equal, given if n_backgrounds > 1 else None
         numbers = np.asarray(given, dtype=np.float64).ravel()
-        if numbers.shape != (n_backgrounds,) or not np.all(np.isfinite(numbers)) or np.any(numbers < 0) or not numbers.sum() > 0:
+        if (
+            numbers.shape != (n_backgrounds,)
+            or not np.all(np.isfinite(numbers))
+            or np.any(numbers < 0)
+            or not numbers.sum() > 0
+        ):
             raise InvalidValueError(
                 f"is not one non-negative number for each of {n_backgrounds} backgrounds, with a positive sum",
                 parameter="background_weights",
@@ -374,8 +285,6 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         source = self._open(X)
         if source.rows is not None:
             return self._scores(source.rows)
-        from standout._arrays import stacked
-
         scores: Array = stacked([self._scores(batch.rows) for batch in source.batches()])
         return scores
 
@@ -393,7 +302,9 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """
         return self.fit(X, y, **fit_params).transform(X)
 
-    def held_out_scores(self, X: Any, *, background: Any = None, adjust: Any = None, background_adjust: Any = None) -> list[Float]:
+    def held_out_scores(
+        self, X: Any, *, background: Any = None, adjust: Any = None, background_adjust: Any = None
+    ) -> list[Float]:
         """Return the scores of the fitted rows, each by components that were found without its fold.
 
         The variance of the backgrounds' scores is 1, and that of the target's is `ratio_` (with

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from standout._arrays import Array, Float, Rows, double, is_sparse, product
-from standout._messages import InvalidValueError, warn_user
+from standout._messages import InvalidValueError
 from standout._options import documented
 from standout._xp import columns_as_rows, indices_like, like, namespace, to_host
-from standout.estimators._base import LARGE, BackgroundTransformer, Fit, fit_problem
-from standout.graphs import Smooth, as_smooth
+from standout.estimators._base import LARGE, BackgroundTransformer
+from standout.estimators._fit import Fit, fit_problem
+from standout.graphs import as_smooth
 from standout.moments import Moments, project
 from standout.problem import Problem, Sums, adjusted
 from standout.selection import Data, Folds, TallData, make_data, plan_folds
@@ -37,7 +38,9 @@ class LinearTransformer(BackgroundTransformer):
     def _posed(self) -> Problem:
         raise NotImplementedError
 
-    def _problem(self, n_backgrounds: int, n_columns: int, n_directions: int, reference: Any) -> tuple[Problem, str | None]:
+    def _problem(
+        self, n_backgrounds: int, n_columns: int, n_directions: int, reference: Any
+    ) -> tuple[Problem, str | None]:
         """Return the problem that the parameters pose, and the rule for weights if there is one."""
         weights, rule = self._weights(n_backgrounds)
         n_components = self._n_wanted(n_columns, n_directions)
@@ -69,17 +72,15 @@ class LinearTransformer(BackgroundTransformer):
         thin = size > LARGE and all(source.rows is not None and is_sparse(source.rows) for source in sources)
         folds, reason = plan_folds(sources, self.cv, size)
         kinds = ["rows"] if thin else ["scatter", "root"]
+        again = all(source.again for source in sources)
+        # Ledoit-Wolf shrinkage needs further sums; after a choice by folds only if that fails.
+        norms = not self._auto() or folds is None or not again
         for kind in kinds:
-            data = make_data(
-                sources, folds, norms=self._needs_norms(folds), kind=kind, wide=wide and not thin
-            )
+            data = make_data(sources, folds, norms=norms, kind=kind, wide=wide and not thin)
             fit = self._fit_data(data, folds, reason, sources)
-            if fit.solution.accurate or wide or not all(source.again for source in sources):
+            if fit.solution.accurate or wide or not again:
                 break
         self._keep_linear(fit, data, sources)
-
-    def _needs_norms(self, folds: Folds | None) -> bool:
-        return True
 
     def _fit_data(self, data: Data, folds: Folds | None, reason: str, sources: Sequence[Source] = ()) -> Fit:
         n_datasets = len(data.sums(Problem()).moments)
@@ -134,7 +135,7 @@ class LinearTransformer(BackgroundTransformer):
     def _mean(self, fit: Fit) -> Float:
         if fit.sums.lift is None:
             return fit.mean
-        lifted = fit.sums.lift(fit.mean[: , None])[:, 0]
+        lifted = fit.sums.lift(fit.mean[:, None])[:, 0]
         if fit.sums.scaled is not None:
             lifted = lifted * fit.sums.scaled**2
         return lifted + fit.sums.origin

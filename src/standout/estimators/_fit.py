@@ -1,0 +1,95 @@
+"""From the sums of the datasets to a fit: choose, solve, and judge by held-out rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from standout._arrays import Float
+from standout.pencil import Solution
+from standout.problem import Problem, Sums, solve
+from standout.selection import Data, Folds, HeldOut, Path, choose, choose_columns, choose_weights, judge, ridge_unit
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What a fit found: the problem with all choices made, its solution, and what that is worth on held-out rows."""
+
+    problem: Problem
+    solution: Solution
+    sums: Sums
+    mean: Float
+    path: Path | None
+    columns_path: Path | None
+    held_out: HeldOut | None
+
+
+def fit_problem(
+    problem: Problem,
+    data: Data,
+    folds: Folds | None,
+    reason: str,
+    *,
+    auto: bool = False,
+    auto_columns: bool = False,
+    weight_rule: str | None = None,
+    solver: str = "auto",
+    seed: int = 0,
+) -> Fit:
+    """Choose what is to be chosen, solve, and judge by held-out rows."""
+    path = columns_path = None
+    starts: list[Any] | None = None
+    sums = data.sums(problem)
+    if weight_rule is not None:
+        problem = choose_weights(weight_rule, sums, problem, solver=solver, seed=seed)
+    if auto:
+        if folds is None:
+            path = Path(_parameter(problem), np.zeros(0), np.zeros(0), np.zeros(0), 0, 0, reason)
+        else:
+            problem, path, starts = choose(problem, data, seed=seed)
+        if path.reason:
+            problem, starts = fallback(problem, sums), None
+        elif weight_rule is not None:
+            problem = choose_weights(weight_rule, sums, problem, solver=solver, seed=seed)
+    if auto_columns and folds is not None:
+        problem, columns_path = choose_columns(problem, data, seed=seed)
+        sums, starts = data.sums(problem), None
+    first = None if starts is None else starts[0]
+    solution = solve(sums, problem, solver=solver, seed=seed, start=first)
+    mean = center_of(problem, sums)
+    held_out = None
+    if folds is not None and len(sums.moments) > 1:
+        held_out = judge(problem, data, folds, solution.vectors, mean, starts=starts, seed=seed)
+    return Fit(problem, solution, sums, mean, path, columns_path, held_out)
+
+
+def _parameter(problem: Problem) -> str:
+    return "alpha" if problem.kind == "difference" else "shrinkage" if problem.epsilon is None else "epsilon"
+
+
+def fallback(problem: Problem, sums: Sums) -> Problem:
+    """Return the problem with a value that needs no folds: Ledoit-Wolf, or a middle value if its sums are missing."""
+    if len(sums.moments) == 1:
+        return replace(problem, shrinkage=0.0, alpha=0.0, epsilon=None if problem.epsilon is None else 1.0)
+    if problem.kind == "difference":
+        return replace(problem, alpha=1.0)
+    if problem.epsilon is not None:
+        return replace(problem, epsilon=1e-2 * ridge_unit(problem, sums))
+    if any(part.norms is None for part in sums.moments[1:]):
+        return replace(problem, shrinkage=0.5)
+    return replace(problem, shrinkage="ledoit-wolf")
+
+
+def center_of(problem: Problem, sums: Sums) -> Float:
+    """Return the point from which scores are measured, in the coordinates of the moments."""
+    if problem.center == "own" or len(sums.moments) == 1:
+        return sums.moments[0].mean[: _width(sums)]
+    parts = zip(problem.weights, sums.moments[1:], strict=True)
+    mean: Float = sum(weight * part.mean for weight, part in parts)[: _width(sums)]  # type: ignore[index]
+    return mean
+
+
+def _width(sums: Sums) -> int | None:
+    return sums.dimension if sums.lift is None else None
