@@ -218,29 +218,31 @@ def solve(
 
 
 def solve_path(
-    moments: Sums | Sequence[Moments], problems: Sequence[Problem], *, seed: int = 0, start: Float | None = None
-) -> list[Float | None]:
+    folds: Sequence[Sums | Sequence[Moments]], problems: Sequence[Problem], *, seed: int = 0
+) -> list[list[Float | None]]:
     """Which components have these datasets at each value of a parameter, approximately and fast?
 
     The problems differ only in shrinkage, α or ε, from the least to the most regularised. A few values are solved by
-    block iterations, and all values in the span of what these find.
+    block iterations, and all values in the span of what these find. Several folds are solved together.
 
     Returns
     -------
-    list of array of shape (n_features, d) or None
-        In the coordinates of the moments; None for a value at which the background is singular.
+    list of list of array of shape (n_features, d) or None
+        For each fold and value, in the coordinates of the moments; None where the background is singular.
     """
-    sums = Sums.of(moments, problems[0].n_covariates)
-    prepared = _prepared(sums, problems[0])
-    if not all(isinstance(part, ScatterMoments) for part in (prepared.target, *prepared.backgrounds)):
-        return [sums.dropped(solve(sums, one, seed=seed).vectors) for one in problems]
-    found = path_vectors(
-        [_pencil(prepared, one, sums.dimension)[0] for one in problems],
-        problems[0].n_components,
-        None if start is None else _inside(start, prepared),
-        seed,
-    )
-    return [None if part is None else prepared.vectors(part) for part in found]
+    sums = [Sums.of(one, problems[0].n_covariates) for one in folds]
+    prepared = [_prepared(one, problems[0]) for one in sums]
+    if not all(isinstance(part, ScatterMoments) for own in prepared for part in (own.target, *own.backgrounds)):
+        return [[one.dropped(solve(one, problem, seed=seed).vectors) for problem in problems] for one in sums]
+    pencils = [
+        [_pencil(own, problem, one.dimension)[0] for problem in problems]
+        for own, one in zip(prepared, sums, strict=True)
+    ]
+    found = path_vectors(pencils, problems[0].n_components, seed)
+    return [
+        [None if part is None else own.vectors(part) for part in views]
+        for own, views in zip(prepared, found, strict=True)
+    ]
 
 
 # --- from moments to a pencil ----------------------------------------------------------------------------------------

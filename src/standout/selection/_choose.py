@@ -13,7 +13,7 @@ from standout._arrays import Float, Rows, product
 from standout._xp import column_norms, column_products, concat, like, namespace, take, to_host
 from standout.moments import FoldPattern, Moments, project
 from standout.problem import Problem, Sums, adjusted, solve, solve_path
-from standout.selection._data import Data, Folds, TallData
+from standout.selection._data import Data, Folds
 
 # The share of the best mean log ratio that a more regularised value has to keep.
 KEPT = 0.7
@@ -26,6 +26,8 @@ ALPHAS = np.concatenate([np.geomspace(1e3, 1e-2, 16), [0.0]])
 EPSILONS = np.geomspace(1e-6, 1e2, 14)
 # Numbers of columns that are compared.
 N_COUNTS = 15
+# Folds are solved together up to this many columns, times their number.
+TOGETHER_SIZE = 2000
 # Held-out variances below these shares are rounding: of the target's against the fitted one, and of the background's
 # against the target's.
 LEAST_HELD, LEAST_BACKGROUND = 1e-9, 1e-12
@@ -150,18 +152,17 @@ def choose(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Problem, Pat
     values = np.array([getattr(one, name) for one in problems])
     judged = np.full((data.n_folds, len(problems)), np.nan)
     found: list[list[Float | None]] = []
-    start = None
-    for fold in range(data.n_folds):
-        train = data.sums(problem, fold)
-        vectors = solve_path(train, problems, seed=seed, start=start)
-        known = [part for part in vectors if part is not None]
-        found.append(vectors)
-        if not known:
-            continue
-        logs = _log_ratios(problem, train, data.held_out(problem, fold), concat(known, axis=1))
-        judged[fold, [part is not None for part in vectors]] = logs.reshape(len(known), -1).mean(axis=1)
-        if isinstance(data, TallData):
-            start = known[-1]
+    # Folds are solved together where their matrices are small.
+    n_together = max(1, min(data.n_folds, TOGETHER_SIZE // data.sums(problem).moments[0].n_features))
+    for first in range(0, data.n_folds, n_together):
+        folds = range(first, min(first + n_together, data.n_folds))
+        trains = [data.sums(problem, fold) for fold in folds]
+        for fold, train, vectors in zip(folds, trains, solve_path(trains, problems, seed=seed), strict=True):
+            found.append(vectors)
+            known = [part for part in vectors if part is not None]
+            if known:
+                logs = _log_ratios(problem, train, data.held_out(problem, fold), concat(known, axis=1))
+                judged[fold, [part is not None for part in vectors]] = logs.reshape(len(known), -1).mean(axis=1)
     path = path_of(name, values, judged)
     if path.reason:
         return problem, path, [None] * data.n_folds
