@@ -130,10 +130,10 @@ class Option:
 
 
 _HELP = {
-    "n_components": 'Number of components. "auto" tests one component after the other by permutation, and keeps those '
-    "before the first that is not distinguishable from chance.",
-    "kernel": f"The kernel: {', '.join(KERNELS)}. In Python also another kernel of scikit-learn, a callable of two rows, "
-    '"precomputed", a pair of a name and a dict of parameters, or a list of kernels to be summed.',
+    "n_components": 'Number of components; None is as many as there are. "auto" tests one after the other by '
+    "permutation, and keeps those before the first that is not distinguishable from chance.",
+    "kernel": f"The kernel: {', '.join(KERNELS)}. In Python also another kernel of scikit-learn, a callable of two "
+    'rows, "precomputed", a pair of a name and a dict of parameters, or a list of kernels to be summed.',
     "gamma": "Parameter of the kernels rbf, poly, laplacian, sigmoid and chi2. If it is not given: for rbf and "
     "laplacian a value that follows the distances between rows, for the others scikit-learn's default.",
     "degree": "Degree of a polynomial kernel.",
@@ -174,7 +174,7 @@ _HELP = {
     "random_state": "Seed of everything random. Without a seed, equal data have equal results, too.",
 }
 _TABLE = (
-    Option("n_components", ALL, 2, Number(int, 1), words=("auto",)),
+    Option("n_components", ALL, 2, Number(int, 1), words=("auto",), none=True),
     Option("kernel", KERNELIZED, "rbf", words=KERNELS, also=(str, callable, tuple, list)),
     Option("gamma", KERNELIZED, None, Number(float, 0, above=True), none=True),
     Option("degree", KERNELIZED, 3, Number(float, 0, above=True)),
@@ -199,17 +199,22 @@ _TABLE = (
     Option("random_state", ALL, None, Number(int, 0, 2**32 - 1), none=True, also=("random_state",)),
 )
 OPTIONS: dict[str, Option] = {option.name: option for option in _TABLE}
-# Parameters of ``fit`` and of the readers, as the command line calls them.
+# Parameters of ``fit``, of the readers and of private releases, as the command line calls them.
+_FURTHER = (
+    *("background", "columns", "condition_column", "delta", "decimal", "delimiter", "encoding", "exclude", "format"),
+    *("id_column", "image_shape", "max_rows", "missing", "log1p", "radius", "strict", "variable", "where"),
+    *("subject_column", "weight_column", "person_column", "adjust"),
+)
 OPTION_NAMES: dict[str, str] = {
-    **{name: f"--{name.replace('_', '-')}" for name in OPTIONS},
-    "background": "--background",
-    "groups": "--subject-column",
-    "background_groups": "--subject-column",
-    "adjust": "--adjust",
+    **{name: f"--{name.replace('_', '-')}" for name in (*OPTIONS, *_FURTHER)},
+    **dict.fromkeys(("groups", "background_groups"), "--subject-column"),
+    **dict.fromkeys(("sample_weight", "background_sample_weight"), "--weight-column"),
     "background_adjust": "--adjust",
-    "sample_weight": "--weight-column",
-    "background_sample_weight": "--weight-column",
+    "label": "--label-column",
     "kernel_params": "--bandwidth",
+    "labels": "--condition-column",
+    "n_permutations": "--permutations",
+    "target_label": "--target",
 }
 
 

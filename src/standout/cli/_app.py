@@ -151,9 +151,7 @@ def compare(context: click.Context, /, **options: Any) -> None:
 @with_options(
     click.argument("data", metavar="FILE"),
     option(o.FILES, "--condition-column", "Column with the condition of each row.", "NAME", required=True),
-    option(
-        o.FILES, "--control", "Condition that is the control. Repeatable.", "CONDITION", required=True, multiple=True
-    ),
+    option(o.FILES, "--control", "Condition that is the control.", "CONDITION", required=True),
     *o.file_options,
     *o.value_options,
     *o.subject_options[:2],

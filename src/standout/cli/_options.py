@@ -16,8 +16,8 @@ from standout._options import ALL, KERNELIZED, METHODS, OPTION_NAMES, OPTIONS, O
 COMMAND_METHODS = {**METHODS, "pca": "PCA", "kpca": "kernel PCA"}
 FITTED_AS = {"pca": "dpca", "kpca": "kdpca"}
 # Those of standout.io, which would take a second to load. A test compares them.
-FORMATS = ("csv", "tsv", "parquet", "arrow", "feather", "npy", "npz", "mat", "h5ad", "zarr")
-MISSING = ("error", "drop-rows", "drop-columns", "median", "mean")
+FORMATS = ("csv", "tsv", "parquet", "arrow", "npy", "npz", "mat", "h5ad", "zarr")
+MISSING = ("error", "drop-rows", "mean", "median", "zero")
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 # The sections of the help.
 FILES, COLUMNS, ROWS, METHOD = "Target and backgrounds", "Columns and rows", "Values and files", "Method"
@@ -146,9 +146,12 @@ def click_options(*methods: str) -> list[Command]:
 file_options = (
     option(FILES, "--format", f"If extensions do not tell: {', '.join(FORMATS)}.", "KIND", type=click.Choice(FORMATS)),
     option(FILES, "--variable", "Array of an .npz, .mat or .zarr file, or layer of an .h5ad file.", "NAME"),
+    option(FILES, "--delimiter", "Sign between the columns of a text file, if it is not found.", "SIGN"),
+    option(FILES, "--decimal", "Decimal sign of a text file.", "SIGN", default="."),
+    option(FILES, "--encoding", "Encoding of a text file, such as latin-1.", "NAME"),
     option(COLUMNS, "--id-column", "Column that names the rows.", "NAME"),
     option(COLUMNS, "--columns", "Columns to use, or patterns as 'gene_*'. Repeatable.", "NAME", multiple=True),
-    option(COLUMNS, "--drop", "Columns to leave out, or patterns. Repeatable.", "NAME", multiple=True),
+    option(COLUMNS, "--exclude", "Columns to leave out, or patterns. Repeatable.", "NAME", multiple=True),
     option(COLUMNS, "--where", "Rows to use: with this value in this column. Repeatable.", "NAME=VALUE", type=Pair(),
            multiple=True),
 )  # fmt: skip

@@ -1,0 +1,80 @@
+"""``standout demo``: the main job on data that need no file, and the picture of the README."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from standout.cli._data import Datasets
+from standout.cli._display import Display
+from standout.cli._fit import fit_and_write, make_estimator, require_packages, show_result
+from standout.cli._folder import check_output_folder
+from standout.datasets import make_digits_over_photographs
+from standout.datasets._images import ImageContrast
+from standout.sources import open_dataset
+
+
+def show_digits(options: dict[str, Any]) -> None:
+    """Fit digits that are laid over photographs, and write the folder."""
+    require_packages()
+    display = Display(quiet=options["quiet"])
+    final = check_output_folder(options["output"], options["overwrite"])
+    model = make_estimator(options)
+    with display.working():
+        display.stage("laying digits over photographs")
+        images = make_digits_over_photographs()
+        options |= {"image_shape": images.image_shape, "title": "Which digits are hidden over the photographs?"}
+
+        def drawn(folder: Path, found: dict[str, Any]) -> None:
+            draw_digits(images, found, folder / "digits.png")
+
+        found = fit_and_write(model, demo_datasets(images), final, options, display, further=drawn)
+    display.say(f"{len(images.target)} images of the digits 6 and 9 over photographs, 16 x 16 pixels.")
+    display.say(f"Background: {len(images.backgrounds[0])} other pieces of the photographs.")
+    labels = found["labels"]
+    others = "" if labels["pca_error"] is None else f" PCA: {labels['pca_error']:.1%}."
+    display.say(f"Images that are put into the wrong group: {labels['error']:.1%}.{others}")
+    display.say(f"Picture: {final / 'digits.png'}")
+    display.say()
+    show_result(found, final, display)
+
+
+def demo_datasets(images: ImageContrast) -> Datasets:
+    """Return the images as the datasets of a fit."""
+    target = open_dataset(images.target, "digits over photographs")
+    target.labels = np.array([f"digit {digit}" for digit in images.labels], dtype=object)
+    background = open_dataset(images.backgrounds[0], "photographs")
+    height, width = images.image_shape
+    columns = [f"pixel {row + 1}:{column + 1}" for row in range(height) for column in range(width)]
+    return Datasets([target, background], columns, label_name="digit")
+
+
+def draw_digits(images: ImageContrast, found: dict[str, Any], path: Path) -> None:
+    """Draw some of the images, the scores by PCA and by the fit, and the pattern; digits only colour the points."""
+    from matplotlib.figure import Figure
+
+    labels, points = found["labels"], found["drawn"]["points"][0]
+    figure = Figure(figsize=(13, 3.8), layout="constrained")
+    axes = figure.subplots(1, 4, width_ratios=[0.8, 1, 1, 0.8])
+    some = np.linspace(0, len(images.target) - 1, 16).astype(int)
+    tiles = images.target[some].reshape(4, 4, *images.image_shape)
+    framed = np.pad(tiles, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=1.0)
+    axes[0].imshow(np.block([list(row) for row in framed]), cmap="gray")
+    axes[0].set_title("some of the target")
+    axes[3].imshow(np.reshape(found["images"]["patterns"][0], images.image_shape), cmap="RdBu_r", vmin=-1, vmax=1)
+    axes[3].set_title("component 1: correlation of each pixel")
+    for ax in (axes[0], axes[3]):
+        ax.set_axis_off()
+    marks = np.array([labels["names"][place] for place in points["labels"]])
+    for ax, name, view, error in (
+        (axes[1], "PCA", "pca", labels["pca_error"]),
+        (axes[2], found["method"], "scores", labels["error"]),
+    ):
+        scores = np.array(points[view], dtype=np.float64)
+        for mark in labels["names"]:
+            ax.scatter(*scores[:2, marks == mark], s=8, alpha=0.7, label=mark)
+        ax.set_title(name if error is None else f"{name}: {error:.1%} in the wrong group")
+        ax.legend(loc="best", frameon=False)
+    figure.savefig(path, format="png", dpi=130)

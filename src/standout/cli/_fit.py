@@ -1,0 +1,325 @@
+"""``standout fit`` and ``standout compare``: files in, a folder or a page with the answer out."""
+
+from __future__ import annotations
+
+import base64
+import json
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+import standout
+from standout._messages import CautionWarning, FindingWarning, require_extra
+from standout._options import METHODS, OPTION_NAMES, check_parameters, options_for
+from standout._writing import write_whole
+from standout.cli._data import Datasets, open_datasets
+from standout.cli._display import Display, loading, printable, shortened
+from standout.cli._folder import MARK, check_output_file, check_output_folder, folder_as_a_whole, is_device
+from standout.cli._options import COMMAND_METHODS, FITTED_AS
+from standout.io import csv_writer, write_csv
+from standout.report import figure, findings, page, sentences
+
+ESTIMATORS = {
+    "dpca": "DiscriminativePCA",
+    "cpca": "ContrastivePCA",
+    "kdpca": "KernelDiscriminativePCA",
+    "kcpca": "KernelContrastivePCA",
+}
+Found = dict[str, Any]
+# Columns that the terminal names for a component.
+MOST_COLUMNS = 4
+
+
+def fit_files(options: dict[str, Any], given: set[str], command: str) -> None:
+    """Fit what the options ask for, and write the folder."""
+    require_packages()
+    display = Display(quiet=options["quiet"])
+    final = check_output_folder(options["output"], options["overwrite"])
+    model = make_estimator(options)
+    with display.working():
+        datasets = open_datasets(options, display)
+        found = fit_and_write(model, datasets, final, options, display, command=command)
+    show_result(found, final, display, command)
+
+
+def fit_and_write(
+    model: Any,
+    datasets: Datasets,
+    final: Path,
+    options: dict[str, Any],
+    display: Display,
+    *,
+    command: str = "",
+    further: Callable[[Path, Found], None] = lambda folder, found: None,
+) -> Found:
+    """Fit a model, and write the folder with everything that was found, and what else a function writes there."""
+    found = fit_and_find(model, datasets, options, display)
+    display.stage("writing the report")
+    with folder_as_a_whole(final, overwrite=options["overwrite"]) as draft:
+        _write_scores(draft / "scores.csv", model, datasets, options["spreadsheet"])
+        _write_columns(draft / "columns.csv", model, datasets, options["spreadsheet"])
+        with loading():
+            standout.save(
+                standout.make_pipeline(*datasets.steps, model) if datasets.steps else model, draft / "model.skops"
+            )
+            (draft / "report.html").write_text(page(found), encoding="utf-8")
+            (draft / "figure.png").write_bytes(figure(found))
+        further(draft, found)
+        if command:
+            found["command"] = printable(command)
+        # Phrased before the folder is put in place: nothing that can fail comes after that.
+        sentences(found)
+        text = json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        (draft / MARK).write_text(text + "\n", encoding="utf-8")
+    return found
+
+
+def fit_and_find(model: Any, datasets: Datasets, options: dict[str, Any], display: Display, **settings: Any) -> Found:
+    """Fit a model, test its components, and collect the findings."""
+    sources = datasets.sources if options["method"] in METHODS else datasets.sources[:1]
+    facts = datasets.facts(len(sources))
+    display.stage(f"fitting {COMMAND_METHODS[options['method']]}")
+    test = None
+    with collected_warnings() as said:
+        model.fit(sources[0], background=sources[1:] or None, **facts)
+        if options.get("test") and len(sources) > 1:
+            display.stage("testing the components")
+            test = standout.permutation_test(
+                model,
+                sources[0],
+                background=sources[1:],
+                n_permutations=options["permutations"],
+                random_state=options["random_state"],
+                **facts,
+            )
+    display.stage("scores, PCA for comparison, other choices")
+    with collected_warnings() as more:
+        found = findings(
+            model,
+            sources,
+            test=test,
+            title=options.get("title"),
+            label_name=datasets.label_name or "label",
+            image_shape=options.get("image_shape"),
+            notes=[*datasets.notes, *said],
+            options=OPTION_NAMES,
+            **settings,
+        )
+    found["cautions"] += [{"kind": "note", "weight": 0, "text": str(one), "advice": ""} for one in more]
+    return found
+
+
+def require_packages() -> None:
+    """Refuse at the start what could not be brought to an end."""
+    for package, extra, purpose in (
+        ("skops", "models", "saving the model"),
+        ("jinja2", "report", "the report"),
+        ("matplotlib", "plots", "the picture"),
+    ):
+        require_extra(package, extra, purpose)
+
+
+def make_estimator(options: dict[str, Any]) -> Any:
+    """Make the estimator that the options ask for, and check its parameters before any file is read."""
+    method = FITTED_AS.get(options["method"], options["method"])
+    parameters = {one.name: options[one.name] for one in options_for(method) if one.command}
+    if "kernel" in parameters and options["bandwidth"] is not None:
+        parameters |= {"kernel": "gaussian", "kernel_params": {"bandwidth": options["bandwidth"]}}
+    check_parameters(method, parameters)
+    return getattr(standout, ESTIMATORS[method])(**parameters)
+
+
+@contextmanager
+def collected_warnings() -> Iterator[list[Any]]:
+    """Collect what users are warned of, each once; complete when the block ends.
+
+    Warnings on what a fit has found are left out: the report says the same from its own figures.
+    """
+    messages: list[Any] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield messages
+    told: dict[str, Any] = {}
+    for warning in caught:
+        given = warning.message
+        if isinstance(given, CautionWarning) and not isinstance(given, FindingWarning):
+            told.setdefault(str(given), given)
+        elif type(given) is UserWarning:
+            told.setdefault(str(given), str(given))
+    messages.extend(told.values())
+
+
+def phrased(messages: Iterable[Any]) -> list[str]:
+    """Return warnings as sentences with the names of options."""
+    return [one.phrased(OPTION_NAMES) if hasattr(one, "phrased") else str(one) for one in messages]
+
+
+# --- the files of the folder ------------------------------------------------------------------------------------------
+
+
+def _write_scores(path: Path, model: Any, datasets: Datasets, spreadsheet: bool) -> None:
+    """Write the scores of all rows of the fitted datasets, batch by batch.
+
+    The variances of the columns held_out_1 ... are the ratio: each row is judged by components of the other folds.
+    """
+    sources = datasets.sources[: 1 + len(getattr(model, "background_n_samples_", []))]
+    held_out = _held_out(model, sources, datasets)
+    with csv_writer(path, spreadsheet=spreadsheet) as writer:
+        for number, source in enumerate(sources):
+            for batch in source.batches():
+                rows = slice(batch.start, batch.start + batch.n_rows)
+                columns: dict[str, Any] = {"dataset": np.full(batch.n_rows, source.name, dtype=object)}
+                columns |= beside(source, rows, any(one.ids is not None for one in sources))
+                if any(one.labels is not None for one in sources):
+                    empty = np.full(batch.n_rows, "", dtype=object)
+                    columns["label"] = empty if source.labels is None else source.labels[rows]
+                if any(weights is not None for weights in datasets.weights):
+                    columns["weight"] = datasets.weights[number][rows]
+                columns |= numbered("component", model.transform(batch.rows))
+                if held_out is not None:
+                    columns |= numbered("held_out", held_out[number][rows])
+                writer.append(columns)
+
+
+def _held_out(model: Any, sources: list[Any], datasets: Datasets) -> Any:
+    """Return the held-out scores of each dataset; None for a fit without folds."""
+    if len(sources) == 1 or not np.isfinite(getattr(model, "ratio_", np.nan)).any():
+        return None
+    return model.held_out_scores(sources[0], background=sources[1:])
+
+
+def beside(source: Any, rows: slice, words: bool) -> dict[str, Any]:
+    """Return the ids of some rows; rows without names have their numbers."""
+    if source.ids is not None:
+        return {"id": source.ids[rows]}
+    numbers = np.arange(rows.start, rows.stop)
+    return {"id": numbers.astype(str).astype(object) if words else numbers}
+
+
+def numbered(name: str, scores: Any) -> dict[str, Any]:
+    """Return scores as numbered columns, in double precision: a file has one type for a column."""
+    return {f"{name}_{k + 1}": np.asarray(column, np.float64) for k, column in enumerate(np.asarray(scores).T)}
+
+
+def _write_columns(path: Path, model: Any, datasets: Datasets, spreadsheet: bool) -> None:
+    """Write the correlation, the pattern and the filter of each column, for each component."""
+    names = datasets.columns
+    columns: dict[str, Any] = {"column": np.array(names, dtype=object)}
+    parts = {"correlation": "correlations_", "pattern": "patterns_", "filter": "components_"}
+    for k in range(model.n_components_):
+        for word, attribute in parts.items():
+            values = getattr(model, attribute, None)
+            if values is not None and np.shape(values)[1] == len(names):
+                columns[f"{word}_{k + 1}"] = np.asarray(values[k], np.float64)
+    write_csv(path, columns, spreadsheet=spreadsheet)
+
+
+# --- the result in the terminal ---------------------------------------------------------------------------------------
+
+
+def show_result(found: Found, final: Path, display: Display, command: str = "") -> None:
+    """Print the headline, three numbers, the cautions, and where the files are."""
+    headline, *cautions = sentences(found)
+    display.say(headline)
+    display.say()
+    display.table(["component", "ratio", "p-value", "columns that follow it"], result_rows(found))
+    rows = " + ".join(f"{one['rows']:,}" for one in found["datasets"])
+    display.say(f"{rows} rows, {found['n_columns']:,} columns")
+    display.say()
+    for sentence in cautions:
+        display.caution(sentence)
+        if "--scale pooled" in sentence and command:
+            overwrite = "" if "--overwrite" in command else " --overwrite"
+            display.say(f"  {command} --scale pooled{overwrite}")
+    display.say(f"Report: {final / 'report.html'}")
+
+
+def result_rows(found: Found) -> list[list[str]]:
+    """Return a line of words for each component."""
+    return [
+        [str(one["component"]), ratio_words(one, found), _p_value(one["p_value"]), leading_columns(one)]
+        for one in found["components"]
+    ]
+
+
+def ratio_words(component: Found, found: Found) -> str:
+    """Return the ratio of a component with its interval."""
+    if component["ratio"] is None:
+        return "-"
+    interval = component["interval"]
+    known = interval is not None and None not in interval
+    words = f"{component['ratio']:.3g}" + (f" ({interval[0]:.3g} to {interval[1]:.3g})" if known else "")
+    return words if found["held_out"] else f"{words} in the fitted rows"
+
+
+def _p_value(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2g}"
+
+
+def leading_columns(component: Found) -> str:
+    """Name the columns that follow a component most closely."""
+    return ", ".join(shortened(one["name"]) for one in component["columns"][:MOST_COLUMNS]) or "-"
+
+
+# --- compare ----------------------------------------------------------------------------------------------------------
+
+
+def compare_methods(options: dict[str, Any], methods: list[str]) -> None:
+    """Fit each method to the same data, and write one page."""
+    display = Display(quiet=options["quiet"])
+    final = check_output_file(options["output"], options["overwrite"], [options["data"], *options["background"]])
+    if not is_device(final) and final.suffix.lower() not in (".html", ".htm"):
+        raise click.UsageError(
+            f"{final.name!r} does not end in .html, so that browsers would not show it as a page. "
+            f"Name it, for example, {final.name + '.html'!r}."
+        )
+    asked = [{**options, "method": method} for method in methods]
+    models = [make_estimator(each) for each in asked]
+    with display.working():
+        datasets = open_datasets(options, display)
+        views = [
+            fit_and_find(model, datasets, each, display, with_views=False)
+            for model, each in zip(models, asked, strict=True)
+        ]
+        display.stage("writing the page")
+        rows = [_compared(found) for found in views]
+        with loading():
+            made = _comparison(views, rows)
+        write_whole(final, made.encode(), replace=options["overwrite"])
+    display.table(["method", "ratio", "grouped wrongly", "columns that follow it"], rows)
+    display.say()
+    for sentence in dict.fromkeys(one for found in views for one in sentences(found)[1:]):
+        display.caution(sentence)
+    display.say(f"Page: {final}")
+
+
+def _compared(found: Found) -> list[str]:
+    first, labels = found["components"][0], found["labels"]
+    error = None if labels is None else labels["error"]
+    return [
+        found["method"],
+        ratio_words(first, found),
+        "-" if error is None else f"{error:.1%}",
+        leading_columns(first),
+    ]
+
+
+def _comparison(views: list[Found], rows: list[list[str]]) -> str:
+    """Return one page with the picture and the headline of each method."""
+    from importlib import resources
+
+    from jinja2 import Environment
+
+    template = (resources.files("standout.cli") / "static" / "compare.html.j2").read_text(encoding="utf-8")
+    pictures = [base64.b64encode(figure(found)).decode() for found in views]
+    shown = [
+        {"method": row[0], "ratio": row[1], "error": row[2], "headline": found["headline"], "picture": picture}
+        for found, row, picture in zip(views, rows, pictures, strict=True)
+    ]
+    made: str = Environment(autoescape=True).from_string(template).render(views=shown, version=standout.__version__)
+    return made
