@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint docs bench reproduce versions package clean
+.PHONY: demo test test-long lint docs bench reproduce versions package clean
 
 # A stamp per set of packages, so that `make demo` does not wait for the test tools. Tools of developers are dependency
 # groups, which the pip of older Pythons does not know.
@@ -22,11 +22,16 @@ $(VENV)/installed-%: $(VENV)/pip
 
 demo: $(VENV)/installed-cli
 	$(BIN)/standout demo
+	@echo "The command is $(BIN)/standout. The tests (make test) take about five minutes on two cores."
 
 test: $(VENV)/installed-test
 	# Most matrices of the tests are small: threads would cost more than they give. Tests run on all cores instead, in
 	# stretches of neighbours, so that what neighbours share is made about once.
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+# Memory, levels of tests by simulation, many kills: everything with the mark "long". Takes an hour on two cores.
+test-long: $(VENV)/installed-test
+	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest -m long --numprocesses auto --dist worksteal
 
 lint: $(VENV)/installed-lint
 	$(BIN)/ruff check .

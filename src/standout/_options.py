@@ -213,7 +213,7 @@ OPTION_NAMES: dict[str, str] = {
     "label": "--label-column",
     "kernel_params": "--bandwidth",
     "labels": "--condition-column",
-    "n_permutations": "--permutations",
+    "n_draws": "--n-draws",
     "target_label": "--target",
 }
 

@@ -93,7 +93,7 @@ def fit_and_find(model: Any, datasets: Datasets, options: dict[str, Any], displa
                 model,
                 sources[0],
                 background=sources[1:],
-                n_permutations=options["permutations"],
+                n_draws=options["n_draws"],
                 random_state=options["random_state"],
                 **facts,
             )

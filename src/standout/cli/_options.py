@@ -205,7 +205,7 @@ test_options = (
     option(
         TEST, "--test/--no-test", "Test by permutation which components are real.", default=True, show_default=False
     ),
-    option(TEST, "--permutations", "Number of permutations.", "N", type=click.IntRange(19), default=199),
+    option(TEST, "--n-draws", "Number of permutations.", "N", type=click.IntRange(19), default=199),
 )
 report_options = (
     option(REPORT, "--title", "Title of the report.", "TEXT"),
