@@ -29,7 +29,7 @@ test: $(VENV)/installed-test
 	# stretches of neighbours, so that what neighbours share is made about once.
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-# Memory, levels of tests by simulation, many kills: everything with the mark "long". Takes an hour on two cores.
+# Memory, levels of tests by simulation, many kills: everything with the mark "long".
 test-long: $(VENV)/installed-test
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest -m long --numprocesses auto --dist worksteal
 
