@@ -14,3 +14,4 @@ from standout.selection._data import TallData as TallData
 from standout.selection._data import WideData as WideData
 from standout.selection._data import make_data as make_data
 from standout.selection._data import plan_folds as plan_folds
+from standout.selection._weights import simplex_grid as simplex_grid

@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from standout._arrays import Float, Rows, dense, double, product, stacked
 from standout._messages import InvalidValueError
-from standout._xp import is_foreign, like, namespace, take, to_host
+from standout._xp import like, namespace, take, to_host
 from standout.moments import Moments, gather_keyed, span_of
 from standout.problem import Problem, Sums, solve
 from standout.selection._data import WideData
-from standout.selection._leading import LEAST_POOLED, PooledPath, Statistic
+from standout.selection._leading import Statistic
 from standout.selection._resample import Deck, Numbers, Plan, RowDeck, SumDeck, centred, plan_rows, plan_subjects
 from standout.sources import Source
 
@@ -229,29 +229,9 @@ class Engine:
         folds = [np.zeros(part.shape[0], dtype=np.intp) for part in rows]
         return WideData(rows, folds, 1, weights, [None] * len(rows), False).sums(self.statistic.problem)
 
-    @cached_property
-    def _pooled(self) -> list[PooledPath] | None:
-        """The fast way to the values, if the problem has it."""
-        deck = self.deck
-        size = deck.rows.shape[1] if isinstance(deck, RowDeck) else 0
-        if isinstance(deck, SumDeck):
-            size = deck.first.shape[1]
-        if not self.statistic.is_plain or self.anew or deck.placed is not None or size < LEAST_POOLED:
-            return None
-        if is_foreign(deck.rows if isinstance(deck, RowDeck) else deck.first):
-            return None
-        held = 0.0 if self.held[1] is None else float(np.trace(self.held[1]))
-        return [
-            PooledPath(self.statistic, deck, thinning, self.dimension, held)
-            for thinning in range(len(deck.plan.parts))
-        ]
-
     def values(self, at: npt.NDArray[np.intp]) -> Float:
         """Return the statistic of a deal: its mean over thinnings, at each value of a path."""
-        found = []
-        for thinning in range(len(self.deck.plan.parts)):
-            values = None if self._pooled is None else self._pooled[thinning].values_of(at)
-            found.append(self.statistic.values_of(self.sums(at, thinning)) if values is None else values)
+        found = [self.statistic.values_of(self.sums(at, thinning)) for thinning in range(len(self.deck.plan.parts))]
         mean: Float = np.mean(found, axis=0)
         return mean
 

@@ -301,13 +301,6 @@ class Deck:
     def _places(self) -> list[Numbers]:
         return [np.flatnonzero(self.plan.homes == home) for home in range(self.plan.n_datasets)]
 
-    def everything(self, thinning: int) -> Totals:
-        """Return the sums over all datasets."""
-        total = self._everything[thinning]
-        for part in self._fixed:
-            total = total if part is None else total + part
-        return total
-
     def dealt(self, at: Numbers, thinning: int = 0) -> list[Totals]:
         """Return the sums of each dataset if its places have these units.
 
@@ -402,10 +395,6 @@ class RowDeck(Deck):
     def without(self, basis: Float) -> RowDeck:
         """Remove the directions of an orthonormal basis from all rows."""
         return replace(self, rows=self.rows - product(product(self.rows, basis), basis.T))
-
-    def mapped(self, L: Float) -> RowDeck:
-        """Return the rows in other coordinates."""
-        return replace(self, rows=product(self.rows, L))
 
 
 @dataclass(frozen=True, eq=False)

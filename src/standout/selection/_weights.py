@@ -50,7 +50,7 @@ def choose_weights(rule: str, sums: Sums, problem: Problem, *, solver: str = "au
 
 def _worst_case(leading, n_backgrounds: int) -> Float:  # type: ignore[no-untyped-def]
     """Minimise the leading value over the simplex: descent from the best point of a coarse grid."""
-    start = min(_grid(n_backgrounds, 4), key=lambda point: leading(point)[0])
+    start = min(simplex_grid(n_backgrounds, 4), key=lambda point: leading(point)[0])
 
     def value(point: Float) -> float:
         weights = np.maximum(point, 0.0)
@@ -76,7 +76,7 @@ def _spectral(sums: Sums, problem: Problem, n_backgrounds: int, solver: str, see
     """Return the weights in the middle of the largest group of similar views."""
     from sklearn.cluster import SpectralClustering
 
-    points = _grid(n_backgrounds, STEPS)
+    points = simplex_grid(n_backgrounds, STEPS)
     bases = []
     for point in points:
         one = replace(problem, weights=tuple(point.tolist()), n_columns=None)
@@ -96,7 +96,7 @@ def _spectral(sums: Sums, problem: Problem, n_backgrounds: int, solver: str, see
     return points[middle]
 
 
-def _grid(n_backgrounds: int, steps: int) -> list[Float]:
+def simplex_grid(n_backgrounds: int, steps: int) -> list[Float]:
     """Return the points of the simplex whose coordinates are multiples of a step."""
     while True:
         cuts = list(combinations(range(steps + n_backgrounds - 1), n_backgrounds - 1))

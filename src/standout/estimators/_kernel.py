@@ -1,0 +1,396 @@
+"""The kernel estimators: the linear problem in the coordinates of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from standout._arrays import Array, Float, Rows, product
+from standout._options import documented
+from standout._xp import columns_as_rows, like, namespace, to_host
+from standout.estimators._base import BackgroundTransformer
+from standout.estimators._fit import Fit, fit_problem
+from standout.features import (
+    CoordinateMap,
+    Coordinates,
+    Kernel,
+    SumKernel,
+    fit_coordinates,
+    median_distance,
+    resolve_kernel,
+)
+from standout.features import sample as sample_rows
+
+from standout.problem import Problem, adjusted
+from standout.selection import choose, make_data, plan_folds
+from standout.sources import InMemory, Source
+
+# Weights of several kernels are learned from at most this many rows, on a grid with so many steps.
+LEARNED_ROWS, STEPS = 600, 4
+
+
+class KernelTransformer(BackgroundTransformer):
+    """An estimator whose components are directions in the feature space of a kernel."""
+
+    kernel: Any
+    gamma: float | None
+    degree: float
+    coef0: float
+    kernel_params: dict[str, Any] | None
+    kernel_weights: Any
+    approximation: Any
+    rank: int | None
+    tol: float | None
+
+    feature_map_: CoordinateMap
+    kernel_: Kernel
+    approximation_: str
+    residual_: float
+
+    def _auto(self) -> bool:
+        raise NotImplementedError
+
+    def _posed(self) -> Problem:
+        raise NotImplementedError
+
+    def _weighed(self, sources: list[Source]) -> list[Source]:
+        # Robust weights are those of the coordinates, which `_fit_sources` finds; wild cells are those of the rows.
+        return super()._weighed(sources) if self.robust == "cells" else sources
+
+    def _fit_sources(self, sources: list[Source]) -> None:
+        seed = self._seed()
+        self.kernel_ = self._resolved(sources, seed)
+        found = self._located(sources, self.kernel_, seed)
+        self.feature_map_, self.approximation_, self.residual_ = found.map, found.approximation, found.residual
+        parts = super()._weighed(list(found.sources)) if self.robust == "rows" else list(found.sources)
+        fit, _ = self._fit_coordinates(parts, seed)
+        self._keep_kernel(fit)
+
+    def _fit_coordinates(self, sources: Sequence[Source], seed: int) -> tuple[Fit, Any]:
+        """Fit to datasets that are in coordinates."""
+        folds, reason = plan_folds(sources, self.cv, int(sources[0].width or 0))
+        data = make_data(sources, folds, norms=False)
+        sums = data.sums(Problem())
+        n_backgrounds = len(sources) - 1
+        weights, rule = self._weights(n_backgrounds)
+        n_directions = max(sum(part.count - 1 for part in sums.moments), 1)
+        covariates = sources[0].covariates
+        problem = replace(
+            self._posed(),
+            n_components=self._n_wanted(data.n_columns, n_directions),
+            weights=weights,
+            center=self.center,
+            n_covariates=0 if covariates is None else covariates.shape[1],
+        )
+        auto = self._auto() and n_backgrounds > 0
+        return fit_problem(problem, data, folds, reason, auto=auto, weight_rule=rule, seed=seed), data
+
+    def _resolved(self, sources: Sequence[Source], seed: int) -> Kernel:
+        """Return the kernel with all its parameters; weights of several kernels may be learned."""
+        learn = isinstance(self.kernel_weights, str)
+        again = all(source.again for source in sources)
+        rows = sample_rows(sources, seed=seed) if again and self.kernel != "precomputed" else None
+        kernel = resolve_kernel(
+            self.kernel,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            kernel_params=self.kernel_params,
+            kernel_weights=None if learn else self.kernel_weights,
+            rows=rows,
+        )
+        if isinstance(kernel, SumKernel):
+            if learn:
+                kernel = self._learned(kernel, sources, seed)
+            self.kernel_weights_ = np.asarray(kernel.weights)
+        return kernel
+
+    def _learned(self, kernel: SumKernel, sources: Sequence[Source], seed: int) -> SumKernel:
+        """Choose the weights of several kernels by held-out rows, over a grid of mixtures (Remark 5)."""
+        from standout.selection import simplex_grid
+
+        rng = np.random.default_rng(seed)
+        some: list[Source] = []
+        for source in sources:
+            count = source.count_rows()
+            chosen = np.sort(rng.choice(count, min(count, LEARNED_ROWS // len(sources)), replace=False))
+            some.append(InMemory(source.take(chosen), source.name))
+        # Kernels are mixed in units of their own size.
+        units = np.array([float(np.mean(to_host(part.diagonal(some[0].rows)))) or 1.0 for part in kernel.kernels])
+        best, chosen_weights = -np.inf, np.asarray(kernel.weights)
+        for point in simplex_grid(len(kernel.kernels), STEPS):
+            mixture = replace(kernel, weights=tuple((point / units).tolist()))
+            parts = self._located(some, mixture, seed).sources
+            fit, data = self._fit_coordinates(parts, seed)
+            worth = -np.inf if fit.held_out is None else float(np.nanmean(np.log(fit.held_out.ratio)))
+            if worth > best:
+                best, chosen_weights = worth, point / units
+        return replace(kernel, weights=tuple((chosen_weights / chosen_weights.sum()).tolist()))
+
+    def _located(self, sources: Sequence[Source], kernel: Kernel, seed: int) -> Coordinates:
+        return fit_coordinates(
+            sources, kernel, approximation=self.approximation, rank=self.rank, tol=self.tol, seed=seed
+        )
+
+    def _keep_kernel(self, fit: Fit) -> None:
+        self._keep_fit(fit)
+        moments = [adjusted(part, fit.problem.n_covariates) for part in fit.sums.moments]
+        vectors = fit.solution.vectors
+        unit = self._kernel_unit(fit, moments, vectors)
+        # The target's mean has the larger score: signs of coordinates mean nothing.
+        step = moments[0].mean - (fit.mean if len(moments) == 1 else moments[1].mean)
+        along = to_host(product(step[None, :], vectors)[0, :])
+        signs = np.where(along < 0.0, -1.0, 1.0)
+        vectors = vectors * like(signs, vectors) / unit
+        if self.held_out_ is not None:
+            self.held_out_ = replace(
+                self.held_out_,
+                vectors=self.held_out_.vectors * like(signs, vectors),
+                offsets=self.held_out_.offsets * signs,
+            )
+        self.components_ = columns_as_rows(vectors)
+        self.feature_mean_ = fit.mean
+        self.shifts_ = np.array([to_host(product((part.mean - fit.mean)[None, :], vectors)[0, :]) for part in moments])
+        if fit.problem.center == "own":
+            self.shifts_[0] = 0.0
+        self.target_variance_ = to_host(moments[0].variance(vectors))
+        self.background_variance_ = np.array([to_host(part.variance(vectors)) for part in moments[1:]])
+        self._keep_parameters(fit)
+
+    def _kernel_unit(self, fit: Fit, moments: Sequence[Any], vectors: Float) -> Float:
+        """Return the background's standard deviation along each component: held out, or in sample without folds."""
+        if fit.held_out is not None:
+            return like(fit.held_out.unit, vectors)
+        xp = namespace(vectors)
+        ones = xp.ones_like(vectors[0, :])
+        if len(moments) == 1:
+            return ones
+        squares = sum(w * part.variance(vectors) for w, part in zip(fit.problem.weights, moments[1:], strict=True))
+        return xp.sqrt(xp.where(squares > 0.0, squares, ones))
+
+    def _keep_parameters(self, fit: Fit) -> None:
+        raise NotImplementedError
+
+    def _no_ratio(self) -> str:
+        return (
+            "held-out rows do not vary along a component beyond rounding: there is no ratio. The kernel is too narrow "
+            "for these rows: choose a smaller `gamma`, such as the default that follows their distances"
+        )
+
+    def _scores(self, rows: Rows) -> Array:
+        scores: Array = self.feature_map_.project(rows, self.feature_mean_, self.components_.T)
+        return scores
+
+    def _coordinates(self, rows: Rows) -> Rows:
+        return self.feature_map_.transform(rows)
+
+    def _origin(self) -> Any:
+        return self.feature_mean_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+
+@documented("kdpca")
+class KernelDiscriminativePCA(KernelTransformer):
+    """In which nonlinear views does the target vary while the backgrounds do not?
+
+    Discriminative PCA in the feature space of a kernel: KdPCA for one background, KMdPCA for several (Algs. 2 and 4 of
+    [1]_), kernel PCA for none. New rows can be projected, and large data are handled through landmarks.
+
+    Parameters
+    ----------
+    %(parameters)s
+
+    Attributes
+    ----------
+    ratio_ : ndarray of shape (n_components,)
+        The ratio on held-out rows: variance of the target along each component, in units of the background's.
+    ratio_error_ : ndarray of shape (n_components,)
+        Its standard error.
+    epsilon_ : float
+        The ridge that was used; `path_` shows how it was chosen.
+    components_ : ndarray of shape (n_components, n_coordinates)
+        The components in the coordinates of `feature_map_`.
+    feature_map_ : CoordinateMap
+        From rows to coordinates. `feature_mean_` is the point from which scores are measured.
+    approximation_ : str
+        The kind of coordinates: "exact", "pivoted", "landmarks" or "fourier".
+    residual_ : float
+        Share of the kernel's trace that the coordinates leave out.
+    kernel_weights_ : ndarray of shape (n_kernels,)
+        Weights of a list of kernels.
+    eigenvalues_, spread_, shift_, background_weights_, problem_, path_ :
+        As in `DiscriminativePCA`.
+
+    See Also
+    --------
+    DiscriminativePCA : The linear method.
+    KernelContrastivePCA : The difference of variances in place of the ratio.
+
+    Notes
+    -----
+    With ``kernel="precomputed"``, X has shape (m, n) and each background (nₖ, n), with ``n = m + n₁ + ...`` columns for
+    all fitted rows, those of the target first. ``transform`` needs the kernel of new rows with the same n rows.
+
+    References
+    ----------
+    .. [1] J. Chen, G. Wang, G. B. Giannakis, "Nonlinear Dimensionality Reduction for Discriminative Analytics of
+       Multiple Datasets", IEEE Transactions on Signal Processing 67(3), 2019.
+
+    Examples
+    --------
+    Two circles, one inside the other, are hidden beside a third one that the background has, too.
+
+    >>> from standout import KernelDiscriminativePCA
+    >>> from standout.datasets import make_circles_one_background
+    >>> from standout.metrics import clustering_error
+    >>> data = make_circles_one_background()
+    >>> kdpca = KernelDiscriminativePCA(kernel="homogeneous_polynomial", degree=2)
+    >>> scores = kdpca.fit_transform(data.target, background=data.backgrounds)
+    >>> clustering_error(scores, data.labels)
+    0.0
+    """
+
+    method = "kdpca"
+    epsilon_: float
+
+    def __init__(
+        self,
+        n_components: int | Literal["auto"] | None = 2,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        kernel_weights: Any = None,
+        epsilon: float | Literal["auto"] = "auto",
+        background_weights: Any = None,
+        center: Literal["own", "background"] = "own",
+        approximation: Any = "auto",
+        rank: int | None = None,
+        tol: float | None = None,
+        robust: Literal["rows", "cells"] | None = None,
+        cv: int | None = 5,
+        target_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.kernel_weights = kernel_weights
+        self.epsilon = epsilon
+        self.background_weights = background_weights
+        self.center = center
+        self.approximation = approximation
+        self.rank = rank
+        self.tol = tol
+        self.robust = robust
+        self.cv = cv
+        self.target_label = target_label
+        self.random_state = random_state
+
+    def _auto(self) -> bool:
+        return isinstance(self.epsilon, str)
+
+    def _posed(self) -> Problem:
+        return Problem(epsilon=1.0 if isinstance(self.epsilon, str) else float(self.epsilon))
+
+    def _keep_parameters(self, fit: Fit) -> None:
+        self.epsilon_ = float(fit.problem.epsilon or 0.0)
+
+
+@documented("kcpca")
+class KernelContrastivePCA(KernelTransformer):
+    """In which nonlinear views does the target have more variance than the backgrounds?
+
+    Contrastive PCA in the feature space of a kernel: KcPCA, a baseline of the paper.
+
+    Parameters
+    ----------
+    %(parameters)s
+
+    Attributes
+    ----------
+    ratio_ : ndarray of shape (n_components,)
+        The ratio on held-out rows: variance of the target along each component, in units of the background's.
+    ratio_error_ : ndarray of shape (n_components,)
+        Its standard error.
+    alpha_ : float
+        The α that was used; `path_` shows how it was chosen.
+    components_, feature_map_, approximation_, residual_, kernel_weights_ :
+        As in `KernelDiscriminativePCA`.
+
+    See Also
+    --------
+    KernelDiscriminativePCA : The ratio in place of the difference.
+
+    Examples
+    --------
+    >>> from standout import KernelContrastivePCA
+    >>> from standout.datasets import make_circles_one_background
+    >>> data = make_circles_one_background()
+    >>> kcpca = KernelContrastivePCA(kernel="homogeneous_polynomial", degree=2)
+    >>> kcpca.fit_transform(data.target, background=data.backgrounds).shape
+    (300, 2)
+    """
+
+    method = "kcpca"
+    alpha_: float
+
+    def __init__(
+        self,
+        n_components: int | Literal["auto"] | None = 2,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        kernel_weights: Any = None,
+        alpha: float | Literal["auto"] = "auto",
+        background_weights: Any = None,
+        center: Literal["own", "background"] = "own",
+        approximation: Any = "auto",
+        rank: int | None = None,
+        tol: float | None = None,
+        robust: Literal["rows", "cells"] | None = None,
+        cv: int | None = 5,
+        target_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.kernel_weights = kernel_weights
+        self.alpha = alpha
+        self.background_weights = background_weights
+        self.center = center
+        self.approximation = approximation
+        self.rank = rank
+        self.tol = tol
+        self.robust = robust
+        self.cv = cv
+        self.target_label = target_label
+        self.random_state = random_state
+
+    def _auto(self) -> bool:
+        return isinstance(self.alpha, str)
+
+    def _posed(self) -> Problem:
+        return Problem(kind="difference", alpha=0.0 if isinstance(self.alpha, str) else float(self.alpha))
+
+    def _keep_parameters(self, fit: Fit) -> None:
+        self.alpha_ = fit.problem.alpha
