@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, check_random_state
 
 from standout._arrays import Array, Float, Rows, stacked
-from standout._messages import FindingWarning, InvalidValueError, warn_user
+from standout._messages import FindingWarning, InvalidValueError, dataset_names, warn_user
 from standout._options import check_parameters
 from standout._xp import is_foreign, to_host
 from standout.estimators._fit import Fit
+from standout.estimators._sklearn import DOC_LINK, check_caller, described, described_in_html, summary_frame
 from standout.moments import learn_weights
 from standout.problem import Problem
 from standout.selection import HeldOut, Path
-from standout.sources import Mapped, Source, open_dataset, open_datasets
+from standout.sources import DaskBlocks, Mapped, Source, open_dataset, open_datasets
 
 # Beyond this shrinkage the backgrounds have little effect, and the fit warns.
 NEARLY_PCA = 0.9
@@ -61,6 +64,16 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     solver_: str
     held_out_: HeldOut | None
     path_: Path | None
+    # Only with `target_label`, names of columns or `robust`.
+    classes_: npt.NDArray[Any]
+    background_labels_: list[Any]
+    feature_names_in_: npt.NDArray[np.object_]
+    row_weights_: list[Float]
+    outlying_rows_: list[npt.NDArray[np.intp]]
+
+    # Where scikit-learn's diagram of a model links to; without a link it shows no tooltips.
+    _doc_link_module = "standout"
+    _doc_link_template = DOC_LINK
 
     def fit(
         self,
@@ -98,7 +111,13 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         object
             The estimator itself.
         """
-        check_parameters(self.method, self.get_params(deep=False))
+        parameters = self.get_params(deep=False)
+        if background is not None:
+            check_caller(background)
+        elif self.target_label is None:
+            # PCA has no folds, and scikit-learn's checks set `cv` to a list of splits.
+            del parameters["cv"]
+        check_parameters(self.method, parameters)
         sources = open_datasets(
             X,
             background,
@@ -111,6 +130,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             y=y,
             target_label=self.target_label,
         )
+        check_counts([source.n_rows for source in sources])
         self._keep_columns(X, sources)
         self._keep_labels(y)
         self._fit_sources(self._weighed(sources))
@@ -119,10 +139,11 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def _fit_sources(self, sources: list[Source]) -> None:
         raise NotImplementedError
 
-    def _forget(self) -> None:
+    def _forget(self, *kept: str) -> None:
         """Remove what an earlier fit left."""
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("__")]:
-            delattr(self, name)
+            if name not in kept:
+                delattr(self, name)
 
     def _keep_columns(self, X: Any, sources: Sequence[Source]) -> None:
         self._forget()
@@ -255,7 +276,6 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     def _open(self, X: Any, name: str = "the rows") -> Source:
         """Open rows that have the columns of the fit."""
-        check_is_fitted(self)
         if not isinstance(X, Source):
             _check_feature_names(self, X, reset=False)
         source = open_dataset(X, name, columns=getattr(self, "feature_names_in_", None))
@@ -285,6 +305,9 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         source = self._open(X)
         if source.rows is not None:
             return self._scores(source.rows)
+        if isinstance(source, DaskBlocks):
+            lazy: Array = source.lazily(_Scores(self), self.n_components_)
+            return lazy
         scores: Array = stacked([self._scores(batch.rows) for batch in source.batches()])
         return scores
 
@@ -404,31 +427,25 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         -------
         pandas.DataFrame
         """
-        import pandas as pd
-
         check_is_fitted(self)
-        table = pd.DataFrame(
-            {
-                "ratio": self.ratio_,
-                "lower": self.ratio_interval_[:, 0],
-                "upper": self.ratio_interval_[:, 1],
-                "spread": self.spread_,
-                "shift": self.shift_,
-                "eigenvalue": to_host(self.eigenvalues_),
-            },
-            index=[f"component {number}" for number in range(1, self.n_components_ + 1)],
-        )
-        if hasattr(self, "correlations_"):
-            table["leading columns"] = [", ".join(names) for names in self._leading()]
-        return table
+        return summary_frame(self)
 
-    def _leading(self, most: int = 3) -> list[list[str]]:
-        names = getattr(self, "feature_names_in_", None)
-        found = []
-        for row in np.nan_to_num(to_host(self.correlations_)):
-            order = np.argsort(-np.abs(row), kind="stable")[:most]
-            found.append([f"{'-' if row[i] < 0 else '+'}{i if names is None else names[i]}" for i in order])
-        return found
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether there are components; after few rows of ``partial_fit`` there are none."""
+        return hasattr(self, "problem_")
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        text: str = super().__repr__(N_CHAR_MAX)
+        return f"{text}\n{described(self)}" if self.__sklearn_is_fitted__() else text
+
+    def _repr_html_inner(self) -> str:
+        """Return scikit-learn's diagram, with the findings of a fit below it."""
+        diagram: str = estimator_html_repr(self)
+        return diagram + (described_in_html(self) if self.__sklearn_is_fitted__() else "")
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        return bundle | ({"text/html": self._repr_html_inner()} if "text/html" in bundle else {})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -440,3 +457,23 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
+
+
+@dataclass(frozen=True, eq=False)
+class _Scores:
+    """From rows to scores, on the workers of Dask."""
+
+    model: BackgroundTransformer
+
+    def __call__(self, rows: Rows) -> Array:
+        return self.model._scores(rows)
+
+
+def check_counts(counts: Sequence[int | None]) -> None:
+    """Refuse a dataset with fewer than two rows."""
+    for name, count in zip(dataset_names(len(counts)), counts, strict=True):
+        if count is not None and count < 2:
+            raise InvalidValueError(
+                f"{name} has {count} sample{'' if count == 1 else 's'}, but a minimum of 2 is required",
+                advice="Give at least 2 rows.",
+            )

@@ -14,7 +14,7 @@ from standout._arrays import Array, Float, Rows, double, is_sparse, product
 from standout._messages import InvalidValueError
 from standout._options import documented
 from standout._xp import columns_as_rows, indices_like, like, namespace, to_host
-from standout.estimators._base import LARGE, BackgroundTransformer
+from standout.estimators._base import LARGE, BackgroundTransformer, check_counts
 from standout.estimators._fit import Fit, fit_problem
 from standout.graphs import as_smooth
 from standout.moments import Moments, project
@@ -83,12 +83,11 @@ class LinearTransformer(BackgroundTransformer):
         self._keep_linear(fit, data, sources)
 
     def _fit_data(self, data: Data, folds: Folds | None, reason: str, sources: Sequence[Source] = ()) -> Fit:
-        n_datasets = len(data.sums(Problem()).moments)
-        n_directions = sum(part.count - 1 for part in data.sums(Problem()).moments)
-        reference = data.sums(Problem()).moments[0].mean
-        problem, rule = self._problem(n_datasets - 1, data.n_columns, max(n_directions, 1), reference)
-        if sources and sources[0].covariates is not None:
-            problem = replace(problem, n_covariates=sources[0].covariates.shape[1])
+        moments = data.sums(Problem()).moments
+        check_counts([part.count for part in moments])
+        n_datasets, n_directions = len(moments), sum(part.count - 1 for part in moments)
+        problem, rule = self._problem(n_datasets - 1, data.n_columns, n_directions, moments[0].mean)
+        problem = replace(problem, n_covariates=data.n_covariates)
         auto = self._auto() and n_datasets > 1
         return fit_problem(
             problem,

@@ -130,6 +130,12 @@ class DaskBlocks(Source):
         found: T = total
         return found
 
+    def lazily(self, function: Callable[[Rows], Any], width: int) -> Any:
+        """Return a Dask array of what a function makes of the rows of each block; nothing is computed."""
+        data = self.data if hasattr(self.data, "rechunk") else self.data.to_dask_array()
+        call = partial(_rows_of_block, self._check, function)
+        return data.map_blocks(call, dtype=np.float64, chunks=(data.chunks[0], (width,)), meta=np.empty((0, width)))
+
     def take(self, numbers: npt.ArrayLike) -> Rows:
         """Return some rows by their numbers; only these are brought here."""
         numbers = np.asarray(numbers, dtype=np.intp)
@@ -180,6 +186,10 @@ def _of_block(function: Callable[..., Any], block: Any, places: Any, *shared: An
 def _sum_of_block(block: Any, number: int, start: int, check: _Check, function: Callable[[Batch], Any]) -> Any:
     rows = check(block, number)
     return function(Batch(rows, start)) if rows.shape[0] else None
+
+
+def _rows_of_block(check: _Check, function: Callable[[Rows], Any], block: Any) -> Any:
+    return function(check(block, 0))
 
 
 def _sum(add: Callable[[Any, Any], Any], *parts: Any) -> Any:

@@ -131,7 +131,7 @@ def open_datasets(
     >>> [data.n_rows for data in open_datasets(np.eye(4), y=["a", "b", "c", "a"], target_label="b")]
     [1, 2, 1]
     """
-    given = [X, *_as_backgrounds(background, X)]
+    given = [X, *as_backgrounds(background, X)]
     if target_label is not None and background is not None:
         advice = "Set `target_label` to None to pass the background, or pass the labels y alone."
         raise InvalidValueError("both `target_label` and a background are given", advice=advice)
@@ -167,7 +167,7 @@ def open_datasets(
     return datasets
 
 
-def _as_backgrounds(background: Any, target: Any) -> list[Any]:
+def as_backgrounds(background: Any, target: Any) -> list[Any]:
     """Return the backgrounds as a list; a nested list of numbers is one background."""
     if background is None:
         return []
@@ -270,7 +270,7 @@ def _with_facts(data: Any, name: str, facts: dict[str, Any], number: int, y: Any
     if given[adjust] is not None:
         source.covariates = _as_covariates(values(adjust), n_rows, name, adjust)
     if given["y"] is not None:
-        source.labels = _as_labels(values("y"), n_rows)
+        source.labels = as_labels(values("y"), n_rows)
     return source
 
 
@@ -430,7 +430,7 @@ def _on_host(given: Any) -> Any:
 # --- labels -----------------------------------------------------------------------------------------------------------
 
 
-def _as_labels(given: Any, n_rows: int | None) -> npt.NDArray[Any]:
+def as_labels(given: Any, n_rows: int | None) -> npt.NDArray[Any]:
     """Check labels of rows: one each, none missing, all of one sort."""
     given = _on_host(given)
     values = np.asarray(given)
