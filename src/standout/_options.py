@@ -188,7 +188,7 @@ _TABLE = (
     Option("center", ALL, "own", words=("own", "background")),
     Option("scale", LINEAR, None, words=("pooled", "background"), none=True),
     Option("n_columns", LINEAR, None, Number(int, 1), words=("auto",), none=True),
-    Option("smooth", LINEAR, None, words=("chain",), none=True, also=(tuple, "array-like", "sparse matrix")),
+    Option("smooth", ("dpca",), None, words=("chain",), none=True, also=(tuple, "array-like", "sparse matrix")),
     Option("approximation", KERNELIZED, "auto", words=("auto", "exact", "pivoted", "fourier"), also=("array-like",)),
     Option("rank", KERNELIZED, None, Number(int, 1), none=True),
     Option("tol", KERNELIZED, None, Number(float, 0, 1, above=True), none=True, command=False),

@@ -13,7 +13,7 @@ from standout.cli._fit import fit_and_write, make_estimator, require_packages, s
 from standout.cli._folder import check_output_folder
 from standout.datasets import make_digits_over_photographs
 from standout.datasets._images import ImageContrast
-from standout.sources import open_dataset
+from standout.sources import InMemory
 
 
 def show_digits(options: dict[str, Any]) -> None:
@@ -43,12 +43,11 @@ def show_digits(options: dict[str, Any]) -> None:
 
 def demo_datasets(images: ImageContrast) -> Datasets:
     """Return the images as the datasets of a fit."""
-    target = open_dataset(images.target, "digits over photographs")
-    target.labels = np.array([f"digit {digit}" for digit in images.labels], dtype=object)
-    background = open_dataset(images.backgrounds[0], "photographs")
     height, width = images.image_shape
     columns = [f"pixel {row + 1}:{column + 1}" for row in range(height) for column in range(width)]
-    return Datasets([target, background], columns, label_name="digit")
+    target = InMemory(images.target, "digits over photographs", columns)
+    target.labels = np.array([f"digit {digit}" for digit in images.labels], dtype=object)
+    return Datasets([target, InMemory(images.backgrounds[0], "photographs", columns)], columns, label_name="digit")
 
 
 def draw_digits(images: ImageContrast, found: dict[str, Any], path: Path) -> None:
@@ -56,7 +55,7 @@ def draw_digits(images: ImageContrast, found: dict[str, Any], path: Path) -> Non
     from matplotlib.figure import Figure
 
     labels, points = found["labels"], found["drawn"]["points"][0]
-    figure = Figure(figsize=(13, 3.8), layout="constrained")
+    figure = Figure(figsize=(14, 3.8), layout="constrained")
     axes = figure.subplots(1, 4, width_ratios=[0.8, 1, 1, 0.8])
     some = np.linspace(0, len(images.target) - 1, 16).astype(int)
     tiles = images.target[some].reshape(4, 4, *images.image_shape)
@@ -64,7 +63,7 @@ def draw_digits(images: ImageContrast, found: dict[str, Any], path: Path) -> Non
     axes[0].imshow(np.block([list(row) for row in framed]), cmap="gray")
     axes[0].set_title("some of the target")
     axes[3].imshow(np.reshape(found["images"]["patterns"][0], images.image_shape), cmap="RdBu_r", vmin=-1, vmax=1)
-    axes[3].set_title("component 1: correlation of each pixel")
+    axes[3].set_title("pixels of component 1")
     for ax in (axes[0], axes[3]):
         ax.set_axis_off()
     marks = np.array([labels["names"][place] for place in points["labels"]])
@@ -75,6 +74,6 @@ def draw_digits(images: ImageContrast, found: dict[str, Any], path: Path) -> Non
         scores = np.array(points[view], dtype=np.float64)
         for mark in labels["names"]:
             ax.scatter(*scores[:2, marks == mark], s=8, alpha=0.7, label=mark)
-        ax.set_title(name if error is None else f"{name}: {error:.1%} in the wrong group")
+        ax.set_title(name if error is None else f"{name}: {error:.1%} wrong")
         ax.legend(loc="best", frameon=False)
     figure.savefig(path, format="png", dpi=130)

@@ -287,7 +287,8 @@ def compare_methods(options: dict[str, Any], methods: list[str]) -> None:
             for model, each in zip(models, asked, strict=True)
         ]
         display.stage("writing the page")
-        rows = [_compared(found) for found in views]
+        of_pca = next((found["pca"] for found in views if found["pca"] is not None), None)
+        rows = [_compared(found, of_pca) for found in views]
         with loading():
             made = _comparison(views, rows)
         write_whole(final, made.encode(), replace=options["overwrite"])
@@ -298,8 +299,11 @@ def compare_methods(options: dict[str, Any], methods: list[str]) -> None:
     display.say(f"Page: {final}")
 
 
-def _compared(found: Found) -> list[str]:
+def _compared(found: Found, of_pca: Found | None) -> list[str]:
+    """Return a line of words for a method; PCA is judged by the held-out rows of the other methods."""
     first, labels = found["components"][0], found["labels"]
+    if found["verdict"] == "pca" and of_pca is not None and not found["kernel"]:
+        first, found = {**first, **of_pca}, {**found, "held_out": True}
     error = None if labels is None else labels["error"]
     return [
         found["method"],

@@ -36,7 +36,7 @@ def screen_file(options: dict[str, Any]) -> None:
         with collected_warnings() as said:
             found = screen(
                 opened.sources[0],
-                opened.words[options["condition_column"]],
+                opened.words[0][options["condition_column"]],
                 control=options["control"],
                 groups=opened.subjects[0] if opened.subjects else None,
                 random_state=options["random_state"] or 0,
