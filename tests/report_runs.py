@@ -1,10 +1,12 @@
 """Fits with reports, each made once per session, that the tests of the report share."""
 
+import warnings
 from functools import cache
 
 import numpy as np
 
 from standout import ContrastivePCA, DiscriminativePCA, KernelDiscriminativePCA, permutation_test
+from standout._messages import FindingWarning
 from standout.report import report
 
 HOSTILE = ("<script>alert(1)</script>", "</script><b>", "{{ 7 * 7 }}", "%(p)s {p.__class__}", "\u202eevil", "${1}", "")
@@ -31,6 +33,13 @@ def cells(n=240):
     return target, background, np.array(["guide A", "guide B", "guide C"])[labels]
 
 
+def fitted(model, X, **given):
+    """Fit without the warnings that the report repeats as cautions."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FindingWarning)
+        return model.fit(X, **given)
+
+
 def quick_test(model, X, **given):
     return permutation_test(model, X, n_draws=39, random_state=0, **given)
 
@@ -44,7 +53,7 @@ def made(case):
 def _cells():
     target, background, labels = cells()
     target, background = frame(target, COLUMNS), frame(background, COLUMNS)
-    model = DiscriminativePCA(2).fit(target, background=background)
+    model = fitted(DiscriminativePCA(2), target, background=background)
     test = quick_test(model, target, background=background)
     ids = [f"AAAC{k:03d}" for k in range(len(target))]
     return report(model, target, background=background, labels=labels, ids=ids, test=test, label_name="guide")
@@ -52,20 +61,20 @@ def _cells():
 
 def _nothing():
     target, background = mixed(3, 120), mixed(4, 120)
-    model = DiscriminativePCA(2, random_state=0).fit(target, background=background)
+    model = fitted(DiscriminativePCA(2, random_state=0), target, background=background)
     return report(model, target, background=background, test=quick_test(model, target, background=background))
 
 
 def _shift():
     target, background = np.random.default_rng(5).normal(size=(2, 200, 6))
     target[:, 4] += 1.2
-    model = DiscriminativePCA(2).fit(target, background=background)
+    model = fitted(DiscriminativePCA(2), target, background=background)
     return report(model, target, background=background, test=quick_test(model, target, background=background))
 
 
 def _contrastive():
     target, background, labels = cells()
-    model = ContrastivePCA(3).fit(target, background=background)
+    model = fitted(ContrastivePCA(3), target, background=background)
     return report(model, target, background=background, labels=np.linspace(0.0, 9.0, len(target)), test=None)
 
 
@@ -73,7 +82,7 @@ def _kernel():
     draw = np.random.default_rng(6)
     target, background = draw.normal(size=(80, 3)), draw.normal(size=(90, 3))
     target *= np.where(np.arange(80) % 2, 3.0, 0.3)[:, None]
-    model = KernelDiscriminativePCA(2, kernel="rbf").fit(target, background=background)
+    model = fitted(KernelDiscriminativePCA(2, kernel="rbf"), target, background=background)
     return report(model, target, background=background, labels=np.arange(80) % 2, test=None)
 
 
@@ -81,14 +90,14 @@ def _wide():
     draw = np.random.default_rng(7)
     target, background = draw.normal(size=(40, 300)), draw.normal(size=(50, 300))
     target[:, :30] += 3.0 * draw.normal(size=(40, 1))
-    model = DiscriminativePCA(2).fit(target, background=background)
+    model = fitted(DiscriminativePCA(2), target, background=background)
     return report(model, target, background=background, test=None)
 
 
 def _robust():
     target, background, _ = cells()
     target[:4] += 400.0 * np.random.default_rng(8).normal(size=(4, 12))
-    model = DiscriminativePCA(2, robust="rows").fit(target, background=background)
+    model = fitted(DiscriminativePCA(2, robust="rows"), target, background=background)
     return report(model, target, background=background, test=None)
 
 
@@ -98,7 +107,7 @@ def _subjects():
     groups = np.repeat([f"mouse {k}" for k in range(12)], 10)
     others = np.repeat([f"mouse {k}" for k in range(20, 32)], 10)
     given = {"background": background, "groups": groups, "background_groups": others}
-    model = DiscriminativePCA(1).fit(target, **given)
+    model = fitted(DiscriminativePCA(1), target, **given)
     return report(model, target, test=quick_test(model, target, **given), **given)
 
 
@@ -108,7 +117,7 @@ def _images():
     stamp = np.zeros((8, 8))
     stamp[2:6, 3:5] = 1.0
     target += 2.0 * draw.normal(size=(150, 1)) * stamp.ravel()
-    model = DiscriminativePCA(1).fit(target, background=background)
+    model = fitted(DiscriminativePCA(1), target, background=background)
     return report(model, target, background=background, image_shape=(8, 8), test=None)
 
 
@@ -116,11 +125,10 @@ def _hostile():
     target, background, _ = cells(140)
     names = [*HOSTILE, *(f"{word}{k}" for k, word in enumerate(HOSTILE[:5]))]
     target, background = frame(target, names), frame(background, names)
-    model = DiscriminativePCA(2).fit(target, background=background)
+    model = fitted(DiscriminativePCA(2), target, background=background)
     labels = np.array(HOSTILE, dtype=object)[np.arange(140) % 7]
     ids = [f"{HOSTILE[k % 7]}{k}" for k in range(140)]
-    made = report(model, target, background=background, labels=labels, ids=ids, label_name=HOSTILE[1], test=None)
-    return made
+    return report(model, target, background=background, labels=labels, ids=ids, label_name=HOSTILE[1], test=None)
 
 
 CASES = {

@@ -12,7 +12,7 @@ __all__ = ["Report", "figure", "findings", "page", "report", "sentences"]
 
 
 class _CallableModule(ModuleType):
-    """This package. ``standout.report`` names it and the function: Python sets the package when it is imported."""
+    """A package that can be called: Python binds ``standout.report`` to the package when it is imported."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Report:
         return report(*args, **kwargs)

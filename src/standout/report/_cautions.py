@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import stats
 
 from standout._arrays import Float, Rows, dense, is_sparse
 from standout._messages import CautionWarning
 from standout.report._drawn import Sample
-from standout.report._words import brief, counted, joined, number, percent, shortened
+from standout.report._words import MINUS, brief, counted, joined, number, percent, shortened
 
 # Rows are looked at in windows of this length, or of a quarter of the rows; fewer than the least say nothing.
 WINDOW, LEAST_WINDOW, MOST_WINDOWS = 50, 12, 40
@@ -110,7 +111,8 @@ def dependence(told: Cautions, scores: Sequence[Float], ids: Sequence[Any] | Non
     advice = told.option(
         f"Name the subject of each row (`groups` and `background_groups`), or, for rows in the order of time, use "
         f"groups=standout.blocks(len(X), {length}), background_groups=standout.blocks(len(background), {length}).",
-        f"Name the column of the subjects with --subject-column, or, for rows in the order of time, use --blocks {length}.",
+        "Name the column of the subjects with --subject-column, or, for rows in the order of time, use "
+        f"--blocks {length}.",
     )
     if found is not None:
         pattern, n_subjects, example = found
@@ -133,31 +135,35 @@ def dependence(told: Cautions, scores: Sequence[Float], ids: Sequence[Any] | Non
 # --- the fit ---------------------------------------------------------------------------------------------------------
 
 
-def few_rows(told: Cautions, views: Sequence[Float], ids: Sequence[Any] | None) -> None:
-    """Add a caution if a few rows of the target have half of the variance along component 1."""
-    for first in views:
-        squares = (first - np.median(first)) ** 2
-        order = np.argsort(-squares, kind="stable")
-        total = float(squares.sum())
-        if len(first) < 4 or not total > 0.0:
-            continue
-        needed = int(np.searchsorted(np.cumsum(squares[order]), HALF * total)) + 1
-        if needed > max(1, int(FEW_ROWS * len(first))):
-            continue
-        share = percent(float(squares[order[:needed]].sum()) / total)
-        named = joined([shortened(ids[k]) if ids is not None else f"row {k}" for k in order[: min(needed, 3)].tolist()])
-        more = f" and {needed - 3:,} more" if needed > 3 else ""
-        have = "has" if needed == 1 else "have"
-        told.add(
-            80,
-            "few rows",
-            f"a few rows decide the view: {named}{more} {have} {share} of the target's variance along component 1",
-            told.option(
-                'Look at them, and compare with a fit without them or with `robust="rows"`.',
-                "Look at them, and compare with a fit without them or with --robust rows.",
-            ),
-        )
+def few_rows(told: Cautions, scores: Float, ids: Sequence[Any] | None) -> None:
+    """Add a caution if a few rows of the target have half of the variance of these scores."""
+    squares = (scores - np.median(scores)) ** 2
+    order = np.argsort(-squares, kind="stable")
+    total = float(squares.sum())
+    if len(scores) < 4 or not total > 0.0:
         return
+    needed = int(np.searchsorted(np.cumsum(squares[order]), HALF * total)) + 1
+    share = float(squares[order[:needed]].sum()) / total
+    if needed > max(1, int(FEW_ROWS * len(scores))) or share < _largest_share(len(scores)):
+        return
+    named = joined([f"row {k}" if ids is None else shortened(ids[k]) for k in order[: min(needed, 3)].tolist()])
+    more = f" and {needed - 3:,} more" if needed > 3 else ""
+    have = f"{'has' if needed == 1 else 'have'} {percent(share)} of the target's variance along component 1"
+    told.add(
+        80,
+        "few rows",
+        f"a few rows decide the view: {named}{more} {have}",
+        told.option(
+            'Look at them, and compare with a fit without them or with `robust="rows"`.',
+            "Look at them, and compare with a fit without them or with --robust rows.",
+        ),
+    )
+
+
+def _largest_share(n_rows: int) -> float:
+    """Return the share of all squares that the largest of normal numbers exceeds once in 1,000 (Grubbs' test)."""
+    t = float(stats.t.isf(0.0005 / n_rows, n_rows - 2))
+    return (n_rows - 1) / n_rows * t**2 / (n_rows - 2 + t**2)
 
 
 def choice(told: Cautions, found: dict[str, Any]) -> None:
@@ -181,7 +187,7 @@ def choice(told: Cautions, found: dict[str, Any]) -> None:
         told.add(
             65,
             "PCA is better",
-            f"PCA does better here: its first component has a ratio of {number(pca['ratio'])} on the same held-out rows",
+            f"PCA does better here: the ratio of its first component is {number(pca['ratio'])} on the same rows",
             "Look at both views.",
         )
 
@@ -248,12 +254,9 @@ def columns(told: Cautions, samples: Sequence[Sample], names: Sequence[str], sca
     if not is_sparse(samples[0].rows):
         _codes(told, dense(samples[0].rows), names)
         for value, column, count in _placeholders(dense(samples[0].rows)):
-            told.add(
-                62,
-                "placeholder",
-                f"{number(value, 9)} in {counted(count, 'row')} of {shortened(names[column])} may stand for a missing value",
-                "Replace it before the fit.",
-            )
+            where = f"{counted(count, 'row')} of {shortened(names[column])}"
+            text = f"{f'{value:,.0f}'.replace('-', MINUS)} in {where} may stand for a missing value"
+            told.add(62, "placeholder", text, "Replace it before the fit.")
 
 
 def _spread(rows: Rows) -> Float:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Float, Rows
+from standout._xp import is_foreign, to_host
 from standout.sources import Source
 
 # Components whose scores are drawn, and different labels that have a colour each.
@@ -43,7 +44,8 @@ def samples(datasets: Sequence[Source], n_points: int, seed: int) -> list[Sample
     for place, source in enumerate(datasets):
         count, most = source.count_rows(), each if place else n_points
         numbers = np.sort(draw.choice(count, most, replace=False)) if count > most else np.arange(count)
-        drawn.append(Sample(numbers.astype(np.intp), source.take(numbers)))
+        rows = source.take(numbers)
+        drawn.append(Sample(numbers.astype(np.intp), to_host(rows) if is_foreign(rows) else rows))
     return drawn
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Float
+from standout._xp import to_host
 from standout.report._drawn import rounded
 from standout.report._words import brief, counted, joined, shortened
 from standout.report._words import said as said_of
@@ -55,7 +56,7 @@ def method_of(model: Any, n_backgrounds: int) -> str:
 def _at(model: Any, attribute: str, k: int) -> Any:
     """Return the entry of a component in an attribute that may be missing."""
     values = getattr(model, attribute, None)
-    return None if values is None or k >= len(values) else values[k]
+    return None if values is None or k >= len(values) else to_host(values[k])
 
 
 def components(

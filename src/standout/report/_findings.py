@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from standout._arrays import Float, dense
-from standout._xp import take
+from standout._xp import take, to_host
 from standout.metrics import clustering_error
 from standout.report import _cautions as cautions
 from standout.report import _facts as facts
@@ -166,16 +166,17 @@ def _error(view: Float, labels: Any) -> float | None:
 
 def _images(fit: Fit, shape: Any) -> dict[str, Any] | None:
     """Return patterns as images, and a few rows at each end of component 1."""
-    correlations = getattr(fit.model, "correlations_", None)
-    if shape is None or correlations is None:
+    if shape is None or not hasattr(fit.model, "correlations_"):
         return None
+    correlations = to_host(fit.model.correlations_)
     order = np.argsort(fit.shown[0][:, 0], kind="stable")
     n_shown = min(IMAGES_AT_END, len(order) // 2, MOST_PIXELS // (2 * correlations.shape[1]))
     ends = np.concatenate([order[:n_shown], order[::-1][:n_shown]])
     rows = dense(take(fit.samples[0].rows, ends)) if n_shown else np.zeros((0, 1))
     low, high = np.quantile(rows, [0.005, 0.995]) if n_shown else (0.0, 1.0)
     grey = np.clip(np.rint(255.0 * (rows - low) / max(float(high - low), 1e-300)), 0, 255).astype(int).tolist()
-    patterns = [rounded(row, 3) for row in np.nan_to_num(correlations)[:MOST_COMPONENTS]]
+    n_patterns = max(1, min(MOST_COMPONENTS, 2 * MOST_PIXELS // correlations.shape[1]))
+    patterns = [np.round(row, 2).tolist() for row in np.nan_to_num(correlations)[:n_patterns]]
     return {
         "shape": [int(side) for side in shape],
         "patterns": patterns,
@@ -213,6 +214,8 @@ def _answer(fit: Fit, found: dict[str, Any], told: cautions.Cautions, title: str
     found["verdict"] = _verdict(found, dependent)
     found["title"] = title or said("title", found)
     found["headline"] = said("headline", found)
+    if found["test"] is not None:
+        found["test"]["tests"] = said("tested", found)
     if fit.compared:
         cautions.choice(told, found)
         cautions.shift(told, found)
@@ -221,7 +224,7 @@ def _answer(fit: Fit, found: dict[str, Any], told: cautions.Cautions, title: str
         if not found["kernel"]:
             cautions.few_background_rows(told, [part[unit] for part in parts], found["n_columns"], unit)
     if not fit.robust:
-        cautions.few_rows(told, [fit.scores[0][:, 0]], fit.ids)
+        cautions.few_rows(told, fit.scores[0][:, 0], fit.ids)
     if getattr(model, "kernel", None) != "precomputed":
         scaled = getattr(model, "scale", None) is not None or found["kernel"]
         cautions.columns(told, fit.samples, fit.columns, scaled)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from standout._arrays import Float, dense
-from standout._messages import CautionWarning
+from standout._messages import CautionWarning, InvalidTypeError
 from standout._xp import to_host
 from standout.report import _facts as facts
 from standout.report._drawn import Labels, Sample, aligned, packed, read_labels, samples
@@ -154,7 +155,8 @@ class Fit:
         """Fit at other values of the path, and return the scores of the rows that are drawn."""
         n_rows, width = sum(len(sample.numbers) for sample in self.samples), int(self.model.n_features_in_)
         cost = float(n_rows) * width * min(n_rows, width)
-        if path is None or len(path["values"]) < 3 or cost > COST_OF_ANY:
+        given = getattr(self.model, "kernel", None) == "precomputed"
+        if path is None or len(path["values"]) < 3 or cost > COST_OF_ANY or given:
             return None
         n_views = MOST_VIEWS if cost <= COST_OF_MOST else FEW_VIEWS
         places = np.unique(np.linspace(0, len(path["values"]) - 1, n_views).astype(int))
@@ -179,6 +181,10 @@ class Fit:
 
 def open_fit(model: Any, datasets: list[Source], labels: Any, ids: Any, n_points: int, seed: int) -> Fit:
     """Draw rows of the datasets of a fit. Of a pipeline, the last step is reported, in the columns that it sees."""
+    for source in datasets:
+        if not source.again:
+            advice = "Give data that can be read again, such as standout.scan."
+            raise InvalidTypeError(f"{source.name} is an iterator, which can be read only once", advice=advice)
     if hasattr(model, "steps"):
         before, model = model[:-1], model.steps[-1][1]
         keys = [str(name) for name in before.get_feature_names_out(datasets[0].columns)]
@@ -197,7 +203,7 @@ def open_fit(model: Any, datasets: list[Source], labels: Any, ids: Any, n_points
     )
 
 
-def scores_of(model: Any, datasets: list[Source], held_out: bool) -> list[Float]:
+def scores_of(model: Any, datasets: Sequence[Source], held_out: bool) -> list[Float]:
     """Return the scores of all rows, held out if there are folds."""
     if not held_out:
         return [np.asarray(to_host(model.transform(source)), dtype=np.float64) for source in datasets]
@@ -205,7 +211,7 @@ def scores_of(model: Any, datasets: list[Source], held_out: bool) -> list[Float]
     return [np.asarray(to_host(part), dtype=np.float64) for part in found]
 
 
-def fit_quietly(model: Any, datasets: list[Source]) -> None:
+def fit_quietly(model: Any, datasets: Sequence[Source]) -> None:
     """Fit a model that is only drawn: its warnings are not those of the fit that is reported."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CautionWarning)

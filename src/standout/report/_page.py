@@ -17,7 +17,7 @@ from standout.report._words import brief, environment, number, shortened, static
 Found = Mapping[str, Any]
 # The frame of the path chart, as in charts.j2.
 LEFT, RIGHT, TOP, BOTTOM = 56.0, 630.0, 10.0, 350.0
-MOST_SPREADS = 4
+MOST_SPREADS = 3
 PARAMETERS = {"shrinkage": "shrinkage", "alpha": "α", "epsilon": "ε"}
 
 

@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from sklearn.utils.validation import check_is_fitted
+
 from standout._writing import whole_file
 from standout.report._findings import findings
 from standout.report._page import page, sentences
@@ -57,8 +59,13 @@ def report(
     background: Any = None,
     labels: Any = None,
     ids: Any = None,
+    y: Any = None,
     groups: Any = None,
     background_groups: Any = None,
+    sample_weight: Any = None,
+    background_sample_weight: Any = None,
+    adjust: Any = None,
+    background_adjust: Any = None,
     test: Any = "auto",
     bootstrap: Any = None,
     title: str | None = None,
@@ -78,8 +85,10 @@ def report(
         Labels of the target's rows, for colours. They are not used by the fit.
     ids : array-like of shape (n_samples,), default=None
         Names of the target's rows.
-    groups, background_groups : array-like, default=None
-        Subjects of the rows, as in `fit`.
+    y : array-like of shape (n_samples,), default=None
+        Label of each row, for a model with `target_label`.
+    groups, background_groups, sample_weight, background_sample_weight, adjust, background_adjust
+        As in ``fit``.
     test : "auto", PermutationTest or None, default="auto"
         "auto" makes a permutation test if the data are small.
     bootstrap : Bootstrap, default=None
@@ -103,11 +112,27 @@ def report(
     >>> print(report(model, target, background=background, test=None))
     The target varies 8.5 times as much as the background along one view, led by column 3.
     """
-    given = {"groups": groups, "background_groups": background_groups}
-    datasets = open_datasets(X, background, **given)
+    given = {
+        "y": y,
+        "groups": groups,
+        "background_groups": background_groups,
+        "sample_weight": sample_weight,
+        "background_sample_weight": background_sample_weight,
+        "adjust": adjust,
+        "background_adjust": background_adjust,
+    }
+    estimator = model.steps[-1][1] if hasattr(model, "steps") else model
+    check_is_fitted(estimator)
+    label = estimator.target_label
+    datasets = open_datasets(X, background, target_label=label, **given)
+    if label is not None:
+        names = [label, *estimator.background_labels_]
+        datasets = [part.named(str(name)) for part, name in zip(datasets, names, strict=True)]
     if isinstance(test, str):
+        from standout.selection import permutation_test
+
         small = sum((part.n_rows or QUICK) * (part.width or QUICK) for part in datasets) <= QUICK
-        test = _tested(model, X, background, given) if small and len(datasets) > 1 else None
+        test = permutation_test(model, X, background=background, **given) if small and len(datasets) > 1 else None
     found = findings(
         model,
         datasets,
@@ -120,9 +145,3 @@ def report(
         image_shape=image_shape,
     )
     return Report(found)
-
-
-def _tested(model: Any, X: Any, background: Any, given: dict[str, Any]) -> Any:
-    from standout.selection import permutation_test
-
-    return permutation_test(model, X, background=background, **given)

@@ -58,6 +58,8 @@
       canvas.addEventListener("pointerdown", (event) => this.point(event));
       canvas.addEventListener("pointerleave", () => light(null));
       scatters.push(this);
+      // For tests and for whoever looks at the page with the tools of the browser.
+      canvas.scatter = this;
     }
 
     // columns: for each dataset, its x and its y.
