@@ -9,14 +9,14 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import Array, Float, product, stacked
-from standout._xp import cholesky, concat, diagonal, eigh, eye, like, namespace, solve_triangular, take, to_host
+from standout._arrays import Array, Float, stacked
+from standout._xp import cholesky, concat, diagonal, eigh, eye, like, namespace, take, to_host
 from standout.graphs import Smooth
 from standout.moments import Moments, RootMoments, ScatterMoments, ledoit_wolf
 from standout.pencil import Form, Pencil, Solution, path_vectors, refined
 from standout.pencil import solve as solve_pencil
 
-__all__ = ["Problem", "Sums", "adjusted", "solve", "solve_path"]
+__all__ = ["Problem", "Sums", "adjusted", "rank_columns", "solve", "solve_path", "total_root"]
 
 # A pivot of a Cholesky factor below this many units of rounding may be nothing but rounding.
 ROUNDED_PIVOT = 100.0
@@ -45,7 +45,8 @@ class Problem:
     alpha : float
         α in ``A = Cxx - α Σ ωₖ Cₖ`` of a difference.
     epsilon : float or None
-        ε of the kernel methods (eqs. 19 and 23): the ridge ``ε T⁻¹``, with T the total scatter of the coordinates.
+        ε of the kernel methods (eqs. 19 and 23): the ridge ``ε I``. It is the paper's ridge for coordinates g that were
+        multiplied by a root of their total scatter: see `total_root`.
     center : {"own", "background"}
         Whether the target's variance is about its own mean, or its second moments are about the backgrounds' mean.
     scale : {None, "pooled", "background"}
@@ -143,18 +144,13 @@ class _Prepared:
     target: Moments
     backgrounds: list[Moments]
     scale: Float | None
-    root: Float | None
 
     def vectors(self, inner: Float) -> Float:
         """Return vectors in the coordinates of the moments that were given."""
-        if self.root is not None:
-            inner = product(self.root, inner)
         return inner if self.scale is None else inner / self.scale[:, None]
 
     def patterns(self, inner: Float) -> Float:
         """Return patterns in the coordinates of the moments that were given."""
-        if self.root is not None:
-            inner = namespace(inner).linalg.pinv(self.root.T) @ inner
         return inner if self.scale is None else inner * self.scale[:, None]
 
 
@@ -268,21 +264,17 @@ def adjusted(moments: Moments, n_covariates: int, by: Moments | None = None) -> 
 
 
 def _prepared(sums: Sums, problem: Problem) -> _Prepared:
-    """Remove covariates, scale columns, move the target's centre and multiply by the root of a kernel's total."""
+    """Remove covariates, scale columns, and move the target's centre."""
     parts = [adjusted(part, problem.n_covariates) for part in sums.moments]
     scale = None
     if problem.scale is not None and sums.scaled is None:
         scale = column_scale([part.variances for part in parts], problem)
         parts = [part.mapped(1.0 / scale) for part in parts]
-    root = None
-    if problem.epsilon is not None:
-        root = _total_root(parts)
-        parts = [part.mapped(root) for part in parts]
     target, *backgrounds = parts
     if problem.center == "background" and backgrounds:
         middle = sum(weight * part.mean for weight, part in zip(problem.weights, backgrounds, strict=True))
         target = about(target, middle)
-    return _Prepared(target, backgrounds, scale, root)
+    return _Prepared(target, backgrounds, scale)
 
 
 def column_scale(variances: Sequence[Float], problem: Problem) -> Float:
@@ -313,8 +305,12 @@ def about(moments: Moments, point: Any) -> Moments:
     return ScatterMoments(moments.count, moments.mean, scatter, moments.precision, weights=moments.weights)
 
 
-def _total_root(parts: Sequence[Moments]) -> Float:
-    """Return L with ``L Lᵀ`` the total scatter, without directions in which no dataset varies."""
+def total_root(parts: Sequence[Moments]) -> Float:
+    """Return L with ``L Lᵀ`` the total scatter of the datasets, each about its own mean.
+
+    Directions in which no dataset varies, such as the constant of a polynomial kernel, are left out. In coordinates
+    ``g L`` the paper's ridge ``ε T⁻¹`` of coordinates g is ``ε I``.
+    """
     total: Array = sum(part.total_weight * part.covariance() for part in parts)  # type: ignore[assignment]
     xp = namespace(total)
     factor = cholesky(1.0 * total)
@@ -328,13 +324,7 @@ def _total_root(parts: Sequence[Moments]) -> Float:
 
 def _inside(start: Float, prepared: _Prepared) -> Float:
     """Return start vectors in the coordinates of the pencil."""
-    if prepared.scale is not None:
-        start = start * prepared.scale[:, None]
-    if prepared.root is None:
-        return start
-    if prepared.root.shape[0] == prepared.root.shape[1]:
-        return solve_triangular(prepared.root, start)
-    return namespace(start).linalg.pinv(prepared.root) @ start
+    return start if prepared.scale is None else start * prepared.scale[:, None]
 
 
 def _pencil(prepared: _Prepared, problem: Problem, dimension: int) -> tuple[Pencil, tuple[float, ...]]:

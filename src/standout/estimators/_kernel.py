@@ -24,8 +24,8 @@ from standout.features import (
 )
 from standout.features import sample as sample_rows
 
-from standout.problem import Problem, adjusted
-from standout.selection import choose, make_data, plan_folds
+from standout.problem import Problem, adjusted, total_root
+from standout.selection import TallData, make_data, plan_folds
 from standout.sources import InMemory, Source
 
 # Weights of several kernels are learned from at most this many rows, on a grid with so many steps.
@@ -66,13 +66,18 @@ class KernelTransformer(BackgroundTransformer):
         found = self._located(sources, self.kernel_, seed)
         self.feature_map_, self.approximation_, self.residual_ = found.map, found.approximation, found.residual
         parts = super()._weighed(list(found.sources)) if self.robust == "rows" else list(found.sources)
-        fit, _ = self._fit_coordinates(parts, seed)
+        fit, self._root = self._fit_coordinates(parts, seed)
         self._keep_kernel(fit)
 
-    def _fit_coordinates(self, sources: Sequence[Source], seed: int) -> tuple[Fit, Any]:
-        """Fit to datasets that are in coordinates."""
+    def _fit_coordinates(self, sources: Sequence[Source], seed: int) -> tuple[Fit, Float | None]:
+        """Fit to datasets that are in coordinates; return the fit and the root that the coordinates are multiplied by."""
         folds, reason = plan_folds(sources, self.cv, int(sources[0].width or 0))
         data = make_data(sources, folds, norms=False)
+        root = None
+        if self._posed().epsilon is not None:
+            assert isinstance(data, TallData)
+            root = total_root([adjusted(part, data.n_covariates) for part in data.totals])
+            data = data.mapped(root)
         sums = data.sums(Problem())
         n_backgrounds = len(sources) - 1
         weights, rule = self._weights(n_backgrounds)
@@ -86,7 +91,7 @@ class KernelTransformer(BackgroundTransformer):
             n_covariates=0 if covariates is None else covariates.shape[1],
         )
         auto = self._auto() and n_backgrounds > 0
-        return fit_problem(problem, data, folds, reason, auto=auto, weight_rule=rule, seed=seed), data
+        return fit_problem(problem, data, folds, reason, auto=auto, weight_rule=rule, seed=seed), root
 
     def _resolved(self, sources: Sequence[Source], seed: int) -> Kernel:
         """Return the kernel with all its parameters; weights of several kernels may be learned."""
@@ -124,7 +129,7 @@ class KernelTransformer(BackgroundTransformer):
         for point in simplex_grid(len(kernel.kernels), STEPS):
             mixture = replace(kernel, weights=tuple((point / units).tolist()))
             parts = self._located(some, mixture, seed).sources
-            fit, data = self._fit_coordinates(parts, seed)
+            fit, _ = self._fit_coordinates(parts, seed)
             worth = -np.inf if fit.held_out is None else float(np.nanmean(np.log(fit.held_out.ratio)))
             if worth > best:
                 best, chosen_weights = worth, point / units
@@ -181,11 +186,14 @@ class KernelTransformer(BackgroundTransformer):
         )
 
     def _scores(self, rows: Rows) -> Array:
-        scores: Array = self.feature_map_.project(rows, self.feature_mean_, self.components_.T)
-        return scores
+        # One product with few columns: coordinates are not multiplied by the root.
+        filters = self.components_.T if self._root is None else product(self._root, self.components_.T)
+        scores: Array = product(self.feature_map_.transform(rows), filters)
+        return scores - product(self.feature_mean_[None, :], self.components_.T)
 
     def _coordinates(self, rows: Rows) -> Rows:
-        return self.feature_map_.transform(rows)
+        coordinates = self.feature_map_.transform(rows)
+        return coordinates if self._root is None else product(coordinates, self._root)
 
     def _origin(self) -> Any:
         return self.feature_mean_
@@ -216,7 +224,7 @@ class KernelDiscriminativePCA(KernelTransformer):
     epsilon_ : float
         The ridge that was used; `path_` shows how it was chosen.
     components_ : ndarray of shape (n_components, n_coordinates)
-        The components in the coordinates of `feature_map_`.
+        The components, in the coordinates of `feature_map_` times a root of their total scatter.
     feature_map_ : CoordinateMap
         From rows to coordinates. `feature_mean_` is the point from which scores are measured.
     approximation_ : str

@@ -10,6 +10,7 @@ from standout.selection._choose import grid as grid
 from standout.selection._choose import ridge_unit as ridge_unit
 from standout.selection._data import Data as Data
 from standout.selection._data import Folds as Folds
+from standout.selection._data import Places as Places
 from standout.selection._data import TallData as TallData
 from standout.selection._data import WideData as WideData
 from standout.selection._data import make_data as make_data

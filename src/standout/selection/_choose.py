@@ -13,7 +13,7 @@ from standout._arrays import Float, Rows, product
 from standout._xp import column_norms, column_products, concat, like, namespace, take, to_host
 from standout.moments import FoldPattern, Moments, project
 from standout.problem import Problem, Sums, adjusted, solve, solve_path
-from standout.selection._data import Data, Folds
+from standout.selection._data import Data, Folds, Places
 
 # The share of the best mean log ratio that a more regularised value has to keep.
 KEPT = 0.7
@@ -22,7 +22,7 @@ _RIDGES = np.geomspace(1e-3, 32.0, 13)
 SHRINKAGES = np.concatenate([[0.0], _RIDGES / (1.0 + _RIDGES)])
 # α in units of the ratio of the total variances, from much to nothing.
 ALPHAS = np.concatenate([np.geomspace(1e3, 1e-2, 16), [0.0]])
-# ε in units of the backgrounds' mean variance in the coordinates of the ridge.
+# ε in units of the backgrounds' mean variance.
 EPSILONS = np.geomspace(1e-6, 1e2, 14)
 # Numbers of columns that are compared.
 N_COUNTS = 15
@@ -127,14 +127,10 @@ def grid(problem: Problem, sums: Sums) -> tuple[str, list[Problem]]:
 
 
 def ridge_unit(problem: Problem, sums: Sums) -> float:
-    """Return the mean variance of the backgrounds in the coordinates in which a kernel's ridge is the identity."""
-    total: Any = sum(part.total_weight * part.covariance() for part in sums.moments)
-    back: Any = sum(
-        weight * part.covariance() for weight, part in zip(problem.weights, sums.moments[1:], strict=True)
-    )
-    xp = namespace(total)
-    # tr(Lᵀ B L) = tr(B T) with T = L Lᵀ.
-    return float(xp.sum(total * back)) / total.shape[0] or float(np.finfo(np.float64).tiny)
+    """Return the mean variance of the backgrounds: the unit of a kernel's ridge."""
+    parts = zip(problem.weights, sums.moments[1:], strict=True)
+    total = sum(weight * part.total_variance for weight, part in parts)
+    return total / sums.moments[0].n_features or float(np.finfo(np.float64).tiny)
 
 
 def choose(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Problem, Path, list[Float | None]]:
@@ -330,6 +326,8 @@ class HeldOut:
     def _folds_of(self, numbers: Any, dataset: int) -> Any:
         if isinstance(self.folds, FoldPattern):
             return self.folds.table[numbers % len(self.folds.table)]
+        if isinstance(self.folds, Places):
+            return self.folds.of(dataset, numbers)
         return self.folds[dataset][numbers]
 
 

@@ -11,13 +11,32 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Float, Rows, is_sparse
-from standout._xp import is_foreign, namespace, take
+from standout._xp import concat, is_foreign, like, namespace, take, zeros
 from standout.moments import FoldPattern, Moments, RowMoments, Span, fold_of_rows, gather, gather_keyed, span_of
 from standout.problem import Problem, Sums, column_scale
 from standout.sources import Source
 
 Numbers = npt.NDArray[np.intp]
-Folds = FoldPattern | Sequence[Numbers]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Rows of several places, each of which is a fold.
+
+    Attributes
+    ----------
+    ends : tuple of tuple of int
+        For each dataset, the number of rows up to the end of each place.
+    """
+
+    ends: tuple[tuple[int, ...], ...]
+
+    def of(self, dataset: int, numbers: Numbers) -> Numbers:
+        """Return the place of each row of a dataset, by its number."""
+        return np.searchsorted(np.array(self.ends[dataset]), numbers, side="right")
+
+
+Folds = FoldPattern | Places | Sequence[Numbers]
 
 # A dataset needs this many rows per fold, and a problem has at most this many columns, to be judged by folds.
 ROWS_PER_FOLD, MOST_COLUMNS = 2, 8192
@@ -73,6 +92,20 @@ class TallData(Data):
     def held_out(self, problem: Problem, fold: int) -> tuple[Moments, ...]:
         """Return the moments of the rows of a fold."""
         return tuple(_known(part[fold]) for part in self.parts)
+
+    def mapped(self, root: Float) -> TallData:
+        """Return the moments of the columns multiplied by a matrix; covariates stay as they are."""
+        if self.n_covariates:
+            size, q = root.shape[0], self.n_covariates
+            beside = like(np.eye(q), root)
+            root = concat(
+                [
+                    concat([root, zeros((size, q), root)], axis=1),
+                    concat([zeros((q, root.shape[1]), root), beside], axis=1),
+                ]
+            )
+        parts = [[None if part is None else part.mapped(root) for part in own] for own in self.parts]
+        return TallData(parts, self.n_covariates)
 
 
 @dataclass(frozen=True, eq=False)
