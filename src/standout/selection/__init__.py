@@ -1,9 +1,24 @@
 """Choices by held-out folds, the held-out ratio, weights of backgrounds, and inference by resampling."""
 
+from standout.selection._bootstrap import Bootstrap, bootstrap
 from standout.selection._choose import HeldOut, Path, choose, choose_columns, judge, rule
+from standout.selection._inference import PermutationTest, permutation_test
+from standout.selection._inference import count_components as count_components
 from standout.selection._weights import choose_weights
 
-__all__ = ["HeldOut", "Path", "choose", "choose_columns", "choose_weights", "judge", "rule"]
+__all__ = [
+    "Bootstrap",
+    "HeldOut",
+    "Path",
+    "PermutationTest",
+    "bootstrap",
+    "choose",
+    "choose_columns",
+    "choose_weights",
+    "judge",
+    "permutation_test",
+    "rule",
+]
 
 # Shared with other packages, but not part of the public interface.
 from standout.selection._choose import grid as grid

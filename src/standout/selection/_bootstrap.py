@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from standout._arrays import Float, Rows, dense, double
+from standout._arrays import Float, Rows, product
 from standout._messages import InvalidValueError
 from standout._writing import tracked
-from standout._xp import like, take, to_host
-from standout.moments import Moments
-from standout.problem import Sums, about, solve
-from standout.selection._choose import aligned
+from standout._xp import column_products, like, take, to_host
+from standout.moments import ScatterMoments, Span, span_of
+from standout.problem import Problem, Sums, solve
+from standout.selection._choose import _aligned
 from standout.selection._data import WideData, column_variances
 from standout.selection._engine import Given, depends_on_columns, make_deck
 from standout.selection._inference import given_of, opened, seed_of, statistic_of
-from standout.selection._resample import Deck, Numbers, Plan, RowDeck
+from standout.selection._resample import Deck, Plan, RowDeck
+from standout.sources import InMemory
 
 # Correlations are kept from the ends of the range of Fisher's z.
-LARGEST_CORRELATION = 1.0 - 1e-9
+LARGEST_CORRELATION, SMALLEST = 1.0 - 1e-9, 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,9 +158,10 @@ def bootstrap(
         else:
             found = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(refit.draw)(one) for one in times)
     ratios, angles = np.array([draw[0] for draw in found]), np.array([draw[1] for draw in found])
+    estimate = refit.correlations(refit.once, refit.reference)
     correlations = None
-    if refit.full[2] is not None:
-        correlations = _fisher_intervals(refit.full[2], np.array([draw[2] for draw in found]), level)
+    if estimate is not None:
+        correlations = _fisher_intervals(estimate, np.array([draw[2] for draw in found]), level)
     tails = [(1.0 - level) / 2.0, (1.0 + level) / 2.0]
     return Bootstrap(
         ratio_intervals=np.exp(np.nanquantile(np.log(ratios), tails, axis=0)).T,
@@ -200,76 +204,116 @@ class _Refit:
 
     Attributes
     ----------
-    columns : rows of the target in their own columns, if the deck has other coordinates.
+    deck : Deck
+    problem : Problem
+    dimension : int
+        Number of columns of the data.
+    span : Span or None
+        The coordinates of wide rows.
+    columns : rows or None
+        The target's rows in the columns of the data, if the deck has other coordinates.
+    linear : bool
+    reference : array of shape (r, n_components)
+        The components of all rows.
     """
 
     deck: Deck
-    problem: Any
+    problem: Problem
     dimension: int
-    anew: bool
+    span: Span | None
     columns: Rows | None
+    linear: bool
     reference: Float
-    full: tuple[Any, Any, Float | None]
 
     @classmethod
     def of(cls, given: Given, model: Any, rows: Rows | None, rng: np.random.Generator) -> _Refit:
+        """Read what draws need, and solve the problem for all rows."""
         problem = replace(statistic_of(model).problem, weights=model.problem_.weights, n_components=model.n_components_)
+        dimension, span = given.width, None
+        if given.is_wide and problem.smooth is None:
+            sources = [source.loaded() for source in given.sources]
+            span = span_of([source.rows for source in sources])
+            sources = [InMemory(own)._beside(part) for own, part in zip(span.coordinates, sources, strict=True)]
+            given = Given(sources, given.learned)
         deck = make_deck(given, problem, rng, thinned=False)
+        linear = not hasattr(model, "kernel")
+        columns = rows if isinstance(deck, RowDeck) and (span is not None or not linear) else None
         problem = replace(problem, n_covariates=0)
-        wide = given.is_wide and problem.smooth is None
-        anew = wide and depends_on_columns(problem)
-        own_columns = not hasattr(model, "kernel") and (not wide or anew)
-        columns = None if own_columns or not isinstance(deck, RowDeck) else rows
-        refit = cls(deck, problem, given.width, anew, columns, np.zeros(0), (None, None, None))
-        ones = np.ones(len(deck.plan.homes))
-        vectors = refit.solved(ones)
-        refit = replace(refit, reference=vectors)
-        known = own_columns or columns is not None
-        return replace(refit, full=(vectors, None, refit.correlations(ones, vectors) if known else None))
+        refit = cls(deck, problem, dimension, span, columns, linear, np.zeros(0))
+        return replace(refit, reference=refit.solved(refit.once))
 
-    def draw(self, times: Float) -> tuple[Float, Float, Float | None]:
-        """Return the ratios of units that were not drawn, the angles of the scores, and the correlations."""
-        vectors = self.solved(times)
-        ones = np.ones(len(times))
-        images = self._target_apply(ones, self.reference)
-        vectors = aligned(vectors, vectors, self.reference, images)
-        own, other = to_host(self.reference), to_host(vectors)
-        image = to_host(images)
-        lengths = np.einsum("ij,ij->j", own, image) * np.einsum(
-            "ij,ij->j", other, to_host(self._target_apply(ones, vectors))
-        )
-        cosines = np.abs(np.einsum("ij,ij->j", image, other)) / np.sqrt(np.maximum(lengths, 1e-300))
-        angles = np.degrees(np.arccos(np.minimum(cosines, 1.0)))
-        correlations = None if self.full[2] is None else self.correlations(times, vectors)
-        return self._ratios(np.where(times == 0, 1.0, 0.0), vectors), angles, correlations
+    @property
+    def once(self) -> Float:
+        """Every unit once."""
+        return np.ones(len(self.deck.plan.homes))
+
+    @cached_property
+    def everything(self) -> list[ScatterMoments]:
+        """The moments of all rows."""
+        return [part.moments() for part in self.deck.drawn(self.once)]
 
     def solved(self, times: Float) -> Float:
         """Return the components of a draw, in the coordinates of the deck."""
-        if not self.anew:
+        if self.span is None or not depends_on_columns(self.problem):
             moments = tuple(part.moments() for part in self.deck.drawn(times))
             return solve(Sums(moments, self.dimension), self.problem).vectors
-        rows, weights = [], []
         assert isinstance(self.deck, RowDeck)
-        for places in self.deck._places:
-            chosen = places[times[places] > 0]
-            numbers, own = self._weighed(self.deck.plan.parts[0][chosen], times[chosen])
-            rows.append(take(self.deck.rows, numbers))
-            weights.append(own)
-        folds = [np.zeros(part.shape[0], dtype=np.intp) for part in rows]
-        sums = WideData(rows, folds, 1, weights, [None] * len(rows), False).sums(self.problem)
-        return solve(sums, self.problem).vectors
+        weights = self.deck.weights_of(times)
+        starts = np.cumsum([0, *(rows.shape[0] for rows in self.span.rows)])
+        chosen = [np.flatnonzero(weights[start:end]) for start, end in pairwise(starts)]
+        rows = [take(part, own) for part, own in zip(self.span.rows, chosen, strict=True)]
+        own_weights = [weights[start + own] for start, own in zip(starts, chosen, strict=False)]
+        folds = [np.zeros(len(own), dtype=np.intp) for own in chosen]
+        sums = WideData(rows, folds, 1, own_weights, [None] * len(rows), False).sums(self.problem)
+        return self.span.drop(solve(sums, self.problem).vectors)
 
-    def _weighed(self, parts: Numbers, times: Float) -> tuple[Numbers, Float]:
-        """Return the rows of some parts, with their weights times the number of draws."""
-        assert isinstance(self.deck, RowDeck)
-        numbers = self.deck.numbers(parts)
-        own = self.deck.factors(parts, times)
-        return numbers, own if self.deck.weights is None else own * self.deck.weights[numbers]
+    def draw(self, times: Float) -> tuple[Float, Float, Float | None]:
+        """Return the ratios of units that were not drawn, the angles of the scores, and the correlations."""
+        target = self.everything[0]
+        images = target.apply(self.reference)
+        vectors = self.solved(times)
+        vectors = _aligned(vectors, vectors, self.reference, images)
+        lengths = to_host(target.variance(self.reference) * target.variance(vectors))
+        cosines = np.abs(to_host(column_products(images, vectors))) / np.sqrt(np.maximum(lengths, SMALLEST))
+        angles: Float = np.degrees(np.arccos(np.minimum(cosines, 1.0)))
+        return self.left_out_ratios(times, vectors), angles, self.correlations(times, vectors)
 
-    def _target_apply(self, times: Float, vectors: Float) -> Float:
-        """Multiply the covariance of the target with vectors."""
-        if not self.anew:
-            return self._all[0].apply(vectors)
-        scores, weights = self._scores(0, times, vectors)
-        rows = self._rows(0, times)
-        return like(to_host(rows.T @ (weights[:, None] * (scores - weights @ scores / weights.sum()))), vectors)
+    def left_out_ratios(self, times: Float, vectors: Float) -> Float:
+        """Return the ratio of the units that were not drawn along vectors; NaN if a dataset has no such units."""
+        left = (times == 0).astype(np.float64)
+        if np.min(np.bincount(self.deck.plan.homes, weights=left)) < 2:
+            return np.full(vectors.shape[1], np.nan)
+        target, *backgrounds = (part.moments() for part in self.deck.drawn(left))
+        weights = self.problem.weights
+        own = _variance(target, vectors)
+        if self.problem.center == "background":
+            middle = sum(weight * part.mean for weight, part in zip(weights, backgrounds, strict=True))
+            own = own + to_host(product((target.mean - middle)[None, :], vectors)[0, :]) ** 2
+        against = sum(weight * _variance(part, vectors) for weight, part in zip(weights, backgrounds, strict=True))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(own / against)
+
+    def correlations(self, times: Float, vectors: Float) -> Float | None:
+        """Return the correlation of each column with each score in the target, shape (d, n_features)."""
+        if self.columns is None and not (self.linear and self.span is None):
+            return None
+        if self.columns is None:
+            target = self.deck.drawn(times)[0].moments()
+            images, variances, spread = target.apply(vectors), target.variances, target.variance(vectors)
+        else:
+            assert isinstance(self.deck, RowDeck)
+            n_rows = self.columns.shape[0]
+            shares = self.deck.weights_of(times)[:n_rows]
+            shares = shares / shares.sum()
+            scores = to_host(product(self.deck.rows[:n_rows], vectors))
+            scores = scores - shares @ scores
+            images = to_host(self.columns.T @ like(shares[:, None] * scores, self.deck.rows))
+            variances, spread = column_variances(self.columns, like(shares, self.deck.rows)), shares @ scores**2
+        scale = np.sqrt(to_host(variances)[:, None] * to_host(spread))
+        return np.asarray(np.divide(to_host(images), scale, out=np.zeros(scale.shape), where=scale > 0.0).T)
+
+
+def _variance(moments: ScatterMoments, vectors: Float) -> Float:
+    """Return the variance along vectors without the bias of the mean."""
+    count = moments.effective_count
+    return to_host(moments.variance(vectors)) * (count / max(count - 1.0, 1.0))

@@ -159,12 +159,11 @@ def permutation_test(
     >>> permutation_test(DiscriminativePCA(1).fit(X, background=Y), X, background=Y).n_components
     0
     """
-    estimator, change = _last_step(model)
-    sources = open_datasets(
+    estimator, sources = opened(
+        model,
         X,
         background,
         y=y,
-        target_label=estimator.target_label,
         groups=groups,
         background_groups=background_groups,
         sample_weight=sample_weight,
@@ -172,7 +171,7 @@ def permutation_test(
         adjust=adjust,
         background_adjust=background_adjust,
     )
-    given = given_of(estimator, sources if change is None else change(sources))
+    given = given_of(estimator, sources)
     most = estimator.n_components_ if n_components is None else n_components
     return _tested(
         given,
@@ -182,7 +181,7 @@ def permutation_test(
         most=most,
         every=n_components is not None,
         n_jobs=n_jobs,
-        seed=_seed(random_state),
+        seed=seed_of(random_state),
         progress=progress,
     )
 
@@ -227,19 +226,19 @@ def count_components(
 # --- what a model says of its problem --------------------------------------------------------------------------------
 
 
-def _last_step(model: Any) -> tuple[Any, Any]:
-    """Return the estimator, and the function that applies the steps of a pipeline before it."""
-    if not hasattr(model, "steps"):
-        check_is_fitted(model)
-        return model, None
-    estimator, before = model.steps[-1][1], model[:-1]
+def opened(model: Any, X: Any, background: Any, **beside: Any) -> tuple[Any, list[Source]]:
+    """Return the fitted estimator, and the datasets after the steps of a pipeline before it."""
+    estimator = model.steps[-1][1] if hasattr(model, "steps") else model
     check_is_fitted(estimator)
-    return estimator, lambda sources: [Mapped(part, before.transform, None) for part in sources]
+    sources = open_datasets(X, background, target_label=estimator.target_label, **beside)
+    refuse_no_background(sources)
+    if estimator is not model and len(model.steps) > 1:
+        sources = [_mapped(source, model[:-1].transform) for source in sources]
+    return estimator, sources
 
 
 def given_of(model: Any, sources: list[Source]) -> Given:
     """Return the datasets in the coordinates of a model, with its robust weights."""
-    refuse_no_background(sources)
     sources = [source if source.again else source.loaded() for source in sources]
     learned: list[Float | None] = [None] * len(sources)
     if model.robust is not None:
@@ -282,7 +281,8 @@ def _numeric(problem: Problem, shrinkage: float | None) -> Problem:
     return replace(problem, shrinkage=0.1 if shrinkage is None else shrinkage)
 
 
-def _seed(random_state: Any) -> int:
+def seed_of(random_state: Any) -> int:
+    """Return the seed of draws."""
     return 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
 
 
@@ -304,7 +304,8 @@ def _tested(
     _check(level, n_draws)
     refuse_no_background(given.sources)
     engine = Engine.of(given, statistic, np.random.default_rng([seed, 1]), level)
-    small = isinstance(engine.deck, RowDeck) and engine.deck.rows.size <= SINGLE_THREADED or given.width <= 256
+    by_rows = isinstance(engine.deck, RowDeck)
+    small = engine.deck.rows.size <= SINGLE_THREADED if by_rows else given.width <= 256
     most = min(most, given.width, given.counts[0] - 1)
     p_values: list[float] = []
     found: list[tuple[float, Float]] = []
@@ -333,7 +334,7 @@ def _tested(
 
 def _check(level: float, n_draws: int) -> None:
     if not 0.0 < level < 1.0:
-        raise InvalidValueError("is not between 0 and 1", parameter="level", value=level, advice="Use 0.05, for example.")
+        raise InvalidValueError("is not between 0 and 1", parameter="level", value=level, advice="Use 0.05.")
     if 1.0 / (n_draws + 1) > level:
         raise InvalidValueError(
             f"is too few for level={level:g}: the smallest p-value is 1 / (n_draws + 1)",

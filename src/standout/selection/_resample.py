@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from math import ceil, comb, exp, lgamma, log, sqrt
 
 import numpy as np
@@ -86,15 +85,16 @@ class Plan:
         each = next(n for n in range(2, 99) if comb(2 * n, n) * level >= 1.0)
         pairs = next(n for n in range(2, 99) if 2**n * level >= 1.0)
         what = "subjects" if self.kind == "subjects" else "rows"
-        advice = f"At least {each} {what} in each dataset would do"
-        advice += f", or {pairs} subjects that are in both datasets." if what == "subjects" else "."
+        also = f", or {pairs} subjects that are in both datasets" if what == "subjects" else ""
+        advice = f"At least {each} {what} in each dataset would do{also}."
         if counts.min() < 2:
-            one = f"{'one' if counts.min() else 'no'} {what[:-1]}"
-            raise InvalidValueError(f"a dataset has {one}: a test needs two or more to know how they vary", advice=advice)
+            problem = f"a dataset has {'one' if counts.min() else 'no'} {what[:-1]}, but a test needs two or more"
+            raise InvalidValueError(problem, advice=advice)
         if self.n_ways * level < 1.0 - 1e-9:
+            n_units = np.sum(self.groups < 0) + len(np.unique(self.groups[self.groups >= 0]))
             raise InvalidValueError(
-                f"{len(np.unique(np.where(self.groups < 0, -1 - np.arange(len(self.groups)), self.groups)))} {what} can be "
-                f"dealt to the datasets in {round(self.n_ways)} ways only, but level={level:g} needs {ceil(1.0 / level)}",
+                f"{n_units} {what} can be dealt to the datasets in {round(self.n_ways)} ways only, but level={level:g} "
+                f"needs {ceil(1.0 / level)}",
                 advice=advice,
             )
 
@@ -370,8 +370,8 @@ class RowDeck(Deck):
         rows = take(self.rows, numbers)
         weights = None if self.weights is None else self.weights[numbers]
         if factors is not None:
-            order, starts = self._order
-            factors = np.repeat(factors, np.diff(starts)[parts]) if factors.ndim == 1 else factors.ravel()
+            each = np.diff(self._order[1])[parts]
+            factors = np.repeat(factors, each) if factors.ndim == 1 else factors.ravel()
             weights = factors if weights is None else weights * factors
         if weights is None:
             first = namespace(rows).sum(rows, axis=0)
@@ -379,6 +379,13 @@ class RowDeck(Deck):
         first = weighted_sum(weights, rows)
         second = self_product(rows * like(np.sqrt(weights), rows)[:, None])
         return Totals(len(numbers), float(weights.sum()), float(weights @ weights), first, second)
+
+    def weights_of(self, times: Float) -> Float:
+        """Return the weight of each row, if each unit is drawn so many times."""
+        by_part = np.zeros(self.plan.n_parts + 1)
+        by_part[self.plan.parts[0]] = times
+        weights: Float = by_part[np.concatenate(self.plan.keys)]
+        return weights if self.weights is None else weights * self.weights
 
     def means(self) -> Float:
         """Return the mean row of each part."""
@@ -469,8 +476,8 @@ class SumDeck(Deck):
 def middle_of(rows: Float) -> Float:
     """Where is the middle of these rows, for all but those far off?
 
-    With d the distance from the middle and s a tenth of the median of d², rows have the weights ``1 / √(s + d²)``, about
-    as the spatial median has, and the few means of subjects ``1 / (s + d²)``. A row that is far off draws the mean
+    With d the distance from the middle and s a tenth of the median of d², rows have the weights ``1 / √(s + d²)``, as in
+    a smooth spatial median, and the few means of subjects ``1 / (s + d²)``. A row that is far off draws the mean
     towards itself, and so does it with the spatial median of a few rows. It then leaves a trace in all rows of its
     dataset, which a deal spreads over all datasets: false alarms.
 
