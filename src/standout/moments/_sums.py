@@ -152,7 +152,7 @@ def keyed_scatter(
         if found is not None:
             return found
     total: list[Moments | None] = [None] * keys.n_keys
-    for first, chunk in _chunks(rows, beside, keys.n_keys, None if single else np.float64):
+    for first, chunk in _chunks(rows, beside, keys.n_keys, single=single):
         for key, chosen in _chosen(keys, first, chunk):
             some_weights = None if weights is None else weights[first : first + chunk.shape[0]][chosen]
             part = _centred_scatter(take(chunk, chosen), some_weights, norms)
@@ -184,8 +184,11 @@ def _uncentred(
 ) -> list[Moments | None] | None:
     """Multiply rows less a shift, and correct for the mean afterwards; None if that would cost accuracy."""
     sums = _RawSums(keys.n_keys, norms)
-    if is_foreign(rows) or is_thin(rows):
-        for first, chunk in _chunks(rows, beside, keys.n_keys, np.float64):
+    if is_thin(rows) and shift is None and beside is None:
+        for key, chosen in _chosen(keys, 0, rows):
+            sums.add(key, double(take(rows, chosen)))
+    elif is_foreign(rows):
+        for first, chunk in _chunks(rows, beside, keys.n_keys):
             for key, part in _parts(keys, first, chunk):
                 sums.add(key, part if shift is None else part - shift)
     elif shift is None and beside is None and not is_sparse(rows) and rows.dtype == np.float64 and _is_large(rows):
@@ -201,7 +204,7 @@ def _uncentred(
             for key, places in slices:
                 sums.add(key, chunk[places], None if lengths is None else lengths[places])
     else:
-        for first, chunk in _chunks(rows, beside, keys.n_keys, np.float64):
+        for first, chunk in _chunks(rows, beside, keys.n_keys):
             _add_sorted(sums, keys, first, chunk if shift is None else chunk - shift)
     return sums.moments(shift)
 
@@ -318,13 +321,12 @@ def _chunk_size(rows: Rows, n_keys: int) -> int:
     return max(n_bytes // width, min(2 * rows.shape[1] * n_keys, most), 1)
 
 
-def _chunks(rows: Rows, beside: Float | None, n_keys: int, dtype: type | None) -> Iterator[tuple[int, Rows]]:
-    """Cut rows into chunks, each with its first row: dense unless rows are thin, in float64 if `dtype` is."""
-    size = rows.shape[0] if is_thin(rows) else _chunk_size(rows, n_keys)
-    for first in range(0, rows.shape[0], max(size, 1)):
-        chunk = row_slice(rows, first, first + size)
-        chunk = chunk if is_thin(rows) else dense(chunk)
-        chunk = chunk if dtype is None else double(chunk)
+def _chunks(rows: Rows, beside: Float | None, n_keys: int, *, single: bool = False) -> Iterator[tuple[int, Array]]:
+    """Cut rows into dense chunks, in float64 unless `single`, each with the number of its first row."""
+    size = _chunk_size(rows, n_keys)
+    for first in range(0, rows.shape[0], size):
+        chunk = dense(row_slice(rows, first, first + size))
+        chunk = chunk if single else double(chunk)
         yield first, with_columns(chunk, None if beside is None else beside[first : first + size])
 
 
@@ -343,8 +345,8 @@ def _chosen(keys: Keys, first: int, chunk: Rows) -> Iterator[tuple[int, npt.NDAr
 
 
 def _parts(keys: Keys, first: int, chunk: Rows) -> Iterator[tuple[int, Rows]]:
-    """Return each key of a chunk with its rows; on a device from slices, which need no indices."""
-    slices = keys.slices(first, chunk.shape[0]) if is_foreign(chunk) else None
+    """Return each key of a chunk on a device with its rows; from slices if possible, which need no indices."""
+    slices = keys.slices(first, chunk.shape[0])
     if keys.keys is None:
         yield 0, chunk
     elif slices is None:
