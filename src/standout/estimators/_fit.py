@@ -10,7 +10,18 @@ import numpy as np
 from standout._arrays import Float
 from standout.pencil import Solution
 from standout.problem import Problem, Sums, solve
-from standout.selection import Data, Folds, HeldOut, Path, choose, choose_columns, choose_weights, judge, ridge_unit
+from standout.selection import (
+    Data,
+    Folds,
+    HeldOut,
+    Path,
+    Places,
+    choose,
+    choose_columns,
+    choose_weights,
+    judge,
+    ridge_unit,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +40,7 @@ class Fit:
 def fit_problem(
     problem: Problem,
     data: Data,
-    folds: Folds | None,
+    folds: Folds | Places | None,
     reason: str,
     *,
     auto: bool = False,

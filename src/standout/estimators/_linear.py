@@ -14,16 +14,17 @@ from standout._arrays import Array, Float, Rows, double, is_sparse, product
 from standout._messages import InvalidValueError
 from standout._options import documented
 from standout._xp import columns_as_rows, indices_like, like, namespace, to_host
-from standout.estimators._base import LARGE, BackgroundTransformer, check_counts
+from standout.estimators._base import LARGE, check_counts
 from standout.estimators._fit import Fit, fit_problem
+from standout.estimators._incremental import IncrementalTransformer
 from standout.graphs import as_smooth
-from standout.moments import Moments, project
+from standout.moments import Moments, RowMoments, project
 from standout.problem import Problem, Sums, adjusted
-from standout.selection import Data, Folds, TallData, make_data, plan_folds
+from standout.selection import Data, Folds, Places, TallData, make_data, plan_folds
 from standout.sources import Source, open_dataset
 
 
-class LinearTransformer(BackgroundTransformer):
+class LinearTransformer(IncrementalTransformer):
     """An estimator whose components are directions in the columns of the data."""
 
     scale: str | None
@@ -77,12 +78,13 @@ class LinearTransformer(BackgroundTransformer):
         norms = not self._auto() or folds is None or not again
         for kind in kinds:
             data = make_data(sources, folds, norms=norms, kind=kind, wide=wide and not thin)
-            fit = self._fit_data(data, folds, reason, sources)
+            fit = self._fit_data(data, folds, reason)
             if fit.solution.accurate or wide or not again:
                 break
-        self._keep_linear(fit, data, sources)
+        self._keep_linear(fit, data)
+        self._folds = folds
 
-    def _fit_data(self, data: Data, folds: Folds | None, reason: str, sources: Sequence[Source] = ()) -> Fit:
+    def _fit_data(self, data: Data, folds: Folds | Places | None, reason: str) -> Fit:
         moments = data.sums(Problem()).moments
         check_counts([part.count for part in moments])
         n_datasets, n_directions = len(moments), sum(part.count - 1 for part in moments)
@@ -101,7 +103,7 @@ class LinearTransformer(BackgroundTransformer):
             seed=self._seed(),
         )
 
-    def _keep_linear(self, fit: Fit, data: Data, sources: Sequence[Source] = ()) -> None:
+    def _keep_linear(self, fit: Fit, data: Data) -> None:
         """Keep what was found, with components in units of the background's standard deviation."""
         self._keep_fit(fit)
         sums, problem = fit.sums, fit.problem
@@ -126,7 +128,9 @@ class LinearTransformer(BackgroundTransformer):
             self.n_columns_ = len(fit.solution.columns)
             self.columns_path_ = fit.columns_path
         self._keep_parameters(fit)
-        self._data = data if isinstance(data, TallData) else None
+        # Sparse rows that were not multiplied out are rows, and not sums.
+        sums_only = isinstance(data, TallData) and not isinstance(sums.moments[0], RowMoments)
+        self._data = data if sums_only else None  # type: ignore[assignment]
 
     def _keep_parameters(self, fit: Fit) -> None:
         raise NotImplementedError
@@ -137,7 +141,8 @@ class LinearTransformer(BackgroundTransformer):
         lifted = fit.sums.lift(fit.mean[:, None])[:, 0]
         if fit.sums.scaled is not None:
             lifted = lifted * fit.sums.scaled**2
-        return lifted + fit.sums.origin
+        origin: Any = fit.sums.origin
+        return lifted + origin
 
     def _unit(self, fit: Fit, moments: Sequence[Moments], inner: Float) -> Float:
         """Return the background's standard deviation along each component: held out, or in sample without folds."""

@@ -18,10 +18,10 @@ from standout.selection._data import Data, Folds, Places
 # The share of the best mean log ratio that a more regularised value has to keep.
 KEPT = 0.7
 # Shrinkage, from the paper's formula to nearly PCA: equal steps of the logarithm of the ridge r, s = r / (1 + r).
-_RIDGES = np.geomspace(1e-3, 32.0, 13)
+_RIDGES = np.geomspace(1e-2, 32.0, 13)
 SHRINKAGES = np.concatenate([[0.0], _RIDGES / (1.0 + _RIDGES)])
 # α in units of the ratio of the total variances, from much to nothing.
-ALPHAS = np.concatenate([np.geomspace(1e3, 1e-2, 16), [0.0]])
+ALPHAS = np.concatenate([np.geomspace(50.0, 0.02, 16), [0.0]])
 # ε in units of the backgrounds' mean variance.
 EPSILONS = np.geomspace(1e-6, 1e2, 14)
 # Numbers of columns that are compared.
@@ -308,7 +308,7 @@ class HeldOut:
     vectors: Float
     offsets: Float
     factors: Float
-    folds: Folds
+    folds: Folds | Places
     slopes: list[list[Float]] | None = None
 
     def scores(self, rows: Rows, numbers: Any, dataset: int, mean: Any, covariates: Float | None = None) -> Float:
@@ -334,7 +334,7 @@ class HeldOut:
 def judge(
     problem: Problem,
     data: Data,
-    folds: Folds,
+    folds: Folds | Places,
     final: Float,
     mean: Float,
     *,

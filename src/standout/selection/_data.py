@@ -1,4 +1,4 @@
-"""What a fit knows of its datasets: the sums of every fold, of the columns or of coordinates in the span of wide rows."""
+"""What a fit knows of its datasets: the sums of every fold, of columns or of coordinates in the span of wide rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Places:
         return np.searchsorted(np.array(self.ends[dataset]), numbers, side="right")
 
 
-Folds = FoldPattern | Places | Sequence[Numbers]
+Folds = FoldPattern | Sequence[Numbers]
 
 # A dataset needs this many rows per fold, and a problem has at most this many columns, to be judged by folds.
 ROWS_PER_FOLD, MOST_COLUMNS = 2, 8192
@@ -128,7 +128,7 @@ class WideData(Data):
         return int(self.rows[0].shape[1])
 
     @property
-    def n_covariates(self) -> int:
+    def n_covariates(self) -> int:  # type: ignore[override]
         """Number of covariates."""
         return 0 if self.covariates[0] is None else self.covariates[0].shape[1]
 

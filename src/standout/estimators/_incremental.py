@@ -1,0 +1,463 @@
+"""Fits from sums: one batch after the other, the rows of several places, and sums without rows."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from standout._messages import InvalidTypeError, InvalidValueError, dataset_names
+from standout._options import check_parameters
+from standout._xp import take
+from standout.estimators._base import BackgroundTransformer
+from standout.estimators._fit import Fit
+from standout.moments import FoldPattern, Moments, NormSums, RootMoments, ScatterMoments, gather, gather_keyed
+from standout.selection import Data, Folds, Places, TallData
+from standout.selection._data import FEW_FOLDS, MANY_COLUMNS, MOST_COLUMNS, ROWS_PER_FOLD
+from standout.sources import Batch, InMemory, Source, as_backgrounds, as_labels, matched, open_dataset
+
+Parts = list[Moments | None]
+_NO_FOLDS = "only sums over all rows are known"
+
+
+def _sums_suffice(model: Any) -> bool:
+    """Refuse parameters and fits that need rows."""
+    if model.robust is not None:
+        _reject("robust", model.robust, "Use robust=None")
+    if isinstance(model.n_components, str):
+        _reject("n_components", model.n_components, "Use a number")
+    return True
+
+
+def _reject(parameter: str, value: Any, advice: str) -> None:
+    raise InvalidValueError(
+        "needs the rows of the data, but only sums over the rows are available",
+        parameter=parameter,
+        value=value,
+        advice=f"{advice}, or fit all rows together.",
+    )
+
+
+class IncrementalTransformer(BackgroundTransformer):
+    """A transformer that can be fitted from sums. The sums of each dataset and fold stay in `_data`, never rows."""
+
+    _data: TallData | None = None
+    _folds: Folds | Places | None = None
+
+    def _fit_data(self, data: Data, folds: Folds | Places | None, reason: str) -> Fit:
+        raise NotImplementedError
+
+    def _keep_linear(self, fit: Fit, data: Data) -> None:
+        raise NotImplementedError
+
+    @available_if(_sums_suffice)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any = None, y: Any = None, *, background: Any = None) -> Self:
+        """Add more rows of the target, of the backgrounds, or of both.
+
+        Only sums are kept. Rows are numbered over all batches, so that the components and the choice are those of
+        ``fit`` on all rows, up to rounding. There are components as soon as every dataset has two rows, and held-out
+        ratios as soon as every fold has two.
+
+        Parameters
+        ----------
+        X : dataset, default=None
+            More rows of the target; with `target_label`, rows of all datasets.
+        y : array-like of shape (n_samples,), default=None
+            Label of each row, with `target_label`. A batch need not have all labels.
+        background : dataset, or list or tuple of datasets, default=None
+            More rows of each background, in the same order in every batch. In a list, None stands for a background
+            without new rows.
+
+        Returns
+        -------
+        object
+            The estimator itself.
+        """
+        check_parameters(self.method, self.get_params(deep=False))
+        known = self._known_parts()
+        if self.target_label is not None:
+            sources, labels = self._labelled(X, y, background, fresh=not known)
+        else:
+            sources, labels = self._batch(X, background, known), None
+        if not known:
+            self._data = None
+            first = next((source for source in sources if source is not None), None)
+            if first is None:
+                return self
+            self._keep_columns(X if sources[0] is not None else None, [first])
+            self._folds = _pattern(self.cv, self.n_features_in_)
+        if labels is None:
+            before = known or [[]] * len(sources)
+            before = [*before, *[[]] * (len(sources) - len(before))]
+            parts = [self._extended(own, source) for own, source in zip(before, sources, strict=False)]
+            parts += before[len(sources) :]
+        else:
+            parts = self._extended_by_label(known, sources, labels)
+        self._solve_parts(parts)
+        return self
+
+    def merge(self, other: Any) -> Self:
+        """Add all rows that another estimator was fitted to, without seeing them.
+
+        For rows that may not leave the place where they are: each place fits an estimator to its own rows, and only
+        estimators travel. They have counts, means and sums of products, never rows. Each place becomes a fold, so that
+        the choice and the ratio hold for places that were not fitted. The other estimator stays as it is.
+
+        Parameters
+        ----------
+        other : estimator
+            Of the same class, fitted to the same columns and as many backgrounds. Its parameters are not used.
+
+        Returns
+        -------
+        object
+            The estimator itself.
+        """
+        if type(self) is not type(other):
+            raise InvalidTypeError(
+                f"a {type(self).__name__} cannot be merged with an object of type {type(other).__name__}",
+                advice="Give an estimator of the same class.",
+            )
+        for model in (self, other):
+            check_is_fitted(model, "n_features_in_")
+            _data_of(model)
+        self._check_same(other)
+        mine, theirs = _places(self), _places(other)
+        parts: list[Parts]
+        if self.target_label is None:
+            parts = [[*own, *new] for own, new in zip(mine, theirs, strict=True)]
+        else:
+            by_label = [dict(zip(_labels(model), of, strict=True)) for model, of in ((self, mine), (other, theirs))]
+            labels = sorted({*by_label[0], *by_label[1]} - {self.target_label})
+            lacking: list[Parts] = [[None] * len(mine[0]), [None] * len(theirs[0])]
+            parts = [
+                [part for own, none in zip(by_label, lacking, strict=True) for part in own.get(label, none)]
+                for label in (self.target_label, *labels)
+            ]
+            self._keep_all_labels(labels)
+        self._folds = Places(tuple(tuple(accumulate(0 if one is None else one.count for one in own)) for own in parts))
+        self._solve_parts(parts, _data_of(self).n_covariates)
+        return self
+
+    @classmethod
+    def from_moments(cls, target: Any, backgrounds: Any = None, **parameters: Any) -> Self:
+        """Fit from sums without rows: saved sums, those of a database, or private ones.
+
+        There are no folds, and therefore no held-out ratio. ``shrinkage="auto"`` is the estimate of Ledoit and Wolf;
+        for private sums, a shrinkage that follows from their noise.
+
+        Parameters
+        ----------
+        target : Moments or tuple
+            Moments of `standout.moments`, a release of `standout.private`, or a tuple ``(covariance, count)`` or
+            ``(covariance, count, mean)``. The covariance has ``1/n``, as ``np.cov(X.T, bias=True)``. Without a mean,
+            scores are not centred.
+        backgrounds : Moments or tuple, or list of these, default=None
+            None means PCA of the target.
+        **parameters
+            Parameters of the estimator.
+
+        Returns
+        -------
+        estimator
+            Fitted.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from standout import DiscriminativePCA
+        >>> target, background = (np.diag([100.0, 1.0, 9.0]), 500), (np.diag([100.0, 1.0, 1.0]), 500)
+        >>> DiscriminativePCA.from_moments(target, background, n_components=1, shrinkage=0.0).eigenvalues_
+        array([9.])
+        """
+        model = cls(**parameters)
+        check_parameters(cls.method, model.get_params(deep=False))
+        _sums_suffice(model)
+        if model.target_label is not None:
+            _reject("target_label", model.target_label, "Leave it out")
+        several = [] if backgrounds is None else backgrounds if isinstance(backgrounds, list) else [backgrounds]
+        names = dataset_names(1 + len(several))
+        moments = [_as_moments(part, name, model) for part, name in zip([target, *several], names, strict=True)]
+        _check_alike(moments, names)
+        columns = next((known for known in (getattr(part, "columns", None) for part in moments) if known), None)
+        model._keep_columns(None, [_Columns(moments[0].n_features, columns)])  # type: ignore[list-item]
+        model._solve_parts([[part] for part in moments])
+        if not moments[0].exact:
+            from standout.private import warn_if_drowned
+
+            warn_if_drowned(moments, model.components_.T)
+        return model
+
+    # --- from parts to components --------------------------------------------------------------------------------
+
+    def _solve_parts(self, parts: Sequence[Parts], n_covariates: int = 0) -> None:
+        """Keep sums, and find the components if every dataset has enough rows."""
+        data = TallData(parts, n_covariates)
+        counts = [sum(part.count for part in own if part is not None) for own in parts]
+        wanted = self.n_components if isinstance(self.n_components, int) else 1
+        if min(counts) < 2 or sum(counts) - len(counts) < wanted:
+            self._forget("n_features_in_", "feature_names_in_", "classes_", "background_labels_")
+            self._data = data
+            return
+        folds, reason = self._usable_folds(parts, counts)
+        if folds is None and any(part is not None and part.norms is None for own in parts[1:] for part in own):
+            parts = [[None if part is None else _as_if_normal(part) for part in own] for own in parts]
+        fit = self._fit_data(TallData(parts, n_covariates), folds, reason)
+        self._forget("n_features_in_", "feature_names_in_", "classes_", "background_labels_")
+        kept = self._folds
+        self._keep_linear(fit, data)
+        self._data, self._folds = data, kept
+
+    def _usable_folds(self, parts: Sequence[Parts], counts: Sequence[int]) -> tuple[Folds | Places | None, str]:
+        """Return the folds of the sums, or why there are none."""
+        if len(parts) == 1:
+            return None, "there is no background"
+        if self.cv is None:
+            return None, "cv is None"
+        if self._folds is None or len(parts[0]) < 2:
+            return None, _NO_FOLDS
+        if any(part is None for own in parts for part in own):
+            what = "place" if isinstance(self._folds, Places) else "fold"
+            return None, f"a {what} has no rows of one of the datasets"
+        if isinstance(self._folds, FoldPattern) and min(counts) < ROWS_PER_FOLD * self._folds.n_folds:
+            return None, f"a dataset has {min(counts)} rows, and {self._folds.n_folds} folds need more"
+        return self._folds, ""
+
+    # --- batches -------------------------------------------------------------------------------------------------
+
+    def _known_parts(self) -> list[Parts]:
+        """Return the sums of the rows before; none if there were no rows."""
+        if self._data is None and not self.__sklearn_is_fitted__():
+            return []
+        data = _data_of(self)
+        if data.n_covariates or not (self._folds is None or isinstance(self._folds, FoldPattern)):
+            raise InvalidValueError(
+                "rows cannot be added to a model that was merged, or fitted with `groups` or `adjust`",
+                advice="Fit another estimator to them, and merge it.",
+            )
+        return [list(own) for own in data.parts]
+
+    def _batch(self, X: Any, background: Any, known: list[Parts]) -> list[Source | None]:
+        """Open the datasets of a batch; None for a dataset without new rows."""
+        given = [X, *as_backgrounds(background, X)]
+        if all(part is None for part in given):
+            raise InvalidValueError("the batch has no rows", advice="Give rows of the target or of a background.")
+        if len(known) > 1 and len(given) > 1 and len(given) != len(known):
+            raise InvalidValueError(
+                f"the batch has {len(given) - 1} background(s), but the rows before had {len(known) - 1}",
+                parameter="background",
+                advice="Give a list with None for each background without new rows.",
+            )
+        sources: list[Source | None] = []
+        reference: Source | None = None
+        for name, part in zip(dataset_names(len(given)), given, strict=True):
+            source = None if part is None else self._opened(part, name, known, reference)
+            reference = reference or source
+            sources.append(source)
+        return sources
+
+    def _opened(self, part: Any, name: str, known: Any, reference: Source | None) -> Source:
+        if known:
+            return self._open(part, name)
+        source = open_dataset(part, name)
+        if reference is None:
+            return source
+        limit = reference.width or 0
+        places = matched(source.keys, source.width or 0, name, reference.keys, limit, reference.name)
+        return source if places is None else source.select(places.tolist())
+
+    def _labelled(self, X: Any, y: Any, background: Any, fresh: bool) -> tuple[list[Source | None], list[Any]]:
+        """Open a batch of rows with labels: one dataset per label, the target first; return the backgrounds' labels."""
+        if background is not None or y is None:
+            raise InvalidValueError(
+                "with `target_label`, partial_fit needs one label per row in y, and no background",
+                advice="Pass partial_fit(X, y).",
+            )
+        whole = (open_dataset(X, "the data") if fresh else self._open(X)).loaded()
+        labels = as_labels(y, whole.n_rows)
+        others = [label for label in np.unique(labels).tolist() if label != self.target_label]
+        found: list[Source | None] = []
+        for label in (self.target_label, *others):
+            chosen = np.flatnonzero(labels == label)
+            rows = take(whole.rows, chosen)
+            found.append(InMemory(rows, f"the rows of {label!r}", whole.keys) if len(chosen) else None)
+        return found, others
+
+    def _extended_by_label(
+        self, known: list[Parts], sources: Sequence[Source | None], labels: list[Any]
+    ) -> list[Parts]:
+        before = dict(zip(getattr(self, "background_labels_", []), known[1:], strict=True))
+        new = dict(zip(labels, sources[1:], strict=True))
+        every = sorted({*before, *new})
+        self._keep_all_labels(every)
+        target = self._extended(known[0] if known else [], sources[0])
+        return [target, *(self._extended(before.get(label, []), new.get(label)) for label in every)]
+
+    def _keep_all_labels(self, labels: list[Any]) -> None:
+        self.background_labels_ = labels
+        self.classes_ = np.array(sorted([self.target_label, *labels]))
+
+    def _extended(self, own: Parts, source: Source | None) -> Parts:
+        """Return the sums of a dataset by fold, with those of new rows."""
+        n_parts = self._folds.n_folds if isinstance(self._folds, FoldPattern) else 1
+        own = own or [None] * n_parts
+        if source is None:
+            return own
+        kind = "root" if any(isinstance(part, RootMoments) for part in own) else "scatter"
+        if isinstance(self._folds, FoldPattern):
+            later: Any = _Later(source, sum(part.count for part in own if part is not None))
+            new = gather_keyed(later, self._folds, norms=True, kind=kind, name=source.name)  # type: ignore[arg-type]
+        else:
+            new = [gather(source, norms=True, kind=kind, name=source.name)]  # type: ignore[arg-type]
+        return [_sum(first, second) for first, second in zip(own, new, strict=True)]
+
+    # --- places --------------------------------------------------------------------------------------------------
+
+    def _check_same(self, other: Any) -> None:
+        """Refuse an estimator of other columns, labels or backgrounds."""
+        names = [list(getattr(model, "feature_names_in_", ())) for model in (self, other)]
+        sizes, mine_is = (other.n_features_in_, self.n_features_in_), "this estimator"
+        matched(names[1] or None, sizes[0], "the other estimator", names[0] or None, sizes[1], mine_is)
+        mine, theirs = _data_of(self), _data_of(other)
+        same = self.target_label is not None or len(mine.parts) == len(theirs.parts)
+        same = same and mine.n_covariates == theirs.n_covariates and names[0] == names[1]
+        if not same or self.target_label != other.target_label:
+            raise InvalidValueError(
+                "the other estimator has other backgrounds, labels, covariates or order of columns",
+                advice="Merge estimators that were fitted in the same way.",
+            )
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Number and names of columns, in the place of a source."""
+
+    width: int
+    columns: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Later:
+    """A source whose rows are numbered from a later number on."""
+
+    host: Source
+    start: int
+    weights: None = None
+    covariates: None = None
+
+    def batches(self) -> Iterator[Batch]:
+        """Read the batches."""
+        return self.host.batches()
+
+    def map_reduce(self, function: Callable[[Batch], Any], add: Any = operator.add) -> Any:
+        """Add what a function makes of each batch."""
+        return self.host.map_reduce(_Shifted(function, self.start), add)
+
+
+@dataclass(frozen=True, eq=False)
+class _Shifted:
+    """A function of batches that are numbered from a later number on. It can be sent to other processes."""
+
+    function: Callable[[Batch], Any]
+    start: int
+
+    def __call__(self, batch: Batch) -> Any:
+        return self.function(Batch(batch.rows, batch.start + self.start))
+
+
+def _pattern(cv: int | None, width: int) -> FoldPattern | None:
+    if cv is None or width > MOST_COLUMNS:
+        return None
+    return FoldPattern(min(cv, FEW_FOLDS) if width > MANY_COLUMNS else cv)
+
+
+def _sum(first: Moments | None, second: Moments | None) -> Moments | None:
+    return second if first is None else first if second is None else first + second
+
+
+def _data_of(model: Any) -> TallData:
+    data: TallData | None = model._data
+    if data is None:
+        raise InvalidValueError(
+            "the estimator has no sums over its rows: it was fitted to fewer rows than columns, or saved without sums",
+            advice="Fit it with partial_fit.",
+        )
+    return data
+
+
+def _places(model: Any) -> list[Parts]:
+    """Return the sums of each dataset by place: one place, if the model was not merged."""
+    data = _data_of(model)
+    if isinstance(model._folds, Places):
+        return [list(own) for own in data.parts]
+    found: list[Parts] = []
+    for own in data.parts:
+        total: Moments | None = None
+        for part in own:
+            total = _sum(total, part)
+        found.append([total])
+    return found
+
+
+def _labels(model: Any) -> list[Any]:
+    return [model.target_label, *model.background_labels_]
+
+
+# --- moments that were given ------------------------------------------------------------------------------------------
+
+
+def _as_moments(given: Any, name: str, model: Any) -> Moments:
+    """Return moments as they are, and those of a tuple (covariance, count[, mean])."""
+    if isinstance(given, Moments):
+        return given
+    if not isinstance(given, tuple) or len(given) not in (2, 3):
+        raise InvalidTypeError(
+            f"{name} is a {type(given).__name__}, not moments",
+            advice="Give moments, or a tuple (covariance, count) or (covariance, count, mean).",
+        )
+    covariance, count = np.asarray(given[0], dtype=np.float64), int(given[1])
+    size = covariance.shape[0] if covariance.ndim == 2 else -1
+    mean = np.zeros(max(size, 0)) if len(given) == 2 else np.asarray(given[2], dtype=np.float64)
+    sound = covariance.shape == (size, size) and mean.shape == (size,) and count >= 2
+    if not sound or not np.all(np.isfinite(covariance)) or not np.allclose(covariance, covariance.T):
+        raise InvalidValueError(
+            f"{name} has a covariance of shape {covariance.shape}, a mean of shape {mean.shape} and {count} rows",
+            advice="Give a finite symmetric matrix, a mean of as many columns, and at least 2 rows.",
+        )
+    if len(given) == 2 and model.center == "background":
+        raise InvalidValueError(
+            f"needs means, but {name} has none",
+            parameter="center",
+            value=model.center,
+            advice="Give (covariance, count, mean).",
+        )
+    return ScatterMoments(count, mean, count * 0.5 * (covariance + covariance.T))
+
+
+def _as_if_normal(moments: Moments) -> Moments:
+    """Return moments with the sums of norms that normal rows have, which Ledoit-Wolf shrinkage needs."""
+    if moments.norms is not None or not isinstance(moments, ScatterMoments) or not moments.exact:
+        return moments
+    variance, none = moments.total_variance, 0.0 * moments.mean
+    quartic = moments.count * (variance**2 + 2.0 * moments.squared_norm)
+    return replace(moments, norms=NormSums(none, float(quartic), none, moments.count * variance))
+
+
+def _check_alike(moments: Sequence[Moments], names: Sequence[str]) -> None:
+    """Refuse moments of other columns, and private sums beside exact ones."""
+    for part, name in zip(moments[1:], names[1:], strict=True):
+        if part.n_features != moments[0].n_features:
+            raise InvalidValueError(
+                f"{name} has {part.n_features} features, but the target has {moments[0].n_features}",
+                advice="Give every dataset the same columns.",
+            )
+        if part.exact is not moments[0].exact:
+            raise InvalidTypeError(
+                "exact sums and private sums cannot be used together", advice="Release every dataset, or none."
+            )
