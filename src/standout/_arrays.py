@@ -15,7 +15,8 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from threading import local
+from contextlib import contextmanager
+from threading import Lock, local
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -309,7 +310,7 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> Gener
         return
     waiting: deque[Future[Result]] = deque()
     with (
-        threadpool_limits(1, user_api="blas"),
+        _one_blas_thread(),
         ThreadPoolExecutor(n_workers, thread_name_prefix="standout-parts", initializer=_join) as pool,
     ):
         try:
@@ -324,6 +325,24 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> Gener
         finally:
             for future in waiting:
                 future.cancel()
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """Limit BLAS to one thread. The limit is one of the process: the last pass to end restores the threads."""
+    with _limit_lock:
+        _limits.append(threadpool_limits(1, user_api="blas") if not _limits else _limits[0])
+    try:
+        yield
+    finally:
+        with _limit_lock:
+            limit = _limits.pop()
+            if not _limits:
+                limit.restore_original_limits()
+
+
+_limit_lock = Lock()
+_limits: list[Any] = []
 
 
 def are_side_by_side() -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import BLOCK_BYTES, Array, Float, Rows, copied, stacked
+from standout._arrays import BLOCK_BYTES, Array, Float, Rows, copied, row_slice, stacked
 from standout._messages import InvalidValueError, MixedArraysError, listed
 from standout._xp import place, take
 from standout.sources._form import as_rows, column_names, keys_of
@@ -161,6 +161,19 @@ class Source:
             setattr(self, what, fact if fact is None or chosen is None else fact[chosen])
         return self
 
+    def checked(self) -> Source:
+        """Return the same dataset without missing values, which a scan may keep."""
+        return self
+
+    def without(self, names: Sequence[str]) -> Source:
+        """Return the same rows without some of the columns."""
+        return self.select([place for place, key in enumerate(self.keys or ()) if key not in names])
+
+    def words(self, names: Sequence[str]) -> dict[str, Words]:
+        """Return columns as words; files also have columns that are not features."""
+        rows = {name: self.select([(self.keys or []).index(name)]).loaded().rows for name in names}
+        return {name: np.ravel(column).astype(object) for name, column in rows.items()}
+
     def named(self, name: str) -> Self:
         """Return the same dataset under the name that messages use."""
         other = copy(self)
@@ -183,6 +196,10 @@ class Source:
     def select(self, places: Sequence[int]) -> Source:
         """Return the same rows with some of the columns, by their positions."""
         return Mapped(self, _Columns(np.asarray(places, dtype=np.intp)), self.keys and [self.keys[i] for i in places])
+
+    def first_row(self) -> Rows:
+        """Return the first row; it stays to be read."""
+        return row_slice(next(iter(self.batches())).rows, 0, 1)
 
     def __repr__(self) -> str:
         rows = "an unknown number of" if self.n_rows is None else f"{self.n_rows:,}"
@@ -251,7 +268,11 @@ class Stream(Source):
         self.columns = column_names(self.keys, name)
         head = as_rows(first, f"batch 1 of {name}", keys=self.keys, min_rows=0)
         self.width, self.place = int(head.shape[1]), place(head)
-        self._given = chain([first], given)
+        self._given, self._first = chain([first], given), first
+
+    def first_row(self) -> Rows:
+        """Return the first row; it stays to be read."""
+        return row_slice(as_rows(self._first, self.name, keys=self.keys), 0, 1)
 
     def _read(self) -> Iterator[Batch]:
         start = 0

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from importlib import import_module
-from itertools import count
+from itertools import count, pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -172,7 +172,7 @@ class _Lane:
             self._memory = torch.empty(batch.nbytes, dtype=torch.uint8, pin_memory=True)
         staged = self._memory[: batch.nbytes].view(getattr(torch, batch.dtype.name)).view(batch.shape)
         edges = np.linspace(0, len(batch), COPIERS + 1).astype(int).tolist()
-        parts = [(staged.numpy()[start:stop], batch[start:stop]) for start, stop in zip(edges, edges[1:], strict=False)]
+        parts = [(staged.numpy()[start:stop], batch[start:stop]) for start, stop in pairwise(edges)]
         list(copiers.map(np.copyto, *zip(*parts, strict=True)))
         with torch.cuda.stream(self._stream):
             rows = torch.empty(batch.shape, dtype=staged.dtype, device=self._device)

@@ -108,7 +108,9 @@ def within(X: Any, groups: Any) -> Float:
     names, codes = np.unique(as_words(groups, len(rows), "X", "groups"), return_inverse=True)
     if len(names) == len(rows):
         advice = "Use the rows as they are."
-        raise InvalidValueError("names every subject once, so that nothing varies within", parameter="groups", advice=advice)
+        raise InvalidValueError(
+            "names every subject once, so that nothing varies within", parameter="groups", advice=advice
+        )
     sums = np.zeros((len(names), rows.shape[1]))
     np.add.at(sums, codes, rows)
     left = rows - (sums / np.bincount(codes)[:, None])[codes]
@@ -128,10 +130,8 @@ def transformed(source: Source, steps: Sequence[Any]) -> Source:
     The transformers must work row by row.
     """
     change = _Steps(tuple(steps), source.keys if source.columns else None, source.name)
-    first = next(source.batches()) if source.rows is None else None
-    made = change.made(source.rows[:1] if first is None else first.rows[:1])
-    keys = keys_of(made)
-    found = Mapped(source, change, keys)
+    made = change.made(source.first_row())
+    found = Mapped(source, change, keys_of(made))
     found.width = int(made.shape[1])
     return found
 
