@@ -1,0 +1,316 @@
+"""From an AnnData to the datasets of a fit, and from a fit to what is written into the AnnData."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from standout._arrays import Float, is_sparse
+from standout._messages import FindingWarning, InvalidTypeError, InvalidValueError, listed, require_extra, warn_user
+from standout.estimators import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
+from standout.sources import Batch, Source, open_dataset
+from standout.sources._open import word
+
+Mask = npt.NDArray[np.bool_]
+UNSET: Any = object()
+# Scores of cells, components of genes, and the key of all else, by method.
+NAMES: dict[Any, tuple[str, str, str]] = {
+    DiscriminativePCA: ("X_dpca", "dPCs", "dpca"),
+    ContrastivePCA: ("X_cpca", "cPCs", "cpca"),
+    KernelDiscriminativePCA: ("X_kdpca", "kdPCs", "kdpca"),
+    KernelContrastivePCA: ("X_kcpca", "kcPCs", "kcpca"),
+}
+# Fitted attributes that are written, without their underscore.
+FOUND = (
+    *("ratio", "ratio_error", "ratio_interval", "spread", "shift", "eigenvalues", "background_weights"),
+    *("shrinkage", "alpha", "epsilon", "n_samples", "background_n_samples", "n_folds"),
+)
+# Cells that are read at a time from a file.
+SLICE = 4096
+# A mean that differs by this many standard deviations is worth a word, if it is not chance at this level.
+LARGE_SHIFT, LEVEL = 1.0, 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Which cells are compared, and by which numbers."""
+
+    groupby: str
+    target: Any
+    background: Any
+    min_cells: int = 1
+    layer: str | None = None
+    use_rep: str | None = None
+    mask_var: Any = None
+    subject: str | None = None
+    adjust: tuple[str, ...] = ()
+
+    def cells(self, adata: Any) -> tuple[dict[str, Any], list[Mask]]:
+        """Return the names of the conditions, and the cells of the target and of each background."""
+        labels = words(adata, self.groupby, "groupby")
+        names = sorted(set(labels.tolist()) - {""})
+        targets = _conditions(self.target, "target", names, self.groupby)
+        others = [name for name in names if name not in targets]
+        if not others:
+            problem = f"adata.obs[{self.groupby!r}] has no condition beside the target, so that there is no background"
+            raise InvalidValueError(problem, advice="Choose another column.")
+        chosen = {"groupby": self.groupby, "target": targets, "background": "rest"}
+        if isinstance(self.background, str) and self.background == "rest" and "rest" not in names:
+            return chosen, [np.isin(labels, targets), np.isin(labels, others)]
+        if self.background is None:
+            backgrounds = _large_enough(others, labels, self.min_cells)
+        else:
+            backgrounds = _conditions(self.background, "background", names, self.groupby)
+        both = [name for name in backgrounds if name in targets]
+        if both:
+            problem = f"{listed('condition', both)} is both target and background"
+            raise InvalidValueError(problem, advice="Choose different ones.")
+        cells = [np.isin(labels, targets), *(labels == name for name in backgrounds)]
+        return {**chosen, "background": backgrounds}, cells
+
+    def beside(self, adata: Any, cells: list[Mask]) -> dict[str, Any]:
+        """Return the subjects and covariates of the cells, as parameters of `fit`."""
+        facts: dict[str, Any] = {}
+        if self.subject is not None:
+            donors = words(adata, self.subject, "subject")
+            facts = {"groups": donors[cells[0]], "background_groups": [donors[some] for some in cells[1:]]}
+        if self.adjust:
+            from pandas import get_dummies
+
+            for name in self.adjust:
+                known(name, "adjust", adata.obs.columns, "a column of adata.obs")
+            # Coded over all cells, so that every dataset has the same columns.
+            table = get_dummies(adata.obs[list(self.adjust)], drop_first=True, dtype=float).to_numpy(dtype=float)
+            facts |= {"adjust": table[cells[0]], "background_adjust": [table[some] for some in cells[1:]]}
+        return facts
+
+    def matrix(self, adata: Any) -> tuple[Any, Mask | None, dict[str, Any]]:
+        """Return the matrix, the genes of it that are used (None for all), and parameters to be remembered."""
+        if self.use_rep is None:
+            genes, mask = _genes(adata, self.mask_var)
+            return layer_of(adata, self.layer), genes, {"layer": self.layer, "mask_var": mask}
+        known(self.use_rep, "use_rep", adata.obsm, "in adata.obsm")
+        if self.layer is not None:
+            problem = "is given together with `layer`"
+            raise InvalidValueError(problem, parameter="use_rep", value=self.use_rep, advice="Choose one.")
+        found = adata.obsm[self.use_rep]
+        return (found if is_sparse(found) else np.asarray(found)), None, {"use_rep": self.use_rep}
+
+
+def fitted(method: Any, adata: Any, choice: Choice, params: dict[str, Any]) -> tuple[Any, list[Any], dict[str, Any]]:
+    """Fit a method to the chosen cells; return the model, the datasets, and facts beside their rows."""
+    matrix, genes, _ = choice.matrix(adata)
+    cells = choice.cells(adata)[1]
+    datasets, facts = [rows_of(matrix, some, genes) for some in cells], choice.beside(adata, cells)
+    # Arrays in every case: the index of a frame would be another one.
+    model = method(**params).set_output(transform="default")
+    return model.fit(datasets[0], background=datasets[1:], **facts), datasets, facts
+
+
+def fit_and_store(method: Any, adata: Any, choice: Choice, params: dict[str, Any], key: str | None, copy: bool) -> Any:
+    """Fit a method to the chosen cells, and write what it found, under the names that scanpy would use."""
+    require_extra("anndata", "h5ad", "standout.tl")
+    check_annotated(adata, copy)
+    model, datasets, facts = fitted(method, adata, choice, params)
+    (chosen, cells), (matrix, genes, how) = choice.cells(adata), choice.matrix(adata)
+    result = adata.copy() if copy else adata
+    of_cells, of_genes, of_fit = NAMES[method] if key is None else (key, key, key)
+    scores = np.array(model.transform(rows_of(matrix, None, genes)), dtype=np.float64)
+    if model.held_out_ is not None:
+        beside = {name: value for name, value in facts.items() if name.endswith("adjust")}
+        held_out = model.held_out_scores(datasets[0], background=datasets[1:], **beside)
+        for some, part in zip(cells, held_out, strict=True):
+            scores[some] = part
+    result.obsm[of_cells] = scores
+    if getattr(model, "row_weights_", None) is not None:
+        weights = np.full(adata.n_obs, np.nan)
+        for some, part in zip(cells, model.row_weights_, strict=True):
+            weights[some] = part
+        result.obs[f"{of_fit}_weight"] = weights
+    found = {name: getattr(model, f"{name}_", None) for name in FOUND} | {"method": NAMES[method][2]}
+    found |= _store_columns(result, _columns_of(model), genes, of_genes, of_fit, choice.use_rep is None)
+    # A generator of random numbers cannot be stored.
+    given = {**chosen, "subject": choice.subject, "adjust": list(choice.adjust) or None, **how, **params}
+    found["params"] = {name: value for name, value in given.items() if name != "random_state"}
+    result.uns[of_fit] = {name: _storable(value) for name, value in found.items() if value is not None}
+    return result if copy else None
+
+
+def _columns_of(model: Any) -> dict[str, npt.NDArray[Any]]:
+    """Return what a model has for each column, and warn of a shift that components do not show."""
+    columns = {name: getattr(model, f"{name}_", None) for name in ("components", "correlations", "mean")}
+    means = getattr(model, "mean_differences_", None)
+    if means is not None:
+        columns |= {"mean_effect": means.effect_sizes, "mean_q_value": means.q_values}
+        n_shifted = int(np.sum((np.abs(means.effect_sizes) >= LARGE_SHIFT) & (means.q_values <= LEVEL)))
+        if n_shifted and model.center == "own":
+            warn_user(
+                f"the mean of {n_shifted} columns differs by at least a standard deviation: components do not show it",
+                advice='Look at adata.var[..."_mean_effect"], or use `center`="background".',
+                category=FindingWarning,
+            )
+    if getattr(model, "columns_", None) is not None:
+        columns["chosen"] = model.get_support()
+    return {name: np.asarray(value) for name, value in columns.items() if value is not None}
+
+
+def _store_columns(
+    adata: Any, columns: dict[str, Any], genes: Mask | None, of_genes: str, of_fit: str, are_genes: bool
+) -> dict[str, Any]:
+    """Write what there is for each gene into var and varm; return the rest, which is for uns."""
+    if "components" not in columns or not are_genes:
+        return columns
+    for name, value in columns.items():
+        whole = np.zeros((adata.n_vars, *value.shape[:-1]), dtype=value.dtype)
+        whole[slice(None) if genes is None else genes] = np.nan_to_num(value.T)
+        if value.ndim == 1:
+            adata.var[f"{of_fit}_{name}"] = whole
+        else:
+            adata.varm[of_genes if name == "components" else f"{of_genes}_{name}"] = whole
+    return {"n_genes": int(np.any(adata.varm[of_genes] != 0.0, axis=1).sum())}
+
+
+def fit_of(adata: Any, key: str) -> tuple[Any, str, str]:
+    """Return what a fit has written into uns, and its keys of scores and of components of genes."""
+    fits = [name for name, about in adata.uns.items() if isinstance(about, Mapping) and "ratio" in about]
+    known(key, "key", fits, "a fit of standout.tl in adata.uns")
+    keys = {name: (of_cells, of_genes) for of_cells, of_genes, name in NAMES.values()}
+    return adata.uns[key], *keys.get(key, (key, key))
+
+
+def choice_of(params: Mapping[str, Any]) -> tuple[Choice, dict[str, Any]]:
+    """Return the choice of a fit that was written, and the parameters of its estimator."""
+    given = dict(params)
+    named = {name: given.pop(name, None) for name in ("groupby", "layer", "use_rep", "mask_var", "subject")}
+    target, background = list(given.pop("target")), given.pop("background")
+    background = background if isinstance(background, str) else list(background)
+    return Choice(target=target, background=background, adjust=tuple(given.pop("adjust", ())), **named), given
+
+
+class Backed(Source):
+    """Some cells and genes of a matrix in a file, which is read in slices."""
+
+    def __init__(self, matrix: Any, cells: Mask | None, genes: Mask | None) -> None:
+        self.name, self._matrix, self._genes = "the cells", matrix, slice(None) if genes is None else genes
+        self._cells = np.ones(matrix.shape[0], dtype=bool) if cells is None else cells
+        self.n_rows, self.width = int(self._cells.sum()), int(matrix.shape[1] if genes is None else genes.sum())
+
+    def _read(self) -> Iterator[Batch]:
+        written = 0
+        for start in range(0, len(self._cells), SLICE):
+            chosen = self._cells[start : start + SLICE]
+            if chosen.any():
+                block = self._matrix[start : start + SLICE][chosen][:, self._genes]
+                yield Batch(open_dataset(block, self.name).loaded().rows, written)
+                written += int(chosen.sum())
+
+
+def rows_of(matrix: Any, cells: Mask | None, genes: Mask | None) -> Any:
+    """Return some cells and genes: in memory as they are, of a file as a source."""
+    # A dataset of h5py has a file, a sparse one of anndata a group.
+    in_memory = isinstance(matrix, np.ndarray) or is_sparse(matrix)
+    if not in_memory and (hasattr(matrix, "file") or hasattr(matrix, "group")):
+        return Backed(matrix, cells, genes)
+    rows = matrix if cells is None else matrix[cells]
+    return rows if genes is None else rows[:, genes]
+
+
+def layer_of(adata: Any, layer: str | None) -> Any:
+    """Return a layer, or X."""
+    if layer is not None:
+        return adata.layers[known(layer, "layer", adata.layers, "in adata.layers")]
+    if adata.X is None:
+        raise InvalidValueError("adata.X is empty", advice="Name a layer with `layer`.")
+    return adata.X
+
+
+def _genes(adata: Any, mask_var: Any) -> tuple[Mask | None, Any]:
+    """Return the genes to use, None for all, and the choice to be remembered."""
+    if mask_var is UNSET:
+        mask_var = "highly_variable" if "highly_variable" in adata.var.columns else None
+    if mask_var is None:
+        return None, None
+    if isinstance(mask_var, str):
+        known(mask_var, "mask_var", adata.var.columns, "a column of adata.var")
+    genes = np.asarray(adata.var[mask_var] if isinstance(mask_var, str) else mask_var)
+    if genes.dtype != np.bool_ or genes.shape != (adata.n_vars,) or not genes.any():
+        problem = f"has shape {genes.shape}, type {genes.dtype} and {np.count_nonzero(genes)} true values"
+        advice = f"Give a truth value for each of the {adata.n_vars} genes, the name of a column of adata.var, or None."
+        raise InvalidValueError(problem, parameter="mask_var", advice=advice)
+    return genes, mask_var if isinstance(mask_var, str) else genes
+
+
+def words(adata: Any, column: str, parameter: str) -> npt.NDArray[Any]:
+    """Return a column of obs as words: 1.0 as 1, and missing ones empty."""
+    known(column, parameter, adata.obs.columns, "a column of adata.obs")
+    return np.array([word(value) for value in adata.obs[column].astype(object)], dtype=object)
+
+
+def _conditions(given: Any, parameter: str, names: Sequence[str], groupby: str) -> list[str]:
+    """Check the names of conditions."""
+    several = not isinstance(given, str) and hasattr(given, "__iter__")
+    found = [word(name) for name in (given if several else [given])]
+    if not found or len(set(found)) < len(found):
+        problem = "is empty or has the same condition twice"
+        raise InvalidValueError(problem, parameter=parameter, value=found, advice="Name each condition once.")
+    for name in found:
+        known(name, parameter, names, f"a condition of adata.obs[{groupby!r}]")
+    return found
+
+
+def _large_enough(names: Sequence[str], labels: npt.NDArray[Any], least: int) -> list[str]:
+    """Leave conditions of too few cells out, with a warning."""
+    counts = {name: int(np.sum(labels == name)) for name in names}
+    small = [f"{name} ({count})" for name, count in counts.items() if count < least]
+    advice = "Use background='rest' for all other cells, name the conditions, or lower `min_cells`."
+    if len(small) == len(names):
+        raise InvalidValueError(f"no condition beside the target has {least} cells", advice=advice)
+    if small:
+        warn_user(f"{listed('condition', small)} left out: fewer than {least} cells", advice=advice)
+    return [name for name in names if counts[name] >= least]
+
+
+def check_annotated(adata: Any, copy: bool) -> None:
+    """Refuse an object that is not an AnnData, and one into which no result can be written."""
+    if not all(hasattr(adata, name) for name in ("obs", "var", "obsm", "varm", "uns", "n_obs", "n_vars")):
+        problem = f"adata is a {type(adata).__name__}, but an AnnData is needed"
+        raise InvalidTypeError(problem, advice="Use DiscriminativePCA for arrays.")
+    if adata.isbacked and (copy or adata.is_view):
+        problem = "adata is backed by a file: no result can be written into a copy or a view of it"
+        raise InvalidValueError(problem, advice="Give the whole AnnData, or load it with adata.to_memory().")
+
+
+def known(name: Any, parameter: str, names: Any, what: str) -> Any:
+    """Refuse a name that is not there, and list those that are."""
+    if name not in names:
+        there = listed("name", list(names)) if len(list(names)) else "nothing"
+        problem = f"is not {what}, which has {there}"
+        raise InvalidValueError(problem, parameter=parameter, value=name, advice="Choose one of these.")
+    return name
+
+
+def scores_of(adata: Any, key: str, components: Sequence[int]) -> tuple[Float, Mask, Mask]:
+    """Return the scores along some components, and which cells are the target and the backgrounds of the fit."""
+    about, of_cells, _ = fit_of(adata, key)
+    scores = np.asarray(adata.obsm[of_cells])
+    for number in components:
+        known(number, "component", range(scores.shape[1]), "a component of the fit")
+    target, *others = choice_of(about["params"])[0].cells(adata)[1]
+    return scores[:, list(components)], target, np.any(others, axis=0)
+
+
+def _storable(value: Any) -> Any:
+    """Return a value in a form that AnnData can write to a file; None cannot be written."""
+    if is_sparse(value) or isinstance(value, str | bool | int | float | np.generic | np.ndarray):
+        return value
+    if isinstance(value, Mapping):
+        return {str(name): _storable(part) for name, part in value.items() if part is not None}
+    if hasattr(value, "__iter__"):
+        parts = list(value)
+        kind = str if any(isinstance(part, str) for part in parts) else int | float | np.number
+        return parts if all(isinstance(part, kind) for part in parts) else [str(part) for part in parts]
+    return str(value)

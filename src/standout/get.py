@@ -1,0 +1,115 @@
+"""Tables from what `standout.tl` has written into an AnnData, as ``scanpy.get`` makes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from standout._annotated import fit_of, known, scores_of, words
+from standout._messages import InvalidValueError
+
+__all__ = ["ratios_df", "top_genes_df"]
+
+
+def top_genes_df(adata: Any, key: str = "dpca", *, component: int = 0, n_genes: int = 20) -> Any:
+    """Which genes follow a component? The genes with the largest correlations, the largest first.
+
+    Parameters
+    ----------
+    adata : AnnData
+        As `standout.tl.dpca` or `standout.tl.cpca` left it.
+    key : str, default="dpca"
+        Name under which the fit was written.
+    component : int, default=0
+        Which component, from 0.
+    n_genes : int, default=20
+        How many genes.
+
+    Returns
+    -------
+    pandas.DataFrame
+        With the columns ``gene``, ``correlation`` (with the score, in the target), ``component`` (the filter) and, if
+        it was computed, ``mean_effect``, the shift of the mean in standard deviations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from anndata import AnnData
+    >>> import standout
+    >>> rng = np.random.default_rng(0)
+    >>> adata = AnnData(rng.normal(size=(200, 5)))
+    >>> adata.var_names = ["Actb", "Gapdh", "Ifit1", "Isg15", "Cd4"]
+    >>> adata.obs["condition"] = np.repeat(["ctrl", "stim"], 100)
+    >>> adata.X[100:, 2:4] += 3 * rng.normal(size=(100, 1))
+    >>> standout.tl.dpca(adata, "condition", "stim", n_comps=1)
+    >>> sorted(standout.get.top_genes_df(adata, n_genes=2)["gene"])
+    ['Ifit1', 'Isg15']
+    """
+    from pandas import DataFrame
+
+    _, _, of_genes = fit_of(adata, key)
+    if of_genes not in adata.varm:
+        advice = "Use the result of tl.dpca or tl.cpca on genes."
+        raise InvalidValueError("has no components of genes", parameter="key", value=key, advice=advice)
+    filters, correlations = np.asarray(adata.varm[of_genes]), np.asarray(adata.varm[f"{of_genes}_correlations"])
+    number = known(component, "component", range(filters.shape[1]), "a component of the fit")
+    first = np.argsort(-np.abs(correlations[:, number]), kind="stable")[:n_genes]
+    columns = {"gene": adata.var_names[first], "correlation": correlations[first, number]}
+    columns["component"] = filters[first, number]
+    if f"{key}_mean_effect" in adata.var:
+        columns["mean_effect"] = np.asarray(adata.var[f"{key}_mean_effect"])[first]
+    return DataFrame(columns).reset_index(drop=True)
+
+
+def ratios_df(adata: Any, groupby: str, key: str = "dpca") -> Any:
+    """In which cell types does the target vary more than the background?
+
+    For each type, the variance of the scores of the target's cells over the variance of the backgrounds' cells of the
+    same type, along each component. The scores are held out (see `standout.tl.dpca`); a type with few cells varies by
+    chance.
+
+    Parameters
+    ----------
+    adata : AnnData
+        As `standout.tl.dpca` or another tool left it.
+    groupby : str
+        Column of ``adata.obs`` with the types.
+    key : str, default="dpca"
+        Name under which the fit was written.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each type, with ``n_target``, ``n_background`` and ``ratio_0``, ``ratio_1`` ...; NaN if one side has
+        fewer than two cells. Cells without a type are in no row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from anndata import AnnData
+    >>> import standout
+    >>> rng = np.random.default_rng(0)
+    >>> adata = AnnData(rng.normal(size=(400, 5)))
+    >>> adata.obs["condition"] = np.repeat(["ctrl", "stim"], 200)
+    >>> adata.obs["type"] = np.tile(["B", "T"], 200)
+    >>> adata.X[201::2, 3] *= 5  # T cells respond
+    >>> standout.tl.dpca(adata, "condition", "stim", n_comps=1)
+    >>> standout.get.ratios_df(adata, "type")["ratio_0"].round(-1).to_dict()
+    {'B': 0.0, 'T': 20.0}
+    """
+    from pandas import DataFrame
+
+    n_components = len(fit_of(adata, key)[0]["ratio"])
+    scores, is_target, is_background = scores_of(adata, key, range(n_components))
+    types = words(adata, groupby, "groupby")
+    rows: dict[str, dict[str, float]] = {}
+    for name in sorted(set(types) - {""}):
+        own, other = scores[is_target & (types == name)], scores[is_background & (types == name)]
+        ratios = np.full(n_components, np.nan)
+        if min(len(own), len(other)) >= 2:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratios = own.var(axis=0, ddof=1) / other.var(axis=0, ddof=1)
+        rows[name] = {"n_target": len(own), "n_background": len(other)}
+        rows[name] |= {f"ratio_{number}": float(ratio) for number, ratio in enumerate(ratios)}
+    return DataFrame.from_dict(rows, orient="index")

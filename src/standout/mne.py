@@ -1,0 +1,424 @@
+"""Brain signals: which spatial filters pass more power in one condition, or one span of time, than in others?
+
+A transformer for MNE-Python's Raw, Epochs and Evoked, and for arrays of epochs x channels x times. Needs
+``standout[mne]`` for MNE's objects and pictures; arrays need no other package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from standout._arrays import Float
+from standout._messages import InvalidTypeError, InvalidValueError, choices, dataset_names, listed, require_extra
+from standout._options import check_parameters
+from standout.moments import NormSums, ScatterMoments
+from standout.problem import Problem, solve
+from standout.selection import TallData, choose, judge
+
+__all__ = ["Contrast"]
+
+OUTPUTS = ("log_power", "power", "sources")
+# A continuous recording is cut into pieces of this many seconds, which folds leave out as a whole.
+PIECE = 2.0
+_DATA = dict.fromkeys(("meg", "eeg", "csd", "seeg", "ecog", "dbs", "fnirs"), True)
+_KINDS = ("BaseRaw", "BaseEpochs", "Evoked")
+
+
+class Contrast(TransformerMixin, BaseEstimator):
+    """Which spatial filters pass much power in one condition and little in others?
+
+    Discriminative PCA of the channels, from sums of squares over the samples of epochs: the filters u with the largest
+    ratio ``uᵀCu / uᵀBu`` of the target's power to the backgrounds'. For two conditions and without shrinkage these are
+    common spatial patterns (`mne.decoding.CSP`); for a narrow band against its flanks, spatio-spectral decomposition
+    (`mne.decoding.SSD`). Several backgrounds, a choice of shrinkage and the ratio on held-out epochs are added.
+
+    Parameters
+    ----------
+    n_components : int, default=4
+        Number of filters.
+    target_label : object, default=None
+        The condition that is the target, with labels in `fit`: a value of y, or the name of an event of the epochs.
+        Each other condition is one background. None uses X as the target.
+    background_weights : array-like of shape (n_backgrounds,), default=None
+        Weight of each background's covariance, scaled to sum 1. None means equal weights.
+    shrinkage : "ledoit-wolf", "auto", float in [0, 1] or None, default="ledoit-wolf"
+        How far each background covariance C is pulled towards ``(tr C / D) I``. "ledoit-wolf" is the estimate of Ledoit
+        and Wolf. "auto" chooses a value by held-out epochs, which needs many of them. None is no shrinkage, as in CSP.
+    cv : int or None, default=5
+        Number of folds of epochs for `ratio_` and the choice of shrinkage; fewer if there are few epochs.
+    output : {"log_power", "power", "sources"}, default="log_power"
+        The result of `transform`: the logarithm of the mean power of each epoch behind each filter, the power itself,
+        or the filtered signals.
+
+    Attributes
+    ----------
+    filters_ : ndarray of shape (n_components, n_channels)
+        In units in which the backgrounds have a power of 1, on held-out epochs if there are folds.
+    patterns_ : ndarray of shape (n_components, n_channels)
+        What each component looks like on the channels; ``filters_ @ patterns_.T`` is the identity.
+    evals_ : ndarray of shape (n_components,)
+        Ratio of the target's power to the (shrunken) backgrounds'. The eigenvalue of CSP is ``r / (1 + r)``.
+    ratio_, ratio_error_ : ndarray of shape (n_components,)
+        The ratio on held-out epochs, and its standard error; NaN without folds.
+    shrinkage_ : float
+    path_ : Path or None
+        How the shrinkage was chosen.
+    background_labels_ : list or None
+        The conditions that are backgrounds, with `target_label`.
+    ch_names_ : list of str or None
+        Names of the channels that are used; None for arrays.
+    n_features_in_ : int
+        Number of channels.
+
+    See Also
+    --------
+    standout.DiscriminativePCA : The method, for tables of rows.
+
+    Notes
+    -----
+    Signals are assumed to have a mean of zero, as in MNE's CSP: filter them first, usually to a band of frequencies.
+    Channel types (magnetometers, gradiometers, EEG) are divided by their root mean power in the backgrounds, so that
+    units do not matter. Exchange the datasets for the other end of CSP: filters that pass little power of the target.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.mne import Contrast
+    >>> rng = np.random.default_rng(0)
+    >>> epochs = rng.normal(size=(40, 6, 100))
+    >>> y = np.repeat(["rest", "left"], 20)
+    >>> epochs[20:, 2] *= 3
+    >>> model = Contrast(1, target_label="left").fit(epochs, y)
+    >>> int(np.argmax(np.abs(model.patterns_[0] * model.filters_[0]))), model.transform(epochs).shape
+    (2, (40, 1))
+    >>> model.ratio_.round()
+    array([9.])
+    """
+
+    def __init__(
+        self,
+        n_components: int = 4,
+        *,
+        target_label: Any = None,
+        background_weights: Any = None,
+        shrinkage: Any = "ledoit-wolf",
+        cv: int | None = 5,
+        output: str = "log_power",
+    ) -> None:
+        self.n_components = n_components
+        self.target_label = target_label
+        self.background_weights = background_weights
+        self.shrinkage = shrinkage
+        self.cv = cv
+        self.output = output
+
+    def fit(
+        self, X: Any, y: Any = None, *, background: Any = None, window: Any = None, background_window: Any = None
+    ) -> Contrast:
+        """Find the filters.
+
+        Parameters
+        ----------
+        X : mne.Epochs, mne.io.Raw or array of shape (n_epochs, n_channels, n_times)
+            The signals of the target; with `target_label`, the epochs of all conditions. The good data channels of
+            MNE's objects are used.
+        y : array-like of shape (n_epochs,), default=None
+            Condition of each epoch, with `target_label`. None uses the names of the events of MNE's epochs.
+        background : signals, or list of signals, default=None
+            The signals of each background, without `target_label`. None with a `background_window` uses X.
+        window, background_window : (float, float) or list of such pairs, default=None
+            Spans of time to use, in seconds: of the recording, or within each epoch. None uses all.
+
+        Returns
+        -------
+        Contrast
+            The fitted transformer itself.
+        """
+        self._check()
+        pieces, types = self._conditions(X, y, background, window, background_window)
+        self.n_features_in_ = pieces[0][0].shape[0]
+        if not 1 <= self.n_components <= self.n_features_in_:
+            problem = f"is outside [1, {self.n_features_in_}], the number of channels"
+            advice = "Use fewer components."
+            raise InvalidValueError(problem, parameter="n_components", value=self.n_components, advice=advice)
+        weights = self._weights(len(pieces) - 1)
+        n_folds = 1 if self.cv is None else max(min(self.cv, *(len(part) // 2 for part in pieces)), 1)
+        scale = _type_scale(pieces[1:], weights, types)
+        scaled = [[piece / scale[:, None] for piece in part] for part in pieces]
+        data = TallData([[_moments(part[fold::n_folds]) for fold in range(n_folds)] for part in scaled])
+        given: Any = "ledoit-wolf" if self.shrinkage == "auto" else self.shrinkage or 0.0
+        problem, self.path_ = Problem(self.n_components, weights=tuple(weights), shrinkage=given), None
+        if self.shrinkage == "auto" and n_folds > 1:
+            problem, self.path_, _ = choose(problem, data)
+        solution = solve(data.totals, problem)
+        power = weights @ [part.variance(solution.vectors) for part in data.totals[1:]]
+        unit, self.ratio_, self.ratio_error_ = np.sqrt(power), *np.full((2, self.n_components), np.nan)
+        if n_folds > 1:
+            held = judge(problem, data, [], solution.vectors, np.zeros(len(scale)))
+            unit, self.ratio_, self.ratio_error_ = held.unit, held.ratio, held.ratio * held.log_error
+        unit = np.where(unit > 0.0, unit, 1.0)
+        self.filters_ = (solution.vectors / scale[:, None] / unit).T
+        self.patterns_ = (solution.patterns * scale[:, None]).T
+        self.patterns_ /= np.sum(self.patterns_ * self.filters_, axis=1, keepdims=True)
+        self.evals_, self.shrinkage_ = solution.values, float(weights @ solution.shrinkage)
+        return self
+
+    def transform(self, X: Any) -> Float:
+        """Return the power of each epoch behind each filter, or the filtered signals: see `output`.
+
+        Parameters
+        ----------
+        X : mne.Epochs, Raw, Evoked or array of shape (n_epochs, n_channels, n_times)
+            Raw and Evoked are one epoch.
+
+        Returns
+        -------
+        ndarray of shape (n_epochs, n_components), or (n_epochs, n_components, n_times) for ``output="sources"``
+        """
+        check_is_fitted(self)
+        sources: Float = np.stack([self.filters_ @ piece for piece in self._signals(X, "the signals")])
+        if self.output == "sources":
+            return sources
+        power: Float = (sources**2).mean(axis=2)
+        return power if self.output == "power" else np.log(power)
+
+    def inverse_transform(self, sources: Any) -> Float:
+        """Return the signals of the channels that filtered signals stand for.
+
+        Parameters
+        ----------
+        sources : array of shape (n_epochs, n_components, n_times)
+            As `transform` returns with ``output="sources"``.
+
+        Returns
+        -------
+        ndarray of shape (n_epochs, n_channels, n_times)
+        """
+        check_is_fitted(self)
+        return self.patterns_.T @ np.asarray(sources)
+
+    def apply(self, inst: Any, *, exclude: Any = None, include: Any = None) -> Any:
+        """Remove components from a recording, or keep only some, as `mne.preprocessing.ICA.apply` does.
+
+        Parameters
+        ----------
+        inst : mne.io.Raw, mne.Epochs, mne.Evoked or array of shape (..., n_channels, n_times)
+        exclude : list of int
+            Components to remove, from 0. All other activity is kept, also that of components that were not fitted.
+        include : list of int
+            Components to keep. All other activity is removed.
+
+        Returns
+        -------
+        Raw, Epochs, Evoked or ndarray
+            A cleaned copy of the same type. Info, events and other channels are kept.
+        """
+        check_is_fitted(self)
+        if (exclude is None) == (include is None):
+            raise InvalidValueError("give either `exclude` or `include`", advice="Components are numbered from 0.")
+        chosen = np.atleast_1d(np.asarray(exclude if include is None else include, dtype=object))
+        known = range(len(self.filters_))
+        if not all(isinstance(number, int | np.integer) and number in known for number in chosen.tolist()):
+            problem, advice = f"has a component outside [0, {len(known) - 1}]", "Components are numbered from 0."
+            raise InvalidValueError(problem, parameter="exclude" if include is None else "include", advice=advice)
+        places = chosen.astype(np.intp)
+        part = self.patterns_[places].T @ self.filters_[places]
+        matrix = part if exclude is None else np.eye(self.n_features_in_) - part
+        if not hasattr(inst, "info"):
+            self._signals(np.atleast_3d(np.asarray(inst)) if np.ndim(inst) != 2 else np.asarray(inst)[None], "inst")
+            return matrix @ np.asarray(inst)
+        self._signals(inst, "inst")
+        names = inst.ch_names if self.ch_names_ is None else self.ch_names_
+        order = np.argsort([inst.ch_names.index(name) for name in names])
+        clean = inst.copy().load_data() if hasattr(inst, "load_data") else inst.copy()
+        # MNE passes the channels in the order of the recording.
+        turned = matrix[np.ix_(order, order)]
+        picks = [names[place] for place in order]
+        return clean.apply_function(lambda block: turned @ block, picks=picks, channel_wise=False, verbose=False)
+
+    def spatial_filter(self, info: Any) -> Any:
+        """Return the filters and patterns as MNE's object, which draws them.
+
+        Parameters
+        ----------
+        info : mne.Info
+            Of the signals, with the positions of the sensors; channels that were not used may be in it.
+
+        Returns
+        -------
+        mne.decoding.SpatialFilter
+        """
+        check_is_fitted(self)
+        require_extra("mne", "mne", "a picture of filters")
+        from mne import pick_info
+        from mne.decoding import SpatialFilter
+
+        if self.ch_names_ is not None:
+            info = pick_info(info, [info["ch_names"].index(name) for name in self.ch_names_])
+        return SpatialFilter(info, filters=self.filters_, evals=self.evals_, patterns=self.patterns_)
+
+    def plot_patterns(self, info: Any, **options: Any) -> Any:
+        """Draw the patterns on the head, by ``mne.decoding.SpatialFilter.plot_patterns``."""
+        return self.spatial_filter(info).plot_patterns(**options)
+
+    def plot_filters(self, info: Any, **options: Any) -> Any:
+        """Draw the filters on the head, by ``mne.decoding.SpatialFilter.plot_filters``."""
+        return self.spatial_filter(info).plot_filters(**options)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "filters_")
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.filters_.shape[0])
+
+    # --- input -----------------------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        """Check the parameters."""
+        given = {"n_components": self.n_components, "shrinkage": self.shrinkage, "cv": self.cv}
+        check_parameters("dpca", given)
+        if isinstance(self.n_components, str):
+            raise InvalidTypeError("is not a number", parameter="n_components", advice="Use a whole number.")
+        if self.output not in OUTPUTS:
+            advice = f"Use one of {choices(OUTPUTS)}."
+            raise InvalidValueError("is unknown", parameter="output", value=self.output, advice=advice)
+
+    def _weights(self, n_backgrounds: int) -> Float:
+        """Return the weights of the backgrounds, with sum 1."""
+        given = (
+            np.ones(n_backgrounds) if self.background_weights is None else np.asarray(self.background_weights, float)
+        )
+        if given.shape != (n_backgrounds,) or not np.all(given >= 0.0) or not 0.0 < given.sum() < np.inf:
+            problem = f"is not a list of {n_backgrounds} numbers from 0 on with a positive sum"
+            raise InvalidValueError(problem, parameter="background_weights", advice="Give one for each background.")
+        return given / given.sum()
+
+    def _conditions(
+        self, X: Any, y: Any, background: Any, window: Any, background_window: Any
+    ) -> tuple[list[list[Float]], list[str]]:
+        """Return the pieces of the target and of each background, and the types of the channels."""
+        self.ch_names_, self.background_labels_ = None, None
+        types = self._choose_channels(X)
+        whole = self._signals(X, "the target", window)
+        if self.target_label is None:
+            if background is None and background_window is None:
+                advice = "Give `background`, `background_window`, or labels with `target_label`."
+                raise InvalidValueError("there is no background to compare with", advice=advice)
+            given = X if background is None else background
+            each = given if isinstance(given, list | tuple) else [given]
+            names = dataset_names(len(each) + 1)
+            others = [self._signals(one, name, background_window) for one, name in zip(each, names[1:], strict=True)]
+            pieces = [whole, *others]
+        else:
+            if background is not None or background_window is not None:
+                problem = "both `target_label` and a background are given"
+                raise InvalidValueError(problem, advice="Give labels y, or a background, not both.")
+            labels = np.asarray(_event_names(X) if y is None else y)
+            known = np.unique(labels).tolist()
+            if labels.shape != (len(whole),) or self.target_label not in known or len(known) < 2:
+                problem = f"is not one of several conditions of the {len(whole)} epochs, which have "
+                problem += listed("label", known)
+                advice = "Give the condition of each epoch as y, and choose one of them."
+                raise InvalidValueError(problem, parameter="target_label", value=self.target_label, advice=advice)
+            self.background_labels_ = [label for label in known if label != self.target_label]
+            every = [self.target_label, *self.background_labels_]
+            names = [f"the condition {label!r}" for label in every]
+            pieces = [[whole[place] for place in np.flatnonzero(labels == label)] for label in every]
+        for name, part in zip(names, pieces, strict=True):
+            if len(part) < 2 or part[0].shape[0] != pieces[0][0].shape[0]:
+                problem = f"{name} has {len(part)} epochs of {part[0].shape[0]} channels"
+                advice = f"Give at least two epochs of the {pieces[0][0].shape[0]} channels of the target."
+                raise InvalidValueError(problem, advice=advice)
+        return pieces, types or ["signal"] * pieces[0][0].shape[0]
+
+    def _choose_channels(self, X: Any) -> list[str]:
+        """Choose the good data channels of MNE's object, and return their types."""
+        if not hasattr(X, "info"):
+            return []
+        from mne import pick_types
+
+        picks = pick_types(X.info, **_DATA, exclude="bads")
+        self.ch_names_ = [X.ch_names[place] for place in picks]
+        return list(X.info.get_channel_types(picks))
+
+    def _signals(self, X: Any, name: str, window: Any = None) -> list[Float]:
+        """Return signals as pieces of channels x times."""
+        if hasattr(X, "info"):
+            found = self._from_mne(X, name, window)
+        else:
+            found = list(_as_epochs(X, name))
+            if window is not None:
+                advice = "Cut arrays before the fit."
+                raise InvalidTypeError("needs MNE's Raw or Epochs", parameter="window", value=window, advice=advice)
+        expected = getattr(self, "n_features_in_", None) if hasattr(self, "filters_") else None
+        if expected is not None and found and found[0].shape[0] != expected and name in ("the signals", "inst"):
+            problem = f"{name} has {found[0].shape[0]} channels, but the fit has {expected}"
+            raise InvalidValueError(problem, advice="Give the same channels.")
+        if not all(np.all(np.isfinite(piece)) for piece in found):
+            raise InvalidValueError(f"there is NaN or infinity in {name}", advice="Drop such epochs.")
+        return found
+
+    def _from_mne(self, X: Any, name: str, window: Any) -> list[Float]:
+        """Return the channels of the fit of MNE's object, by their names."""
+        kinds = [kind.__name__ for kind in type(X).__mro__]
+        if not any(kind in kinds for kind in _KINDS):
+            problem = f"{name} is a {type(X).__name__}, not Raw, Epochs or Evoked"
+            raise InvalidTypeError(problem, advice="Give signals in time; spectra have no sources.")
+        wanted = list(X.ch_names) if self.ch_names_ is None else self.ch_names_
+        missing = [channel for channel in wanted if channel not in X.ch_names]
+        if missing or not wanted:
+            problem = f"{name} lacks {listed('channel', missing)}" if missing else f"{name} has no good data channel"
+            raise InvalidValueError(problem, advice="Give the same channels.")
+        spans = [(None, None)] if window is None else [window] if np.ndim(window) == 1 else list(window)
+        found: list[Float] = []
+        for start, stop in spans:
+            if "BaseEpochs" in kinds:
+                found += list(_as_epochs(X.get_data(picks=wanted, tmin=start, tmax=stop, verbose=False), name))
+            elif "Evoked" in kinds or (window is None and name in ("the signals", "inst")):
+                found.append(_as_epochs(X.get_data(picks=wanted)[None], name)[0])
+            else:
+                times = {"start": 0 if start is None else X.time_as_index(start)[0]}
+                times["stop"] = None if stop is None else X.time_as_index(stop)[0]
+                block = X.get_data(picks=wanted, reject_by_annotation="omit", verbose=False, **times)
+                n_pieces = max(int(block.shape[1] / X.info["sfreq"] / PIECE), 1)
+                found += np.array_split(_as_epochs(block[None], name)[0], n_pieces, axis=1)
+        return found
+
+
+def _as_epochs(X: Any, name: str) -> npt.NDArray[Any]:
+    """Check an array of epochs x channels x times."""
+    signals = np.asarray(X)
+    if signals.ndim != 3 or signals.dtype.kind not in "fiu" or not signals.size:
+        problem = f"{name} has shape {signals.shape} and type {signals.dtype}"
+        advice = "Give real numbers of epochs x channels x times, or MNE's Raw or Epochs."
+        raise InvalidTypeError(problem, advice=f"{advice} For tables of rows use DiscriminativePCA.")
+    return signals.astype(np.float64, copy=False)
+
+
+def _event_names(epochs: Any) -> npt.NDArray[Any]:
+    """Return the name of the event of each of MNE's epochs."""
+    if not hasattr(epochs, "events"):
+        raise InvalidValueError("needs y, the condition of each epoch", parameter="target_label", advice="Give y.")
+    names = {number: name for name, number in epochs.event_id.items()}
+    return np.array([names[number] for number in epochs.events[:, 2]])
+
+
+def _moments(pieces: Sequence[Float]) -> ScatterMoments:
+    """Return the moments of the samples of pieces, about zero."""
+    rows = np.concatenate(pieces, axis=1).T
+    return ScatterMoments(len(rows), np.zeros(rows.shape[1]), rows.T @ rows, norms=NormSums.of(rows))
+
+
+def _type_scale(backgrounds: Sequence[Sequence[Float]], weights: Float, types: list[str]) -> Float:
+    """Return the root mean power of each channel's type in the backgrounds."""
+    power = weights @ [np.mean(np.concatenate(part, axis=1) ** 2, axis=1) for part in backgrounds]
+    kinds = np.array(types)
+    scale = np.sqrt([np.mean(power[kinds == kind]) for kind in types])
+    return np.where(scale > 0.0, scale, 1.0)

@@ -1,0 +1,204 @@
+"""Pictures of what `standout.tl` has written into an AnnData. Needs ``standout[plots]``.
+
+Each function draws on an Axes and returns it. With ``show=True`` it shows the figure and returns nothing, as in scanpy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from standout import plots
+from standout._annotated import fit_of, known, scores_of, words
+from standout._messages import InvalidValueError
+from standout.get import ratios_df, top_genes_df
+
+__all__ = ["embedding", "genes", "ratios", "scree", "screen"]
+
+
+def embedding(
+    adata: Any,
+    key: str | None = None,
+    *,
+    basis: str = "dpca",
+    color: str | None = None,
+    components: tuple[int, int] = (0, 1),
+    layer: str | None = None,
+    ax: Any = None,
+    show: bool | None = None,
+) -> Any:
+    """What does the view show, and where is the background in it?
+
+    The cells of the target in colours, before the cells of the backgrounds in grey; held-out scores of fitted cells.
+
+    Parameters
+    ----------
+    adata : AnnData
+        As `standout.tl.dpca` or another tool left it.
+    key, basis : str, default="dpca"
+        Name under which the fit was written; `basis` is scanpy's word.
+    color : str, default=None
+        A column of ``adata.obs``, labels or numbers, or a gene.
+    components : (int, int), default=(0, 1)
+        The components to draw.
+    layer : str, default=None
+        Layer with the expression of a gene, instead of X.
+    ax : matplotlib Axes, default=None
+        Where to draw; None makes new ones.
+    show : bool, default=None
+        Whether to show the figure, and return nothing.
+
+    Returns
+    -------
+    matplotlib Axes or None
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from anndata import AnnData
+    >>> import standout
+    >>> adata = AnnData(np.random.default_rng(0).normal(size=(60, 5)))
+    >>> adata.obs["condition"] = np.repeat(["ctrl", "stim"], 30)
+    >>> standout.tl.dpca(adata, "condition", "stim")
+    >>> ax = standout.pl.embedding(adata, color="condition")
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['background', 'stim']
+    """
+    name = (basis if key is None else key).removeprefix("X_")
+    scores, is_target, is_background = scores_of(adata, name, components)
+    labels = None
+    if color in adata.obs.columns:
+        numeric = adata.obs[color].dtype.kind in "fiu"
+        labels = np.asarray(adata.obs[color])[is_target] if numeric else words(adata, color, "color")[is_target]
+    elif color is not None:
+        known(color, "color", adata.var_names, "a column of adata.obs or a gene")
+        if np.sum(adata.var_names == color) > 1:
+            advice = "Use adata.var_names_make_unique(), or sum up such genes."
+            raise InvalidValueError("names several genes", parameter="color", value=color, advice=advice)
+        labels = np.asarray(adata.obs_vector(color, layer=layer), dtype=np.float64)[is_target]
+    axes = plots.scores(
+        scores[is_target], [scores[is_background]], labels=labels, names=["target", "background"], ax=ax
+    )
+    axes.set(xlabel=f"{name} {components[0] + 1}", ylabel=f"{name} {components[1] + 1}", title=color or "")
+    return _shown(axes, show)
+
+
+def genes(
+    adata: Any, key: str = "dpca", *, component: int = 0, n_genes: int = 20, ax: Any = None, show: bool | None = None
+) -> Any:
+    """Which genes follow a component? Bars show their correlations, the largest first.
+
+    Parameters
+    ----------
+    adata, key, component, n_genes
+        As in `standout.get.top_genes_df`.
+    ax, show
+        As in `embedding`.
+
+    Returns
+    -------
+    matplotlib Axes or None
+    """
+    table = top_genes_df(adata, key, component=component, n_genes=n_genes)
+    axes = plots._bars(ax, table["gene"].astype(str).tolist(), table["correlation"].to_numpy())
+    axes.set(xlim=(-1.05, 1.05), xlabel=f"correlation with {key} {component + 1}")
+    return _shown(axes, show)
+
+
+def ratios(
+    adata: Any, groupby: str, key: str = "dpca", *, component: int = 0, ax: Any = None, show: bool | None = None
+) -> Any:
+    """In which cell types does the target vary more than the background?
+
+    Bars show the ratio of variances within each type, on a logarithmic scale; at 1 both vary by the same amount.
+
+    Parameters
+    ----------
+    adata, groupby, key
+        As in `standout.get.ratios_df`.
+    component : int, default=0
+        Which component, from 0.
+    ax, show
+        As in `embedding`.
+
+    Returns
+    -------
+    matplotlib Axes or None
+    """
+    table = ratios_df(adata, groupby, key)
+    column = f"ratio_{component}"
+    known(column, "component", list(table.columns), "a component of the fit")
+    table = table[np.isfinite(table[column])].sort_values(column, ascending=False)
+    if not len(table):
+        problem = "has no type with two cells of the target and two of the background"
+        raise InvalidValueError(problem, parameter="groupby", value=groupby, advice="Choose larger types.")
+    names = [f"{name} ({row.n_target:.0f} / {row.n_background:.0f})" for name, row in table.iterrows()]
+    axes = plots._bars(ax, names, np.log(table[column].to_numpy()))
+    axes.set(xlabel=f"log ratio of variances, {key} {component + 1}")
+    return _shown(axes, show)
+
+
+def scree(adata: Any, key: str = "dpca", *, ax: Any = None, show: bool | None = None) -> Any:
+    """How many components stand out?
+
+    Points show the held-out ratio of variances of each component, with one standard error. After
+    `standout.tl.permutation_test` hollow points are not distinguishable from chance.
+
+    Parameters
+    ----------
+    adata : AnnData
+        As `standout.tl.dpca` left it.
+    key : str, default="dpca"
+        Name under which the fit was written.
+    ax, show
+        As in `embedding`.
+
+    Returns
+    -------
+    matplotlib Axes or None
+    """
+    about, _, _ = fit_of(adata, key)
+    values, (low, high) = np.asarray(about["ratio"]), np.asarray(about["ratio_interval"]).T
+    numbers, axes = np.arange(1, len(values) + 1), plots._axes(ax)
+    real = np.ones(len(values), dtype=bool)
+    tested = np.asarray(about.get("p_values", ()))[: len(values)]
+    real[: len(tested)] = tested <= 0.05
+    axes.axhline(1.0, color="black", linewidth=0.8, linestyle="--")
+    axes.vlines(numbers, low, high, color="0.5")
+    axes.scatter(numbers, values, facecolors=np.where(real, "black", "white"), edgecolors="black", zorder=3)
+    axes.set(yscale="log", xticks=numbers, xlabel="component", ylabel="ratio of variances")
+    return _shown(axes, show)
+
+
+def screen(adata: Any, key: str = "screen", *, ax: Any = None, show: bool | None = None) -> Any:
+    """Which conditions stand out against the controls? Draw the table of `standout.tl.screen`.
+
+    Parameters
+    ----------
+    adata : AnnData
+    key : str, default="screen"
+        Key of ``adata.uns`` with the table.
+    ax, show
+        As in `embedding`.
+
+    Returns
+    -------
+    matplotlib Axes or None
+    """
+    from standout.screen import plot_screen
+
+    known(key, "key", list(adata.uns), "in adata.uns")
+    return _shown(plot_screen(adata.uns[key], plots._axes(ax)), show)
+
+
+def _shown(axes: Any, show: bool | None) -> Any:
+    """Show the figure, or return its Axes."""
+    if not show:
+        return axes
+    from matplotlib import pyplot
+
+    pyplot.show()
+    return None

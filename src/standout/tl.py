@@ -1,0 +1,397 @@
+"""Tools for annotated matrices of cells, by the conventions of scanpy: ``standout.tl.dpca(adata, ...)``.
+
+The module does not import anndata: the caller has made an AnnData already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from standout import _annotated as cells
+from standout._annotated import UNSET, Choice
+from standout._messages import InvalidValueError, listed
+from standout.estimators import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
+from standout.sources import open_dataset
+
+__all__ = ["cpca", "dpca", "kcpca", "kdpca", "permutation_test", "project", "screen"]
+
+
+def dpca(
+    adata: Any,
+    groupby: str,
+    target: Any,
+    background: Any = None,
+    *,
+    reference: Any = None,
+    n_comps: int | None = None,
+    subject: str | None = None,
+    adjust: str | Sequence[str] | None = None,
+    layer: str | None = None,
+    use_rep: str | None = None,
+    mask_var: Any = UNSET,
+    min_cells: int = 10,
+    key_added: str | None = None,
+    copy: bool = False,
+    **params: Any,
+) -> Any:
+    """What varies among the cells of one condition, and not among the cells of others?
+
+    Discriminative PCA of the cells of one condition against other conditions, written into the AnnData as scanpy's
+    tools do. ``scanpy.pl.embedding(adata, basis="dpca")`` shows the result, and
+    ``scanpy.pp.neighbors(adata, use_rep="X_dpca")`` goes on from it. So do `standout.pl` and `standout.get`.
+
+    Parameters
+    ----------
+    adata : AnnData
+        Cells in rows, genes in columns; usually normalised and logarithmised. A sparse X stays sparse. One that is
+        backed by a file (``anndata.read_h5ad(path, backed="r")``) is read in slices of rows.
+    groupby : str
+        Column of ``adata.obs`` with the conditions.
+    target : str or sequence of str
+        The target. Several conditions become one target.
+    background, reference : str or sequence of str, optional
+        The background conditions, each a separate background; both words mean the same. ``"rest"`` is one background
+        of all other cells, unless there is a condition of that name. None makes every other condition with `min_cells`
+        cells a separate background, with equal weights. Cells without a condition are not fitted.
+    n_comps : int, optional
+        Number of components, in scanpy's word; ``n_components`` is the same.
+    subject : str, optional
+        Column of ``adata.obs`` with the donor (patient, animal, sample) of each cell. Cells of a donor are not
+        independent: folds and permutations use whole donors.
+    adjust : str or sequence of str, optional
+        Columns of ``adata.obs`` with covariates, numbers or words, such as the sequencing depth or the phase of the
+        cell cycle. What they explain is removed.
+    layer : str, optional
+        Layer to use instead of X.
+    use_rep : str, optional
+        Key of ``adata.obsm`` to use instead of X, such as ``"X_pca"``. There are no genes then, and components are
+        written into ``.uns``.
+    mask_var : str, array of bool or None, optional
+        Genes to use: a column of ``adata.var``, or a truth value for each gene; None uses all. By default
+        ``"highly_variable"`` is used if ``adata.var`` has it, as in ``scanpy.pp.pca``.
+    min_cells : int, default=10
+        Without a `background`, conditions with fewer cells are left out with a warning.
+    key_added : str, optional
+        Name under which everything is written, instead of the names below.
+    copy : bool, default=False
+        Write into a copy, and return it.
+    **params
+        Parameters of `DiscriminativePCA`: ``shrinkage``, ``center``, ``robust``, ``cv`` and so on.
+
+    Returns
+    -------
+    AnnData or None
+        The copy, if ``copy=True``. Into it, or into `adata`, is written:
+
+        ``.obsm["X_dpca"]`` : ndarray of shape (n_obs, n_components)
+            Scores, in units of the background's standard deviation. Those of fitted cells are held out: found by
+            components without the cell's fold. Their variance in the target is the ratio.
+        ``.varm["dPCs"]``, ``.varm["dPCs_correlations"]`` : ndarray of shape (n_vars, n_components)
+            The components, and the correlation of each gene with each score: look at these for genes. Zero for genes
+            that were not used.
+        ``.var["dpca_mean"]`` : float
+            The point from which scores are measured.
+        ``.var["dpca_mean_effect"]``, ``.var["dpca_mean_q_value"]`` : float
+            The mean of the target less that of the backgrounds, in standard deviations, and its q-value: a shift, which
+            components do not show unless ``center="background"``.
+        ``.var["dpca_chosen"]`` : bool
+            With ``n_columns``: whether the components use a gene.
+        ``.obs["dpca_weight"]`` : float
+            With ``robust``: the weight of each cell; NaN for cells that were not fitted.
+        ``.uns["dpca"]`` : dict
+            ``params``; ``ratio`` with ``ratio_error``, the held-out ratio of variances; ``spread`` and ``shift``, its
+            part from the variance, and what the shift of the mean adds or would add; ``shrinkage`` and so on.
+
+    See Also
+    --------
+    standout.DiscriminativePCA : The method.
+    permutation_test : p-values of the components.
+    project : Scores of the cells of another AnnData.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from anndata import AnnData
+    >>> import standout
+    >>> rng = np.random.default_rng(0)
+    >>> adata = AnnData(rng.normal(size=(200, 5)) * [4, 1, 1, 1, 1])
+    >>> adata.obs["condition"] = np.repeat(["ctrl", "stim"], 100)
+    >>> adata.X[100:, 3] *= 3
+    >>> standout.tl.dpca(adata, "condition", target="stim", background="rest", n_comps=1)
+    >>> adata.obsm["X_dpca"].shape, int(np.argmax(np.abs(adata.varm["dPCs_correlations"][:, 0])))
+    ((200, 1), 3)
+    """
+    if reference is not None:
+        if background is not None:
+            problem = "is given together with `background`, which is the same"
+            raise InvalidValueError(problem, parameter="reference", value=reference, advice="Leave one out.")
+        background = reference
+    if n_comps is not None:
+        if "n_components" in params:
+            problem = "is given together with `n_components`, which is the same"
+            raise InvalidValueError(problem, parameter="n_comps", value=n_comps, advice="Leave one out.")
+        params = {"n_components": n_comps, **params}
+    columns = () if adjust is None else (adjust,) if isinstance(adjust, str) else tuple(adjust)
+    choice = Choice(groupby, target, background, min_cells, layer, use_rep, mask_var, subject, columns)
+    return cells.fit_and_store(params.pop("_method", DiscriminativePCA), adata, choice, params, key_added, copy)
+
+
+def cpca(adata: Any, groupby: str, target: Any, background: Any = None, **params: Any) -> Any:
+    """In which directions do the cells of one condition vary more than α times the cells of others?
+
+    Contrastive PCA, with the parameters of `dpca` and of `ContrastivePCA`. It is written under ``X_cpca``, ``cPCs`` and
+    ``cpca``.
+
+    Parameters
+    ----------
+    adata, groupby, target, background, **params
+        As in `dpca`.
+
+    Returns
+    -------
+    AnnData or None
+        As in `dpca`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from anndata import AnnData
+    >>> import standout
+    >>> rng = np.random.default_rng(0)
+    >>> adata = AnnData(rng.normal(size=(200, 5)) * [4, 1, 1, 1, 1])
+    >>> adata.obs["condition"] = np.repeat(["ctrl", "stim"], 100)
+    >>> adata.X[100:, 3] *= 3
+    >>> standout.tl.cpca(adata, "condition", target="stim", background="ctrl", n_comps=1, alpha=2.0)
+    >>> int(np.argmax(np.abs(adata.varm["cPCs_correlations"][:, 0]))), adata.uns["cpca"]["alpha"]
+    (3, 2.0)
+    """
+    return dpca(adata, groupby, target, background, _method=ContrastivePCA, **params)
+
+
+def kdpca(adata: Any, groupby: str, target: Any, background: Any = None, **params: Any) -> Any:
+    """In which nonlinear views do the cells of one condition vary, and not the cells of others?
+
+    Kernel discriminative PCA, with the parameters of `dpca` and of `KernelDiscriminativePCA`, written under
+    ``X_kdpca`` and ``kdpca``. Components of a kernel are not directions of genes: `project` cannot be used.
+
+    Parameters
+    ----------
+    adata, groupby, target, background, **params
+        As in `dpca`.
+
+    Returns
+    -------
+    AnnData or None
+        As in `dpca`.
+    """
+    return dpca(adata, groupby, target, background, _method=KernelDiscriminativePCA, **params)
+
+
+def kcpca(adata: Any, groupby: str, target: Any, background: Any = None, **params: Any) -> Any:
+    """In which nonlinear views do the cells of one condition vary more than α times the cells of others?
+
+    Kernel contrastive PCA, as `kdpca`, written under ``X_kcpca`` and ``kcpca``.
+
+    Parameters
+    ----------
+    adata, groupby, target, background, **params
+        As in `dpca`.
+
+    Returns
+    -------
+    AnnData or None
+        As in `dpca`.
+    """
+    return dpca(adata, groupby, target, background, _method=KernelContrastivePCA, **params)
+
+
+def permutation_test(adata: Any, key: str = "dpca", **options: Any) -> Any:
+    """Which components are distinguishable from chance?
+
+    Fits again as the tool did, and exchanges cells (with ``subject`` whole donors) between the conditions.
+
+    Parameters
+    ----------
+    adata : AnnData
+        As `dpca` or another tool left it.
+    key : str, default="dpca"
+        Name under which the fit was written.
+    **options
+        Of `standout.permutation_test`: ``n_permutations``, ``random_state`` and so on.
+
+    Returns
+    -------
+    PermutationTest
+        Its p-values are also written into ``adata.uns[key]["p_values"]``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from anndata import AnnData
+    >>> import standout
+    >>> rng = np.random.default_rng(0)
+    >>> adata = AnnData(rng.normal(size=(200, 5)))
+    >>> adata.obs["condition"] = np.repeat(["ctrl", "stim"], 100)
+    >>> adata.X[100:, 3] *= 3
+    >>> standout.tl.dpca(adata, "condition", "stim", n_comps=2)
+    >>> test = standout.tl.permutation_test(adata, n_permutations=99)
+    >>> adata.uns["dpca"]["p_values"][0]
+    0.01
+    """
+    from standout.selection import permutation_test as tested
+
+    about, _, _ = cells.fit_of(adata, key)
+    choice, params = cells.choice_of(about["params"])
+    method = next(kind for kind, names in cells.NAMES.items() if names[2] == about["method"])
+    model, datasets, facts = cells.fitted(method, adata, choice, params)
+    found = tested(model, datasets[0], background=datasets[1:], **facts, **options)
+    adata.uns[key]["p_values"] = np.asarray(found.p_values, dtype=np.float64)
+    return found
+
+
+def screen(
+    adata: Any,
+    groupby: str,
+    control: str,
+    *,
+    subject: str | None = None,
+    layer: str | None = None,
+    use_rep: str | None = None,
+    mask_var: Any = UNSET,
+    key_added: str = "screen",
+    **options: Any,
+) -> Any:
+    """Which of many conditions (knock-outs, compounds) stand out against shared controls?
+
+    Parameters
+    ----------
+    adata : AnnData
+        As in `dpca`.
+    groupby : str
+        Column of ``adata.obs`` with the conditions.
+    control : str
+        The condition of the control cells.
+    subject : str, optional
+        Column of ``adata.obs`` with the guide, replicate or donor of each cell.
+    layer, use_rep, mask_var
+        As in `dpca`.
+    key_added : str, default="screen"
+        Key of ``adata.uns`` for the table.
+    **options
+        Of `standout.screen`.
+
+    Returns
+    -------
+    Screen
+        Its table, one row for each condition, is also written into ``adata.uns["screen"]``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from anndata import AnnData
+    >>> import standout
+    >>> rng = np.random.default_rng(0)
+    >>> adata = AnnData(rng.normal(size=(600, 10)))
+    >>> adata.obs["target"] = np.repeat(["NT", "STAT1", "CD86"], 200)
+    >>> adata.X[200:400, 3] += 1
+    >>> standout.tl.screen(adata, "target", "NT").table["verdict"].to_dict()
+    {'STAT1': 'stands out', 'CD86': 'no evidence'}
+    """
+    from standout.screen import screen as screened
+
+    cells.check_annotated(adata, False)
+    choice = Choice(groupby, control, None, layer=layer, use_rep=use_rep, mask_var=mask_var)
+    labels = cells.words(adata, groupby, "groupby")
+    cells.known(control, "control", sorted(set(labels) - {""}), f"a condition of adata.obs[{groupby!r}]")
+    matrix, genes, _ = choice.matrix(adata)
+    rows = open_dataset(cells.rows_of(matrix, None, genes), "the cells")
+    if use_rep is None:
+        rows.columns = tuple(adata.var_names[slice(None) if genes is None else genes])
+    groups = None if subject is None else cells.words(adata, subject, "subject")
+    found = screened(rows, labels, control=control, groups=groups, **options)
+    # AnnData writes no columns of mixed types.
+    table = found.table.copy()
+    adata.uns[key_added] = table.astype({name: str for name in table if table[name].dtype == object})
+    return found
+
+
+def project(
+    adata: Any,
+    adata_ref: Any,
+    *,
+    key: str = "dpca",
+    layer: str | None = None,
+    key_added: str | None = None,
+    copy: bool = False,
+) -> Any:
+    """Where are the cells of another dataset in a view that was found before?
+
+    Computes the scores of new cells along the components of a reference, as ``scanpy.tl.ingest`` does for PCA. Genes
+    are matched by their names.
+
+    Parameters
+    ----------
+    adata : AnnData
+        The new cells, normalised as the reference was.
+    adata_ref : AnnData
+        The reference, as `dpca` or `cpca` left it; it may have been written to a file and read again.
+    key : str, default="dpca"
+        Name in ``adata_ref.uns`` under which the reference was written.
+    layer : str, optional
+        Layer of `adata` to use instead of the one that was used in the reference.
+    key_added : str, optional
+        Key of ``adata.obsm`` to write to, instead of the key of the reference.
+    copy : bool, default=False
+        Write into a copy, and return it.
+
+    Returns
+    -------
+    AnnData or None
+        The copy, if ``copy=True``. Into it, or into `adata`, ``.obsm["X_dpca"]`` is written.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from anndata import AnnData
+    >>> import standout
+    >>> rng = np.random.default_rng(0)
+    >>> adata = AnnData(rng.normal(size=(200, 5)))
+    >>> adata.obs["condition"] = np.repeat(["ctrl", "stim"], 100)
+    >>> standout.tl.dpca(adata, "condition", target="stim")
+    >>> new = AnnData(rng.normal(size=(7, 5)))
+    >>> standout.tl.project(new, adata)
+    >>> new.obsm["X_dpca"].shape
+    (7, 2)
+    """
+    cells.check_annotated(adata, copy)
+    cells.check_annotated(adata_ref, False)
+    about, of_cells, of_genes = cells.fit_of(adata_ref, key)
+    if of_genes not in adata_ref.varm:
+        advice = "Use the result of tl.dpca or tl.cpca on genes: kernels and use_rep have no components of genes."
+        raise InvalidValueError("has no components of genes in adata_ref", parameter="key", value=key, advice=advice)
+    for name, one in (("adata", adata), ("adata_ref", adata_ref)):
+        if not one.var_names.is_unique:
+            repeated = one.var_names[one.var_names.duplicated()].unique().tolist()
+            problem = f"{name} has several columns of {listed('gene', repeated)}"
+            raise InvalidValueError(problem, advice="Use adata.var_names_make_unique(), or sum up such genes.")
+    filters, means = np.asarray(adata_ref.varm[of_genes]), np.asarray(adata_ref.var[f"{key}_mean"], dtype=np.float64)
+    used = np.any(filters != 0.0, axis=1)
+    names = adata_ref.var_names[used]
+    places = adata.var_names.get_indexer(names)
+    if (places < 0).any() or len(names) != about["n_genes"]:
+        missing = f": {listed('gene', names[places < 0].tolist())}" if (places < 0).any() else ""
+        problem = f"{int((places >= 0).sum())} of the {int(about['n_genes'])} genes of the fit are there{missing}"
+        raise InvalidValueError(problem, advice="Fit the reference on genes that both have (mask_var).")
+    layer = about["params"].get("layer") if layer is None else layer
+    # Genes are read in the order of the new cells; the filters follow.
+    genes, order = np.zeros(adata.n_vars, dtype=bool), np.argsort(places)
+    genes[places] = True
+    source = open_dataset(cells.rows_of(cells.layer_of(adata, layer), None, genes), "the cells")
+    weights, middle = filters[used][order], means[used][order]
+    scores = np.concatenate([batch.rows @ weights - middle @ weights for batch in source.batches()])
+    result = adata.copy() if copy else adata
+    result.obsm[of_cells if key_added is None else key_added] = scores
+    return result if copy else None
