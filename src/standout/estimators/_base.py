@@ -16,15 +16,17 @@ from standout._arrays import Array, Float, Rows, stacked
 from standout._messages import FindingWarning, InvalidValueError, dataset_names, warn_user
 from standout._options import check_parameters
 from standout._xp import is_foreign, to_host
-from standout.estimators._fit import Fit
+from standout.estimators._fit import Fit, clipped, weighed_sources
 from standout.estimators._sklearn import DOC_LINK, check_caller, described, described_in_html, summary_frame
-from standout.moments import learn_weights
+from standout.moments import RobustWeights
 from standout.problem import Problem
 from standout.selection import HeldOut, Path
-from standout.sources import DaskBlocks, Mapped, Source, open_dataset, open_datasets
+from standout.sources import DaskBlocks, Source, open_dataset, open_datasets
 
 # Beyond this shrinkage the backgrounds have little effect, and the fit warns.
 NEARLY_PCA = 0.9
+# Components that "auto" tests at most.
+MOST_COMPONENTS = 20
 # Sparse rows that are larger than this both ways are not multiplied out.
 LARGE = 8192
 # Relative error of an eigenvalue from which on it is worth a warning.
@@ -70,6 +72,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     feature_names_in_: npt.NDArray[np.object_]
     row_weights_: list[Float]
     outlying_rows_: list[npt.NDArray[np.intp]]
+    robust_weights_: list[RobustWeights]
 
     # Where scikit-learn's diagram of a model links to; without a link it shows no tooltips.
     _doc_link_module = "standout"
@@ -141,6 +144,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     def _forget(self, *kept: str) -> None:
         """Remove what an earlier fit left."""
+        self._n_found = 1
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("__")]:
             if name not in kept:
                 delattr(self, name)
@@ -166,18 +170,9 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """Learn robust weights from each dataset, and keep them beside its rows."""
         if self.robust is None:
             return sources
-        found, self.row_weights_, self.outlying_rows_, self.robust_weights_ = [], [], [], []
-        for source in sources:
-            loaded = source.loaded()
-            learned = learn_weights(loaded.rows, cells=self.robust == "cells")
-            weights = to_host(learned.weights(loaded.rows))
-            self.robust_weights_.append(learned)
-            self.row_weights_.append(weights)
-            self.outlying_rows_.append(np.flatnonzero(to_host(learned.outlying(loaded.rows))))
-            part = Mapped(loaded, learned.cleaned, loaded.keys).loaded() if self.robust == "cells" else loaded
-            part.weights = weights if loaded.weights is None else weights * loaded.weights
-            part.subjects, part.covariates = loaded.subjects, loaded.covariates
-            found.append(part)
+        found, learned, outlying = weighed_sources(sources, cells=self.robust == "cells", seed=self._seed())
+        self.robust_weights_, self.outlying_rows_ = learned, outlying
+        self.row_weights_ = [part.weights for part in found if part.weights is not None]
         return found
 
     def _n_wanted(self, n_columns: int, n_directions: int) -> int:
@@ -185,7 +180,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         most = max(min(n_columns, n_directions), 1)
         if self.n_components is None:
             return most
-        wanted = 1 if isinstance(self.n_components, str) else self.n_components
+        wanted = self._n_found if isinstance(self.n_components, str) else self.n_components
         if wanted > most:
             what = "columns" if n_columns <= n_directions else "directions in which the rows vary"
             raise InvalidValueError(
@@ -262,6 +257,17 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
                 "of PCA",
                 category=FindingWarning,
             )
+        if (
+            held_out is not None
+            and fit.problem.center == "own"
+            and np.any(held_out.shift > np.maximum(held_out.ratio, 1.0))
+        ):
+            warn_user(
+                f"the means of target and background are {np.sqrt(np.nanmax(held_out.shift)):.1f} standard deviations "
+                "apart along a component, further than the target varies",
+                advice='Use `center`="background" to let a shift of the mean stand out.',
+                category=FindingWarning,
+            )
         if not solution.accurate:
             warn_user(
                 "rounding has left less than half of the digits of the eigenvalues",
@@ -304,11 +310,11 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """
         source = self._open(X)
         if source.rows is not None:
-            return self._scores(source.rows)
+            return self._scores(self._tidied(source.rows))
         if isinstance(source, DaskBlocks):
             lazy: Array = source.lazily(_Scores(self), self.n_components_)
             return lazy
-        scores: Array = stacked([self._scores(batch.rows) for batch in source.batches()])
+        scores: Array = stacked([self._scores(self._tidied(batch.rows)) for batch in source.batches()])
         return scores
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
@@ -373,6 +379,12 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def _cleaned(self, rows: Rows, dataset: int) -> Rows:
         """Return rows with wild cells replaced, as the fit saw them."""
         return self.robust_weights_[dataset].cleaned(rows) if self.robust == "cells" else rows
+
+    def _tidied(self, rows: Rows) -> Rows:
+        """Return new rows without cells that are wild in every dataset of the fit."""
+        if self.robust != "cells":
+            return rows
+        return clipped(rows, self.robust_weights_)
 
     def _coordinates(self, rows: Rows) -> Rows:
         return rows
@@ -466,7 +478,7 @@ class _Scores:
     model: BackgroundTransformer
 
     def __call__(self, rows: Rows) -> Array:
-        return self.model._scores(rows)
+        return self.model._scores(self.model._tidied(rows))
 
 
 def check_counts(counts: Sequence[int | None]) -> None:

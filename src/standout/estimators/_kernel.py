@@ -26,7 +26,7 @@ from standout.features import sample as sample_rows
 
 from standout.problem import Problem, adjusted, total_root
 from standout.selection import TallData, make_data, plan_folds
-from standout.sources import InMemory, Source
+from standout.sources import InMemory, Mapped, Source
 
 # Weights of several kernels are learned from at most this many rows, on a grid with so many steps.
 LEARNED_ROWS, STEPS = 600, 4
@@ -50,9 +50,6 @@ class KernelTransformer(BackgroundTransformer):
     approximation_: str
     residual_: float
 
-    def _auto(self) -> bool:
-        raise NotImplementedError
-
     def _posed(self) -> Problem:
         raise NotImplementedError
 
@@ -67,6 +64,8 @@ class KernelTransformer(BackgroundTransformer):
         self.feature_map_, self.approximation_, self.residual_ = found.map, found.approximation, found.residual
         parts = super()._weighed(list(found.sources)) if self.robust == "rows" else list(found.sources)
         fit, self._root = self._fit_coordinates(parts, seed)
+        if self._count_components(self._rooted(parts), fit):
+            fit, self._root = self._fit_coordinates(parts, seed)
         self._keep_kernel(fit)
 
     def _fit_coordinates(self, sources: Sequence[Source], seed: int) -> tuple[Fit, Float | None]:
@@ -92,6 +91,18 @@ class KernelTransformer(BackgroundTransformer):
         )
         auto = self._auto() and n_backgrounds > 0
         return fit_problem(problem, data, folds, reason, auto=auto, weight_rule=rule, seed=seed), root
+
+    def _rooted(self, sources: list[Source]) -> list[Source]:
+        """Return the datasets in the coordinates in which the problem is posed."""
+        if self._root is None:
+            return sources
+        root = self._root
+        found: list[Source] = []
+        for source in sources:
+            part = Mapped(source, lambda rows: product(rows, root), None)
+            part.width = int(root.shape[1])
+            found.append(part)
+        return found
 
     def _resolved(self, sources: Sequence[Source], seed: int) -> Kernel:
         """Return the kernel with all its parameters; weights of several kernels may be learned."""

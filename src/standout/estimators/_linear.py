@@ -20,6 +20,7 @@ from standout.estimators._incremental import IncrementalTransformer
 from standout.graphs import as_smooth
 from standout.moments import Moments, RowMoments, project
 from standout.problem import Problem, Sums, adjusted
+from standout.selection import MeanDifferences, mean_differences
 from standout.selection import Data, Folds, Places, TallData, make_data, plan_folds
 from standout.sources import Source, open_dataset
 
@@ -81,6 +82,8 @@ class LinearTransformer(IncrementalTransformer):
             fit = self._fit_data(data, folds, reason)
             if fit.solution.accurate or wide or not again:
                 break
+        if self._count_components(sources, fit):
+            fit = self._fit_data(data, folds, reason)
         self._keep_linear(fit, data)
         self._folds = folds
 
@@ -128,6 +131,7 @@ class LinearTransformer(IncrementalTransformer):
             self.n_columns_ = len(fit.solution.columns)
             self.columns_path_ = fit.columns_path
         self._keep_parameters(fit)
+        self._column_facts = (*data.column_facts(), [part.effective_count for part in moments])
         # Sparse rows that were not multiplied out are rows, and not sums.
         sums_only = isinstance(data, TallData) and not isinstance(sums.moments[0], RowMoments)
         self._data = data if sums_only else None  # type: ignore[assignment]
@@ -184,6 +188,15 @@ class LinearTransformer(IncrementalTransformer):
             )
         rows: Array = double(scores) @ self.patterns_ + self.mean_
         return rows
+
+    @property
+    def mean_differences_(self) -> MeanDifferences:
+        """How far the means of target and background are apart, in each column; needs a background."""
+        check_is_fitted(self)
+        means, variances, counts = self._column_facts
+        if len(means) == 1:
+            raise AttributeError("mean_differences_ needs a background")
+        return mean_differences(means, variances, counts, self.background_weights_)
 
     def get_support(self, indices: bool = False) -> npt.NDArray[Any]:
         """Return which columns the components use: a truth value for each, or their numbers with `indices`.

@@ -4,18 +4,22 @@ from standout.selection._bootstrap import Bootstrap, bootstrap
 from standout.selection._choose import HeldOut, Path, choose, choose_columns, judge, rule
 from standout.selection._inference import PermutationTest, permutation_test
 from standout.selection._inference import count_components as count_components
+from standout.selection._means import MeanDifferences, benjamini_hochberg, mean_differences
 from standout.selection._weights import choose_weights
 
 __all__ = [
     "Bootstrap",
     "HeldOut",
+    "MeanDifferences",
     "Path",
     "PermutationTest",
+    "benjamini_hochberg",
     "bootstrap",
     "choose",
     "choose_columns",
     "choose_weights",
     "judge",
+    "mean_differences",
     "permutation_test",
     "rule",
 ]

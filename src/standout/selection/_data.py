@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Float, Rows, is_sparse
-from standout._xp import concat, is_foreign, like, namespace, take, zeros
+from standout._xp import concat, is_foreign, like, namespace, take, to_host, zeros
 from standout.moments import FoldPattern, Moments, RowMoments, Span, fold_of_rows, gather, gather_keyed, span_of
-from standout.problem import Problem, Sums, column_scale
+from standout.problem import Problem, Sums, adjusted, column_scale
 from standout.sources import Source
 
 Numbers = npt.NDArray[np.intp]
@@ -59,6 +59,10 @@ class Data:
         """Return the moments of the rows of a fold, in the coordinates of ``sums(problem, fold)``."""
         raise NotImplementedError
 
+    def column_facts(self) -> tuple[list[Float], list[Float]]:
+        """Return the means and the variances of the columns of each dataset, on the host."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, eq=False)
 class TallData(Data):
@@ -92,6 +96,11 @@ class TallData(Data):
     def held_out(self, problem: Problem, fold: int) -> tuple[Moments, ...]:
         """Return the moments of the rows of a fold."""
         return tuple(_known(part[fold]) for part in self.parts)
+
+    def column_facts(self) -> tuple[list[Float], list[Float]]:
+        """Return the means and the variances of the columns of each dataset, on the host."""
+        parts = [adjusted(part, self.n_covariates) for part in self.totals]
+        return [to_host(part.mean) for part in parts], [to_host(part.variances) for part in parts]
 
     def mapped(self, root: Float) -> TallData:
         """Return the moments of the columns multiplied by a matrix; covariates stay as they are."""
@@ -172,6 +181,11 @@ class WideData(Data):
             chosen = np.flatnonzero(own != (-1 if fold is None else fold))
             found.append(column_variances(take(part, chosen), None if weights is None else weights[chosen]))
         return found
+
+    def column_facts(self) -> tuple[list[Float], list[Float]]:
+        """Return the means and the variances of the columns of each dataset, on the host."""
+        means = [to_host(column_means(part, weights)) for part, weights in zip(self.rows, self.weights, strict=True)]
+        return means, [to_host(part) for part in self.variances()]
 
     def _spanned(self, scale: Float | None) -> _Spanned:
         rows = self.rows if scale is None else [scaled_rows(part, scale) for part in self.rows]
@@ -316,6 +330,13 @@ def column_variances(rows: Rows, weights: Float | None = None) -> Float:
     shares = weights / weights.sum()
     mean = shares @ rows
     return np.asarray(shares @ (rows - mean) ** 2)
+
+
+def column_means(rows: Rows, weights: Float | None = None) -> Float:
+    """Return the mean of each column."""
+    if weights is not None:
+        return np.asarray(weights / weights.sum() @ rows).ravel()
+    return np.asarray(rows.mean(axis=0)).ravel() if is_sparse(rows) else namespace(rows).mean(rows, axis=0)
 
 
 def scaled_rows(rows: Rows, scale: Float) -> Rows:
