@@ -20,7 +20,7 @@ from standout.estimators._fit import Fit, clipped, weighed_sources
 from standout.estimators._sklearn import DOC_LINK, check_caller, described, described_in_html, summary_frame
 from standout.moments import RobustWeights
 from standout.problem import Problem
-from standout.selection import HeldOut, Path
+from standout.selection import HeldOut, Path, count_components
 from standout.sources import DaskBlocks, Source, open_dataset, open_datasets
 
 # Beyond this shrinkage the backgrounds have little effect, and the fit warns.
@@ -174,6 +174,37 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.robust_weights_, self.outlying_rows_ = learned, outlying
         self.row_weights_ = [part.weights for part in found if part.weights is not None]
         return found
+
+    # Number of components that "auto" has found.
+    _n_found: int = 1
+
+    def _count_components(self, sources: list[Source], fit: Fit) -> bool:
+        """Test one component after the other, if their number is to be found; return whether there are several."""
+        if not isinstance(self.n_components, str) or len(sources) == 1:
+            return False
+        shares = fit.solution.shrinkage
+        numeric = replace(fit.problem, shrinkage=float(np.mean(shares))) if shares else fit.problem
+        self.component_test_ = count_components(
+            sources,
+            numeric,
+            chosen=self._auto(),
+            columns_chosen=fit.columns_path is not None,
+            learned=getattr(self, "row_weights_", None),
+            most=max(min(MOST_COMPONENTS, *(part.count - 1 for part in fit.sums.moments)), 1),
+            seed=self._seed(),
+        )
+        if self.component_test_.n_components == 0:
+            warn_user(
+                "no component is distinguishable from chance",
+                advice="One component is kept.",
+                category=FindingWarning,
+            )
+        self._n_found = max(self.component_test_.n_components, 1)
+        return self._n_found > 1
+
+    def _auto(self) -> bool:
+        """Tell whether the regularisation is chosen by held-out rows."""
+        raise NotImplementedError
 
     def _n_wanted(self, n_columns: int, n_directions: int) -> int:
         """Return the number of components, and refuse more than there are directions."""
