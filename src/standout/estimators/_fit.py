@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from standout._arrays import Float
+from standout._arrays import Float, Rows
+from standout._xp import namespace, to_host
+from standout.moments import RobustWeights, learn_from, weighed
 from standout.pencil import Solution
 from standout.problem import Problem, Sums, solve
 from standout.selection import (
@@ -22,6 +27,7 @@ from standout.selection import (
     judge,
     ridge_unit,
 )
+from standout.sources import Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,3 +110,28 @@ def center_of(problem: Problem, sums: Sums) -> Float:
 
 def _width(sums: Sums) -> int | None:
     return sums.dimension if sums.lift is None else None
+
+
+# --- robust weights --------------------------------------------------------------------------------------------------
+
+
+def weighed_sources(
+    sources: Sequence[Source], *, cells: bool, seed: int
+) -> tuple[list[Source], list[RobustWeights], list[npt.NDArray[np.intp]]]:
+    """Learn robust weights from each dataset; return it with weights, the weights' rule and its outlying rows."""
+    found, rules, outlying = [], [], []
+    for source in sources:
+        learned = learn_from(source, cells=cells, seed=seed)
+        part, _ = weighed(source, learned)
+        far = [to_host(learned.outlying(batch.rows)) for batch in source.batches()]
+        found.append(part)
+        rules.append(learned)
+        outlying.append(np.flatnonzero(np.concatenate(far)))
+    return found, rules, outlying
+
+
+def clipped(rows: Rows, learned: Sequence[RobustWeights]) -> Rows:
+    """Bring cells that are wild in every dataset to the limits."""
+    xp = namespace(rows)
+    lows, highs = ([getattr(part, side) for part in learned] for side in ("low", "high"))
+    return xp.clip(rows, reduce(xp.minimum, lows), reduce(xp.maximum, highs))
