@@ -357,7 +357,7 @@ def finish(
         n_lost = int(xp.count_nonzero(lost[: min(most_directions(pencil.a), lost.shape[0])]))
         # A value of zero has no relative error.
         rounding = xp.where(lost, 0.0, rounding)
-    reference = xp.maximum(pencil.a.added.value(vectors) if not pencil.a.is_nonnegative else abs(along), leading)
+    reference = xp.clip(abs(along) if pencil.a.is_nonnegative else pencil.a.added.value(vectors), leading, None)
     consistent = infinite | (mistake <= (TOLERANCE + 10.0 * rounding) * reference)
     return Solution(
         values=values,
