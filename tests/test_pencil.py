@@ -1,5 +1,7 @@
 """The solvers: against SciPy and mpmath, against each other, in any units, and at the edges where others fail."""
 
+from contextlib import suppress
+
 import mpmath
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import linalg, sparse
 
 from array_libraries import library  # noqa: F401
+from standout._messages import InvalidValueError
 from standout.graphs import GraphMoments, chain_graph, column_graph, edge_graph, grid_graph
 from standout.moments import ScatterMoments, gather
 from standout.pencil import Form, Pencil, choose_solver, solve
@@ -363,12 +366,9 @@ def test_no_error_of_linear_algebra_reaches_a_user(seed):
             difference(*parts[:1], parts[1:], [1.0], 2.0, kind=kind),
         ):
             for solver in ("auto", "iterative"):
-                try:
-                    solution = solve(pencil, int(rng.integers(1, 5)), solver=solver)
-                except ValueError as error:
-                    assert type(error).__module__ == "standout._messages", error
-                else:
-                    assert solution.vectors.shape[0] == 4
+                n_components = int(rng.integers(1, 5))
+                with suppress(InvalidValueError):
+                    assert solve(pencil, n_components, solver=solver).vectors.shape == (4, n_components)
 
 
 # --- ill-conditioned backgrounds ------------------------------------------------------------------------------------

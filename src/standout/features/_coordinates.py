@@ -231,7 +231,8 @@ def _exact(
         factor, weights = _positive_part(matrix, rank)
         mapping = LandmarkMap(kernel, rows, factor[:0, :0], weights)
     else:
-        factor, pivots = (factor, pivots) if rank is None else (factor[:, :rank], pivots[:rank])
+        most = min(rank or n_rows, factor.shape[1])
+        factor, pivots = factor[:, :most], pivots[:most]
         mapping = LandmarkMap(kernel, take(rows, pivots), namespace(factor).tril(take(factor, pivots)))
     residual = max(1.0 - sum_of_squares(factor) / trace, 0.0) if trace > 0.0 else 0.0
     ends = np.cumsum([part.shape[0] for part in datasets]).tolist()

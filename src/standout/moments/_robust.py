@@ -87,8 +87,7 @@ class RobustWeights:
 
     The squared distance d² of a row is measured from the centre of the dataset by its robust scatter. The weight is 1
     up to the typical (median) squared distance m. Beyond, it is the weight of a Student-t distribution,
-    ``(3 + m) / (3 + d²)``. Outlying rows have the additional factor ``limit / d²``, so that all other rows have at
-    least the weight ``(3 + m) / (3 + limit)``.
+    ``(3 + m) / (3 + d²)``. Rows that are not outlying have at least the weight ``(3 + m) / (3 + limit)``.
 
     Attributes
     ----------
@@ -147,8 +146,8 @@ class RobustWeights:
         if np.isinf(self.limit):
             return xp.ones_like(distances)
         # No row has a larger weight than a typical one: else a few rows close together could attract the centre.
-        weights = (DEGREES + self.typical) / (DEGREES + xp.clip(distances, self.typical, None))
-        return weights * (self.limit / xp.clip(distances, self.limit, None))
+        weights: Float = (DEGREES + self.typical) / (DEGREES + xp.clip(distances, self.typical, None))
+        return weights
 
     def _block(self, block: Rows) -> Weighed:
         # A number of any size has a weight, which may be zero.
