@@ -6,9 +6,10 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from report_runs import CASES, COLUMNS, HOSTILE, cells, fitted, made, mixed
-from standout import DiscriminativePCA
+from standout import DiscriminativePCA, plots
 from standout.report import figure, page, report, sentences
 from standout.report._cautions import Cautions, columns, few_rows, neighbours, subject_pattern
 from standout.report._drawn import Sample, packed, read_labels
@@ -227,6 +228,75 @@ def test_a_choice_near_pca_is_said():
     model = fitted(DiscriminativePCA(1, shrinkage=0.97), target, background=background)
     said = report(model, target, background=background, test=None).sentences()
     assert any(sentence.startswith("The background was not used") for sentence in said)
+
+
+@pytest.mark.parametrize("form", ["sparse", "mapped", "torch"])
+def test_other_forms_of_data_have_the_findings_of_the_array(form, tmp_path):
+    target, background, _ = cells()
+
+    def formed(rows, name):
+        if form == "sparse":
+            return scipy.sparse.csr_array(rows)
+        if form == "torch":
+            return pytest.importorskip("torch").tensor(rows)
+        np.save(tmp_path / name, rows)
+        return np.load(tmp_path / name, mmap_mode="r")
+
+    X, Y = formed(target, "x.npy"), formed(background, "y.npy")
+    found = report(fitted(DiscriminativePCA(2), X, background=Y), X, background=Y, test=None).findings
+    plain = report(
+        fitted(DiscriminativePCA(2), target, background=background), target, background=background, test=None
+    )
+    for mine, other in zip(found["components"], plain.findings["components"], strict=True):
+        assert mine["ratio"] == pytest.approx(other["ratio"], rel=1e-8)
+        assert mine["columns"][0]["name"] == other["columns"][0]["name"]
+    assert found["pca"]["ratio"] == pytest.approx(plain.findings["pca"]["ratio"], rel=1e-8)
+    assert found["drawn"]["views"]["ratios"] == pytest.approx(plain.findings["drawn"]["views"]["ratios"], rel=1e-6)
+
+
+def test_large_data_are_drawn_in_part_and_judged_in_full():
+    draw = np.random.default_rng(3)
+    target, background = draw.normal(size=(5000, 4)) * [3, 1, 1, 1], draw.normal(size=(2600, 4))
+    model = fitted(DiscriminativePCA(1), target, background=background)
+    found = report(model, target, background=background, ids=np.arange(5000), test=None).findings
+    assert [part["drawn"] for part in found["datasets"]] == [2000, 2000]
+    assert [part["rows"] for part in found["datasets"]] == [5000, 2600]
+    points = found["drawn"]["points"][0]
+    assert points["ids"] == [str(row) for row in points["rows"]]
+    scores = model.held_out_scores(target, background=background)[0]
+    assert points["scores"][0] == pytest.approx(scores[points["rows"], 0], rel=1e-3)
+    assert found["components"][0]["variances"][0] == pytest.approx(model.ratio_[0])
+    assert "A random sample of 2,000 + 2,000 rows is drawn" in page(found)
+
+
+def test_labels_that_tell_datasets_apart_name_them():
+    target, background, _ = cells()
+    rows, y = np.vstack([target, background]), np.repeat(["treated", "control"], [len(target), len(background)])
+    model = fitted(DiscriminativePCA(1, target_label="treated"), rows, y=y)
+    found = report(model, rows, y=y, test=None).findings
+    assert [part["name"] for part in found["datasets"]] == ["treated", "control"]
+    assert "variance of treated" in found["headline"]
+
+
+def test_static_pictures_take_an_axes_and_return_it():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    target, background, labels = cells()
+    model = fitted(DiscriminativePCA(2), target, background=background)
+    scores = model.held_out_scores(target, background=background)
+    figure, axes = pyplot.subplots(2, 3)
+    first, *others = axes.ravel()
+    assert plots.scores(scores[0], scores[1:], labels=labels, names=["_a$", "b"], ax=first) is first
+    words = [text.get_text() for text in first.get_legend().get_texts()]
+    assert words == ["b", "guide A", "guide B", "guide C"]
+    for ax, draw in zip(others, (plots.correlations, plots.path, plots.ratios, plots.means), strict=False):
+        assert draw(model, ax=ax) is ax
+    ticks = [text.get_text() for text in others[0].get_yticklabels()]
+    assert set(ticks[:3]) == {"column 0", "column 1", "column 2"}
+    widths = [abs(bar.get_width()) for bar in others[0].patches]
+    assert widths == pytest.approx(sorted(np.abs(model.correlations_[0]), reverse=True))
+    with pytest.raises(ValueError, match="there is no path"):
+        plots.path(fitted(DiscriminativePCA(1, shrinkage=0.5), target, background=background), ax=first)
+    pyplot.close(figure)
 
 
 # --- cautions --------------------------------------------------------------------------------------------------------

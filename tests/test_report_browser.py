@@ -156,3 +156,15 @@ def test_hostile_names_are_shown_and_do_nothing(visit):
 def test_other_fits_have_quiet_pages(visit, case):
     opened = visit(case, phone=True)
     assert opened.ask("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_notebook_draws_the_page_in_its_frame(browser, tmp_path):
+    file = tmp_path / "notebook.html"
+    text = f"<!doctype html><meta charset='utf-8'><body data-ready>{made('cells')._repr_html_()}"
+    file.write_text(text, encoding="utf-8")
+    opened = Visit(browser, file.as_uri(), offline=True)
+    inside = opened.page.frame_locator("iframe")
+    inside.locator("body[data-ready]").wait_for()
+    assert inside.locator("h1").inner_text() == made("cells").findings["headline"]
+    assert opened.complaints == []
+    opened.context.close()

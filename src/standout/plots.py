@@ -157,7 +157,7 @@ def path(model: Any, *, ax: Any = None) -> Any:
     found = getattr(model, "path_", model)
     values = np.asarray(getattr(found, "values", ()), dtype=np.float64)
     if values.size < 2:
-        raise InvalidValueError("there is no path", advice="Fit with \"auto\", which tries several values.")
+        raise InvalidValueError("there is no path", advice='Fit with "auto", which tries several values.')
     ax = _axes(ax)
     logs, errors = (np.asarray(part, dtype=np.float64) for part in (found.log_ratios, found.errors))
     ax.fill_between(values, np.exp(logs - errors), np.exp(logs + errors), alpha=0.2, color=_COLOURS[1], linewidth=0)
@@ -195,7 +195,7 @@ def means(model: Any, *, n_columns: int = 12, names: Any = None, ax: Any = None)
 
     found = effects(model, names)
     order = np.argsort(-np.abs(found.effects), kind="stable")[:n_columns]
-    ax = _bars(ax, [found.names[k] for k in order], found.effects[order], ~found.different[order])
+    ax = _bars(ax, [found.names[k] for k in order], found.effects[order], ~np.isin(order, found.different))
     ax.set(xlabel="difference of means (standard deviations); grey: not distinguishable from chance")
     return ax
 
@@ -228,7 +228,9 @@ def _plane(points: Any, place: int) -> Float:
     """Return two columns. A single component is spread over the height, each dataset in its own strip."""
     array = np.asarray(points, dtype=np.float64)
     if array.ndim != 2 or not array.shape[0] or not array.shape[1]:
-        raise InvalidValueError(f"the scores have shape {array.shape}", advice="Give at least one row and one component.")
+        raise InvalidValueError(
+            f"the scores have shape {array.shape}", advice="Give at least one row and one component."
+        )
     if array.shape[1] > 1:
         return array[:, :2]
     return np.column_stack([array[:, 0], -place + 0.7 * (np.arange(len(array)) * 0.618034 % 1.0)])
@@ -242,7 +244,9 @@ def _limits(points: Float) -> tuple[Float, Float]:
     return np.where(inside, points, np.inf).min(axis=0), np.where(inside, points, -np.inf).max(axis=0)
 
 
-def _dots(ax: Any, plane: Float, low: Float, high: Float, *, color: str, label: str | None = None, **style: Any) -> None:
+def _dots(
+    ax: Any, plane: Float, low: Float, high: Float, *, color: str, label: str | None = None, **style: Any
+) -> None:
     look = {"s": 16, "alpha": 0.7, "marker": "o", **style}
     shown = np.clip(plane, low, high)
     far = (shown != plane).any(axis=1)

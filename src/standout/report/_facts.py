@@ -161,30 +161,23 @@ class Effects:
     names : list of str
     effects, p_values, q_values : ndarray of shape (n_columns,)
         Effects are in standard deviations.
-    different : ndarray of bool
-        Columns with a large enough effect and a small enough false discovery rate.
-    method : str
+    different : ndarray of int
+        Columns with a large enough effect and a small enough false discovery rate, the largest effect first.
     """
 
     names: list[str]
     effects: Float
     p_values: Float
     q_values: Float
-    different: npt.NDArray[np.bool_]
-    method: str
+    different: npt.NDArray[np.intp]
 
 
 def effects(model: Any, names: Any = None) -> Effects:
     """Read the differences of means of a fitted model."""
     found = model.mean_differences_
-    sizes = np.asarray(found.effect_sizes, dtype=np.float64)
     known = getattr(model, "feature_names_in_", None) if names is None else names
-    words = [f"column {k}" for k in range(len(sizes))] if known is None else [str(name) for name in known]
-    q_values = np.asarray(found.q_values, dtype=np.float64)
-    different = (np.abs(sizes) >= SIZE) & (q_values <= LEVEL)
-    return Effects(
-        words, sizes, np.asarray(found.p_values), q_values, different, str(getattr(found, "method", "t-test"))
-    )
+    words = [f"column {k}" for k in range(len(found.effect))] if known is None else [str(name) for name in known]
+    return Effects(words, found.effect, found.p_value, found.q_value, found.different(LEVEL, SIZE))
 
 
 def means_of(model: Any, names: Sequence[str]) -> dict[str, Any] | None:
@@ -192,12 +185,11 @@ def means_of(model: Any, names: Sequence[str]) -> dict[str, Any] | None:
     if getattr(model, "mean_differences_", None) is None:
         return None
     found = effects(model, names)
-    order = np.flatnonzero(found.different)
-    order = order[np.argsort(-np.abs(found.effects[order]), kind="stable")]
+    order = found.different
     return {
         "size": SIZE,
         "level": LEVEL,
-        "method": found.method,
+        "method": "Welch's t-test for independent rows",
         "n_columns": len(found.names),
         "n_different": len(order),
         "columns": [

@@ -239,7 +239,11 @@ def _verdict(found: dict[str, Any], dependent: bool) -> str:
         return "no ratio"
     significant = one["significant"]
     largest = max((column["effect"] ** 2 for column in means["columns"]), default=0.0) if means else 0.0
-    if found["center"] == "own" and (largest > one["ratio"] or (largest > 0.0 and significant is False)):
+    # The test of the means is for independent rows.
+    independent = not dependent and found["datasets"][0]["subjects"] is None
+    if found["center"] == "own" and (
+        largest > max(one["ratio"], 1.0) or (largest > 0.0 and significant is False and independent)
+    ):
         return "shift"
     if found["center"] == "background" and (one["shift"] or 0.0) > (one["spread"] or 0.0) and significant is not False:
         return "shift"
