@@ -170,9 +170,9 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """Learn robust weights from each dataset, and keep them beside its rows."""
         if self.robust is None:
             return sources
-        found, learned, outlying = weighed_sources(sources, cells=self.robust == "cells", seed=self._seed())
-        self.robust_weights_, self.outlying_rows_ = learned, outlying
-        self.row_weights_ = [part.weights for part in found if part.weights is not None]
+        found, self.row_weights_, self.robust_weights_, self.outlying_rows_ = weighed_sources(
+            sources, cells=self.robust == "cells", seed=self._seed()
+        )
         return found
 
     # Number of components that "auto" has found.

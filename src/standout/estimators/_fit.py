@@ -117,17 +117,20 @@ def _width(sums: Sums) -> int | None:
 
 def weighed_sources(
     sources: Sequence[Source], *, cells: bool, seed: int
-) -> tuple[list[Source], list[RobustWeights], list[npt.NDArray[np.intp]]]:
-    """Learn robust weights from each dataset; return it with weights, the weights' rule and its outlying rows."""
-    found, rules, outlying = [], [], []
+) -> tuple[list[Source], list[Float], list[RobustWeights], list[npt.NDArray[np.intp]]]:
+    """Learn robust weights from each dataset; return it with weights, the factors learned, rules and outlying rows."""
+    found, factors, rules, outlying = [], [], [], []
     for source in sources:
         learned = learn_from(source, cells=cells, seed=seed)
         part, _ = weighed(source, learned)
+        assert part.weights is not None
+        own = part.weights if source.weights is None else source.weights
+        factors.append(part.weights if own is part.weights else part.weights / np.where(own > 0.0, own, 1.0))
         far = [to_host(learned.outlying(batch.rows)) for batch in source.batches()]
         found.append(part)
         rules.append(learned)
         outlying.append(np.flatnonzero(np.concatenate(far)))
-    return found, rules, outlying
+    return found, factors, rules, outlying
 
 
 def clipped(rows: Rows, learned: Sequence[RobustWeights]) -> Rows:

@@ -19,11 +19,9 @@ from standout.features import (
     Kernel,
     SumKernel,
     fit_coordinates,
-    median_distance,
     resolve_kernel,
 )
 from standout.features import sample as sample_rows
-
 from standout.problem import Problem, adjusted, total_root
 from standout.selection import TallData, make_data, plan_folds
 from standout.sources import InMemory, Mapped, Source

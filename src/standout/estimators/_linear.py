@@ -20,8 +20,7 @@ from standout.estimators._incremental import IncrementalTransformer
 from standout.graphs import as_smooth
 from standout.moments import Moments, RowMoments, project
 from standout.problem import Problem, Sums, adjusted
-from standout.selection import MeanDifferences, mean_differences
-from standout.selection import Data, Folds, Places, TallData, make_data, plan_folds
+from standout.selection import Data, Folds, MeanDifferences, Places, TallData, make_data, mean_differences, plan_folds
 from standout.sources import Source, open_dataset
 
 

@@ -1,0 +1,227 @@
+"""Pipelines that take the backgrounds through the same steps as the target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from inspect import signature
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.pipeline import make_pipeline as make_plain_pipeline
+from sklearn.utils.metaestimators import available_if
+
+from standout._arrays import is_sparse
+from standout._messages import InvalidTypeError, dataset_names
+from standout._xp import is_foreign
+from standout.sources import DaskBlocks, Source, as_backgrounds, frame_columns, keys_of, open_dataset, transformed
+
+
+def _last_transforms(pipeline: Any) -> bool:
+    last = pipeline.steps[-1][1]
+    return not is_step(last) or hasattr(last, "transform")
+
+
+class BackgroundPipeline(Pipeline):
+    """A scikit-learn pipeline that takes the backgrounds through its steps, as it does the target.
+
+    Each step is fitted to the target alone, and then applied to the target and to each background, so that all datasets
+    reach the estimator in the same units. Build one with `make_pipeline`. Steps after the estimator see the scores of
+    the target.
+
+    Parameters
+    ----------
+    steps : list of tuple
+        Names and transformers, as in `sklearn.pipeline.Pipeline`.
+    verbose : bool, default=False
+        Not used.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from standout import BackgroundPipeline, DiscriminativePCA
+    >>> BackgroundPipeline([("scale", StandardScaler()), ("dpca", DiscriminativePCA(1))]).steps[-1][0]
+    'dpca'
+    """
+
+    steps: list[Any]
+    memory = None
+    transform_input = None
+
+    def __init__(self, steps: list[Any], *, verbose: bool = False) -> None:
+        self.steps = steps
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, *, background: Any = None, **rows: Any) -> BackgroundPipeline:
+        """Fit the steps to the target, and the estimator against the backgrounds that the steps have transformed.
+
+        Parameters
+        ----------
+        X : dataset
+            The target.
+        y : array-like, default=None
+            Labels of rows, with the estimator's `target_label`.
+        background : dataset, or list or tuple of datasets, default=None
+        **rows
+            Weights, groups and covariates of rows, as in ``fit`` of the estimator.
+
+        Returns
+        -------
+        BackgroundPipeline
+            The pipeline itself.
+        """
+        self.steps = list(self.steps)
+        self._validate_steps()
+        datasets = self._opened([X, *as_backgrounds(background, X)])
+        last = len(self.steps) - 1
+        for number, (name, step) in enumerate(self.steps):
+            if not is_step(step):
+                continue
+            if takes_background(step):
+                step.fit(datasets[0], y, background=datasets[1:] or None, **rows)
+                datasets, rows = datasets[:1], {}
+            else:
+                step = _fitted_step(name, step, datasets[0], y)
+                self.steps[number] = (name, step)
+            if number < last:
+                datasets = [_after(data, step) for data in datasets]
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, *, background: Any = None, **rows: Any) -> Any:
+        """Fit, and return the scores of the target's rows."""
+        return self.fit(X, y, background=background, **rows).transform(X)
+
+    @available_if(_last_transforms)  # type: ignore[untyped-decorator]
+    def transform(self, X: Any) -> Any:
+        """Return the scores of rows, after all steps.
+
+        Parameters
+        ----------
+        X : dataset
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+        """
+        (data,) = self._opened([X], "the rows")
+        if isinstance(data, DaskBlocks):
+            return data.lazily(self.transform, self.steps[-1][1].n_components_)
+        return self._through(data, self.steps)
+
+    def score(self, X: Any, y: Any = None, *, background: Any = None, **params: Any) -> float:
+        """Return the score of the last step, after the steps before it.
+
+        Parameters
+        ----------
+        X, y, background
+            As in ``fit``: rows that were not fitted.
+        **params
+            Further parameters of the last step's ``score``.
+
+        Returns
+        -------
+        float
+        """
+        datasets = self._opened([X, *as_backgrounds(background, X)])
+        target, *others = (self._through(data, self.steps[:-1]) for data in datasets)
+        given = {"background": others} if others else {}
+        return float(self.steps[-1][1].score(target, y, **given, **params))
+
+    def _opened(self, datasets: list[Any], name: str | None = None) -> list[Any]:
+        """Return tables as they are, with columns in the target's order, and other datasets as sources."""
+        keys = keys_of(datasets[0])
+        found = []
+        for data, own in zip(datasets, dataset_names(len(datasets)), strict=True):
+            theirs = keys_of(data)
+            if isinstance(data, Source | Iterator) or hasattr(data, "to_delayed"):
+                data = open_dataset(data, name or own)
+            elif keys is not None and theirs is not None and keys != theirs and set(keys) == set(theirs):
+                data = frame_columns(data, keys)
+            found.append(data)
+        return found
+
+    @staticmethod
+    def _through(data: Any, steps: list[Any]) -> Any:
+        for _, step in steps:
+            if is_step(step):
+                data = _after(data, step, last=step is steps[-1][1])
+        return data
+
+
+def make_pipeline(*steps: Any) -> BackgroundPipeline:
+    """How is the background preprocessed in the same way as the target?
+
+    Builds a pipeline whose ``fit(X, background=...)`` takes every background through the steps that were fitted to the
+    target. A plain scikit-learn pipeline would pass the backgrounds to the estimator as they are. To scale columns
+    alone, use the estimator's `scale`, which is computed again in every fold and permutation.
+
+    Parameters
+    ----------
+    *steps : estimators
+        Transformers, and an estimator of standout.
+
+    Returns
+    -------
+    BackgroundPipeline
+
+    Notes
+    -----
+    Data that are read in batches (`standout.scan`, Dask) go through the steps one batch at a time. A step is then
+    fitted by its ``partial_fit`` to the target's batches, or needs no fitting.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from standout import DiscriminativePCA, make_pipeline
+    >>> rng = np.random.default_rng(0)
+    >>> target, background = rng.normal(size=(200, 3)) * [1, 1, 3], rng.normal(size=(200, 3))
+    >>> model = make_pipeline(StandardScaler(), DiscriminativePCA(1)).fit(target, background=background)
+    >>> model.transform(target).shape
+    (200, 1)
+    """
+    return BackgroundPipeline(make_plain_pipeline(*steps).steps)
+
+
+def is_step(step: Any) -> bool:
+    """Return whether a step of a pipeline does anything."""
+    return step is not None and not isinstance(step, str)
+
+
+def takes_background(step: Any) -> bool:
+    """Return whether a step is fitted against backgrounds."""
+    return is_step(step) and "background" in signature(step.fit).parameters
+
+
+def background_step(estimator: Any) -> Any:
+    """Return the step of a pipeline that is fitted against backgrounds, or the estimator itself."""
+    steps = [step for _, step in getattr(estimator, "steps", ())]
+    return next((background_step(step) for step in steps if takes_background(step)), estimator)
+
+
+def _after(data: Any, step: Any, last: bool = False) -> Any:
+    """Return a dataset after a fitted step."""
+    return transformed(data, [step]) if isinstance(data, Source) and not last else step.transform(data)
+
+
+def _fitted_step(name: str, step: Any, data: Any, y: Any) -> Any:
+    """Fit a step to the target; batch by batch if the target is read in batches."""
+    if not isinstance(data, Source):
+        return step.fit(data, y)
+    if not step.__sklearn_tags__().requires_fit or type(step).__name__ == "FrozenEstimator":
+        return step
+    if not data.again:
+        problem = f"step {name!r} cannot be fitted to an iterator of batches, which can be read only once"
+        raise InvalidTypeError(problem, advice="Give a file or an array, or a step that needs no fitting.")
+    if not hasattr(step, "partial_fit"):
+        problem = f"step {name!r} cannot be fitted to data that are read in batches: it has no partial_fit"
+        raise InvalidTypeError(problem, advice="Use a step such as StandardScaler, or one that needs no fitting.")
+    fresh = clone(step)
+    for batch in data.batches():
+        rows: Any = batch.rows
+        if data.columns is not None and not is_sparse(rows) and not is_foreign(rows):
+            import pandas as pd
+
+            rows = pd.DataFrame(rows, columns=list(data.columns))
+        fresh.partial_fit(rows)
+    return fresh
