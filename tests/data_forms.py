@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +156,10 @@ def _write_anndata(values: np.ndarray, path: Path) -> None:
     matrix = sparse.csc_matrix(values) if path.name.startswith("by-columns") else matrix
     obs = pandas.DataFrame(index=[f"cell{row}" for row in range(len(values))])
     data = anndata.AnnData(matrix, obs=obs, var=pandas.DataFrame(index=COLUMNS))
-    data.write_zarr(path) if path.suffix == ".zarr" else data.write_h5ad(path)
+    with warnings.catch_warnings():
+        # anndata announces other defaults for Zarr.
+        warnings.simplefilter("ignore", UserWarning)
+        data.write_zarr(path) if path.suffix == ".zarr" else data.write_h5ad(path)
 
 
 FILES = (

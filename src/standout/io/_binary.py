@@ -6,7 +6,7 @@ import json
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import product
@@ -20,7 +20,7 @@ from scipy import sparse
 from standout._arrays import Rows, is_sparse
 from standout._messages import InvalidValueError, choices, listed, require_extra, shown
 from standout.io._files import attempt, attempted, unusable
-from standout.sources._form import floats_of
+from standout.sources._form import arrow_kind, floats
 
 # Columns of Parquet files are read in pieces of this size. Buffering ahead would hold a whole row group.
 BUFFER_BYTES = 2**16
@@ -47,8 +47,6 @@ class ArrowReader:
 
     def __post_init__(self) -> None:
         require_extra("pyarrow", "files", f"reading {self.kind} files")
-        if self.variable is not None:
-            _reject_variable(self.variable, self.kind)
         attempt(self.path, self.kind, self._look)
         if self.n_rows == 0:
             unusable(self.path, "it has columns but no rows", "Give a file with data.")
@@ -65,7 +63,7 @@ class ArrowReader:
                 reader = _ipc(file)
                 schema = reader.schema
                 self.n_rows = sum(batch.num_rows for batch in _record_batches(reader))
-        self.names, self.kinds = schema.names, [_kind(one) for one in schema.types]
+        self.names, self.kinds = schema.names, [arrow_kind(one) for one in schema.types]
         try:
             index = json.loads((schema.metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
         except (ValueError, AttributeError):
@@ -116,23 +114,6 @@ def _record_batches(reader: Any) -> Iterator[Any]:
         yield batch
 
 
-def _kind(given: Any) -> str:
-    import pyarrow.types as types
-
-    kind = given.value_type if types.is_dictionary(given) else given
-    if types.is_temporal(kind):
-        return "dates"
-    if any(of(kind) for of in (types.is_string, types.is_large_string, types.is_string_view)):
-        return "text"
-    numeric = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
-    return "numbers" if any(of(kind) for of in numeric) else f"values of type {kind}"
-
-
-def _reject_variable(variable: str, kind: str) -> None:
-    problem = f"is given, but a {kind} file holds one table only"
-    raise InvalidValueError(problem, parameter="variable", value=variable, advice="It is for npz, mat, h5ad and zarr.")
-
-
 # --- matrices ---------------------------------------------------------------------------------------------------------
 
 
@@ -151,8 +132,6 @@ class MatrixReader:
     has_names: bool = False
 
     def __post_init__(self) -> None:
-        if self.variable is not None and self.kind == "npy":
-            _reject_variable(self.variable, self.kind)
         with self._opened() as (matrix, names, vectors):
             shape, dtype = matrix.shape, matrix.dtype
             if len(shape) != 2:
@@ -208,7 +187,7 @@ class MatrixReader:
                     rows.sum_duplicates()
                 rows = rows if every else rows[:, list(features)]
                 if not is_sparse(rows):
-                    rows = floats_of(np.asarray(rows), shown(self.path))
+                    rows = floats(np.asarray(rows))
                 return rows, {name: values[start : start + n_rows] for name, values in said.items()}
 
             yield from attempted(self.path, self.kind, map(part, range(0, matrix.shape[0], n_rows)))
@@ -238,7 +217,7 @@ class MatrixReader:
         return candidates[0]
 
 
-Opened = Iterator[tuple[Any, list[str] | None, dict[str, Any]]]
+Opened = Generator[tuple[Any, list[str] | None, dict[str, Any]]]
 
 
 def _npy(reader: MatrixReader) -> Opened:

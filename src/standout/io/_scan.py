@@ -24,14 +24,14 @@ from standout.io._files import find_files, stamp, unusable
 from standout.io._text import CsvReader, Dialect
 from standout.sources import Batch, InMemory, Source
 from standout.sources._base import SAME_COLUMNS, Words, matched, regrouped
-from standout.sources._form import column_numbers
+from standout.sources._form import column_numbers, joined_columns
 from standout.sources._open import word
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 MISSING = ("error", "keep", "drop-rows")
 # About what is read at a time.
 BATCH_BYTES = 32 * 2**20
-_ID = re.compile(r"(|.*[ _.-])(id|ids|index)|unnamed: 0|(sample|row|cell)[ _]?(name)?s?|barcode", re.IGNORECASE)
+_ID = re.compile(r"|(|.*[ _.-])(id|ids|index)|unnamed: 0|(sample|row|cell)[ _]?(name)?s?|barcode", re.IGNORECASE)
 T = TypeVar("T")
 
 
@@ -221,11 +221,10 @@ def _parts_of(reader: Any, places: list[int], names: list[str], n_rows: int) -> 
                 unusable(
                     reader.path, f"column {reader.names[place]!r}: {error}", "Leave the column out with `exclude`."
                 )
-        dtype = np.result_type(np.float32, *(part.dtype for part in found)) if found else np.float64
-        rows = np.empty((batch.num_rows, len(places)), dtype, order="F")
-        for place, part in enumerate(found):
-            rows[:, place] = part
-        yield rows, {name: _arrow_words(batch.column(column)) for name, column in at.items()}
+        yield (
+            joined_columns(found, batch.num_rows),
+            {name: _arrow_words(batch.column(column)) for name, column in at.items()},
+        )
 
 
 def _arrow_words(column: Any) -> Words:
@@ -325,6 +324,9 @@ def scan(
     if batch_rows is not None and (isinstance(batch_rows, bool) or not isinstance(batch_rows, int) or batch_rows < 1):
         raise InvalidValueError("is not a whole number of at least 1", parameter="batch_rows", value=batch_rows)
     files, kind = find_files(paths, format)
+    if variable is not None and kind not in ("npz", "mat", "h5ad", "zarr"):
+        problem, advice = f"is given, but a {kind} file holds one table only", "It is for npz, mat, h5ad and zarr."
+        raise InvalidValueError(problem, parameter="variable", value=variable, advice=advice)
     dialect = Dialect(delimiter, header, decimal, encoding, tuple(na_values))
     reader_of: Any = {"csv": CsvReader, "tsv": CsvReader, "parquet": ArrowReader, "arrow": ArrowReader}.get(
         kind, MatrixReader

@@ -134,7 +134,8 @@ class CsvReader:
         except (ValueError, OSError) as error:
             self._refuse(places, error)
         self.kinds = [
-            "truths" if types.is_boolean(kind) else "dates" if types.is_temporal(kind) else "numbers" for kind in found
+            "truths" if types.is_boolean(kind) else "dates or times" if types.is_temporal(kind) else "numbers"
+            for kind in found
         ]
         unclear = [place for place, kind in enumerate(found) if types.is_string(kind) or types.is_binary(kind)]
         if unclear:

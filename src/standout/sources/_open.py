@@ -280,6 +280,8 @@ def as_weights(given: Any, n_rows: int | None, name: str = "X", parameter: str =
     weights = np.asarray(_on_host(given))
     _check_length(weights, n_rows, name, parameter)
     try:
+        if weights.dtype.kind in "OU":  # numbers as words, of a column of files
+            weights = np.array([np.nan if is_missing(value) else float(value) for value in weights.tolist()])
         weights = floats(weights).astype(np.float64, copy=False)
     except (ValueError, TypeError) as error:
         raise InvalidTypeError(f"has no numbers: {error}", parameter=parameter, advice=PER_ROW) from None
