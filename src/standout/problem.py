@@ -129,6 +129,14 @@ class Sums:
         """Return vectors in the coordinates of the moments."""
         return vectors if self.drop is None else self.drop(vectors)
 
+    def point(self, mean: Float) -> Float:
+        """Return a point, such as a mean, in the columns of the data."""
+        if self.lift is None or self.origin is None:
+            return mean
+        # A lifted vector is divided by the scale of the columns, and a point is multiplied with it.
+        lifted = self.lift(mean[:, None])[:, 0]
+        return self.origin + (lifted if self.scaled is None else lifted * self.scaled**2)
+
     def taken(self, columns: npt.NDArray[np.intp], n_covariates: int = 0) -> Sums:
         """Return the sums of some of the columns, with all covariates."""
         if self.some is not None:

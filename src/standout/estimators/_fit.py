@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import Float, Rows
+from standout._arrays import Float, Rows, product
 from standout._xp import namespace, to_host
-from standout.moments import RobustWeights, learn_from, weighed
+from standout.moments import Moments, RobustWeights, learn_from, weighed
 from standout.pencil import Solution
 from standout.problem import Problem, Sums, solve
 from standout.selection import (
@@ -75,7 +75,7 @@ def fit_problem(
         sums, starts = data.sums(problem), None
     first = None if starts is None else starts[0]
     solution = solve(sums, problem, solver=solver, seed=seed, start=first)
-    mean = center_of(problem, sums)
+    mean = sums.point(center_of(problem, sums))
     held_out = None
     if folds is not None and len(sums.moments) > 1:
         held_out = judge(problem, data, folds, solution.vectors, mean, starts=starts, seed=seed)
@@ -106,6 +106,19 @@ def center_of(problem: Problem, sums: Sums) -> Float:
     parts = zip(problem.weights, sums.moments[1:], strict=True)
     mean: Float = sum(weight * part.mean for weight, part in parts)[: _width(sums)]  # type: ignore[index]
     return mean
+
+
+def shifts_of(problem: Problem, moments: Sequence[Moments], vectors: Float) -> Float:
+    """Return how far the mean of each dataset is from the centre of the scores; 0 for the target, whose scores have it.
+
+    Held-out scores of a background are about its own mean. They are moved by this much to their place in a picture.
+    """
+    centre = moments[0].mean
+    if problem.center == "background" and len(moments) > 1:
+        centre = sum(weight * part.mean for weight, part in zip(problem.weights, moments[1:], strict=True))
+    shifts = np.array([to_host(product((part.mean - centre)[None, :], vectors)[0, :]) for part in moments])
+    shifts[0] = 0.0
+    return shifts
 
 
 def _width(sums: Sums) -> int | None:

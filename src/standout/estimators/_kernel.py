@@ -12,7 +12,7 @@ from standout._arrays import Array, Float, Rows, product
 from standout._options import documented
 from standout._xp import columns_as_rows, like, namespace, to_host
 from standout.estimators._base import BackgroundTransformer
-from standout.estimators._fit import Fit, fit_problem
+from standout.estimators._fit import Fit, fit_problem, shifts_of
 from standout.features import (
     CoordinateMap,
     Coordinates,
@@ -167,9 +167,7 @@ class KernelTransformer(BackgroundTransformer):
             )
         self.components_ = columns_as_rows(vectors)
         self.feature_mean_ = fit.mean
-        self.shifts_ = np.array([to_host(product((part.mean - fit.mean)[None, :], vectors)[0, :]) for part in moments])
-        if fit.problem.center == "own":
-            self.shifts_[0] = 0.0
+        self.shifts_ = shifts_of(fit.problem, moments, vectors)
         self.target_variance_ = to_host(moments[0].variance(vectors))
         self.background_variance_ = np.array([to_host(part.variance(vectors)) for part in moments[1:]])
         self._keep_parameters(fit)

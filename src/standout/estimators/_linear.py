@@ -15,7 +15,7 @@ from standout._messages import InvalidValueError
 from standout._options import documented
 from standout._xp import columns_as_rows, indices_like, like, namespace, to_host
 from standout.estimators._base import LARGE, check_counts
-from standout.estimators._fit import Fit, fit_problem
+from standout.estimators._fit import Fit, fit_problem, shifts_of
 from standout.estimators._incremental import IncrementalTransformer
 from standout.graphs import as_smooth
 from standout.moments import Moments, RowMoments, project
@@ -115,10 +115,8 @@ class LinearTransformer(IncrementalTransformer):
         unit = self._unit(fit, moments, inner)
         vectors, patterns, inner = vectors / unit, patterns * unit, inner / unit
         self.components_, self.patterns_ = columns_as_rows(vectors), columns_as_rows(patterns)
-        self.mean_ = self._mean(fit)
-        self.shifts_ = np.array([to_host(product((part.mean - fit.mean)[None, :], inner)[0, :]) for part in moments])
-        if problem.center == "own":
-            self.shifts_[0] = 0.0
+        self.mean_ = fit.mean
+        self.shifts_ = shifts_of(problem, moments, inner)
         self.correlations_ = columns_as_rows(_correlations(sums, moments[0], inner, data))
         self.target_variance_ = to_host(moments[0].variance(inner))
         self.background_variance_ = np.array([to_host(part.variance(inner)) for part in moments[1:]])
@@ -137,15 +135,6 @@ class LinearTransformer(IncrementalTransformer):
 
     def _keep_parameters(self, fit: Fit) -> None:
         raise NotImplementedError
-
-    def _mean(self, fit: Fit) -> Float:
-        if fit.sums.lift is None:
-            return fit.mean
-        lifted = fit.sums.lift(fit.mean[:, None])[:, 0]
-        if fit.sums.scaled is not None:
-            lifted = lifted * fit.sums.scaled**2
-        origin: Any = fit.sums.origin
-        return lifted + origin
 
     def _unit(self, fit: Fit, moments: Sequence[Moments], inner: Float) -> Float:
         """Return the background's standard deviation along each component: held out, or in sample without folds."""

@@ -345,7 +345,6 @@ def judge(
     whole = data.sums(problem)
     inner = whole.dropped(final)
     images = adjusted(whole.moments[0], problem.n_covariates).apply(inner)
-    own_mean = whole.dropped(mean[:, None])[:, 0] if whole.lift is None else None
     vectors, held, offsets, slopes = [], [], [], []
     for fold in range(data.n_folds):
         train, test = data.sums(problem, fold), data.held_out(problem, fold)
@@ -355,7 +354,7 @@ def judge(
         inside = train.dropped(found)
         vectors.append(found)
         held.append(held_variances(problem, train, test, inside))
-        offsets.append(_offsets(problem, train, inside, found, own_mean))
+        offsets.append(_offsets(problem, train, inside, found, mean))
         if problem.n_covariates:
             slopes.append([_slopes(part, problem.n_covariates, inside) for part in train.moments])
     counts = np.array(
@@ -378,15 +377,15 @@ def judge(
     )
 
 
-def _offsets(problem: Problem, train: Sums, inside: Float, found: Float, own_mean: Float | None) -> Float:
-    """Return the score of each dataset's centre, from the mean of the fit."""
+def _offsets(problem: Problem, train: Sums, inside: Float, found: Float, mean: Float) -> Float:
+    """Return the score of each dataset's centre, from the mean of the fit in the columns of the data."""
     centres = [adjusted(part, problem.n_covariates).mean for part in train.moments]
     if problem.center == "background":
         centres[0] = sum(weight * part for weight, part in zip(problem.weights, centres[1:], strict=True))
-    # Coordinates of wide rows have the mean of the fit as their origin.
-    return np.array(
-        [to_host(product((part if own_mean is None else part - own_mean)[None, :], inside)[0, :]) for part in centres]
-    )
+    if train.origin is None:
+        return np.array([to_host(product((part - mean)[None, :], inside)[0, :]) for part in centres])
+    origin = product((mean - train.origin)[None, :], found)
+    return np.array([to_host((product(part[None, :], inside) - origin)[0, :]) for part in centres])
 
 
 def _slopes(moments: Moments, q: int, inside: Float) -> Float:
