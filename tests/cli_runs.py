@@ -29,7 +29,7 @@ def two_datasets(n=60, seed=0):
     spread = [10, 1, 2, 1]
     groups = np.repeat([0, 1], n // 2)
     target = rng.normal(size=(n, 4)) * spread
-    target[:, 3] += 8 * groups
+    target[:, 3] += 8 * groups - 4
     return target, rng.normal(size=(n, 4)) * spread, np.array(["low", "high"])[groups]
 
 

@@ -46,10 +46,6 @@ class Datasets:
         What is done to new rows before the model.
     words : list of dict
         For each dataset the columns beside the rows that the options name.
-    subjects, weights : list of ndarray
-        For each dataset; empty if none are given.
-    adjust : list of str
-        Names of the covariates.
     """
 
     sources: list[Source]
@@ -58,20 +54,6 @@ class Datasets:
     notes: list[Any] = field(default_factory=list)
     steps: list[Any] = field(default_factory=list)
     words: list[dict[str, Any]] = field(default_factory=list)
-    subjects: list[Any] = field(default_factory=list)
-    weights: list[Any] = field(default_factory=list)
-    adjust: list[str] = field(default_factory=list)
-
-    def facts(self, n_datasets: int) -> dict[str, Any]:
-        """Return subjects, weights and covariates of the first datasets, as parameters of `fit`."""
-        found: dict[str, Any] = {}
-        covariates = [{name: part[name] for name in self.adjust} for part in self.words] if self.adjust else []
-        for name, each in (("groups", self.subjects), ("sample_weight", self.weights), ("adjust", covariates)):
-            if each:
-                found[name] = each[0]
-                if n_datasets > 1:
-                    found[f"background_{name}"] = each[1:n_datasets]
-        return found
 
 
 def open_datasets(options: dict[str, Any], display: Display) -> Datasets:
@@ -83,7 +65,7 @@ def open_datasets(options: dict[str, Any], display: Display) -> Datasets:
         _rename(made, options)
         display.stage("preparing the data")
         made.label_name = made.label_name or options["label_column"]
-        _find_subjects(made, options)
+        _attach(made, options)
         _prepare(made, options)
     made.notes += notes
     return made
@@ -98,7 +80,7 @@ def open_table(options: dict[str, Any], display: Display, beside: Sequence[str])
         scan = open_scan(options["data"], options, beside=beside)
         source = _loaded([scan], options, display)[0]
         made = Datasets([source], [], words=[scan.words(list(dict.fromkeys([*beside, *_beside(options)])))])
-        _find_subjects(made, options)
+        _attach(made, options)
         _prepare(made, options)
     made.notes += notes
     return made
@@ -320,25 +302,37 @@ def _chosen_conditions(options: dict[str, Any], present: list[str]) -> tuple[lis
 # --- subjects, weights, preparation -----------------------------------------------------------------------------------
 
 
-def _find_subjects(made: Datasets, options: dict[str, Any]) -> None:
-    """Find the subject and the weight of each row, if columns or blocks name them."""
-    column, length = options.get("subject_column"), options.get("blocks")
-    if column is not None:
-        made.subjects = [_matched(part[column], options, source.name) for part, source in _pairs(made)]
-    elif length is not None:
-        numbers = [standout.blocks(source.count_rows(), length) for source in made.sources]
+def _attach(made: Datasets, options: dict[str, Any]) -> None:
+    """Put subjects, weights and covariates beside the rows, if columns or blocks have them."""
+    facts: dict[str, list[Any]] = {}
+    if options.get("subject_column") is not None:
+        facts["groups"] = [
+            _matched(part[options["subject_column"]], options, source.name) for part, source in _pairs(made)
+        ]
+    elif options.get("blocks") is not None:
+        numbers = [standout.blocks(source.count_rows(), options["blocks"]) for source in made.sources]
         # Blocks of two datasets are never the same.
-        made.subjects = [np.array([f"{k}:{block}" for block in each]) for k, each in enumerate(numbers)]
+        facts["groups"] = [np.array([f"{k}:{block}" for block in each]) for k, each in enumerate(numbers)]
     if options.get("weight_column") is not None:
-        made.weights = [_numbers(part[options["weight_column"]], source.name) for part, source in _pairs(made)]
-    made.adjust = list(options.get("adjust", ()))
+        facts["sample_weight"] = [
+            _numbers(part[options["weight_column"]], source.name) for part, source in _pairs(made)
+        ]
+    if options.get("adjust"):
+        facts["adjust"] = [{name: part[name] for name in options["adjust"]} for part in made.words]
     if options.get("within"):
         if any(source.rows is None for source in made.sources):
             raise click.UsageError("--within needs all rows in memory. Add --in-memory, or leave it out.")
         made.sources = [
             InMemory(standout.within(source.rows, subjects), source.name, source.keys)._beside(source)
-            for source, subjects in zip(made.sources, made.subjects, strict=True)
+            for source, subjects in zip(made.sources, facts["groups"], strict=True)
         ]
+    if facts:
+        names = [source.name for source in made.sources]
+        given = {name: each[0] for name, each in facts.items()}
+        if len(names) > 1:
+            given |= {f"background_{name}": each[1:] for name, each in facts.items()}
+        opened = matched_datasets(made.sources[0], made.sources[1:] or None, **given)
+        made.sources = [source.named(name) for source, name in zip(opened, names, strict=True)]
 
 
 def _pairs(made: Datasets) -> Any:

@@ -72,7 +72,7 @@ class Display:
                 self._bar.remove_task(self._task)
             self._task = self._bar.add_task(self._stage, total=None)
         elif not self.moves:
-            self._print(self._stage)
+            self.say(self._stage)
 
     def progress(self, what: str, done: float, total: float) -> None:
         """Show how much of a stage is done."""
@@ -86,16 +86,14 @@ class Display:
             self._bar.update(self._task, completed=done, total=total)
 
     def say(self, words: str = "") -> None:
-        """Print a line of the result."""
-        shown = printable(words)
-        if not is_terminal(sys.stdout):
-            self._print(shown)
-        elif not self.quiet:
-            from rich.console import Console
-            from rich.text import Text
-
-            # A Text has no markup, and no names of emoji.
-            Console().print(Text(shown))
+        """Print a line of the result; if the reader has closed the pipe, go on without printing."""
+        if self.quiet:
+            return
+        try:
+            print(printable(words), flush=True)
+        except BrokenPipeError:
+            self.quiet = True
+            close_output()
 
     def caution(self, words: str) -> None:
         """Print a sentence on what to be careful about."""
@@ -134,17 +132,7 @@ class Display:
             if part is not None and 0 < part[1] < part[2]:
                 left = (time.monotonic() - part[3]) * (part[2] - part[1]) / part[1]
                 line += f", {printable(part[0])} {part[1] / part[2]:.0%}, about {left:.0f} s left"
-            self._print(line)
-
-    def _print(self, words: str) -> None:
-        """Print a plain line; if the reader has closed the pipe, go on without printing."""
-        if self.quiet:
-            return
-        try:
-            print(words, flush=True)
-        except BrokenPipeError:
-            self.quiet = True
-            close_output()
+            self.say(line)
 
 
 # --- streams ----------------------------------------------------------------------------------------------------------

@@ -82,11 +82,10 @@ def fit_and_write(
 def fit_and_find(model: Any, datasets: Datasets, options: dict[str, Any], display: Display, **settings: Any) -> Found:
     """Fit a model, test its components, and collect the findings."""
     sources = datasets.sources if options["method"] in METHODS else datasets.sources[:1]
-    facts = datasets.facts(len(sources))
     display.stage(f"fitting {COMMAND_METHODS[options['method']]}")
     test = None
     with collected_warnings() as said:
-        model.fit(sources[0], background=sources[1:] or None, **facts)
+        model.fit(sources[0], background=sources[1:] or None)
         if options.get("test") and len(sources) > 1:
             display.stage("testing the components")
             test = standout.permutation_test(
@@ -95,7 +94,6 @@ def fit_and_find(model: Any, datasets: Datasets, options: dict[str, Any], displa
                 background=sources[1:],
                 n_draws=options["n_draws"],
                 random_state=options["random_state"],
-                **facts,
             )
     display.stage("scores, PCA for comparison, other choices")
     with collected_warnings() as more:
@@ -168,7 +166,9 @@ def _write_scores(path: Path, model: Any, datasets: Datasets, spreadsheet: bool)
     The variances of the columns held_out_1 ... are the ratio: each row is judged by components of the other folds.
     """
     sources = datasets.sources[: 1 + len(getattr(model, "background_n_samples_", []))]
-    held_out = _held_out(model, sources, datasets)
+    held_out = None
+    if len(sources) > 1 and np.isfinite(model.ratio_).any():
+        held_out = model.held_out_scores(sources[0], background=sources[1:])
     with csv_writer(path, spreadsheet=spreadsheet) as writer:
         for number, source in enumerate(sources):
             for batch in source.batches():
@@ -178,19 +178,13 @@ def _write_scores(path: Path, model: Any, datasets: Datasets, spreadsheet: bool)
                 if any(one.labels is not None for one in sources):
                     empty = np.full(batch.n_rows, "", dtype=object)
                     columns["label"] = empty if source.labels is None else source.labels[rows]
-                if any(weights is not None for weights in datasets.weights):
-                    columns["weight"] = datasets.weights[number][rows]
+                weights = model.row_weights_[number] if hasattr(model, "row_weights_") else source.weights
+                if weights is not None:
+                    columns["weight"] = np.asarray(weights, np.float64)[rows]
                 columns |= numbered("component", model.transform(batch.rows))
                 if held_out is not None:
                     columns |= numbered("held_out", held_out[number][rows])
                 writer.append(columns)
-
-
-def _held_out(model: Any, sources: list[Any], datasets: Datasets) -> Any:
-    """Return the held-out scores of each dataset; None for a fit without folds."""
-    if len(sources) == 1 or not np.isfinite(getattr(model, "ratio_", np.nan)).any():
-        return None
-    return model.held_out_scores(sources[0], background=sources[1:])
 
 
 def beside(source: Any, rows: slice, words: bool) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 import standout
 from standout._messages import InvalidValueError, listed
@@ -14,6 +13,7 @@ from standout.cli._data import reading_of
 from standout.cli._display import Display, shortened
 from standout.cli._fit import beside, collected_warnings, numbered, phrased
 from standout.cli._folder import check_output_file, recover
+from standout.estimators._sklearn import described
 from standout.io import Preparation, Scan, csv_writer
 from standout.sources import transformed
 
@@ -83,45 +83,13 @@ def describe(options: dict[str, Any]) -> None:
     with collected_warnings() as said:
         model = load_model(options["model_path"])
     steps = [step for _, step in model.steps] if hasattr(model, "steps") else [model]
-    facts = {"model": " -> ".join(type(step).__name__ for step in steps), **_facts(steps[-1])}
-    if hasattr(steps[-1], "n_components_"):
-        facts["columns"] = _named_columns(model)
-    for name, words in facts.items():
-        display.say(f"{name + ':':<13}{words}")
+    last, names = steps[-1], getattr(model, "feature_names_in_", [])
+    parameters = {name: value for name, value in last.get_params(deep=False).items() if value is not None}
+    display.say(f"model:       {' -> '.join(type(step).__name__ for step in steps)}")
+    display.say(f"parameters:  {', '.join(f'{name}={value!r}' for name, value in parameters.items())}")
+    display.say(f"state:       {described(last) if hasattr(last, 'n_components_') else 'not fitted'}")
+    if len(names):
+        more = f", and {len(names) - MOST_COLUMNS} more" if len(names) > MOST_COLUMNS else ""
+        display.say(f"columns:     {', '.join(shortened(str(name)) for name in names[:MOST_COLUMNS])}{more}")
     for sentence in phrased(said):
         display.caution(sentence)
-
-
-def _facts(model: Any) -> dict[str, str]:
-    """Return what is known of the estimator."""
-    parameters = {name: value for name, value in model.get_params(deep=False).items() if value is not None}
-    facts = {"parameters": ", ".join(f"{name}={value!r}" for name, value in parameters.items())}
-    if not hasattr(model, "n_components_"):
-        return {**facts, "state": "not fitted"}
-    facts["ratio"] = _ratios(model)
-    known = {"shrinkage": "shrinkage_", "alpha": "alpha_", "epsilon": "epsilon_", "weights": "background_weights_"}
-    facts |= {name: _numbers(getattr(model, field)) for name, field in known.items() if hasattr(model, field)}
-    rows = [getattr(model, "n_samples_", None), *getattr(model, "background_n_samples_", [])]
-    return facts | {"rows": " + ".join(f"{count:,.0f}" for count in rows if count is not None)}
-
-
-def _ratios(model: Any) -> str:
-    """Return the held-out ratio of each component with its interval."""
-    ratios, intervals = getattr(model, "ratio_", None), getattr(model, "ratio_interval_", None)
-    if ratios is None or not np.isfinite(ratios).any():
-        return "none (no held-out rows)"
-    if intervals is None or not np.isfinite(intervals).all():
-        return _numbers(ratios)
-    return ", ".join(f"{r:.4g} ({low:.4g} to {high:.4g})" for r, (low, high) in zip(ratios, intervals, strict=True))
-
-
-def _numbers(values: Any) -> str:
-    return ", ".join(f"{value:.4g}" for value in np.ravel(values)) or "none"
-
-
-def _named_columns(model: Any) -> str:
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
-        return str(model.n_features_in_)
-    more = f", and {len(names) - MOST_COLUMNS} more" if len(names) > MOST_COLUMNS else ""
-    return f"{len(names)}: {', '.join(shortened(str(name)) for name in names[:MOST_COLUMNS])}{more}"

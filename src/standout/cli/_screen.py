@@ -38,7 +38,7 @@ def screen_file(options: dict[str, Any]) -> None:
                 opened.sources[0],
                 opened.words[0][options["condition_column"]],
                 control=options["control"],
-                groups=opened.subjects[0] if opened.subjects else None,
+                groups=opened.sources[0].subjects,
                 random_state=options["random_state"] or 0,
             )
         display.stage("writing the table")
