@@ -410,15 +410,6 @@ def largest_eigenvalue(matrix: Array) -> float:
     return float(values[0]) if info == 0 else float("inf")
 
 
-def all_ratios(matrix: Array, factor: Array) -> Float:
-    """Give all eigenvalues of ``L⁻¹ A L⁻ᵀ``, in ascending order, on the host. The symmetric A is overwritten."""
-    if is_foreign(matrix):
-        return to_host(namespace(matrix).linalg.eigvalsh(whiten(matrix, factor)))
-    whitened, _ = linalg.lapack.dsygst(matrix.T, factor, lower=1, overwrite_a=True)
-    values: Float = linalg.eigvalsh(whitened, lower=True, overwrite_a=True, check_finite=False)
-    return values
-
-
 def largest_ratio(matrix: Array, factor: Array) -> float:
     """Give the largest eigenvalue of ``L⁻¹ A L⁻ᵀ`` for a symmetric A, which is overwritten, and a lower triangular L.
 

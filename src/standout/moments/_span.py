@@ -10,7 +10,6 @@ from scipy import linalg
 
 from standout._arrays import (
     BLOCK_BYTES,
-    Array,
     Float,
     Rows,
     column_slices,
@@ -56,10 +55,8 @@ class Span:
     rows : list of rows
     far : bool
         Whether the origin is so far from zero that it is subtracted before every product.
-    factor, order : ndarray
-        The basis is ``Zᵀ F`` with Z the rows less the origin, F = ``L⁻ᵀ`` for the rows in this order. None on devices.
     weights : ndarray of shape (n, r) or None
-        F itself, on devices.
+        The basis is the transposed rows less the origin, times this matrix.
     basis : ndarray of shape (n_features, r) or None
         The basis itself, if it was formed.
 
@@ -77,8 +74,6 @@ class Span:
     origin: Float
     rows: list[Rows]
     far: bool
-    factor: Float | None = None
-    order: Array | None = None
     weights: Float | None = None
     basis: Float | None = None
 
@@ -91,25 +86,15 @@ class Span:
         """Return vectors in the columns of the data from their coordinates: the basis times the columns of V."""
         if self.basis is not None:
             return product(self.basis, V)
-        if self.weights is not None:
-            weights = product(self.weights, V)
-        else:
-            assert self.factor is not None
-            assert self.order is not None
-            weights = np.zeros((len(self.factor), V.shape[1]))
-            weights[self.order[: self.rank]] = solve_triangular(self.factor[: self.rank], V, transposed=True)
-        return _combined(self.rows, weights, self.origin, self.far)
+        return _combined(self.rows, product(self.weights, V), self.origin, self.far)
 
     def drop(self, U: Float) -> Float:
         """Return the coordinates of vectors: the transposed basis times the columns of U."""
-        if self.basis is not None:
+        if self.weights is None or self.basis is not None:
+            assert self.basis is not None
             return product(self.basis.T, U)
         scores = concat([_scores(rows, U, self.origin, self.far) for rows in self.rows])
-        if self.weights is not None:
-            return product(self.weights.T, scores)
-        assert self.factor is not None
-        assert self.order is not None
-        return solve_triangular(self.factor[: self.rank], scores[self.order[: self.rank]])
+        return product(self.weights.T, scores)
 
 
 def span_of(rows: Sequence[Rows], weights: Sequence[Float | None] | None = None) -> Span:
@@ -148,8 +133,8 @@ def span_of(rows: Sequence[Rows], weights: Sequence[Float | None] | None = None)
     if found is None:
         basis, coordinates = _by_rows(every, origin, most)
         return Span(_split(coordinates, every), origin, every, far, basis=basis)
-    coordinates, known = found
-    return Span(_split(coordinates, every), origin, every, far, **known)
+    coordinates, mixture = found
+    return Span(_split(coordinates, every), origin, every, far, weights=mixture)
 
 
 def _split(coordinates: Float, rows: list[Rows]) -> list[Float]:
@@ -211,23 +196,24 @@ def _plain_gram(rows: list[Rows], origin: Float) -> Float:
     return gram
 
 
-def _by_pivots(gram: Float, most: int) -> tuple[Float, dict[str, Array]] | None:
+def _by_pivots(gram: Float, most: int) -> tuple[Float, Float] | None:
     """Find coordinates by a pivoted Cholesky factorisation; None if the Gram matrix is ill-conditioned."""
-    size = len(gram)
-    top = float(np.max(np.diagonal(gram), initial=0.0))
-    if not top > 0.0:
-        return np.zeros((size, 0)), {"factor": np.zeros((size, 0)), "order": np.arange(size)}
+    size, top = len(gram), largest(diagonal(gram))
+    coordinates = np.zeros((size, 0))
+    if top == 0.0:
+        return coordinates, coordinates
     factor, order, rank, _ = linalg.lapack.dpstrf(gram, tol=4.0 * size * EPS * top, lower=1)
     rank, order = min(int(rank), most), order - 1
     if rank and factor[rank - 1, rank - 1] ** 2 < ILL_CONDITIONED * top:
         return None
     factor = np.tril(factor)[:, :rank]
-    coordinates = np.empty((size, rank))
+    coordinates, mixture = np.empty((size, rank)), np.zeros((size, rank))
     coordinates[order] = factor
-    return coordinates, {"factor": factor, "order": order}
+    mixture[order[:rank]] = solve_triangular(factor[:rank], np.eye(rank), transposed=True)
+    return coordinates, mixture
 
 
-def _by_eigenvectors(gram: Float, most: int) -> tuple[Float, dict[str, Float]] | None:
+def _by_eigenvectors(gram: Float, most: int) -> tuple[Float, Float] | None:
     """Find coordinates from the eigenvectors, for devices; None if the Gram matrix is ill-conditioned."""
     xp, size = namespace(gram), gram.shape[0]
     values, vectors = eigh(gram)
@@ -236,7 +222,7 @@ def _by_eigenvectors(gram: Float, most: int) -> tuple[Float, dict[str, Float]] |
     if rank and float(values[0]) < ILL_CONDITIONED * float(values[-1]):
         return None
     roots = xp.sqrt(values)
-    return vectors * roots, {"weights": vectors / roots}
+    return vectors * roots, vectors / roots
 
 
 def _are_similar(gram: Float, rows: list[Rows]) -> bool:

@@ -37,7 +37,7 @@ UNCENTRED_LIMIT = 100.0
 SOME_ROWS, SMALL_ROWS = 256, 4096
 # Rows that need no copy are multiplied in chunks of about so many bytes, as strided views. Copies are smaller.
 CHUNK_BYTES = 32 * 2**20
-MOST_COPIED_BYTES = 128 * 2**20
+MOST_COPIED_BYTES, VIEWED_BYTES = 128 * 2**20, 4 * 2**20
 # Number of permutations in the pattern of folds.
 ROUNDS = 5
 
@@ -126,11 +126,6 @@ class Keys:
         length, first = len(table), self.start + first
         return [(int(table[(first + k) % length]), slice(k, None, length)) for k in range(min(length, count))]
 
-    @property
-    def n_slices(self) -> int:
-        """Number of slices, or of keys if there are no slices."""
-        return len(self.keys.table) if isinstance(self.keys, FoldPattern) else self.n_keys
-
 
 def keyed_scatter(
     rows: Rows, keys: Keys, *, norms: bool = False, weights: Float | None = None, beside: Float | None = None
@@ -152,7 +147,7 @@ def keyed_scatter(
         if found is not None:
             return found
     total: list[Moments | None] = [None] * keys.n_keys
-    for first, chunk in _chunks(rows, beside, keys.n_keys, single=single):
+    for first, chunk in _chunks(rows, beside, keys, single=single):
         for key, chosen in _chosen(keys, first, chunk):
             some_weights = None if weights is None else weights[first : first + chunk.shape[0]][chosen]
             part = _centred_scatter(take(chunk, chosen), some_weights, norms)
@@ -184,45 +179,37 @@ def _uncentred(
 ) -> list[Moments | None] | None:
     """Multiply rows less a shift, and correct for the mean afterwards; None if that would cost accuracy."""
     sums = _RawSums(keys.n_keys, norms)
-    if is_thin(rows) and shift is None and beside is None:
-        for key, chosen in _chosen(keys, 0, rows):
-            sums.add(key, double(take(rows, chosen)))
-    elif is_foreign(rows):
-        for first, chunk in _chunks(rows, beside, keys.n_keys):
-            for key, part in _parts(keys, first, chunk):
-                sums.add(key, part if shift is None else part - shift)
-    elif shift is None and beside is None and not is_sparse(rows) and rows.dtype == np.float64 and _is_large(rows):
-        size = max(CHUNK_BYTES // (8 * rows.shape[1]), 2 * rows.shape[1] * keys.n_slices)
-        size = size if keys.keys is None or isinstance(keys.keys, FoldPattern) else _chunk_size(rows, keys.n_keys)
-        for first in range(0, rows.shape[0], size):
-            chunk = rows[first : first + size]
-            slices = keys.slices(first, len(chunk))
-            if slices is None:
-                _add_sorted(sums, keys, first, chunk)
-                continue
-            lengths = squared_lengths(chunk) if norms else None
-            for key, places in slices:
-                sums.add(key, chunk[places], None if lengths is None else lengths[places])
-    else:
-        for first, chunk in _chunks(rows, beside, keys.n_keys):
-            _add_sorted(sums, keys, first, chunk if shift is None else chunk - shift)
+    as_given = shift is None and beside is None
+    thin, views = as_given and is_thin(rows), as_given and _has_views(rows, keys)
+    for first, chunk in [(0, double(rows))] if thin else _chunks(rows, beside, keys, views=views):
+        part = chunk if shift is None else chunk - shift
+        for key, some, lengths in _parts(keys, first, part, norms, views):
+            sums.add(key, some, lengths)
     return sums.moments(shift)
 
 
-def _add_sorted(sums: _RawSums, keys: Keys, first: int, chunk: Array) -> None:
-    """Add the rows of each key, from a copy that is sorted by key."""
-    if keys.keys is not None:
-        numbers = keys.of(first, len(chunk))
-        order = np.argsort(numbers, kind="stable")
-        chunk, counts = chunk[order], np.bincount(numbers[numbers >= 0], minlength=keys.n_keys)
-        start = len(order) - int(counts.sum())
+def _parts(keys: Keys, first: int, chunk: Rows, norms: bool, views: bool) -> Iterator[tuple[int, Rows, Float | None]]:
+    """Return each key of a chunk with its rows, and with their squared lengths where these are known."""
+    slices = keys.slices(first, chunk.shape[0])
+    if is_foreign(chunk) and slices is not None:
+        # Slices need no indices on the device.
+        for key in {key for key, _ in slices}:
+            yield key, concat([chunk[places, :] for number, places in slices if number == key]), None
+    elif is_foreign(chunk) or is_sparse(chunk):
+        yield from ((key, take(chunk, places), None) for key, places in _chosen(keys, first, chunk))
+    elif views and slices is not None:
+        lengths = squared_lengths(chunk) if norms else None
+        yield from ((key, chunk[places], None if lengths is None else lengths[places]) for key, places in slices)
     else:
-        counts, start = np.array([len(chunk)]), 0
-    lengths = squared_lengths(chunk) if sums.norms else None
-    for key, count in enumerate(counts.tolist()):
-        if count:
-            sums.add(key, chunk[start : start + count], None if lengths is None else lengths[start : start + count])
-            start += count
+        numbers = keys.of(first, len(chunk))
+        counts = np.bincount(numbers[numbers >= 0], minlength=keys.n_keys)
+        chunk = chunk if keys.keys is None else chunk[np.argsort(numbers, kind="stable")]
+        lengths = squared_lengths(chunk) if norms else None
+        ends = len(chunk) - counts.sum() + np.cumsum(counts)
+        for key, (stop, count) in enumerate(zip(ends.tolist(), counts.tolist(), strict=True)):
+            if count:
+                places = slice(stop - count, stop)
+                yield key, chunk[places], None if lengths is None else lengths[places]
 
 
 class _RawSums:
@@ -308,22 +295,24 @@ def _sums_of(part: Rows, norms: bool, lengths: Float | None) -> list[Array]:
 # --- chunks of rows -------------------------------------------------------------------------------------------------
 
 
-def _is_large(rows: Array) -> bool:
-    """Tell whether strided views of the rows are worth their products."""
-    return bool(rows.flags.c_contiguous and rows.nbytes > 4 * 2**20)
+def _has_views(rows: Rows, keys: Keys) -> bool:
+    """Tell whether the rows of each key are strided views of large data, which are multiplied without a copy."""
+    if type(rows) is not np.ndarray or rows.dtype != np.float64 or not rows.flags.c_contiguous:
+        return False
+    return rows.nbytes > VIEWED_BYTES and keys.slices(0, 1) is not None
 
 
-def _chunk_size(rows: Rows, n_keys: int) -> int:
-    """Return the number of rows of a chunk that is copied: enough of each key for a product to be worth its merge."""
-    n_bytes = DEVICE_BLOCK_BYTES if is_foreign(rows) else BLOCK_BYTES
-    width = 8 * max(rows.shape[1], 1)
-    most = max(MOST_COPIED_BYTES, n_bytes) // width
-    return max(n_bytes // width, min(2 * rows.shape[1] * n_keys, most), 1)
+def _chunks(
+    rows: Rows, beside: Float | None, keys: Keys, *, single: bool = False, views: bool = False
+) -> Iterator[tuple[int, Array]]:
+    """Cut rows into dense chunks, in float64 unless `single`, each with the number of its first row.
 
-
-def _chunks(rows: Rows, beside: Float | None, n_keys: int, *, single: bool = False) -> Iterator[tuple[int, Array]]:
-    """Cut rows into dense chunks, in float64 unless `single`, each with the number of its first row."""
-    size = _chunk_size(rows, n_keys)
+    A chunk has enough rows of each key for a product to be worth its merge.
+    """
+    n_bytes = DEVICE_BLOCK_BYTES if is_foreign(rows) else CHUNK_BYTES if views else BLOCK_BYTES
+    width = max(rows.shape[1], 1)
+    enough = 2 * width * (ROUNDS if views else 1) * keys.n_keys
+    size = max(n_bytes // (8 * width), enough if views else min(enough, MOST_COPIED_BYTES // (8 * width)), 1)
     for first in range(0, rows.shape[0], size):
         chunk = dense(row_slice(rows, first, first + size))
         chunk = chunk if single else double(chunk)
@@ -342,20 +331,6 @@ def _chosen(keys: Keys, first: int, chunk: Rows) -> Iterator[tuple[int, npt.NDAr
         places = np.flatnonzero(numbers == key)
         if len(places):
             yield key, places
-
-
-def _parts(keys: Keys, first: int, chunk: Rows) -> Iterator[tuple[int, Rows]]:
-    """Return each key of a chunk on a device with its rows; from slices if possible, which need no indices."""
-    slices = keys.slices(first, chunk.shape[0])
-    if keys.keys is None:
-        yield 0, chunk
-    elif slices is None:
-        yield from ((key, take(chunk, places)) for key, places in _chosen(keys, first, chunk))
-    else:
-        for key in range(keys.n_keys):
-            some = [chunk[places, :] for number, places in slices if number == key]
-            if some:
-                yield key, concat(some)
 
 
 # --- far from zero --------------------------------------------------------------------------------------------------
