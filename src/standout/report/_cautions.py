@@ -135,17 +135,17 @@ def dependence(told: Cautions, scores: Sequence[Float], ids: Sequence[Any] | Non
 # --- the fit ---------------------------------------------------------------------------------------------------------
 
 
-def few_rows(told: Cautions, scores: Float, ids: Sequence[Any] | None) -> None:
-    """Add a caution if a few rows of the target have half of the variance of these scores."""
+def few_rows(told: Cautions, scores: Float, ids: Sequence[Any] | None) -> bool:
+    """Add a caution if a few rows of the target have half of the variance of these scores; return whether."""
     squares = (scores - np.median(scores)) ** 2
     order = np.argsort(-squares, kind="stable")
     total = float(squares.sum())
     if len(scores) < 4 or not total > 0.0:
-        return
+        return False
     needed = int(np.searchsorted(np.cumsum(squares[order]), HALF * total)) + 1
     share = float(squares[order[:needed]].sum()) / total
     if needed > max(1, int(FEW_ROWS * len(scores))) or share < _largest_share(len(scores)):
-        return
+        return False
     named = joined([f"row {k}" if ids is None else shortened(ids[k]) for k in order[: min(needed, 3)].tolist()])
     more = f" and {needed - 3:,} more" if needed > 3 else ""
     have = f"{'has' if needed == 1 else 'have'} {percent(share)} of the target's variance along component 1"
@@ -158,6 +158,7 @@ def few_rows(told: Cautions, scores: Float, ids: Sequence[Any] | None) -> None:
             "Look at them, and compare with a fit without them or with --robust rows.",
         ),
     )
+    return True
 
 
 def _largest_share(n_rows: int) -> float:

@@ -14,7 +14,7 @@ from standout.metrics import clustering_error
 from standout.report import _cautions as cautions
 from standout.report import _facts as facts
 from standout.report._drawn import MOST_COMPONENTS, rounded
-from standout.report._fit import Fit, open_fit
+from standout.report._fit import Fit, open_fit, scores_of
 from standout.report._words import said
 from standout.sources import Source
 
@@ -224,7 +224,9 @@ def _answer(fit: Fit, found: dict[str, Any], told: cautions.Cautions, title: str
         if not found["kernel"]:
             cautions.few_background_rows(told, [part[unit] for part in parts], found["n_columns"], unit)
     if not fit.robust:
-        cautions.few_rows(told, fit.scores[0][:, 0], fit.ids)
+        # A row that decides its own component is far along the fitted one, but need not be along held-out ones.
+        fitted = scores_of(model, fit.datasets[:1], held_out=False)
+        any(cautions.few_rows(told, part[:, 0], fit.ids) for part in (fit.scores[0], *fitted))
     if getattr(model, "kernel", None) != "precomputed":
         scaled = getattr(model, "scale", None) is not None or found["kernel"]
         cautions.columns(told, fit.samples, fit.columns, scaled)

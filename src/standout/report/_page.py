@@ -40,12 +40,14 @@ def page(found: Found) -> str:
     Examples
     --------
     >>> import numpy as np
-    >>> import standout
+    >>> from standout import DiscriminativePCA
+    >>> from standout.report import page, report
     >>> rng = np.random.default_rng(0)
-    >>> background, target = rng.normal(size=(300, 4)), rng.normal(size=(200, 4)) * [1, 1, 1, 3]
-    >>> model = standout.DiscriminativePCA().fit(target, background=background)
-    >>> made = standout.report(model, target, background=background, test=None)
-    >>> standout.report.page(made.findings).startswith("<!doctype html>")
+    >>> background = rng.normal(size=(300, 4)) * [10, 1, 1, 1]
+    >>> target = rng.normal(size=(200, 4)) * [10, 1, 1, 3]
+    >>> model = DiscriminativePCA().fit(target, background=background)
+    >>> made = report(model, target, background=background, test=None)
+    >>> page(made.findings).startswith("<!doctype html>")
     True
     """
     from markupsafe import Markup

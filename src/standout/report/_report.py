@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import html
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from standout._messages import InvalidValueError
 from standout._writing import whole_file
 from standout.report._findings import findings
 from standout.report._page import page, sentences
@@ -69,6 +71,7 @@ def report(
     test: Any = "auto",
     bootstrap: Any = None,
     title: str | None = None,
+    names: Sequence[str] | None = None,
     label_name: str = "label",
     image_shape: tuple[int, int] | None = None,
 ) -> Report:
@@ -93,6 +96,8 @@ def report(
         "auto" makes a permutation test if the data are small.
     bootstrap : Bootstrap, default=None
     title : str, default=None
+    names : sequence of str, default=None
+        Names of the target and of each background, such as ``["treated", "control"]``.
     label_name : str, default="label"
     image_shape : tuple of (int, int), default=None
         Height and width, if columns are pixels.
@@ -107,10 +112,11 @@ def report(
     >>> from standout import DiscriminativePCA
     >>> from standout.report import report
     >>> rng = np.random.default_rng(0)
-    >>> background, target = rng.normal(size=(300, 4)), rng.normal(size=(200, 4)) * [1, 1, 1, 3]
+    >>> background = rng.normal(size=(300, 4)) * [10, 1, 1, 1]
+    >>> target = rng.normal(size=(200, 4)) * [10, 1, 1, 3]
     >>> model = DiscriminativePCA(1).fit(target, background=background)
     >>> print(report(model, target, background=background, test=None))
-    The target varies 8.5 times as much as the background along one view, led by column 3.
+    The variance of the target is 9.39 times that of the background along one view, led by column 3.
     """
     given = {
         "y": y,
@@ -125,8 +131,12 @@ def report(
     check_is_fitted(estimator)
     label = estimator.target_label
     datasets = open_datasets(X, background, target_label=label, **given)
-    if label is not None:
+    if names is None and label is not None:
         names = [label, *estimator.background_labels_]
+    if names is not None:
+        if len(names) != len(datasets):
+            problem = f"has {len(names)} names, but there are {len(datasets)} datasets"
+            raise InvalidValueError(problem, parameter="names", advice="Give the target's name first.")
         datasets = [part.named(str(name)) for part, name in zip(datasets, names, strict=True)]
     if isinstance(test, str):
         from standout.selection import permutation_test
