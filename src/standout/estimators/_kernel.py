@@ -164,6 +164,9 @@ class KernelTransformer(BackgroundTransformer):
                 self.held_out_,
                 vectors=self.held_out_.vectors * like(signs, vectors),
                 offsets=self.held_out_.offsets * signs,
+                slopes=None
+                if self.held_out_.slopes is None
+                else [[part * signs for part in own] for own in self.held_out_.slopes],
             )
         self.components_ = columns_as_rows(vectors)
         self.feature_mean_ = fit.mean
