@@ -24,7 +24,7 @@ from standout._arrays import (
     squared_lengths,
 )
 from standout._messages import InvalidTypeError, InvalidValueError, choices, listed
-from standout._xp import concat, is_foreign, like, namespace, zeros
+from standout._xp import concat, diagonal, is_foreign, like, namespace, zeros
 
 # Kernels that are functions of inner products.
 BY_INNER_PRODUCTS = ("linear", "rbf", "polynomial", "poly", "sigmoid", "cosine")
@@ -117,30 +117,23 @@ class NamedKernel(Kernel):
 
     def _by_inner_products(self, X: Float, Z: Float) -> Float:
         """Compute scikit-learn's most common kernels, with products by the same BLAS as all others."""
+        xp = namespace(X)
         if self.metric == "cosine":
             return product(_unit(X), _unit(Z).T)
-        if self.metric == "rbf" and is_foreign(X):
-            return self._gaussian_on_device(X, Z)
         values: Float = product(X, Z.T)
         if self.metric == "linear":
             return values
+        gamma = self._gamma(X.shape[1])
         if self.metric == "rbf":
-            gamma = self._gamma(X.shape[1])
             values *= -2.0
-            values += squared_lengths(X)[:, np.newaxis]
+            values += squared_lengths(X)[:, None]
             values += squared_lengths(Z)
-            np.maximum(values, 0.0, out=values)
+            values = xp.clip(values, 0.0, None)
             values *= -gamma
-            return np.exp(values, out=values)
-        return self._of_products(values, X.shape[1])
-
-    def _gaussian_on_device(self, X: Float, Z: Float) -> Float:
-        """Compute the exponents by one product: every further pass over the values takes as long as it does."""
-        xp, gamma = namespace(X), self._gamma(X.shape[1])
-        ones_x, ones_z = xp.ones_like(X[:, :1]), xp.ones_like(Z[:, :1])
-        first = concat([2.0 * gamma * X, -gamma * squared_lengths(X)[:, None], -gamma * ones_x], axis=1)
-        second = concat([Z, ones_z, squared_lengths(Z)[:, None]], axis=1)
-        return xp.exp(xp.clip(product(first, second.T), None, 0.0))
+            return xp.exp(values)
+        values *= gamma
+        values += self.params.get("coef0", 1)
+        return xp.tanh(values) if self.metric == "sigmoid" else values ** self.params.get("degree", 3)
 
     def _by_columns(self, X: Float, Z: Float) -> Float:
         """Compute the Laplacian kernel for foreign arrays, as a sum over columns."""
@@ -155,33 +148,16 @@ class NamedKernel(Kernel):
         gamma = self.params.get("gamma")
         return 1.0 / n_features if gamma is None else gamma
 
-    def _of_products(self, values: Float, n_features: int) -> Float:
-        """Compute the polynomial of inner products, or the sigmoid, in place."""
-        values *= self._gamma(n_features)
-        values += self.params.get("coef0", 1)
-        if self.metric == "sigmoid":
-            return namespace(values).tanh(values) if is_foreign(values) else np.tanh(values, out=values)
-        values **= self.params.get("degree", 3)
-        return values
-
     def diagonal(self, X: Rows) -> Float:
         """Return the kernel of every row of X with itself."""
         if self.metric in SHIFT_INVARIANT:
             return like(np.ones(X.shape[0]), X)
         if self.metric == "linear":
             return squared_lengths(double(X))
-        if is_foreign(X):
-            return self._diagonal_on_device(squared_lengths(double(X)), X.shape[1])
         # Small blocks of rows with themselves contain the diagonal and little else.
-        size = 64
-        return np.concatenate([np.diagonal(self(X[i : i + size], X[i : i + size])) for i in range(0, X.shape[0], size)])
-
-    def _diagonal_on_device(self, squares: Float, n_features: int) -> Float:
-        """Compute the diagonal from the squared lengths of the rows: many small blocks would leave a device idle."""
-        if self.metric == "cosine":
-            xp = namespace(squares)
-            return xp.astype(squares > 0.0, xp.float64)
-        return self._of_products(squares, n_features)
+        size = 1024 if is_foreign(X) else 64
+        blocks = (row_slice(X, start, start + size) for start in range(0, X.shape[0], size))
+        return concat([diagonal(self(block, block)) for block in blocks])
 
 
 @dataclass(frozen=True, eq=False)
