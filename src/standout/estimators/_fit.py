@@ -94,7 +94,8 @@ def fallback(problem: Problem, sums: Sums) -> Problem:
         return replace(problem, alpha=1.0)
     if problem.epsilon is not None:
         return replace(problem, epsilon=1e-2 * ridge_unit(problem, sums))
-    if any(part.norms is None for part in sums.moments[1:]):
+    # Private sums have an estimate that allows for their noise.
+    if any(part.norms is None and not hasattr(part, "shrinkage") for part in sums.moments[1:]):
         return replace(problem, shrinkage=0.5)
     return replace(problem, shrinkage="ledoit-wolf")
 
