@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Float, is_sparse
-from standout._messages import FindingWarning, InvalidTypeError, InvalidValueError, listed, require_extra, warn_user
+from standout._messages import InvalidTypeError, InvalidValueError, listed, require_extra, warn_user
 from standout.estimators import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
 from standout.sources import Batch, Source, open_dataset
 from standout.sources._open import word
@@ -31,8 +31,6 @@ FOUND = (
 )
 # Cells that are read at a time from a file.
 SLICE = 4096
-# A mean that differs by this many standard deviations is worth a word, if it is not chance at this level.
-LARGE_SHIFT, LEVEL = 1.0, 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,18 +139,13 @@ def fit_and_store(method: Any, adata: Any, choice: Choice, params: dict[str, Any
 
 
 def _columns_of(model: Any) -> dict[str, npt.NDArray[Any]]:
-    """Return what a model has for each column, and warn of a shift that components do not show."""
-    columns = {name: getattr(model, f"{name}_", None) for name in ("components", "correlations", "mean")}
+    """Return what a model has for each column."""
+    # The components of a kernel are not directions of columns.
+    linear = ("components", "mean") if isinstance(model, DiscriminativePCA | ContrastivePCA) else ()
+    columns = {name: getattr(model, f"{name}_", None) for name in (*linear, "correlations")}
     means = getattr(model, "mean_differences_", None)
     if means is not None:
-        columns |= {"mean_effect": means.effect_sizes, "mean_q_value": means.q_values}
-        n_shifted = int(np.sum((np.abs(means.effect_sizes) >= LARGE_SHIFT) & (means.q_values <= LEVEL)))
-        if n_shifted and model.center == "own":
-            warn_user(
-                f"the mean of {n_shifted} columns differs by at least a standard deviation: components do not show it",
-                advice='Look at adata.var[..."_mean_effect"], or use `center`="background".',
-                category=FindingWarning,
-            )
+        columns |= {"mean_effect": means.effect, "mean_q_value": means.q_value}
     if getattr(model, "columns_", None) is not None:
         columns["chosen"] = model.get_support()
     return {name: np.asarray(value) for name, value in columns.items() if value is not None}
@@ -162,7 +155,7 @@ def _store_columns(
     adata: Any, columns: dict[str, Any], genes: Mask | None, of_genes: str, of_fit: str, are_genes: bool
 ) -> dict[str, Any]:
     """Write what there is for each gene into var and varm; return the rest, which is for uns."""
-    if "components" not in columns or not are_genes:
+    if not are_genes:
         return columns
     for name, value in columns.items():
         whole = np.zeros((adata.n_vars, *value.shape[:-1]), dtype=value.dtype)
@@ -171,7 +164,7 @@ def _store_columns(
             adata.var[f"{of_fit}_{name}"] = whole
         else:
             adata.varm[of_genes if name == "components" else f"{of_genes}_{name}"] = whole
-    return {"n_genes": int(np.any(adata.varm[of_genes] != 0.0, axis=1).sum())}
+    return {"n_genes": int(np.any(adata.varm[of_genes] != 0.0, axis=1).sum())} if "components" in columns else {}
 
 
 def fit_of(adata: Any, key: str) -> tuple[Any, str, str]:

@@ -38,7 +38,7 @@ def top_genes_df(adata: Any, key: str = "dpca", *, component: int = 0, n_genes: 
     >>> from anndata import AnnData
     >>> import standout
     >>> rng = np.random.default_rng(0)
-    >>> adata = AnnData(rng.normal(size=(200, 5)))
+    >>> adata = AnnData(rng.normal(size=(200, 5)) * [4, 1, 1, 1, 1])
     >>> adata.var_names = ["Actb", "Gapdh", "Ifit1", "Isg15", "Cd4"]
     >>> adata.obs["condition"] = np.repeat(["ctrl", "stim"], 100)
     >>> adata.X[100:, 2:4] += 3 * rng.normal(size=(100, 1))
@@ -90,7 +90,7 @@ def ratios_df(adata: Any, groupby: str, key: str = "dpca") -> Any:
     >>> from anndata import AnnData
     >>> import standout
     >>> rng = np.random.default_rng(0)
-    >>> adata = AnnData(rng.normal(size=(400, 5)))
+    >>> adata = AnnData(rng.normal(size=(400, 5)) * [4, 1, 1, 1, 1])
     >>> adata.obs["condition"] = np.repeat(["ctrl", "stim"], 200)
     >>> adata.obs["type"] = np.tile(["B", "T"], 200)
     >>> adata.X[201::2, 3] *= 5  # T cells respond

@@ -220,7 +220,7 @@ def permutation_test(adata: Any, key: str = "dpca", **options: Any) -> Any:
     key : str, default="dpca"
         Name under which the fit was written.
     **options
-        Of `standout.permutation_test`: ``n_permutations``, ``random_state`` and so on.
+        Of `standout.permutation_test`: ``n_draws``, ``random_state`` and so on.
 
     Returns
     -------
@@ -233,11 +233,11 @@ def permutation_test(adata: Any, key: str = "dpca", **options: Any) -> Any:
     >>> from anndata import AnnData
     >>> import standout
     >>> rng = np.random.default_rng(0)
-    >>> adata = AnnData(rng.normal(size=(200, 5)))
+    >>> adata = AnnData(rng.normal(size=(200, 5)) * [4, 1, 1, 1, 1])
     >>> adata.obs["condition"] = np.repeat(["ctrl", "stim"], 100)
     >>> adata.X[100:, 3] *= 3
     >>> standout.tl.dpca(adata, "condition", "stim", n_comps=2)
-    >>> test = standout.tl.permutation_test(adata, n_permutations=99)
+    >>> test = standout.tl.permutation_test(adata, n_draws=99)
     >>> adata.uns["dpca"]["p_values"][0]
     0.01
     """
