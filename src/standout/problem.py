@@ -29,8 +29,8 @@ class Problem:
     """What is solved: the paper's problem with every choice that a fit makes.
 
     Everything that depends on rows (scale, centre, columns, shrinkage by Ledoit and Wolf) is a rule here, and is
-    computed anew from the moments that `solve` receives. A fit, a fold, a value of a path, a permutation and a bootstrap
-    draw are therefore the same call with other moments.
+    computed anew from the moments that `solve` receives. A fit, a fold, a value of a path, a permutation and a
+    bootstrap draw are therefore the same call with other moments.
 
     Attributes
     ----------
@@ -280,9 +280,14 @@ def _prepared(sums: Sums, problem: Problem) -> _Prepared:
         parts = [part.mapped(1.0 / scale) for part in parts]
     target, *backgrounds = parts
     if problem.center == "background" and backgrounds:
-        middle = sum(weight * part.mean for weight, part in zip(problem.weights, backgrounds, strict=True))
-        target = about(target, middle)
+        target = about(target, mixed(problem.weights, [part.mean for part in backgrounds]))
     return _Prepared(target, backgrounds, scale)
+
+
+def mixed(weights: Sequence[float], arrays: Sequence[Float]) -> Float:
+    """Return the weighted sum of arrays of the backgrounds."""
+    total: Any = sum(weight * part for weight, part in zip(weights, arrays, strict=True))
+    return total  # type: ignore[no-any-return]
 
 
 def column_scale(variances: Sequence[Float], problem: Problem) -> Float:
@@ -295,7 +300,7 @@ def column_scale(variances: Sequence[Float], problem: Problem) -> Float:
     if not others:
         squares = own
     else:
-        back = sum(weight * part for weight, part in zip(problem.weights, others, strict=True))
+        back = mixed(problem.weights, others)
         squares = back if problem.scale == "background" else 0.5 * (own + back)
         squares = xp.where(squares > 0.0, squares, own)
     scale: Float = xp.sqrt(xp.where(squares > 0.0, squares, xp.ones_like(squares)))
@@ -422,7 +427,9 @@ def _solve_few(sums: Sums, problem: Problem, solver: str, seed: int) -> Solution
         solution,
         vectors=_spread_out(solution.vectors, chosen, sums.dimension),
         patterns=_spread_out(solution.patterns, chosen, sums.dimension),
-        scale=None if solution.scale is None else 1.0 + _spread_out(solution.scale[:, None] - 1.0, chosen, sums.dimension)[:, 0],
+        scale=None
+        if solution.scale is None
+        else 1.0 + _spread_out(solution.scale[:, None] - 1.0, chosen, sums.dimension)[:, 0],
         columns=chosen,
     )
 

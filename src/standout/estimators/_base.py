@@ -66,6 +66,10 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     solver_: str
     held_out_: HeldOut | None
     path_: Path | None
+    # Variances of all rows along the components, and the score of each dataset's mean.
+    target_variance_: Float
+    background_variance_: Float
+    shifts_: Float
     # Only with `target_label`, names of columns or `robust`.
     classes_: npt.NDArray[Any]
     background_labels_: list[Any]
@@ -492,7 +496,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self.robust != "cells"
         tags.array_api_support = True
         tags.transformer_tags.preserves_dtype = []
         return tags

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Float, Rows, product
-from standout._xp import namespace, to_host
+from standout._xp import like, namespace, to_host
 from standout.moments import Moments, RobustWeights, learn_from, weighed
 from standout.pencil import Solution
-from standout.problem import Problem, Sums, solve
+from standout.problem import Problem, Sums, mixed, solve
 from standout.selection import (
     Data,
     Folds,
@@ -104,9 +104,19 @@ def center_of(problem: Problem, sums: Sums) -> Float:
     """Return the point from which scores are measured, in the coordinates of the moments."""
     if problem.center == "own" or len(sums.moments) == 1:
         return sums.moments[0].mean[: _width(sums)]
-    parts = zip(problem.weights, sums.moments[1:], strict=True)
-    mean: Float = sum(weight * part.mean for weight, part in parts)[: _width(sums)]  # type: ignore[index]
-    return mean
+    return mixed(problem.weights, [part.mean for part in sums.moments[1:]])[: _width(sums)]
+
+
+def unit_of(fit: Fit, moments: Sequence[Moments], vectors: Float) -> Float:
+    """Return the background's standard deviation along vectors: held out, or in sample without folds; 1 if it is 0."""
+    xp = namespace(vectors)
+    ones = xp.ones_like(vectors[0, :])
+    if fit.held_out is not None:
+        return like(fit.held_out.unit, vectors)
+    if len(moments) == 1:
+        return ones
+    squares = mixed(fit.problem.weights, [part.variance(vectors) for part in moments[1:]])
+    return xp.sqrt(xp.where(squares > 0.0, squares, ones))
 
 
 def shifts_of(problem: Problem, moments: Sequence[Moments], vectors: Float) -> Float:
@@ -116,7 +126,7 @@ def shifts_of(problem: Problem, moments: Sequence[Moments], vectors: Float) -> F
     """
     centre = moments[0].mean
     if problem.center == "background" and len(moments) > 1:
-        centre = sum(weight * part.mean for weight, part in zip(problem.weights, moments[1:], strict=True))
+        centre = mixed(problem.weights, [part.mean for part in moments[1:]])
     shifts = np.array([to_host(product((part.mean - centre)[None, :], vectors)[0, :]) for part in moments])
     shifts[0] = 0.0
     return shifts

@@ -10,9 +10,9 @@ import numpy as np
 
 from standout._arrays import Array, Float, Rows, product
 from standout._options import documented
-from standout._xp import columns_as_rows, like, namespace, to_host
+from standout._xp import columns_as_rows, like, to_host
 from standout.estimators._base import BackgroundTransformer
-from standout.estimators._fit import Fit, fit_problem, shifts_of
+from standout.estimators._fit import Fit, fit_problem, shifts_of, unit_of
 from standout.features import (
     CoordinateMap,
     Coordinates,
@@ -44,6 +44,7 @@ class KernelTransformer(BackgroundTransformer):
     tol: float | None
 
     feature_map_: CoordinateMap
+    feature_mean_: Float
     kernel_: Kernel
     approximation_: str
     residual_: float
@@ -67,7 +68,7 @@ class KernelTransformer(BackgroundTransformer):
         self._keep_kernel(fit)
 
     def _fit_coordinates(self, sources: Sequence[Source], seed: int) -> tuple[Fit, Float | None]:
-        """Fit to datasets that are in coordinates; return the fit and the root that the coordinates are multiplied by."""
+        """Fit to datasets in coordinates; return the fit and the root that coordinates are multiplied by."""
         folds, reason = plan_folds(sources, self.cv, int(sources[0].width or 0))
         data = make_data(sources, folds, norms=False)
         root = None
@@ -136,13 +137,13 @@ class KernelTransformer(BackgroundTransformer):
         units = np.array([float(np.mean(to_host(part.diagonal(some[0].rows)))) or 1.0 for part in kernel.kernels])
         best, chosen_weights = -np.inf, np.asarray(kernel.weights)
         for point in simplex_grid(len(kernel.kernels), STEPS):
-            mixture = replace(kernel, weights=tuple((point / units).tolist()))
+            mixture = replace(kernel, weights=point / units)
             parts = self._located(some, mixture, seed).sources
             fit, _ = self._fit_coordinates(parts, seed)
             worth = -np.inf if fit.held_out is None else float(np.nanmean(np.log(fit.held_out.ratio)))
             if worth > best:
                 best, chosen_weights = worth, point / units
-        return replace(kernel, weights=tuple((chosen_weights / chosen_weights.sum()).tolist()))
+        return replace(kernel, weights=chosen_weights / chosen_weights.sum())
 
     def _located(self, sources: Sequence[Source], kernel: Kernel, seed: int) -> Coordinates:
         return fit_coordinates(
@@ -153,9 +154,10 @@ class KernelTransformer(BackgroundTransformer):
         self._keep_fit(fit)
         moments = [adjusted(part, fit.problem.n_covariates) for part in fit.sums.moments]
         vectors = fit.solution.vectors
-        unit = self._kernel_unit(fit, moments, vectors)
-        # The target's mean has the larger score: signs of coordinates mean nothing.
-        step = moments[0].mean - (fit.mean if len(moments) == 1 else moments[1].mean)
+        unit = unit_of(fit, moments, vectors)
+        # The target's mean has the larger score (of the feature space's origin, if there is no background): signs of
+        # coordinates mean nothing.
+        step = moments[0].mean if len(moments) == 1 else moments[0].mean - moments[1].mean
         along = to_host(product(step[None, :], vectors)[0, :])
         signs = np.where(along < 0.0, -1.0, 1.0)
         vectors = vectors * like(signs, vectors) / unit
@@ -174,17 +176,6 @@ class KernelTransformer(BackgroundTransformer):
         self.target_variance_ = to_host(moments[0].variance(vectors))
         self.background_variance_ = np.array([to_host(part.variance(vectors)) for part in moments[1:]])
         self._keep_parameters(fit)
-
-    def _kernel_unit(self, fit: Fit, moments: Sequence[Any], vectors: Float) -> Float:
-        """Return the background's standard deviation along each component: held out, or in sample without folds."""
-        if fit.held_out is not None:
-            return like(fit.held_out.unit, vectors)
-        xp = namespace(vectors)
-        ones = xp.ones_like(vectors[0, :])
-        if len(moments) == 1:
-            return ones
-        squares = sum(w * part.variance(vectors) for w, part in zip(fit.problem.weights, moments[1:], strict=True))
-        return xp.sqrt(xp.where(squares > 0.0, squares, ones))
 
     def _keep_parameters(self, fit: Fit) -> None:
         raise NotImplementedError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -10,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from standout._arrays import Array, Float, Rows, double, is_sparse, product
+from standout._arrays import Array, Float, Rows, double, is_sparse
 from standout._messages import InvalidValueError
 from standout._options import documented
-from standout._xp import columns_as_rows, indices_like, like, namespace, to_host
+from standout._xp import columns_as_rows, indices_like, namespace, to_host
 from standout.estimators._base import LARGE, check_counts
-from standout.estimators._fit import Fit, fit_problem, shifts_of
+from standout.estimators._fit import Fit, fit_problem, shifts_of, unit_of
 from standout.estimators._incremental import IncrementalTransformer
 from standout.graphs import as_smooth
 from standout.moments import Moments, RowMoments, project
@@ -32,6 +31,11 @@ class LinearTransformer(IncrementalTransformer):
     smooth: Any
     solver: str
     patterns_: Float
+    n_columns_: int
+    # Only with `scale` or `n_columns`.
+    scale_: Float
+    columns_: npt.NDArray[np.intp]
+    columns_path_: Path | None
 
     def _auto(self) -> bool:
         raise NotImplementedError
@@ -112,7 +116,7 @@ class LinearTransformer(IncrementalTransformer):
         moments = [adjusted(part, problem.n_covariates) for part in sums.moments]
         vectors, patterns = fit.solution.vectors, fit.solution.patterns
         inner = sums.dropped(vectors)
-        unit = self._unit(fit, moments, inner)
+        unit = unit_of(fit, moments, inner)
         vectors, patterns, inner = vectors / unit, patterns * unit, inner / unit
         self.components_, self.patterns_ = columns_as_rows(vectors), columns_as_rows(patterns)
         self.mean_ = fit.mean
@@ -135,19 +139,6 @@ class LinearTransformer(IncrementalTransformer):
 
     def _keep_parameters(self, fit: Fit) -> None:
         raise NotImplementedError
-
-    def _unit(self, fit: Fit, moments: Sequence[Moments], inner: Float) -> Float:
-        """Return the background's standard deviation along each component: held out, or in sample without folds."""
-        if fit.held_out is not None:
-            return like(fit.held_out.unit, inner)
-        if len(moments) == 1:
-            return namespace(inner).ones_like(inner[0, :])
-        squares = sum(
-            weight * part.variance(inner) for weight, part in zip(fit.problem.weights, moments[1:], strict=True)
-        )
-        xp = namespace(inner)
-        finite = squares > 0.0
-        return xp.where(finite, xp.sqrt(xp.where(finite, squares, xp.ones_like(squares))), xp.ones_like(squares))
 
     def _scores(self, rows: Rows) -> Array:
         scores: Array = project(rows, self.mean_, self.components_.T)

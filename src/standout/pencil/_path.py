@@ -116,7 +116,7 @@ def path_vectors(folds: Sequence[Sequence[Pencil]], n_components: int, seed: int
         basis = _orthonormal(_side_by_side(blocks))
     values, vectors = stack.inside(basis, n_components)
     vectors = stack.scale[:, None, :, None] * vectors
-    usable = np.isfinite(values).all(axis=-1)
+    usable = np.asarray(np.isfinite(values).all(axis=-1))
     return [
         [vectors[fold, value] if usable[fold, value] else None for value in range(n_values)]
         for fold in range(len(folds))

@@ -10,9 +10,9 @@ import numpy as np
 from scipy import optimize
 
 from standout._arrays import Float, Rows, product
-from standout._xp import column_norms, column_products, concat, like, namespace, take, to_host
+from standout._xp import column_norms, concat, like, namespace, take, to_host
 from standout.moments import FoldPattern, Moments, project
-from standout.problem import Problem, Sums, adjusted, solve, solve_path
+from standout.problem import Problem, Sums, adjusted, mixed, solve, solve_path
 from standout.selection._data import Data, Folds, Places
 
 # The share of the best mean log ratio that a more regularised value has to keep.
@@ -255,7 +255,7 @@ def held_variances(problem: Problem, train: Sums, test: Sequence[Moments], vecto
         step = product((part.mean - own.mean)[None, :], vectors)[0, :]
         squares.append(to_host(part.variance(vectors) + step**2) * factor**2)
         steps.append(to_host(step) * factor)
-    middle = sum(weight * part.mean for weight, part in zip(problem.weights, fitted[1:], strict=True))
+    middle = mixed(problem.weights, [part.mean for part in fitted[1:]])
     apart = to_host(product((rows[0].mean - middle)[None, :], vectors)[0, :])
     own_square = squares[0]
     if problem.center == "background":
@@ -357,9 +357,7 @@ def judge(
         offsets.append(_offsets(problem, train, inside, found, mean))
         if problem.n_covariates:
             slopes.append([_slopes(part, problem.n_covariates, inside) for part in train.moments])
-    counts = np.array(
-        [[part.total_weight for part in data.held_out(problem, fold)] for fold in range(data.n_folds)]
-    ).T
+    counts = np.array([[part.total_weight for part in data.held_out(problem, fold)] for fold in range(data.n_folds)]).T
     ratio, log_error, parts, part_errors, unit = _pooled(problem, held, counts)
     return HeldOut(
         ratio=ratio,
@@ -381,7 +379,7 @@ def _offsets(problem: Problem, train: Sums, inside: Float, found: Float, mean: F
     """Return the score of each dataset's centre, from the mean of the fit in the columns of the data."""
     centres = [adjusted(part, problem.n_covariates).mean for part in train.moments]
     if problem.center == "background":
-        centres[0] = sum(weight * part for weight, part in zip(problem.weights, centres[1:], strict=True))
+        centres[0] = mixed(problem.weights, centres[1:])
     if train.origin is None:
         return np.array([to_host(product((part - mean)[None, :], inside)[0, :]) for part in centres])
     origin = product((mean - train.origin)[None, :], found)
@@ -405,9 +403,7 @@ def _aligned(vectors: Float, inner: Float, final: Float, images: Float) -> Float
     return take(vectors, order, axis=1) * like(signs, vectors)
 
 
-def _pooled(
-    problem: Problem, held: Sequence[HeldVariances], counts: Float
-) -> tuple[Float, Float, Float, Float, Float]:
+def _pooled(problem: Problem, held: Sequence[HeldVariances], counts: Float) -> tuple[Float, Float, Float, Float, Float]:
     """Return ratio, error of its logarithm, spread and shift with their errors, and the backgrounds' spread."""
     target = np.array([part.target for part in held])
     backgrounds = np.array([part.backgrounds for part in held])
@@ -431,7 +427,9 @@ def _pooled(
     log_ratio, spread, shift, against = pooled(every)
     without = [pooled(every[every != fold]) for fold in every]
     bad = ~np.isfinite(log_ratio)
-    log_error, spread_error, shift_error = (_jackknife(np.array([part[place] for part in without])) for place in range(3))
+    log_error, spread_error, shift_error = (
+        _jackknife(np.array([part[place] for part in without])) for place in range(3)
+    )
     unit = np.where(bad | ~(against > 0.0), 1.0, np.sqrt(np.maximum(against, 0.0)))
     parts = np.where(bad, np.nan, [spread, shift])
     return np.exp(log_ratio), log_error, parts, np.where(bad, np.nan, [spread_error, shift_error]), unit

@@ -272,7 +272,9 @@ def n_folds_of(folds: Folds | None) -> int:
 def _numbers(folds: Folds | None, counts: Sequence[int]) -> list[Numbers]:
     if folds is None:
         return [np.zeros(count, dtype=np.intp) for count in counts]
-    return [fold_of_rows(0, count, folds.n_folds) for count in counts] if isinstance(folds, FoldPattern) else list(folds)
+    return (
+        [fold_of_rows(0, count, folds.n_folds) for count in counts] if isinstance(folds, FoldPattern) else list(folds)
+    )
 
 
 def plan_folds(sources: Sequence[Source], cv: int | None, size: int) -> tuple[Folds | None, str]:

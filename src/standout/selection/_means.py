@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy import special
 
 from standout._arrays import Float
@@ -42,7 +43,7 @@ class MeanDifferences:
     p_value: Float
     q_value: Float
 
-    def different(self, level: float = 0.05, least: float = LEAST_EFFECT) -> Float:
+    def different(self, level: float = 0.05, least: float = LEAST_EFFECT) -> npt.NDArray[np.intp]:
         """Return the columns whose means differ, the largest effect first."""
         found = np.flatnonzero((self.q_value <= level) & (np.abs(self.effect) >= least))
         return found[np.argsort(-np.abs(self.effect[found]), kind="stable")]

@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 from scipy import optimize
 
-from standout._arrays import Float, product
-from standout._xp import eigh, namespace, to_host
+from standout._arrays import Float
+from standout._xp import namespace, to_host
 from standout.problem import Problem, Sums, solve
 
 # Steps between 0 and 1 on the grid of weights, and its largest size.
