@@ -19,7 +19,17 @@ from standout.estimators._incremental import IncrementalTransformer
 from standout.graphs import as_smooth
 from standout.moments import Moments, RowMoments, project
 from standout.problem import Problem, Sums, adjusted
-from standout.selection import Data, Folds, MeanDifferences, Places, TallData, make_data, mean_differences, plan_folds
+from standout.selection import (
+    Data,
+    Folds,
+    MeanDifferences,
+    Path,
+    Places,
+    TallData,
+    make_data,
+    mean_differences,
+    plan_folds,
+)
 from standout.sources import Source, open_dataset
 
 
@@ -175,7 +185,7 @@ class LinearTransformer(IncrementalTransformer):
         means, variances, counts = self._column_facts
         if len(means) == 1:
             raise AttributeError("mean_differences_ needs a background")
-        return mean_differences(means, variances, counts, self.background_weights_)
+        return mean_differences(means, variances, counts, self.background_weights_.tolist())
 
     def get_support(self, indices: bool = False) -> npt.NDArray[Any]:
         """Return which columns the components use: a truth value for each, or their numbers with `indices`.
