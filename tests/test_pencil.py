@@ -232,6 +232,17 @@ def test_the_unit_of_all_columns_does_not_matter(scale, solver, rng):
     assert large.accurate
 
 
+@pytest.mark.parametrize("size", [1e-60, 1e-15, 1e15, 1e60])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_target_of_any_size_beside_the_background_has_its_ratios(size, solver, rng):
+    target, background = mixed(rng, 40, 5, boost=(4,)), mixed(rng, 40, 5)
+    plain = solved(ratio, solver, 2, target, [background])
+    found = solved(ratio, solver, 2, target * size, [background])
+    np.testing.assert_allclose(found.values / size / size, plain.values, rtol=1e-10)
+    np.testing.assert_allclose(found.vectors, plain.vectors, rtol=1e-6, atol=1e-9)
+    assert found.accurate
+
+
 def test_variances_out_of_range_are_refused(rng):
     target, background = rng.normal(size=(2, 30, 3))
     with pytest.raises(ValueError, match="too small for double precision"):

@@ -316,15 +316,14 @@ def finish(
     rounding: Float | None = None,
     lost: Array | None = None,
     n_absent: int = 0,
-    n_lost: int = 0,
     singular: bool = False,
     rank: int | None = None,
 ) -> Solution:
     """Scale, sign and certify what a solver found, in descending order. No other function does this.
 
     A solver that already has ``A U`` and ``B U`` passes them as `images`. A solver with a better estimate of the error
-    of its values than the rounding of the matrices passes it as `rounding`, and tells by `lost` which values are no
-    more than rounding errors. A solution that was certified before has them counted as `n_lost`.
+    of its values than the rounding of the matrices passes it as `rounding`, with `lost` for the values that are no more
+    than rounding errors.
     """
     xp = namespace(vectors)
     infinite = xp.isinf(values)
@@ -340,24 +339,23 @@ def finish(
     difference = xp.where(infinite, b_vectors, a_vectors - finite_values * b_vectors)
     # A value of zero is never exact compared with the leading value, so its residual is relative to the latter.
     leading = largest(finite_values) * float(np.sqrt(np.finfo(np.float64).eps))
-    size = xp.maximum(column_norms(a_vectors), leading * column_norms(b_vectors))
-    if not pencil.a.is_nonnegative:
-        # A difference can cancel, so residuals are relative to the part that is added.
-        size = xp.maximum(size, column_norms(pencil.a.added.apply(vectors)))
+    # A difference can cancel, so residuals are relative to the part that is added.
+    added = a_vectors if pencil.a.is_nonnegative else pencil.a.added.apply(vectors)
+    size = xp.maximum(column_norms(added), leading * column_norms(b_vectors))
     residuals = column_norms(difference) / xp.where(size > 0, size, 1.0)
-    along = column_products(vectors, a_vectors)
-    mistake = abs(along - finite_values * column_products(vectors, b_vectors))
     patterns = b_vectors
     if infinite_patterns is not None:
         n_infinite = infinite_patterns.shape[1]
         patterns[:, :n_infinite] = infinite_patterns * signs[:n_infinite]
     if rounding is None:
         rounding, lost = _rounding(pencil, values, vectors, a_vectors)
+    n_lost = 0
     if lost is not None:
         n_lost = int(xp.count_nonzero(lost[: min(most_directions(pencil.a), lost.shape[0])]))
         # A value of zero has no relative error.
         rounding = xp.where(lost, 0.0, rounding)
-    reference = xp.clip(abs(along) if pencil.a.is_nonnegative else pencil.a.added.value(vectors), leading, None)
+    mistake = abs(column_products(vectors, a_vectors - finite_values * b_vectors))
+    reference = xp.clip(abs(column_products(vectors, added)), leading, None)
     consistent = infinite | (mistake <= (TOLERANCE + 10.0 * rounding) * reference)
     return Solution(
         values=values,

@@ -32,16 +32,7 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
     left, spread, right = left[:, :rank], spread[:rank], right[:rank, :].T
     part_a, part_b = row_slice(left, 0, root_a.shape[0]), row_slice(left, root_a.shape[0], left.shape[0])
 
-    # part_aᵀ part_a + part_bᵀ part_b = I, so that both have the same singular vectors: cosines for B, sines for A.
-    cosines, turn = _right_singular(part_b)
-    # Cosines near one do not tell directions apart whose sines differ. Those are turned by the sines.
-    n_turned = int(xp.count_nonzero(cosines > 0.7))
-    if n_turned:
-        first, second = turn[:, : rank - n_turned], turn[:, rank - n_turned :]
-        second = second @ xp.flip(_right_singular(part_a @ second)[1], axis=-1)
-        turn = concat([first, second], axis=1)
-        cosines = stacked([cosines[: rank - n_turned], column_norms(part_b @ second)])
-    sines = column_norms(part_a @ turn)
+    cosines, sines, turn = _angles(part_a, part_b)
     blur = level * column_norms(turn / (spread / spread[0])[:, None])
     # With a ridge, B is positive in every direction, however small it is there.
     absent = (cosines <= MARGIN * xp.clip(blur, None, 1.0 / MARGIN**2)) & (not pencil.b.has_ridge)
@@ -80,6 +71,23 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
         singular=n_absent > 0 or rank < pencil.n_features,
         rank=rank if rank < pencil.n_features else None,
     )
+
+
+def _angles(part_a: Float, part_b: Float) -> tuple[Float, Float, Float]:
+    """Return cosines for B, sines for A, and the directions that belong to them.
+
+    ``part_aᵀ part_a + part_bᵀ part_b = I``, so that both have the same singular vectors.
+    """
+    xp, rank = namespace(part_a), part_a.shape[1]
+    cosines, turn = _right_singular(part_b)
+    # Cosines near one do not separate directions whose sines differ. These directions are turned by the sines.
+    n_turned = int(xp.count_nonzero(cosines > 0.7))
+    if n_turned:
+        first, second = turn[:, : rank - n_turned], turn[:, rank - n_turned :]
+        second = second @ xp.flip(_right_singular(part_a @ second)[1], axis=-1)
+        turn = concat([first, second], axis=1)
+        cosines = stacked([cosines[: rank - n_turned], column_norms(part_b @ second)])
+    return cosines, column_norms(part_a @ turn), turn
 
 
 def _right_singular(matrix: Float) -> tuple[Float, Float]:

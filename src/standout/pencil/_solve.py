@@ -19,8 +19,9 @@ from standout.pencil._root import solve_root
 DENSE_FEATURES = 1000
 # Columns whose standard deviations differ by more than this power of two are brought to one size.
 MOST_UNITS = 10
-# Variances beyond this power of two are scaled, so that products of them stay within range.
-SAFE_POWER = 200
+# Variances beyond this power of two are scaled, so that products of them stay within range. If the variances of
+# target and background differ by more than the other one, the smaller would be lost in the rounding of their sum.
+SAFE_POWER, LOST_POWER = 200, 30
 # Smaller variances have fewer digits than others.
 SMALLEST = 1e-306
 # A background with more than this part of the target's variance, or less than its inverse, is refused.
@@ -100,18 +101,16 @@ def solve(
     """
     check_directions(n_components, pencil.n_features)
     _check_range(pencil)
-    if pencil.b.is_identity:
-        factor = _factor(pencil.a)
-        if factor == 1.0:
-            return _solved(pencil, n_components, solver, seed, start)
-        found = _solved(Pencil(pencil.a.scaled(factor), pencil.b), n_components, solver, seed, start)
-        return replace(found, values=found.values / factor)
-    scale = _units(pencil)
-    if scale is None:
-        return _solved(pencil, n_components, solver, seed, start)
-    inner = Pencil(pencil.a.in_units(scale), pencil.b.in_units(scale))
-    near = None if start is None else start / scale[:, None]
-    return _in_own_units(_solved(inner, n_components, solver, seed, near), scale)
+    factor = _factor(pencil)
+    inner = pencil if factor == 1.0 else Pencil(pencil.a.scaled(factor), pencil.b)
+    scale = None if pencil.b.is_identity else _units(inner)
+    if scale is not None:
+        inner = Pencil(inner.a.in_units(scale), inner.b.in_units(scale))
+        start = None if start is None else start / scale[:, None]
+    found = _solved(inner, n_components, solver, seed, start)
+    if scale is not None:
+        found = _in_own_units(found, scale)
+    return found if factor == 1.0 else replace(found, values=found.values / factor)
 
 
 def _check_range(pencil: Pencil) -> None:
@@ -138,11 +137,11 @@ def _check_range(pencil: Pencil) -> None:
         )
 
 
-def _factor(form: Form) -> float:
-    """Return a power of four that brings the form near one if its products could leave the range of numbers."""
-    size = largest(form.added.diagonal) if form.terms else 1.0
-    power = 2 * round(np.log2(size) / 2) if size > 0.0 else 0
-    return 2.0**-power if abs(power) > SAFE_POWER else 1.0
+def _factor(pencil: Pencil) -> float:
+    """Return a power of four that brings A to the size of B if the smaller of them could be lost; otherwise one."""
+    sizes = [largest(form.diagonal) if form.terms else 1.0 for form in (pencil.a.added, pencil.b)]
+    power = 2 * round((np.log2(sizes[0]) - np.log2(sizes[1])) / 2) if min(sizes) > 0.0 else 0
+    return 2.0**-power if abs(power) > (SAFE_POWER if pencil.b.is_identity else LOST_POWER) else 1.0
 
 
 def _units(pencil: Pencil) -> Float | None:
