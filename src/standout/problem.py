@@ -287,7 +287,7 @@ def _prepared(sums: Sums, problem: Problem) -> _Prepared:
 def mixed(weights: Sequence[float], arrays: Sequence[Float]) -> Float:
     """Return the weighted sum of arrays of the backgrounds."""
     total: Any = sum(weight * part for weight, part in zip(weights, arrays, strict=True))
-    return total  # type: ignore[no-any-return]
+    return total
 
 
 def column_scale(variances: Sequence[Float], problem: Problem) -> Float:
