@@ -22,6 +22,10 @@ _MOST_LABELS = 12
 _PARAMETERS = {"shrinkage": "shrinkage", "alpha": "α", "epsilon": "ε"}
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def scores(
     target: Any,
     backgrounds: Sequence[Any] = (),
@@ -66,7 +70,8 @@ def scores(
     ax = _axes(ax)
     planes = [_plane(part, place) for place, part in enumerate((target, *backgrounds))]
     low, high = _limits(np.concatenate(planes))
-    named = ["target", *(f"background {k}" for k in range(1, len(planes)))] if names is None else list(names)
+    others = ["background"] if len(backgrounds) == 1 else [f"background {k}" for k in range(1, len(planes))]
+    named = ["target", *others] if names is None else list(names)
     for place, plane in reversed(list(enumerate(planes[1:], start=1))):
         _dots(ax, plane, low, high, color=_GREY, alpha=0.35, s=10, marker=_MARKERS[(place - 1) % 8], label=named[place])
     marks = None if labels is None else np.asarray(labels)

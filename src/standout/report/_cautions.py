@@ -215,8 +215,9 @@ def few_background_rows(told: Cautions, counts: Sequence[int], n_columns: int, u
         told.add(
             45,
             "few background rows",
-            f"there are {more} {unit} ({sum(counts):,} {unit}, {n_columns:,} columns): in-sample ratios are too large",
-            "Use the held-out ratio and a permutation test.",
+            f"there are {more} {unit} ({sum(counts):,} {unit}, {n_columns:,} columns), so eigenvalues and scores of "
+            "fitted rows exaggerate the difference",
+            "Use the ratio and the held-out scores.",
         )
 
 
