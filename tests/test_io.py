@@ -248,17 +248,20 @@ def test_random_dialects_are_read_without_a_wrong_number(tmp_path):
     for seed in range(150):
         rng = np.random.default_rng(seed)
         content, options, values = random_dialect(rng)
+        if seed % 3 == 0:
+            # What is not said is found in the file, or refused.
+            options |= {"header": None, "delimiter": None, "decimal": "."}
         path = tmp_path / ("table.csv.gz" if seed % 5 == 0 else "table.csv")
         path.write_bytes(gzip.compress(content) if seed % 5 == 0 else content)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 rows = read_table(path, **options).rows
-        except InvalidValueError:
+        except (InvalidValueError, CautionWarning):
             continue
         n_read += 1
         np.testing.assert_array_equal(rows, values, err_msg=f"seed {seed}")
-    assert n_read >= 135
+    assert n_read >= 110
 
 
 def test_cells_of_many_kinds_are_read_as_they_stand(tmp_path):

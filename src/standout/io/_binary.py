@@ -173,9 +173,7 @@ class MatrixReader:
     ) -> Iterator[tuple[Rows, dict[str, Any]]]:
         """Read batches of rows, with vectors beside them."""
         with self._opened() as (matrix, _, vectors):
-            said = {
-                name: attempt(self.path, self.kind, lambda n=name: self._vector(n, matrix, vectors)) for name in words
-            }
+            said = attempt(self.path, self.kind, lambda: {name: self._vector(name, matrix, vectors) for name in words})
             every = list(features) == list(range(matrix.shape[1]))
 
             def part(start: int) -> tuple[Rows, dict[str, Any]]:

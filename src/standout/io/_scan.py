@@ -4,34 +4,31 @@ from __future__ import annotations
 
 import operator
 import os
-import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from copy import copy
-from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from functools import cached_property, reduce
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from standout._arrays import Rows, all_finite, in_order, is_sparse, stacked
-from standout._messages import InvalidTypeError, InvalidValueError, choices, listed, short, shown, warn_user
+from standout._messages import InvalidValueError, choices, short, shown
 from standout._writing import progress_bar
 from standout.io._binary import ArrowReader, MatrixReader
+from standout.io._columns import check_column, check_same, choose, conditions_of, find_ids, report_left_out
 from standout.io._files import find_files, stamp, unusable
 from standout.io._text import CsvReader, Dialect
 from standout.sources import Batch, InMemory, Source
-from standout.sources._base import SAME_COLUMNS, Words, matched, regrouped
+from standout.sources._base import Words, regrouped
 from standout.sources._form import column_numbers, joined_columns
 from standout.sources._open import word
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 MISSING = ("error", "keep", "drop-rows")
+GAPS = "Use `missing` 'drop-rows' to leave such rows out; standout.io.prepare fills in 'mean', 'median' or 'zero'."
 # About what is read at a time.
 BATCH_BYTES = 32 * 2**20
-_ID = re.compile(r"|(|.*[ _.-])(id|ids|index)|unnamed: 0|(sample|row|cell)[ _]?(name)?s?|barcode", re.IGNORECASE)
 T = TypeVar("T")
 
 
@@ -57,16 +54,15 @@ class Scan(Source):
         self,
         readers: Sequence[Any],
         columns: list[str],
-        *,
         id_column: str | None,
         label: str | None,
-        where: Mapping[str, tuple[str, ...]],
+        where: dict[str, tuple[str, ...]],
         missing: str,
         batch_rows: int | None,
         progress: bool,
     ) -> None:
         self.missing, self.n_dropped, self.left_out = missing, 0, dict[str, list[str]]()
-        self._readers, self._id, self._label, self._where = readers, id_column, label, dict(where)
+        self._readers, self._id, self._label, self._where = readers, id_column, label, where
         self._batch_rows, self._progress = batch_rows, progress
         self._stamps = [stamp(reader.path) for reader in readers]
         self.name = shown(readers[0].path) if len(readers) == 1 else f"{len(readers)} files"
@@ -180,10 +176,13 @@ class Scan(Source):
 
     def _without_gaps(self, rows: Rows, numbers: Any, first: int, reader: Any) -> tuple[Rows, Any]:
         """Refuse infinite values; refuse missing ones, keep them, or leave out their rows."""
-        where = rows.tocoo() if is_sparse(rows) else None
-        bad = ~np.isfinite(rows if where is None else where.data)
-        cells = np.argwhere(bad) if where is None else np.column_stack([where.row[bad], where.col[bad]])
-        values = rows[bad] if where is None else where.data[bad]
+        if is_sparse(rows):
+            coo = rows.tocoo()
+            bad = ~np.isfinite(coo.data)
+            cells, values = np.column_stack([coo.row[bad], coo.col[bad]]), coo.data[bad]
+        else:
+            bad = ~np.isfinite(rows)
+            cells, values = np.argwhere(bad), rows[bad]
         if self.missing != "error" and np.isnan(values).all():
             if self.missing == "keep":
                 return rows, numbers
@@ -193,16 +192,9 @@ class Scan(Source):
         place = 0 if self.missing == "error" else int(np.argmax(np.isinf(values)))
         row, column = cells[place].tolist()
         what = "a value is missing" if np.isnan(values[place]) else f"there is an infinite value ({values[place]})"
-        problem = (
-            f"{what} in {shown(reader.path)}: column {short(self._columns[column])!r}, row {first + numbers[row] + 1}"
-        )
-        advice = (
-            "Use missing='drop-rows' to leave such rows out, or fill the gaps in with standout.io.prepare "
-            "(--missing mean, median or zero)."
-        )
-        raise InvalidValueError(
-            problem, advice=advice if np.isnan(values[place]) else "Mend it, or leave the cell empty."
-        )
+        where = f"column {short(self._columns[column])!r}, row {first + numbers[row] + 1}"
+        advice = GAPS if np.isnan(values[place]) else "Mend it, or leave the cell empty."
+        raise InvalidValueError(f"{what} in {shown(reader.path)}: {where}", advice=advice)
 
 
 def _parts_of(reader: Any, places: list[int], names: list[str], n_rows: int) -> Iterator[tuple[Rows, dict[str, Any]]]:
@@ -218,13 +210,9 @@ def _parts_of(reader: Any, places: list[int], names: list[str], n_rows: int) -> 
             try:
                 found.append(column_numbers(batch.column(str(place))))
             except ValueError as error:
-                unusable(
-                    reader.path, f"column {reader.names[place]!r}: {error}", "Leave the column out with `exclude`."
-                )
-        yield (
-            joined_columns(found, batch.num_rows),
-            {name: _arrow_words(batch.column(column)) for name, column in at.items()},
-        )
+                unusable(reader.path, f"column {reader.names[place]!r}: {error}", "Leave it out with `exclude`.")
+        words = {name: _arrow_words(batch.column(column)) for name, column in at.items()}
+        yield joined_columns(found, batch.num_rows), words
 
 
 def _arrow_words(column: Any) -> Words:
@@ -328,36 +316,31 @@ def scan(
         problem, advice = f"is given, but a {kind} file holds one table only", "It is for npz, mat, h5ad and zarr."
         raise InvalidValueError(problem, parameter="variable", value=variable, advice=advice)
     dialect = Dialect(delimiter, header, decimal, encoding, tuple(na_values))
-    reader_of: Any = {"csv": CsvReader, "tsv": CsvReader, "parquet": ArrowReader, "arrow": ArrowReader}.get(
-        kind, MatrixReader
-    )
+    tables = {"csv": CsvReader, "tsv": CsvReader, "parquet": ArrowReader, "arrow": ArrowReader}
+    reader_of: Any = tables.get(kind, MatrixReader)
     readers = [reader_of(file, kind, dialect, variable) for file in files]
-    first = readers[0]
-    conditions = _conditions(where)
+    first, conditions = readers[0], conditions_of(where)
+    wanted = [columns] if isinstance(columns, str) else columns
+    unwanted = [exclude] if isinstance(exclude, str) else exclude
     for parameter, name in (("id_column", id_column), ("label", label), *(("where", name) for name in conditions)):
-        if name is not None and not (name == "" and first.index == ""):
-            _check_column(name, parameter, first)
-    aside = {name for name in (id_column, label, *conditions) if name is not None}
+        if name is not None:
+            check_column(name, parameter, first)
     if id_column is None:
-        id_column = _ids(first, columns, exclude)
-    aside |= {id_column} - {None}
-    chosen, left_out = _chosen(first, columns, exclude, aside)
-    made = Scan(
-        readers,
-        chosen,
-        id_column=id_column,
-        label=label,
-        where=conditions,
-        missing=_checked_missing(missing),
-        batch_rows=batch_rows,
-        progress=progress,
-    )
-    made.left_out = left_out
+        id_column = find_ids(first, [*(wanted or ()), *unwanted], lambda name: _first_words(first, name))
+    aside = {name for name in (id_column, label, *conditions) if name is not None}
+    chosen, left_out = choose(first, wanted, unwanted, aside)
     for other in readers[1:]:
-        _check_same(other, first, chosen, aside, strict=columns is None and not exclude)
+        check_same(other, first, chosen, aside, every=columns is None and not exclude)
     if left_out:
-        _report_left_out(first, left_out, strict)
+        report_left_out(first, left_out, strict)
+    made = Scan(readers, chosen, id_column, label, conditions, _checked_missing(missing), batch_rows, progress)
+    made.left_out = left_out
     return made
+
+
+def _first_words(reader: Any, name: str) -> list[str]:
+    _, words = next(iter(_parts_of(reader, [], [name], 1000)))
+    return words[name][:1000].tolist()
 
 
 def read_table(path: Paths, **options: Any) -> Source:
@@ -394,147 +377,3 @@ def _checked_missing(missing: Any) -> str:
         advice = f"Use one of {choices(MISSING)}."
         raise InvalidValueError("is unknown", parameter="missing", value=missing, advice=advice)
     return str(missing)
-
-
-def _conditions(where: Any) -> dict[str, tuple[str, ...]]:
-    if where is None:
-        return {}
-    if not isinstance(where, Mapping) or not all(isinstance(name, str) for name in where):
-        advice = 'Give, for example, {"condition": "stim"}.'
-        raise InvalidTypeError("is not a mapping from names of columns to values", parameter="where", advice=advice)
-    several = {
-        name: [values] if isinstance(values, str | bytes) or np.ndim(values) == 0 else list(values)
-        for name, values in where.items()
-    }
-    for name, values in several.items():
-        if not values:
-            raise InvalidValueError(
-                f"names no value of column {name!r}", parameter="where", advice="Give one at least."
-            )
-    return {name: tuple(map(word, values)) for name, values in several.items()}
-
-
-def _check_column(name: Any, parameter: str, reader: Any) -> None:
-    """Check that a column named by the user is there, once."""
-    if not isinstance(name, str):
-        raise InvalidTypeError("is not the name of a column", parameter=parameter, value=name, advice="Give a string.")
-    known = [*reader.beside, *reader.names]
-    if name not in known:
-        close = get_close_matches(name, known, n=1)
-        advice = f"Is {short(close[0])!r} meant?" if close else "Choose among these."
-        problem = f"is not a column of {shown(reader.path)}, which has {listed('column', known)}"
-        raise InvalidValueError(problem, parameter=parameter, value=name, advice=advice)
-    if name not in reader.beside:
-        _check_unique([other for other in reader.names if other == name], reader)
-
-
-def _check_unique(names: Sequence[str], reader: Any) -> None:
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        advice = "Rename the columns, or leave them out with `exclude`."
-        unusable(reader.path, f"it has {listed('column', twice)} more than once", advice)
-
-
-def _ids(reader: Any, columns: Any, exclude: Any) -> str | None:
-    """Find the column that names rows: where the format keeps it, or the first column if its name and words say so."""
-    used = [*_as_tuple(columns), *_as_tuple(exclude)]
-    if isinstance(reader, MatrixReader) or (reader.index is not None and not isinstance(reader, CsvReader)):
-        return None if reader.index in used else reader.index
-    first = reader.names[0]
-    if first in used or not reader.has_names or not _ID.fullmatch(first) or len(reader.names) < 2:
-        return None
-    _, words = next(iter(_parts_of(reader, [], [first], 1000)))
-    some = words[first][:1000].tolist()
-    are_words = reader.kinds[0] == "text"
-    if len(set(some)) == len(some) and (are_words or all(re.fullmatch(r"\s*\d+\s*", cell) for cell in some)):
-        return str(first)
-    if first == "" and not are_words:
-        problem = (
-            f"its first column has no name and holds numbers such as {some[0]!r}, which do not look like names of rows"
-        )
-        unusable(reader.path, problem, "Name it in the first line, use id_column='', or leave it out with exclude=''.")
-    return "" if first == "" else None
-
-
-def _chosen(reader: Any, columns: Any, exclude: Any, aside: set[str]) -> tuple[list[str], dict[str, list[str]]]:
-    """Choose the columns that are data, and name those of numbers' places that hold something else."""
-    kinds = dict(zip(reader.names, reader.kinds, strict=True))
-    named = _as_tuple(columns)
-    for name in named:
-        if name in aside:
-            problem = f"has {short(name)!r}, which has another use too"
-            raise InvalidValueError(problem, parameter="columns", advice="Leave it out of `columns`.")
-    dropped = set(_matching(_as_tuple(exclude), reader, "exclude"))
-    found = _matching(named, reader, "columns") if columns is not None else list(dict.fromkeys(reader.names))
-    found = [name for name in found if name not in dropped and name not in aside]
-    left_out: dict[str, list[str]] = {}
-    for name in found:
-        if kinds[name] not in ("numbers", "truths"):
-            left_out.setdefault(kinds[name], []).append(name)
-    others = [name for names in left_out.values() for name in names]
-    if any(name in named for name in others):
-        _report_left_out(reader, {kind: [n for n in names if n in named] for kind, names in left_out.items()}, True)
-    data = [name for name in found if name not in set(others)]
-    _check_unique([name for name in reader.names if name in set(data)], reader)
-    if not data:
-        if left_out:
-            _report_left_out(reader, left_out, True)
-        unusable(reader.path, "no column is left as data", "Choose other columns with `columns`.")
-    return data, left_out
-
-
-def _as_tuple(given: Any) -> tuple[str, ...]:
-    several = (given,) if isinstance(given, str) else tuple(given if given is not None else ())
-    for name in several:
-        if not isinstance(name, str):
-            raise InvalidTypeError(f"{name!r} is not the name of a column", advice="Give strings.")
-    return several
-
-
-def _matching(patterns: Sequence[str], reader: Any, parameter: str) -> list[str]:
-    """Find the columns that have one of these names, or match it as a pattern, in the order of the patterns."""
-    names, found = set(reader.names), dict[str, None]()
-    for pattern in patterns:
-        # A name such as "x[1]" is used literally, although it could be read as a pattern.
-        match = [pattern] if pattern in names else [name for name in reader.names if fnmatchcase(name, pattern)]
-        if not match:
-            _check_column(pattern, parameter, reader)
-        found.update(dict.fromkeys(match))
-    return list(found)
-
-
-def _report_left_out(reader: Any, left_out: Mapping[str, Sequence[str]], strict: bool) -> None:
-    """Name all columns that are not numbers, in one message."""
-    parts = [f"{listed('column', names, 8)} ({kind})" for kind, names in left_out.items() if names]
-    advice = "Leave them out with `exclude`, or use them as `id_column`, `label` or `where`."
-    if any("currency" in kind for kind in left_out):
-        advice += " Currency can be used once it is written as plain numbers: 1038.48 for €1,038.48."
-    if any("decimal commas" in kind for kind in left_out):
-        advice += ' Say decimal="," if the commas are decimal signs.'
-    if strict:
-        unusable(reader.path, f"it has no numbers in {', '.join(parts)}", advice)
-    warn_user(f"not used as data of {shown(reader.path)}: {', '.join(parts)}", advice=advice)
-
-
-def _check_same(reader: Any, first: Any, chosen: list[str], aside: set[str], strict: bool) -> None:
-    """Check that a further file has the columns of the first, of the same kinds."""
-    name, reference = shown(reader.path), f"the first file, {shown(first.path)},"
-    if not (reader.has_names and first.has_names):
-        if len(reader.names) != len(first.names):
-            problem = f"it has {len(reader.names)} columns, but the first file has {len(first.names)}"
-            unusable(reader.path, problem, "Give files with the same columns.")
-        return
-    kinds = dict(zip(reader.names, reader.kinds, strict=True))
-    ignored = {name for name, kind in zip(first.names, first.kinds, strict=True)} - set(chosen)
-    extra = [key for key in reader.names if key not in ignored and key not in aside] if strict else []
-    found = [key for key in chosen if key in kinds]
-    found += [key for key in extra if key not in set(found) and kinds[key] in ("numbers", "truths")]
-    matched(found, len(found), name, chosen, len(chosen), reference)
-    _check_unique([key for key in reader.names if key in set(chosen)], reader)
-    wrong = [key for key in chosen if kinds[key] not in ("numbers", "truths")]
-    if wrong:
-        _report_left_out(reader, {kinds[wrong[0]]: wrong}, True)
-    known = {*reader.names, *reader.beside, *([""] if reader.index == "" else [])}
-    lacking = [key for key in aside if key not in known]
-    if lacking:
-        raise InvalidValueError(f"{name} lacks {listed('column', lacking)} of {reference}", advice=SAME_COLUMNS)

@@ -104,23 +104,16 @@ class CsvReader:
 
     def _check_header(self, header: list[str], row: list[str]) -> None:
         """Refuse a first line that may be names or data."""
-        numbers = [self._is_number(cell) for cell in header]
         # pandas numbers columns without names.
-        counted = header[0] == "" and header[1:] == [str(number) for number in range(len(header) - 1)]
-        same = len(header) == len(row) and all(
-            self._is_number(cell) or cell in MISSING for cell, is_number in zip(row, numbers, strict=True) if is_number
+        if header[0] == "" and header[1:] == [str(number) for number in range(len(header) - 1)]:
+            return
+        data = [self._is_number(cell) or cell in self._missing for cell in header]
+        alike = len(header) == len(row) and all(
+            (self._is_number(cell) or cell in self._missing) == is_data for cell, is_data in zip(row, data, strict=True)
         )
-        words_alike = all(
-            not self._is_number(cell) for cell, is_number in zip(row, numbers, strict=False) if not is_number
-        )
-        if (
-            any(numbers)
-            and not counted
-            and (all(numbers) or (same and words_alike and sum(numbers) > len(numbers) / 2))
-        ):
-            problem = (
-                f"its first line holds numbers ({short(self._delimiter.join(header))!r}), which may be names or data"
-            )
+        if all(data) or (alike and any(map(self._is_number, header))):
+            line = short(self._delimiter.join(header))
+            problem = f"its first line holds numbers ({line!r}), which may be names or data"
             unusable(self.path, problem, "Say which: header=True for names, header=False for data.")
 
     def _find_kinds(self) -> None:
@@ -184,19 +177,17 @@ class CsvReader:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        for place in features:
-            column = batch.column(batch.schema.get_field_index(str(place)))
-            if self.kinds[place] == "truths" or (pc.max(pc.abs(column)).as_py() or 0) < LARGEST_INTEGER:
+        columns = [str(place) for place in features if self.kinds[place] != "truths"]
+        for name in columns:
+            if (pc.max(pc.abs(batch.column(name))).as_py() or 0) < LARGEST_INTEGER:
                 continue
-            with self._opened([str(place)], {str(place): pa.string()}) as reader:
+            with self._opened([name], {name: pa.string()}) as reader:
                 for part in reader:
                     whole = part.filter(pc.match_substring_regex(part.column(0), r"^\s*[+-]?\d{16,}\s*$"))
-                    for cell in whole.column(0).to_pylist():
-                        if cell is not None and int(cell) != float(cell):
-                            problem = f"column {self.names[place]!r} has the whole number {cell}, beyond 2**53, which would be rounded"
-                            unusable(
-                                self.path, problem, "Leave the column out with `exclude`: it may be an identifier."
-                            )
+                    wrong = [cell for cell in whole.column(0).to_pylist() if int(cell) != float(cell)]
+                    if wrong:
+                        problem = f"column {self.names[int(name)]!r}: {wrong[0]} is beyond 2**53, and would be rounded"
+                        unusable(self.path, problem, "Leave it out with `exclude`: it may be an identifier.")
 
     @contextmanager
     def _opened(self, needed: list[str], types: dict[str, Any]) -> Iterator[Any]:
@@ -219,9 +210,12 @@ class CsvReader:
             decimal_point=self.dialect.decimal,
         )
         parse = arrow_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True)
-        with self.path.open("rb") as file, pa.input_stream(file, "gzip" if self._gzipped else None) as stream:
-            with arrow_csv.open_csv(stream, read, parse, convert) as reader:
-                yield reader
+        with (
+            self.path.open("rb") as file,
+            pa.input_stream(file, "gzip" if self._gzipped else None) as stream,
+            arrow_csv.open_csv(stream, read, parse, convert) as reader,
+        ):
+            yield reader
 
     # --- errors: looked for only once it is known that something is wrong ---------------------------------------------
 

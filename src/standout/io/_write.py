@@ -74,20 +74,17 @@ def csv_writer(
     import pyarrow as pa
 
     final = Path(path).expanduser()
-    suffixes = [suffix.lower() for suffix in final.suffixes]
-    kind = (
-        "tsv"
-        if {".tsv", ".tab"} & set(suffixes[-2:])
-        else "parquet"
-        if suffixes[-1:] in ([".parquet"], [".pq"])
-        else "csv"
-    )
+    suffixes = [suffix.lower() for suffix in final.suffixes[-2:]]
+    kind = "parquet" if {".parquet", ".pq"} & set(suffixes) else "tsv" if {".tsv", ".tab"} & set(suffixes) else "csv"
     # Opened by Python, whose names need not be text, and whose errors are short.
-    with whole_file(final, replace=replace) as place, place.open("wb") as file:
-        with pa.CompressedOutputStream(file, "gzip") if ".gz" in suffixes[-1:] else pa.PythonFile(file, "w") as stream:
-            writer = TableWriter(stream, kind, spreadsheet)
-            yield writer
-            writer.close()
+    with (
+        whole_file(final, replace=replace) as place,
+        place.open("wb") as file,
+        pa.CompressedOutputStream(file, "gzip") if ".gz" in suffixes else pa.PythonFile(file, "w") as stream,
+    ):
+        writer = TableWriter(stream, kind, spreadsheet)
+        yield writer
+        writer.close()
 
 
 def write_csv(path: str | os.PathLike[str], columns: Mapping[str, Any], *, spreadsheet: bool = False) -> None:
@@ -215,7 +212,7 @@ def _record(tree: Any, arrays: Mapping[str, Array]) -> Any:
 
 def _check_sums(moments: Any) -> None:
     """Refuse sums whose parts do not fit together."""
-    matrix = getattr(moments, "scatter", getattr(moments, "scatter_root", None))
+    matrix: Any = moments.scatter if hasattr(moments, "scatter") else moments.scatter_root
     mean, count = moments.mean, moments.count
     if isinstance(count, bool) or not isinstance(count, int) or count < 1 or mean.ndim != 1 or matrix.ndim != 2:
         raise ValueError("the numbers do not fit together")

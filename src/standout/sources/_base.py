@@ -171,7 +171,7 @@ class Source:
 
     def words(self, names: Sequence[str]) -> dict[str, Words]:
         """Return columns as words; files also have columns that are not features."""
-        rows = {name: self.select([(self.keys or []).index(name)]).loaded().rows for name in names}
+        rows: Any = {name: self.select([(self.keys or []).index(name)]).loaded().rows for name in names}
         return {name: np.ravel(column).astype(object) for name, column in rows.items()}
 
     def named(self, name: str) -> Self:

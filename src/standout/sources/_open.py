@@ -189,7 +189,7 @@ def as_backgrounds(background: Any, target: Any = None) -> list[Any]:
 
 def _reject_table(y: Any) -> None:
     """Refuse a second table in the place of y: the background is meant."""
-    shape = getattr(y, "shape", ())
+    shape: Any = getattr(y, "shape", ())
     if isinstance(y, Source | Iterator) or (len(shape) == 2 and shape[1] != 1):
         advice = "Pass the background by its name: fit(X, background=...). Labels of rows need `target_label`."
         raise InvalidValueError("y is a table, but without `target_label` it is not used", advice=advice)
