@@ -6,7 +6,8 @@ on their device.
 
 Large products go through SciPy's BLAS, not through ``@``. NumPy and SciPy each bring a BLAS with its own threads. A
 small factorisation by SciPy right after a product by NumPy took 20 times as long on two cores as it does alone,
-presumably because both sets of threads compete for the cores. Factorisations use SciPy, so products do, too.
+presumably because both sets of threads compete for the cores. Factorisations use SciPy, so products do, too. The
+exception are the sums of folds, because NumPy multiplies strided views without a copy.
 """
 
 from __future__ import annotations
@@ -84,14 +85,14 @@ def is_plain(rows: Rows) -> bool:
 
 
 def dense(block: Rows) -> Array:
-    """Give a (small) block as a dense array, without a copy if it is dense."""
+    """Return a (small) block as a dense array, without a copy if it is dense."""
     if is_foreign(block):
         return block
     return np.asarray(block.toarray()) if is_sparse(block) else np.asarray(block)
 
 
 def double(rows: Rows) -> Rows:
-    """Give the rows in float64, without a copy if they are in float64."""
+    """Return the rows in float64, without a copy if they are in float64."""
     if is_foreign(rows):
         xp = namespace(rows)
         return xp.astype(rows, xp.float64, copy=False)
@@ -99,7 +100,7 @@ def double(rows: Rows) -> Rows:
 
 
 def in_type_of(numbers: Array, rows: Rows) -> Array:
-    """Give floating-point numbers in the precision of the rows, single or double."""
+    """Return floating-point numbers in the precision of the rows, single or double."""
     if is_foreign(numbers):
         xp = namespace(numbers)
         return xp.astype(numbers, xp.float32 if is_single(rows) else xp.float64, copy=False)
@@ -116,7 +117,7 @@ def all_finite(rows: Rows) -> bool:
 
 
 def copied(rows: Rows) -> Rows:
-    """Give a copy of the rows."""
+    """Return a copy of the rows."""
     return namespace(rows).asarray(rows, copy=True) if is_foreign(rows) else rows.copy()
 
 
@@ -124,7 +125,7 @@ def copied(rows: Rows) -> Rows:
 
 
 def row_slice(rows: Rows, start: int, stop: int) -> Rows:
-    """Give consecutive rows, without a copy if they are dense."""
+    """Return consecutive rows, without a copy if they are dense."""
     return rows[start : min(stop, rows.shape[0]), :] if is_foreign(rows) else rows[start:stop]
 
 
@@ -136,7 +137,7 @@ def row_blocks(rows: Rows, at_least: int = 1, n_bytes: int | None = None) -> Ite
 
 
 def _block_size(rows: Rows, n_bytes: int | None) -> int:
-    """Give the number of rows in a block of about `n_bytes`."""
+    """Return the number of rows in a block of about `n_bytes`."""
     # Computations are in float64, except for single precision on the host.
     n_bytes_row = max(rows.shape[1], 1) * (4 if is_single(rows) and not is_foreign(rows) else 8)
     if n_bytes is None:
@@ -228,7 +229,7 @@ def _by_panels(rows: Array) -> Array:
 
 
 def _layout(matrix: Array) -> tuple[Array, bool]:
-    """Give the matrix, or its transpose, in BLAS's column-major order, and whether it is the transpose."""
+    """Return the matrix, or its transpose, in BLAS's column-major order, and whether it is the transpose."""
     return (matrix, False) if matrix.flags.f_contiguous else (matrix.T, True)
 
 

@@ -43,7 +43,7 @@ _ON_HOST = (np.ndarray, np.generic, float, int)
 
 @cache
 def _compat() -> ModuleType:
-    """Give array-api-compat: the copy in scikit-learn 1.7 and newer, or the package itself."""
+    """Return array-api-compat: the copy in scikit-learn 1.7 and newer, or the package itself."""
     try:
         return import_module("sklearn.externals.array_api_compat")
     except ImportError:
@@ -69,18 +69,18 @@ def looks_foreign(data: object) -> bool:
 
 
 def namespace(array: object) -> Any:
-    """Give the functions for an array: NumPy, or the array API namespace of a foreign array's library."""
+    """Return the functions for an array: NumPy, or the array API namespace of a foreign array's library."""
     return _compat().array_namespace(array) if is_foreign(array) else np
 
 
 def library_named(name: str) -> Any:
-    """Give the array API namespace of a library by the library's name."""
+    """Return the array API namespace of a library by the library's name."""
     compat = _compat().__name__
     return import_module(f"{compat}.{name}" if name in ("torch", "cupy") else name)
 
 
 def device(array: object) -> Any:
-    """Give the device of a foreign array."""
+    """Return the device of a foreign array."""
     return _compat().device(array)
 
 
@@ -102,7 +102,7 @@ def is_sparse_tensor(array: object) -> bool:
 
 
 def detached(array: Any) -> Any:
-    """Give the array without PyTorch's record for gradients."""
+    """Return the array without PyTorch's record for gradients."""
     return array.detach() if getattr(array, "requires_grad", False) else array
 
 
@@ -120,7 +120,7 @@ def to_host(array: Any) -> Any:
 
 
 def like(numbers: Any, reference: Array) -> Array:
-    """Give numbers of the host as float64 in the library and on the device of a reference.
+    """Return numbers of the host as float64 in the library and on the device of a reference.
 
     Foreign numbers, and numbers for a NumPy reference, are returned as they are.
     """
@@ -130,14 +130,14 @@ def like(numbers: Any, reference: Array) -> Array:
 
 
 def indices_like(indices: Array, reference: Array) -> Array:
-    """Give indices of the host in the library and on the device of a reference; foreign ones as they are."""
+    """Return indices of the host in the library and on the device of a reference; foreign ones as they are."""
     if is_foreign(indices) or not is_foreign(reference):
         return indices
     return namespace(reference).asarray(np.array(indices, dtype=np.int64), device=device(reference))
 
 
 def eye(size: int, reference: Array) -> Array:
-    """Give the identity matrix in the library and on the device of a reference."""
+    """Return the identity matrix in the library and on the device of a reference."""
     if not is_foreign(reference):
         return np.eye(size)
     xp = namespace(reference)
@@ -145,7 +145,7 @@ def eye(size: int, reference: Array) -> Array:
 
 
 def zeros(shape: tuple[int, ...], reference: Array) -> Array:
-    """Give zeros in the library and on the device of a reference; for NumPy with contiguous columns."""
+    """Return zeros in the library and on the device of a reference; for NumPy with contiguous columns."""
     if not is_foreign(reference):
         return np.zeros(shape, order="F")
     xp = namespace(reference)
@@ -156,14 +156,14 @@ def zeros(shape: tuple[int, ...], reference: Array) -> Array:
 
 
 def largest(numbers: Array) -> float:
-    """Give the largest of some numbers, and 0 if there are none or none is positive."""
+    """Return the largest of some numbers, and 0 if there are none or none is positive."""
     if is_foreign(numbers):
         return max(float(namespace(numbers).max(numbers)), 0.0) if numbers.shape[0] else 0.0
     return float(np.max(numbers, initial=0.0))
 
 
 def argsort_descending(numbers: Array) -> Array:
-    """Give the positions of numbers from the largest to the smallest, equal numbers in their order."""
+    """Return the positions of numbers from the largest to the smallest, equal numbers in their order."""
     if is_foreign(numbers):
         return namespace(numbers).argsort(-numbers, stable=True)
     return np.argsort(-numbers, kind="stable")
@@ -177,7 +177,7 @@ def concat(arrays: Sequence[Array], axis: int = 0) -> Array:
 
 
 def take(array: Any, chosen: Array, axis: int = 0) -> Any:
-    """Give rows (axis 0) or columns (axis 1) by their numbers, or by a condition for each.
+    """Return rows (axis 0) or columns (axis 1) by their numbers, or by a condition for each.
 
     The numbers or conditions for a foreign array may be the host's.
     """
@@ -192,7 +192,7 @@ def take(array: Any, chosen: Array, axis: int = 0) -> Any:
 
 
 def take_per_column(matrix: Array, rows: Array) -> Array:
-    """Give one entry of each column, from the row that is named for it."""
+    """Return one entry of each column, from the row that is named for it."""
     if not is_foreign(matrix):
         return np.take_along_axis(matrix, rows[np.newaxis], axis=0)[0]
     xp = namespace(matrix)
@@ -201,19 +201,19 @@ def take_per_column(matrix: Array, rows: Array) -> Array:
 
 
 def largest_entries(matrix: Array) -> Array:
-    """Give the entry of largest absolute value of each column, with its sign; the first of several."""
+    """Return the entry of largest absolute value of each column, with its sign; the first of several."""
     return take_per_column(matrix, namespace(matrix).argmax(abs(matrix), axis=0))
 
 
 def cumulative_sum(array: Array) -> Array:
-    """Give the sums over the first axis up to every row."""
+    """Return the sums over the first axis up to every row."""
     if is_foreign(array):
         return namespace(array).cumulative_sum(array, axis=0)
     return np.cumsum(array, axis=0)
 
 
 def column_products(first: Array, second: Array) -> Array:
-    """Give the inner product of each column of one matrix with the same column of another."""
+    """Return the inner product of each column of one matrix with the same column of another."""
     if is_foreign(first):
         return namespace(first).sum(first * second, axis=0)
     products: Array = np.einsum("ij,ij->j", first, second)
@@ -221,7 +221,7 @@ def column_products(first: Array, second: Array) -> Array:
 
 
 def column_norms(matrix: Array) -> Array:
-    """Give the Euclidean length of each column."""
+    """Return the Euclidean length of each column."""
     if is_foreign(matrix):
         return namespace(matrix).linalg.vector_norm(matrix, axis=0)
     lengths: Array = np.linalg.norm(matrix, axis=0)
@@ -229,7 +229,7 @@ def column_norms(matrix: Array) -> Array:
 
 
 def diagonal(matrix: Array) -> Array:
-    """Give the diagonal of a matrix."""
+    """Return the diagonal of a matrix."""
     return namespace(matrix).linalg.diagonal(matrix) if is_foreign(matrix) else np.diagonal(matrix)
 
 
@@ -243,7 +243,7 @@ def add_to_diagonal(matrix: Array, value: float | Array) -> Array:
 
 
 def columns_as_rows(matrix: Array) -> Array:
-    """Give the transpose; of a NumPy array a contiguous copy, which makes products with rows faster."""
+    """Return the transpose; of a NumPy array a contiguous copy, which makes products with rows faster."""
     return matrix.T if is_foreign(matrix) else np.ascontiguousarray(matrix.T)
 
 
@@ -251,7 +251,7 @@ def columns_as_rows(matrix: Array) -> Array:
 
 
 def eigh(matrix: Array) -> tuple[Array, Array]:
-    """Give all eigenvalues of a symmetric matrix, in ascending order, and the eigenvectors as columns."""
+    """Return all eigenvalues of a symmetric matrix, in ascending order, and the eigenvectors as columns."""
     if is_foreign(matrix):
         values, vectors = namespace(matrix).linalg.eigh(matrix)
         return values, vectors
@@ -259,7 +259,7 @@ def eigh(matrix: Array) -> tuple[Array, Array]:
 
 
 def leading_eigenvectors(matrix: Float, count: int) -> tuple[Float, Float]:
-    """Give the largest eigenvalues of a symmetric matrix, in descending order, and the eigenvectors as columns."""
+    """Return the largest eigenvalues of a symmetric matrix, in descending order, and the eigenvectors as columns."""
     if is_foreign(matrix):
         found = _by_iterations(matrix, count) if matrix.shape[0] >= ITERATED_SIZE else None
         if found is not None:
@@ -340,7 +340,7 @@ class _Chebyshev:
 
 
 def condition(matrix: Array) -> float:
-    """Give the condition number of a matrix; values above 1e7 are reported as about 1e7 for foreign arrays."""
+    """Return the condition number of a matrix; values above 1e7 are reported as about 1e7 for foreign arrays."""
     if not is_foreign(matrix):
         return float(np.linalg.cond(matrix))
     # On a device eigenvalues take a fraction of the time of singular values.
@@ -350,7 +350,7 @@ def condition(matrix: Array) -> float:
 
 
 def cholesky(matrix: Array) -> Array | None:
-    """Give the lower Cholesky factor of a symmetric matrix, or None if the matrix is not positive definite.
+    """Return the lower Cholesky factor of a symmetric matrix, or None if the matrix is not positive definite.
 
     A NumPy matrix is overwritten, and its factor has arbitrary numbers above the diagonal.
     """
@@ -392,7 +392,7 @@ def solve_triangular(factor: Array, right: Array, *, transposed: bool = False, o
 
 
 def whiten(matrix: Array, factor: Array) -> Array:
-    """Give ``L⁻¹ A L⁻ᵀ`` for a symmetric A, which is overwritten, and a lower triangular L."""
+    """Return ``L⁻¹ A L⁻ᵀ`` for a symmetric A, which is overwritten, and a lower triangular L."""
     if is_foreign(matrix):
         return solve_triangular(factor, solve_triangular(factor, matrix).T)
     whitened, _ = linalg.lapack.dsygst(matrix.T, factor, lower=1, overwrite_a=True)
@@ -400,7 +400,7 @@ def whiten(matrix: Array, factor: Array) -> Array:
 
 
 def largest_eigenvalue(matrix: Array) -> float:
-    """Give the largest eigenvalue of a symmetric matrix, which may be overwritten; for inner loops."""
+    """Return the largest eigenvalue of a symmetric matrix, which may be overwritten; for inner loops."""
     if is_foreign(matrix):
         return float(namespace(matrix).linalg.eigvalsh(matrix)[-1])
     size = len(matrix)
@@ -411,7 +411,7 @@ def largest_eigenvalue(matrix: Array) -> float:
 
 
 def largest_ratio(matrix: Array, factor: Array) -> float:
-    """Give the largest eigenvalue of ``L⁻¹ A L⁻ᵀ`` for a symmetric A, which is overwritten, and a lower triangular L.
+    """Return the largest eigenvalue of ``L⁻¹ A L⁻ᵀ`` for a symmetric A, which is overwritten, and a lower triangular L.
 
     For inner loops: NumPy arrays go to LAPACK directly. The value is infinite if LAPACK finds none.
     """

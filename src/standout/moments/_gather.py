@@ -11,7 +11,7 @@ from scipy import sparse
 
 from standout._arrays import Float, Rows, all_finite, dense, double, is_sparse, is_thin, row_blocks, stacked
 from standout._messages import InvalidValueError
-from standout._xp import like, take
+from standout._xp import like, namespace, take
 from standout.moments._base import Moments
 from standout.moments._root import gather_root
 from standout.moments._rows import RowMoments
@@ -113,7 +113,9 @@ def _gathered(data: Any, keys: Keys, kind: Kind, norms: bool, name: str) -> list
             found: list[Moments | None] = data.map_reduce(part, _added)
         else:
             found = _Part(keys, kind, norms).of(data, 0)
-        if not all(np.isfinite(moments.total_variance) for moments in found if moments is not None):
+        sums = [part.variances for part in found if part is not None]
+        # The host waits for a device once for all keys.
+        if sums and not all_finite(namespace(sums[0]).stack(sums)):
             _explain(data, name)
     return found
 

@@ -109,7 +109,7 @@ class RobustWeights:
     >>> rows[:2] *= 50
     >>> learned = learn_weights(rows)
     >>> learned(rows).weights[:4].round(3)
-    array([0.   , 0.   , 0.865, 1.   ])
+    array([0.004, 0.005, 0.866, 1.   ])
     >>> np.flatnonzero(learned.outlying(rows))
     array([0, 1])
     """

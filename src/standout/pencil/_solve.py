@@ -188,7 +188,10 @@ def _solved(pencil: Pencil, n_components: int, solver: str, seed: int, start: Fl
         except NotDefiniteError:
             _check_formable(pencil)
         return solve_root(pencil, n_components)
-    except np.linalg.LinAlgError:
+    except Exception as error:
+        # Each array library has an error of this name.
+        if "LinAlgError" not in type(error).__name__:
+            raise
         raise InvalidValueError(
             "the eigenproblem could not be solved: its matrices are singular to working precision",
             advice="Use shrinkage, or leave out columns that repeat others.",
