@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from standout._arrays import Array, Float, Rows, product
+from standout._arrays import Array, Float, Rows, product, stacked
 from standout._options import documented
-from standout._xp import columns_as_rows, like, to_host
+from standout._xp import columns_as_rows, like, namespace, to_host
 from standout.estimators._base import BackgroundTransformer
 from standout.estimators._fit import Fit, fit_problem, shifts_of, unit_of
 from standout.features import (
@@ -23,7 +23,7 @@ from standout.features import (
 )
 from standout.features import sample as sample_rows
 from standout.problem import Problem, adjusted, total_root
-from standout.selection import TallData, make_data, plan_folds
+from standout.selection import Data, TallData, make_data, plan_folds
 from standout.sources import InMemory, Mapped, Source
 
 # Weights of several kernels are learned from at most this many rows, on a grid with so many steps.
@@ -63,19 +63,25 @@ class KernelTransformer(BackgroundTransformer):
         self.feature_map_, self.approximation_, self.residual_ = found.map, found.approximation, found.residual
         parts = super()._weighed(list(found.sources)) if self.robust == "rows" else list(found.sources)
         fit, self._root = self._fit_coordinates(parts, seed)
-        if self._count_components(self._rooted(parts), fit):
+        if self._count_components(parts if self._root is None else _times(parts, self._root), fit):
             fit, self._root = self._fit_coordinates(parts, seed)
         self._keep_kernel(fit)
 
     def _fit_coordinates(self, sources: Sequence[Source], seed: int) -> tuple[Fit, Float | None]:
         """Fit to datasets in coordinates; return the fit and the root that coordinates are multiplied by."""
         folds, reason = plan_folds(sources, self.cv, int(sources[0].width or 0))
-        data = make_data(sources, folds, norms=False)
         root = None
-        if self._posed().epsilon is not None:
-            assert isinstance(data, TallData)
-            root = total_root([adjusted(part, data.n_covariates) for part in data.totals])
-            data = data.mapped(root)
+        if self._posed().epsilon is None:
+            data: Data = make_data(sources, folds, norms=False)
+        elif _are_few(sources):
+            # Centred rows are a root of their own scatter: coordinates times it are the centred rows of the kernel.
+            root = _centred_rows(sources).T
+            data = make_data(_times(sources, root), folds, norms=False)
+        else:
+            tall = make_data(sources, folds, norms=False)
+            assert isinstance(tall, TallData)
+            root = total_root([adjusted(part, tall.n_covariates) for part in tall.totals])
+            data = tall.mapped(root)
         sums = data.sums(Problem())
         n_backgrounds = len(sources) - 1
         weights, rule = self._weights(n_backgrounds)
@@ -90,18 +96,6 @@ class KernelTransformer(BackgroundTransformer):
         )
         auto = self._auto() and n_backgrounds > 0
         return fit_problem(problem, data, folds, reason, auto=auto, weight_rule=rule, seed=seed), root
-
-    def _rooted(self, sources: list[Source]) -> list[Source]:
-        """Return the datasets in the coordinates in which the problem is posed."""
-        if self._root is None:
-            return sources
-        root = self._root
-        found: list[Source] = []
-        for source in sources:
-            part = Mapped(source, lambda rows: product(rows, root), None)
-            part.width = int(root.shape[1])
-            found.append(part)
-        return found
 
     def _resolved(self, sources: Sequence[Source], seed: int) -> Kernel:
         """Return the kernel with all its parameters; weights of several kernels may be learned."""
@@ -203,6 +197,27 @@ class KernelTransformer(BackgroundTransformer):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
+
+
+def _are_few(sources: Sequence[Source]) -> bool:
+    """Tell whether datasets in memory have about as few rows as coordinates, and no weights or covariates."""
+    plain = all(part.rows is not None and part.weights is None and part.covariates is None for part in sources)
+    return plain and sum(part.n_rows or 0 for part in sources) <= 2 * int(sources[0].width or 0)
+
+
+def _centred_rows(sources: Sequence[Source]) -> Float:
+    parts = [part.rows for part in sources]
+    return stacked([part - namespace(part).mean(part, axis=0) for part in parts])
+
+
+def _times(sources: Sequence[Source], root: Float) -> list[Source]:
+    """Return datasets whose coordinates are multiplied by a matrix."""
+    found: list[Source] = []
+    for source in sources:
+        part = Mapped(source, lambda rows: product(rows, root), None)
+        part.width = int(root.shape[1])
+        found.append(part.loaded() if source.rows is not None else part)
+    return found
 
 
 @documented("kdpca")
