@@ -230,7 +230,7 @@ def test_without_noise_private_moments_are_those_of_the_rows(without_noise, rng)
     np.testing.assert_allclose(sums.covariance(), exact.covariance(), rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(sums.taken(chosen).covariance(), sums.covariance()[np.ix_(chosen, chosen)])
     sphere = np.diag([1, 25, 0.01, 4]) * np.mean(sums.variances / [1, 25, 0.01, 4])
-    np.testing.assert_allclose(sums.smoothed(0.25).covariance(), 0.75 * sums.covariance() + 0.25 * sphere, rtol=1e-9)
+    np.testing.assert_allclose(sums.spherical.covariance(), sphere, rtol=1e-9)
 
 
 def test_sums_drowned_in_noise_are_still_moments_that_rows_can_have(rng, quiet):
@@ -359,6 +359,18 @@ def test_a_fit_of_private_sums_finds_the_components_of_the_rows_and_warns_if_noi
     few = [release(rows[:200], **limits, **BUDGET) for rows in (data.target, *data.backgrounds)]
     with pytest.warns(UserWarning, match="noise of the private sums drowns"):
         DiscriminativePCA.from_moments(few[0], few[1:], n_components=2)
+
+
+def test_units_of_the_columns_do_not_matter_if_the_scale_follows_them(without_noise):
+    data = make_factor_model(4000, 4000, 8, n_shared=3)
+    units = np.geomspace(1e-3, 1e3, 8)
+    found = []
+    for factors in (np.ones(8), units):
+        limits = {"centre": np.zeros(8), "scale": 10.0 * factors, "radius": 3.0}
+        sums = [release(rows * factors, **limits, **BUDGET) for rows in (data.target, *data.backgrounds)]
+        found.append(DiscriminativePCA.from_moments(sums[0], sums[1:]).eigenvalues_)
+        assert sums[1].shrinkage > 0.0
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
 
 
 def test_bounds_of_a_private_background_make_its_variances_similar(rng, quiet):

@@ -39,26 +39,37 @@ from standout.estimators import (
     KernelContrastivePCA,
     KernelDiscriminativePCA,
 )
+from standout.features import FourierMap, IdentityMap, LandmarkMap, NamedKernel, PrecomputedKernel, SumKernel
+from standout.graphs import GraphMoments, Smooth
+from standout.moments import FoldPattern, NormSums, RobustWeights, RootMoments, ScatterMoments, WeightSums
+from standout.private import PrivateMoments, Spent
+from standout.private._grid import Grid
+from standout.problem import Problem
+from standout.selection import HeldOut, TallData
+from standout.selection import Path as SelectionPath
+from standout.selection._means import MeanDifferences
 
 __all__ = ["TRUSTED", "load", "save"]
 
+
+def _by_module(*kinds: type) -> dict[str, str]:
+    """Return the names of types by module, separated by spaces."""
+    modules = {kind.__module__ for kind in kinds}
+    return {module: " ".join(kind.__name__ for kind in kinds if kind.__module__ == module) for module in modules}
+
+
 MODELS = (DiscriminativePCA, ContrastivePCA, KernelDiscriminativePCA, KernelContrastivePCA, BackgroundPipeline)
 _NAMES = ", ".join(kind.__name__ for kind in MODELS)
+# Types of this package that a model holds. Making an object of these types runs no code: add only such types.
+_PARTS = (
+    *(FourierMap, IdentityMap, LandmarkMap, NamedKernel, PrecomputedKernel, SumKernel, GraphMoments, Smooth),
+    *(FoldPattern, NormSums, RobustWeights, RootMoments, ScatterMoments, WeightSums, PrivateMoments, Spent, Grid),
+    *(Problem, HeldOut, MeanDifferences, SelectionPath, TallData),
+)
 _SPARSE = {f"scipy.sparse._{kind}": f"{kind}_array {kind}_matrix" for kind in ("csr", "csc", "coo")}
-# Types that may be made from a file, by module. Making an object of these types runs no code: add only such types.
-_OURS = {
-    "standout.estimators": "DiscriminativePCA ContrastivePCA KernelDiscriminativePCA KernelContrastivePCA "
-    "BackgroundPipeline",
-    "standout.features": "FourierMap IdentityMap KernelRowMap KernelValueMap LandmarkMap NamedKernel PrecomputedKernel "
-    "SumKernel",
-    "standout.graphs": "Smooth",
-    "standout.moments": "FoldPattern NormSums RootMoments ScatterMoments WeightSums",
-    "standout.private": "Grid PrivateMoments Spent",
-    "standout.problem": "Problem Sums",
-    "standout.selection": "Path",
-}
+# Types that may be made from a file, by module.
 TRUSTED = {
-    **_OURS,
+    **_by_module(*MODELS, *_PARTS),
     "builtins": "bool bytes dict float int list set slice str tuple",
     "numpy": "bool bool_ dtype float16 float32 float64 int16 int32 int64 int8 ndarray str_ uint16 uint32 uint64 uint8",
     "numpy.random.mtrand": "RandomState",
@@ -262,7 +273,7 @@ def _without_moments(model: Any) -> Any:
         model.steps = [
             (name, _without_moments(step) if isinstance(step, MODELS) else step) for name, step in model.steps
         ]
-    model.__dict__.pop("_sums", None)
+    model.__dict__.pop("_data", None)
     return model
 
 

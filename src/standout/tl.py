@@ -238,7 +238,7 @@ def permutation_test(adata: Any, key: str = "dpca", **options: Any) -> Any:
     >>> adata.X[100:, 3] *= 3
     >>> standout.tl.dpca(adata, "condition", "stim", n_comps=2)
     >>> test = standout.tl.permutation_test(adata, n_draws=99)
-    >>> adata.uns["dpca"]["p_values"][0]
+    >>> float(adata.uns["dpca"]["p_values"][0])
     0.01
     """
     from standout.selection import permutation_test as tested

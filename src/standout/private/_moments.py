@@ -162,15 +162,14 @@ class PrivateMoments(ScatterMoments):
         ridge = RIDGE * self.noise
         return ridge / (ridge + float(np.trace(self._scaled)) / self.n_features)
 
-    def smoothed(self, shrinkage: float | None = None) -> ScatterMoments:
-        """Return the moments of a background that is shrunken towards equal variances in units of `scale`.
+    @property
+    def spherical(self) -> ScatterMoments:
+        """What a private background is shrunken towards: equal variances along every direction in units of `scale`.
 
-        Noise is equal along every direction in these units, and not in those of the rows. The shrinkage follows from
-        the noise if it is not given.
+        Noise is equal along every direction in these units, and not in those of the rows.
         """
-        share, units = self.shrinkage if shrinkage is None else shrinkage, self.grid.units
-        sphere = float(np.trace(self._scaled)) / self.n_features * units @ units.T
-        return ScatterMoments(self.count, self.mean, (1.0 - share) * self.scatter + share * self.count * sphere)
+        variance, units = float(np.trace(self._scaled)) / self.n_features, self.grid.units
+        return ScatterMoments(self.count, self.mean, self.count * variance * units @ units.T)
 
     def whitening(self) -> dict[str, Any]:
         """Return bounds for the release of a target, from this release of a background.
