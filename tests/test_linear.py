@@ -1,0 +1,491 @@
+"""The linear methods against the paper's equations written out, their limits, and laws that options obey."""
+
+import numpy as np
+import pytest
+from scipy import linalg
+from sklearn.decomposition import PCA
+
+from standout import ContrastivePCA, DiscriminativePCA
+from standout.graphs import chain_graph
+from standout.moments import FoldPattern
+from standout.selection import rule
+
+# Eigenvalues of small well-conditioned matrices are known to a few units of rounding.
+EXACT = {"rtol": 1e-10, "atol": 1e-12}
+NEARLY_PCA = "ignore:the chosen shrinkage"
+
+
+@pytest.fixture
+def data(rng):
+    mix = rng.normal(size=(6, 6))
+    X = rng.normal(size=(120, 6)) * [4, 1, 1, 1, 1, 2] @ mix + 3
+    Y = rng.normal(size=(90, 6)) * [4, 1, 1, 1, 1, 0.7] @ mix + 3
+    Z = rng.normal(size=(70, 6)) * [1, 3, 1, 1, 1, 0.7] @ mix + 3
+    return X, Y, Z
+
+
+def covariance(rows, weights=None):
+    return np.cov(rows.T, bias=True, aweights=weights)
+
+
+def shrunken(C, share):
+    return (1 - share) * C + share * np.trace(C) / len(C) * np.eye(len(C))
+
+
+def leading(A, B, d):
+    """Return the d largest values and vectors of A u = λ B u."""
+    values, vectors = linalg.eigh(A, B)
+    return values[::-1][:d], vectors[:, ::-1][:, :d]
+
+
+def assert_same_directions(found, expected, tolerance=1e-9):
+    """Compare the rows of two matrices up to their lengths and signs."""
+    found, expected = (part / np.linalg.norm(part, axis=1, keepdims=True) for part in (found, expected))
+    signs = np.sign(np.sum(found * expected, axis=1, keepdims=True))
+    np.testing.assert_allclose(found, signs * expected, atol=tolerance)
+
+
+# --- the paper's equations -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shrinkage", [None, 0.0, 0.3, 1.0])
+def test_dpca_solves_equation_6(data, shrinkage):
+    X, Y, _ = data
+    model = DiscriminativePCA(3, shrinkage=shrinkage, cv=None).fit(X, background=Y)
+    values, vectors = leading(covariance(X), shrunken(covariance(Y), shrinkage or 0.0), 3)
+    np.testing.assert_allclose(model.eigenvalues_, values, **EXACT)
+    assert_same_directions(model.components_, vectors.T)
+    # Equation 4b: without folds the background has unit variance along each component, in sample.
+    np.testing.assert_allclose(np.diag(model.components_ @ covariance(Y) @ model.components_.T), 1.0, **EXACT)
+    assert np.isnan(model.ratio_).all()
+    assert model.shrinkage_ == (shrinkage or 0.0)
+
+
+def test_several_backgrounds_solve_equation_20(data):
+    X, Y, Z = data
+    model = DiscriminativePCA(2, shrinkage=0.2, background_weights=[1, 3], cv=None).fit(X, background=[Y, Z])
+    B = 0.25 * shrunken(covariance(Y), 0.2) + 0.75 * shrunken(covariance(Z), 0.2)
+    values, vectors = leading(covariance(X), B, 2)
+    np.testing.assert_allclose(model.eigenvalues_, values, **EXACT)
+    assert_same_directions(model.components_, vectors.T)
+    np.testing.assert_allclose(model.background_weights_, [0.25, 0.75])
+
+
+def test_contrastive_pca_is_the_difference_of_covariances(data):
+    X, Y, Z = data
+    model = ContrastivePCA(2, alpha=1.7, cv=None).fit(X, background=[Y, Z])
+    values, vectors = leading(covariance(X) - 1.7 * (covariance(Y) + covariance(Z)) / 2, np.eye(6), 2)
+    np.testing.assert_allclose(model.eigenvalues_, values, **EXACT)
+    assert_same_directions(model.components_, vectors.T)
+
+
+def test_scores_patterns_and_correlations_follow_their_definitions(data):
+    X, Y, _ = data
+    model = DiscriminativePCA(2, shrinkage=0.1, cv=None).fit(X, background=Y)
+    scores = model.transform(X)
+    np.testing.assert_allclose(scores, (X - X.mean(axis=0)) @ model.components_.T, **EXACT)
+    patterns = model.components_ @ shrunken(covariance(Y), 0.1)
+    assert_same_directions(model.patterns_, patterns)
+    np.testing.assert_allclose(model.transform(model.inverse_transform(scores)), scores, atol=1e-9)
+    both = np.corrcoef(X.T, scores.T)[:6, 6:].T
+    np.testing.assert_allclose(model.correlations_, both, **EXACT)
+    for row in model.components_:
+        assert row[np.argmax(np.abs(row))] > 0
+
+
+# --- limits ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DiscriminativePCA(3),
+        DiscriminativePCA(3, shrinkage=1.0, cv=None),
+        ContrastivePCA(3, alpha=0.0, cv=None),
+    ],
+    ids=["no background", "full shrinkage", "alpha zero"],
+)
+def test_pca_is_a_limit(data, model):
+    X, Y, _ = data
+    model.fit(X, background=None if model.cv else Y)
+    pca = PCA(3).fit(X)
+    assert_same_directions(model.components_, pca.components_)
+    unit = np.trace(covariance(Y)) / 6 if getattr(model, "shrinkage", None) == 1.0 else 1.0
+    np.testing.assert_allclose(model.eigenvalues_ * unit, pca.explained_variance_ * 119 / 120, **EXACT)
+
+
+def test_theorem_2_the_first_component_is_that_of_a_difference(data):
+    X, Y, _ = data
+    ratio = DiscriminativePCA(1, shrinkage=None, cv=None).fit(X, background=Y)
+    difference = ContrastivePCA(1, alpha=float(ratio.eigenvalues_[0]), cv=None).fit(X, background=Y)
+    assert_same_directions(ratio.components_, difference.components_, 1e-7)
+    # The largest value of Cxx - λ Cyy is zero.
+    assert abs(difference.eigenvalues_[0]) < 1e-10 * np.trace(covariance(X))
+
+
+def test_exchanged_datasets_have_inverse_ratios_in_reverse_order(data):
+    X, Y, _ = data
+    one = DiscriminativePCA(None, shrinkage=None, cv=None).fit(X, background=Y)
+    other = DiscriminativePCA(None, shrinkage=None, cv=None).fit(Y, background=X)
+    np.testing.assert_allclose(one.eigenvalues_ * other.eigenvalues_[::-1], 1.0, rtol=1e-10)
+    assert_same_directions(one.components_, other.components_[::-1], 1e-8)
+
+
+def test_remark_3_dpca_is_pca_of_whitened_rows(data):
+    X, Y, _ = data
+    model = DiscriminativePCA(2, shrinkage=None, cv=None).fit(X, background=Y)
+    white = linalg.inv(linalg.sqrtm(covariance(Y)).real)
+    pca = PCA(2).fit(X @ white)
+    np.testing.assert_allclose(model.eigenvalues_, pca.explained_variance_ * 119 / 120, rtol=1e-9)
+    scores = pca.transform(X @ white)
+    np.testing.assert_allclose(np.abs(model.transform(X)), np.abs(scores), atol=1e-8)
+
+
+def test_ratios_do_not_depend_on_units_or_mixtures_of_columns(data, rng):
+    X, Y, _ = data
+    mix = rng.normal(size=(6, 6)) + 4 * np.eye(6)
+    one = DiscriminativePCA(2, shrinkage=None).fit(X, background=Y)
+    other = DiscriminativePCA(2, shrinkage=None).fit(X @ mix + 7, background=Y @ mix + 7)
+    np.testing.assert_allclose(one.eigenvalues_, other.eigenvalues_, rtol=1e-9)
+    np.testing.assert_allclose(one.ratio_, other.ratio_, rtol=1e-9)
+
+
+# --- held-out rows ---------------------------------------------------------------------------------------------------
+
+
+def held_out(X, Y, solved, center="own", n_folds=5):
+    """Return the scores of each row by components without its fold, as the definition says."""
+    table = FoldPattern(n_folds).table
+    folds = [table[np.arange(len(rows)) % len(table)] for rows in (X, Y)]
+    reference = solved(X, Y)
+    found = [np.empty((len(rows), reference.shape[1])) for rows in (X, Y)]
+    for fold in range(n_folds):
+        train = [rows[own != fold] for rows, own in zip((X, Y), folds, strict=True)]
+        U = solved(*train)
+        signs = np.sign(np.sum(U * (covariance(X) @ reference), axis=0))
+        for k, (rows, own) in enumerate(zip((X, Y), folds, strict=True)):
+            about_background = k == 0 and center == "background"
+            middle = train[1 if about_background else k].mean(axis=0)
+            factor = 1.0 if about_background else 1.0 / np.sqrt(1.0 + 1.0 / len(train[k]))
+            found[k][own == fold] = (rows[own == fold] - middle) @ (U * signs) * factor
+    return found
+
+
+@pytest.mark.parametrize("center", ["own", "background"])
+def test_the_ratio_is_that_of_held_out_scores(data, center):
+    X, Y, _ = data
+    X = X + 0.3 * Y.std(axis=0)
+    model = DiscriminativePCA(1, shrinkage=0.1, center=center).fit(X, background=Y)
+
+    def solved(rows, others):
+        A = covariance(rows)
+        if center == "background":
+            step = rows.mean(axis=0) - others.mean(axis=0)
+            A = A + np.outer(step, step)
+        return leading(A, shrunken(covariance(others), 0.1), 1)[1]
+
+    own, other = held_out(X, Y, solved, center)
+    square = own.var(axis=0) if center == "own" else np.mean(own**2, axis=0)
+    np.testing.assert_allclose(model.ratio_, square / other.var(axis=0), rtol=1e-8)
+    scores = model.held_out_scores(X, background=Y)
+    np.testing.assert_allclose(scores[1].var(axis=0), 1.0, rtol=1e-8)
+    measured = scores[0].var(axis=0) if center == "own" else np.mean(scores[0] ** 2, axis=0)
+    np.testing.assert_allclose(measured, model.ratio_, rtol=1e-8)
+    np.testing.assert_allclose(model.ratio_interval_[:, 0] * model.ratio_interval_[:, 1], model.ratio_**2, rtol=1e-10)
+    if center == "background":
+        np.testing.assert_allclose(model.spread_ + model.shift_, model.ratio_, rtol=0.02)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"scale": "pooled"},
+        {"scale": "background", "n_columns": 3},
+        {"smooth": "chain"},
+        {"background_weights": [0.2, 0.8]},
+        {"shrinkage": None},
+    ],
+    ids=str,
+)
+def test_the_variances_of_held_out_scores_are_the_ratio(data, given):
+    X, Y, Z = data
+    model = DiscriminativePCA(2, **given).fit(X, background=[Y, Z])
+    target, *others = model.held_out_scores(X, background=[Y, Z])
+    np.testing.assert_allclose(target.var(axis=0), model.ratio_, rtol=1e-8)
+    against = model.background_weights_ @ [part.var(axis=0) for part in others]
+    np.testing.assert_allclose(against, 1.0, rtol=1e-8)
+
+
+@pytest.mark.parametrize("kind", [DiscriminativePCA, ContrastivePCA])
+def test_the_path_is_the_mean_log_ratio_of_the_folds(data, kind):
+    X, Y, _ = data
+    model = kind(1).fit(X, background=Y)
+    table = FoldPattern(5).table
+    place = model.path_.chosen
+    logs = []
+    for fold in range(5):
+        train, test = ([rows[(table[np.arange(len(rows)) % 25] == fold) == held] for rows in (X, Y)] for held in (0, 1))
+        A, B = map(covariance, train)
+        value = model.path_.values[place]
+        pencil = (A, shrunken(B, value)) if kind is DiscriminativePCA else (A - value * B, np.eye(6))
+        u = leading(*pencil, 1)[1]
+        squares = [
+            np.mean(((rows - mean.mean(axis=0)) @ u) ** 2) / (1 + 1 / len(mean))
+            for rows, mean in zip(test, train, strict=True)
+        ]
+        logs.append(np.log(squares[0] / squares[1]))
+    # The path is found by a few iterations, not to the last digit.
+    np.testing.assert_allclose(model.path_.log_ratios[place], np.mean(logs), rtol=1e-3)
+    assert (model.path_.best, model.path_.chosen) == rule(model.path_.log_ratios)
+    parameter = {DiscriminativePCA: "shrinkage", ContrastivePCA: "alpha"}[kind]
+    assert model.path_.parameter == parameter
+    assert getattr(model, f"{parameter}_") == model.path_.value
+
+
+@pytest.mark.parametrize(
+    ("logs", "expected"),
+    [
+        ([0.5, 1.0, 0.9, 0.8, 0.75, 0.2], (1, 2)),  # 1 and 4 are the ends: halfway, rounded down
+        ([1.0, 0.71, 0.69, 0.9], (0, 0)),  # a gap ends the stretch
+        ([0.1, 1.0, 0.7, 0.7, 0.7], (1, 2)),  # exactly 70 % still counts
+        ([0.1, 1.0, 0.69999, 0.9], (1, 1)),
+        ([-2.0, -1.0, -1.01], (1, 1)),  # nothing stands out: the best itself
+        ([0.0, -1.0], (0, 0)),
+        ([np.nan, 2.0, np.nan, 1.9], (1, 1)),
+        ([3.0, 3.0, 3.0, 3.0, 3.0], (0, 2)),
+    ],
+)
+def test_the_rule_on_numbers_by_hand(logs, expected):
+    assert rule(np.array(logs)) == expected
+
+
+@pytest.mark.filterwarnings(NEARLY_PCA)
+def test_values_of_the_path_start_without_shrinkage_only_for_many_rows(rng):
+    X, Y = rng.normal(size=(2, 40, 10))
+    path = DiscriminativePCA(1).fit(X, background=Y).path_
+    ridges = np.geomspace(1e-2, 32.0, 13)
+    np.testing.assert_allclose(path.values, [0.0, *(ridges / (1 + ridges))])
+    path = DiscriminativePCA(1).fit(X, background=Y[:12]).path_
+    np.testing.assert_allclose(path.values, ridges / (1 + ridges))
+
+
+# --- options as laws -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", ["pooled", "background"])
+@pytest.mark.parametrize("kind", [DiscriminativePCA, ContrastivePCA])
+def test_scale_equals_a_fit_to_scaled_columns(data, kind, scale):
+    X, Y, _ = data
+    spread = Y.var(axis=0) if scale == "background" else (X.var(axis=0) + Y.var(axis=0)) / 2
+    given = {"shrinkage": 0.2} if kind is DiscriminativePCA else {"alpha": 1.5}
+    model = kind(2, scale=scale, cv=None, **given).fit(X, background=Y)
+    other = kind(2, cv=None, **given).fit(X / np.sqrt(spread), background=Y / np.sqrt(spread))
+    np.testing.assert_allclose(model.scale_, np.sqrt(spread), **EXACT)
+    np.testing.assert_allclose(model.eigenvalues_, other.eigenvalues_, **EXACT)
+    np.testing.assert_allclose(np.abs(model.transform(X)), np.abs(other.transform(X / np.sqrt(spread))), atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [DiscriminativePCA, ContrastivePCA])
+def test_whole_weights_equal_repeated_rows(data, rng, kind):
+    X, Y, _ = data
+    weights, others = rng.integers(0, 4, len(X)), rng.integers(1, 4, len(Y))
+    given = {"shrinkage": 0.2} if kind is DiscriminativePCA else {"alpha": 1.5}
+    model = kind(2, cv=None, **given)
+    model.fit(X, background=Y, sample_weight=weights, background_sample_weight=others)
+    repeated = kind(2, cv=None, **given).fit(np.repeat(X, weights, axis=0), background=np.repeat(Y, others, axis=0))
+    np.testing.assert_allclose(model.eigenvalues_, repeated.eigenvalues_, **EXACT)
+    np.testing.assert_allclose(model.transform(X), repeated.transform(X), atol=1e-9)
+
+
+def test_weights_are_in_the_held_out_ratio(data, rng):
+    X, Y, _ = data
+    weights = rng.uniform(0.5, 2.0, len(X))
+    model = DiscriminativePCA(1, shrinkage=0.1).fit(X, background=Y, sample_weight=weights)
+    target, other = model.held_out_scores(X, background=Y)
+    mean = np.average(target, axis=0, weights=weights)
+    np.testing.assert_allclose(np.average((target - mean) ** 2, axis=0, weights=weights), model.ratio_, rtol=1e-8)
+    np.testing.assert_allclose(other.var(axis=0), 1.0, rtol=1e-8)
+    # Equal weights of any size are no weights.
+    one = DiscriminativePCA(1).fit(X, background=Y, sample_weight=np.full(len(X), 7.0))
+    none = DiscriminativePCA(1).fit(X, background=Y)
+    np.testing.assert_allclose(one.ratio_, none.ratio_, rtol=1e-10)
+
+
+def test_covariates_equal_a_fit_to_residuals(rng):
+    sizes = (100, 100)
+    covariates = [rng.normal(size=(size, 2)) for size in sizes]
+    X, Y = (rng.normal(size=(size, 5)) * [1, 1, 1, 1, 3 - k] for k, size in enumerate(sizes))
+    X, Y = X + covariates[0] @ rng.normal(size=(2, 5)) * 4, Y + covariates[1] @ rng.normal(size=(2, 5)) * 4
+    residuals = []
+    for rows, beside in zip((X, Y), covariates, strict=True):
+        design = np.column_stack([np.ones(len(rows)), beside])
+        residuals.append(rows - design @ np.linalg.lstsq(design, rows)[0])
+    given = {"shrinkage": 0.1, "cv": None}
+    model = DiscriminativePCA(2, **given).fit(X, background=Y, adjust=covariates[0], background_adjust=covariates[1])
+    other = DiscriminativePCA(2, **given).fit(residuals[0], background=residuals[1])
+    np.testing.assert_allclose(model.eigenvalues_, other.eigenvalues_, rtol=1e-9)
+    assert_same_directions(model.components_, other.components_, 1e-8)
+    folded = DiscriminativePCA(1, shrinkage=0.1).fit(
+        X, background=Y, adjust=covariates[0], background_adjust=covariates[1]
+    )
+    scores = folded.held_out_scores(X, background=Y, adjust=covariates[0], background_adjust=covariates[1])
+    np.testing.assert_allclose(scores[0].var(axis=0), folded.ratio_, rtol=1e-8)
+    # Four times the noise is explained by the covariates: without them, the ratio is not that of the last column.
+    assert folded.ratio_[0] > 2.0
+
+
+@pytest.mark.parametrize("center", ["own", "background"])
+@pytest.mark.parametrize("kind", [DiscriminativePCA, ContrastivePCA])
+def test_wide_rows_have_the_answer_of_their_tall_coordinates(data, rng, kind, center):
+    X, Y = (part[:40] for part in data[:2])
+    turn = np.linalg.qr(rng.normal(size=(300, 6)))[0].T
+    given, wide = {"alpha": 1.5}, {"alpha": 1.5}
+    if kind is DiscriminativePCA:
+        # The ridge s (tr C / D) is the same with 6 and with 300 columns, but for the factor 1 - s.
+        ridge = 0.2 / 0.8 / 6 * 300
+        given, wide = {"shrinkage": 0.2}, {"shrinkage": ridge / (1 + ridge)}
+    tall = kind(2, center=center, **given).fit(X, background=Y)
+    model = kind(2, center=center, **wide).fit(X @ turn + 5, background=Y @ turn + 5)
+    assert model._data is None
+    np.testing.assert_allclose(model.ratio_, tall.ratio_, rtol=1e-8)
+    np.testing.assert_allclose(np.abs(model.transform(X @ turn + 5)), np.abs(tall.transform(X)), atol=1e-7)
+    np.testing.assert_allclose(np.abs(model.components_), np.abs(tall.components_ @ turn), atol=1e-8)
+    scores = model.held_out_scores(X @ turn + 5, background=Y @ turn + 5)
+    np.testing.assert_allclose(scores[1].var(axis=0), 1.0, rtol=1e-8)
+
+
+def test_wide_scaled_rows_equal_scaled_columns(rng):
+    X, Y = rng.normal(size=(2, 30, 100)) * rng.uniform(0.1, 10, 100)
+    spread = np.sqrt((X.var(axis=0) + Y.var(axis=0)) / 2)
+    model = DiscriminativePCA(2, shrinkage=0.5, scale="pooled", cv=None).fit(X, background=Y)
+    other = DiscriminativePCA(2, shrinkage=0.5, cv=None).fit(X / spread, background=Y / spread)
+    np.testing.assert_allclose(model.eigenvalues_, other.eigenvalues_, rtol=1e-9)
+    np.testing.assert_allclose(model.transform(X), other.transform(X / spread), atol=1e-8)
+    np.testing.assert_allclose(model.correlations_, other.correlations_, atol=1e-8)
+
+
+def test_few_columns_are_a_fit_to_these_columns(data):
+    X, Y, _ = data
+    model = DiscriminativePCA(1, shrinkage=0.2, n_columns=3, cv=None).fit(X, background=Y)
+    columns = model.get_support(indices=True)
+    assert len(columns) == model.n_columns_ == 3
+    np.testing.assert_array_equal(np.flatnonzero(model.components_[0]), columns)
+    other = DiscriminativePCA(1, shrinkage=0.2, cv=None).fit(X[:, columns], background=Y[:, columns])
+    np.testing.assert_allclose(model.eigenvalues_, other.eigenvalues_, **EXACT)
+    np.testing.assert_allclose(model.components_[:, columns], other.components_, **EXACT)
+    every = DiscriminativePCA(1, shrinkage=0.2, n_columns=6, cv=None).fit(X, background=Y)
+    np.testing.assert_allclose(
+        every.components_, DiscriminativePCA(1, shrinkage=0.2, cv=None).fit(X, background=Y).components_, **EXACT
+    )
+
+
+@pytest.mark.filterwarnings(NEARLY_PCA)
+def test_the_number_of_columns_is_chosen_small_where_few_matter(rng):
+    X, Y = rng.normal(size=(2, 300, 40))
+    X[:, [3, 17]] += 4 * rng.normal(size=(300, 1))
+    model = DiscriminativePCA(1, n_columns="auto").fit(X, background=Y)
+    assert set(model.columns_) >= {3, 17}
+    assert model.n_columns_ <= 10
+    assert model.columns_path_.parameter == "n_columns"
+
+
+def test_smooth_adds_the_laplacian_of_the_graph(data):
+    X, Y, _ = data
+    laplacian = np.diag([1, 2, 2, 2, 2, 1.0]) - np.eye(6, k=1) - np.eye(6, k=-1)
+    model = DiscriminativePCA(2, shrinkage=0.1, smooth=(chain_graph(6), 0.5), cv=None).fit(X, background=Y)
+    C = covariance(Y)
+    B = shrunken(C, 0.1) + 0.5 * np.trace(C) / 6 * laplacian
+    values, vectors = leading(covariance(X), B, 2)
+    np.testing.assert_allclose(model.eigenvalues_, values, **EXACT)
+    assert_same_directions(model.components_, vectors.T)
+
+
+def test_a_shift_of_the_mean_stands_out_from_the_background(rng):
+    X, Y = rng.normal(size=(2, 400, 5))
+    X[:, 2] += 3.0
+    model = DiscriminativePCA(1, shrinkage=0.1, center="background").fit(X, background=Y)
+    assert np.abs(model.components_[0]).argmax() == 2
+    np.testing.assert_allclose(model.ratio_, 1 + 9, rtol=0.2)
+    np.testing.assert_allclose(model.spread_ + model.shift_, model.ratio_, rtol=1e-2)
+    np.testing.assert_allclose(model.transform(Y).mean(axis=0), 0.0, atol=1e-10)
+
+
+def test_worst_case_weights_have_the_smallest_leading_value(data):
+    X, Y, Z = data
+
+    def value(weight):
+        given = {"shrinkage": 0.1, "background_weights": [weight, 1 - weight], "cv": None}
+        return DiscriminativePCA(1, **given).fit(X, background=[Y, Z]).eigenvalues_[0]
+
+    grid = np.linspace(0.0, 1.0, 41)
+    values = np.array([value(weight) for weight in grid])
+    worst = DiscriminativePCA(1, shrinkage=0.1, background_weights="worst-case", cv=None).fit(X, background=[Y, Z])
+    assert worst.eigenvalues_[0] <= values.min() * (1 + 1e-6)
+    joint = DiscriminativePCA(1, shrinkage=0.1, background_weights="joint", cv=None).fit(X, background=[Y, Z])
+    assert joint.background_weights_.max() == 1.0
+    np.testing.assert_allclose(joint.eigenvalues_[0], max(values[0], values[-1]), **EXACT)
+    spectral = DiscriminativePCA(1, shrinkage=0.1, background_weights="spectral", cv=None).fit(X, background=[Y, Z])
+    np.testing.assert_allclose(spectral.background_weights_.sum(), 1.0)
+
+
+# --- hard cases ------------------------------------------------------------------------------------------------------
+
+
+def test_solvers_agree(rng):
+    X, Y = rng.normal(size=(2, 700, 300)) * np.geomspace(1, 3, 300)
+    X[:, 5] *= 4
+    values = [
+        DiscriminativePCA(2, shrinkage=0.1, cv=None, solver=solver).fit(X, background=Y).eigenvalues_
+        for solver in ("dense", "iterative", "auto")
+    ]
+    np.testing.assert_allclose(values[1], values[0], rtol=1e-9)
+    np.testing.assert_allclose(values[2], values[0], rtol=1e-9)
+
+
+def test_a_large_common_mean_costs_few_digits(data):
+    X, Y, _ = data
+    near = DiscriminativePCA(1).fit(X, background=Y)
+    far = DiscriminativePCA(1).fit(X + 1e6, background=Y + 1e6)
+    np.testing.assert_allclose(far.ratio_, near.ratio_, rtol=1e-6)
+    single = DiscriminativePCA(1).fit((X + 1000).astype(np.float32), background=(Y + 1000).astype(np.float32))
+    np.testing.assert_allclose(single.ratio_, near.ratio_, rtol=1e-2)
+
+
+def test_columns_that_are_nearly_combinations_of_others_keep_their_digits(rng):
+    X, Y = rng.normal(size=(2, 200, 4)) * [1, 1, 1, 2]
+    X[:, 3] *= 3
+    # The last column is visible only in the seventh digit of the others: products have lost it, roots have not.
+    mix = np.eye(4)
+    mix[3, :3] = 1.0
+    mix[3, 3] = 1e-7
+    plain = DiscriminativePCA(1, shrinkage=None, cv=None).fit(X, background=Y)
+    model = DiscriminativePCA(1, shrinkage=None, cv=None).fit(X @ mix, background=Y @ mix)
+    np.testing.assert_allclose(model.eigenvalues_, plain.eigenvalues_, rtol=1e-4)
+
+
+def test_a_direction_that_the_background_lacks_is_infinite_and_said(rng):
+    X, Y = rng.normal(size=(2, 50, 4))
+    Y[:, 1] = 2.0
+    with pytest.warns(UserWarning, match="does not vary along 1 direction"):
+        model = DiscriminativePCA(2, shrinkage=None, cv=None).fit(X, background=Y)
+    assert np.isinf(model.eigenvalues_[0])
+    assert np.isfinite(model.eigenvalues_[1])
+    assert np.abs(model.components_[0]).argmax() == 1
+    assert np.all(np.isfinite(model.transform(X)))
+
+
+@pytest.mark.filterwarnings(NEARLY_PCA)
+def test_the_same_datasets_have_no_ratio_above_one(rng):
+    X = rng.normal(size=(300, 5)) * [5, 1, 1, 1, 2]
+    model = DiscriminativePCA(1).fit(X, background=X)
+    np.testing.assert_allclose(model.ratio_, 1.0, rtol=1e-8)
+
+
+@pytest.mark.filterwarnings(NEARLY_PCA)
+def test_noise_has_a_ratio_near_one_and_not_the_eigenvalue(rng):
+    X, Y = rng.normal(size=(2, 60, 30))
+    model = DiscriminativePCA(1).fit(X, background=Y)
+    assert 0.5 < model.ratio_[0] < 1.6
+    unshrunken = DiscriminativePCA(1, shrinkage=None).fit(X, background=Y)
+    assert unshrunken.eigenvalues_[0] > 3.0
+    assert unshrunken.ratio_[0] < 2.0
