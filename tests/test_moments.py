@@ -417,4 +417,3 @@ def test_kinds_are_as_asked(rng):
     X = rng.normal(size=(9, 5))
     assert isinstance(gather(X), ScatterMoments)
     assert isinstance(gather(X, kind="root"), RootMoments)
-    assert isinstance(gather(X, kind="root").as_scatter(), ScatterMoments)

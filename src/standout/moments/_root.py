@@ -110,15 +110,6 @@ class RootMoments(Moments):
         root = _compressed([product(self.scatter_root, L)])
         return replace(self, mean=product(L.T, self.mean[:, None])[:, 0], scatter_root=root, norms=None, rest=None)
 
-    def turned(self) -> RootMoments:
-        """Return the same with a triangular root, which shows no row of the data as it is."""
-        return replace(self, scatter_root=_triangle(self.scatter_root))
-
-    def as_scatter(self) -> ScatterMoments:
-        """Return the same with the scatter matrix."""
-        scatter = self_product(self.scatter_root)
-        return ScatterMoments(self.count, self.mean, scatter, self.precision, self.norms, self.rest, self.weights)
-
     def __add__(self, other: Moments) -> Moments:
         """Return the moments of both datasets together."""
         if not isinstance(other, Moments):

@@ -130,23 +130,19 @@ class ScatterMoments(Moments):
         return ScatterMoments(count, mean, scatter, precision, norms, rest, weights)
 
 
-def centred_block(block: Array, workspace: Array | None = None) -> tuple[Array, Float, Float]:
-    """Return a centred copy of the block, in the block's own precision, and the mean that was subtracted with its rest.
-
-    The copy is made in the workspace if one is given: allocating memory for every block takes as long as the copy.
+def centred_block(block: Array) -> tuple[Array, Float, Float]:
+    """Return a centred copy of the block, in the block's precision, and the mean that was subtracted with its rest.
 
     The first row is subtracted before the mean. Then no number is rounded at the size of a large common offset, and a
     constant column becomes exactly zero.
     """
+    moved = block - block[:1, :]
     if is_foreign(block):
-        moved = block - block[:1, :]
         middle = namespace(block).mean(moved, axis=0)
         return moved - middle, *two_sum(block[0, :], middle)
-    origin = block[0].copy()
-    centred: Array = np.subtract(block, origin, out=None if workspace is None else workspace[: len(block)])
-    offset = np.add.reduce(centred, axis=0, dtype=np.float64) / len(block)
-    centred -= offset.astype(centred.dtype)
-    return centred, *two_sum(origin.astype(np.float64), offset)
+    offset = np.add.reduce(moved, axis=0, dtype=np.float64) / len(block)
+    moved -= offset.astype(moved.dtype)
+    return moved, *two_sum(block[0].astype(np.float64), offset)
 
 
 def weighted_block(block: Float, weights: Float) -> tuple[Float, Float, Float]:
