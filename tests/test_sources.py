@@ -398,8 +398,9 @@ def _join(first, second):
 
 @pytest.fixture(scope="module")
 def cluster():
-    distributed = pytest.importorskip("distributed")
+    distributed, dask = pytest.importorskip("distributed"), pytest.importorskip("dask")
     with (
+        dask.config.set({"distributed.comm.timeouts.connect": "120s"}),
         distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=True, dashboard_address=None) as made,
         distributed.Client(made) as client,
     ):
