@@ -23,6 +23,10 @@ ROUNDS, ROUGH = 2, 0.03
 MOST_ROUNDS, EXACT = 8, 1e-11
 # Smaller problems are solved by LAPACK as fast.
 LEAST_REFINED = 96
+# Columns are brought to one size if their variances differ by more than this.
+UNEVEN = 1e4
+# A round that leaves more than this share of the residual converges too slowly to go on.
+SLOW = 0.3
 # Up to this size a stack is inverted by one call; larger matrices are factorised one by one.
 STACKED_SIZE = 100
 
@@ -62,10 +66,12 @@ class _Stack:
         xp = namespace(each[0][0])
         matrices = xp.stack([xp.stack(own) for own in each])
         diagonal = xp.sum(xp.linalg.diagonal(matrices), axis=1)
-        # Powers of two change no digit.
         safe = xp.where(diagonal > 0.0, diagonal, xp.ones_like(diagonal))
-        scale = 2.0 ** -xp.round(0.5 * xp.log2(safe))
-        matrices = matrices * (scale[:, None, :, None] * scale[:, None, None, :])
+        scale = xp.ones_like(safe)
+        if float(xp.max(safe)) > UNEVEN * float(xp.min(safe)):
+            # Powers of two change no digit.
+            scale = 2.0 ** -xp.round(0.5 * xp.log2(safe))
+            matrices = matrices * (scale[:, None, :, None] * scale[:, None, None, :])
         difference = all(pencil.b.is_identity for path in folds for pencil in path)
         return cls(matrices, scale**2, first, second, ridges, difference)
 
@@ -156,6 +162,9 @@ def _coefficients(form: Form, terms: Sequence[ScatterMoments]) -> list[float]:
 
 def _combined(coefficients: Float, matrices: Float) -> Float:
     """Return the sums of the matrices of each fold, with coefficients of shape (n_folds, n_terms)."""
+    used = np.flatnonzero(np.any(coefficients != 0.0, axis=0))
+    if len(used) == 1 and np.all(coefficients[:, used[0]] == 1.0):
+        return matrices[:, int(used[0])]
     return namespace(matrices).sum(like(coefficients, matrices)[:, :, None, None] * matrices, axis=1)
 
 
@@ -173,6 +182,7 @@ def _iterated(
         return None
     residual, values = float("inf"), np.zeros(0)
     for _ in range(rounds):
+        before = residual
         if difference and residual > 0.1:
             inverse = _shifted(a, b, block)
         assert inverse is not None
@@ -190,7 +200,7 @@ def _iterated(
         missed = images - (b_basis @ turn_there) * like(values[:, None, :], basis)
         sizes = _lengths(images)[:, :n_wanted]
         residual = float(np.max(_lengths(missed)[:, :n_wanted] / np.where(sizes > 0.0, sizes, 1.0)))
-        if residual <= tolerance:
+        if residual <= tolerance or SLOW * before < residual < before < float("inf"):
             break
     return values, block, residual
 
@@ -297,5 +307,7 @@ def _plus_diagonal(matrices: Float, diagonals: Float) -> Float:
         return matrices + diagonals[:, :, None] * namespace(matrices).eye(
             size, dtype=matrices.dtype, device=matrices.device
         )
-    matrices.reshape(len(matrices), -1)[:, :: size + 1] += diagonals
-    return matrices
+    # A copy: the matrices may be those of a dataset.
+    found = np.array(matrices)
+    found.reshape(len(found), -1)[:, :: size + 1] += diagonals
+    return found
