@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from itertools import chain
 from typing import Any, Self, TypeAlias, TypeVar
 
@@ -195,7 +195,10 @@ class Source:
 
     def select(self, places: Sequence[int]) -> Source:
         """Return the same rows with some of the columns, by their positions."""
-        return Mapped(self, _Columns(np.asarray(places, dtype=np.intp)), self.keys and [self.keys[i] for i in places])
+        keys = self.keys and [self.keys[place] for place in places]
+        found = Mapped(self, partial(_columns, np.asarray(places, dtype=np.intp)), keys)
+        found.width = len(places)
+        return found
 
     def first_row(self) -> Rows:
         """Return the first row; it stays to be read."""
@@ -296,11 +299,11 @@ class Mapped(Source):
         self._beside(host)
 
     def _read(self) -> Iterator[Batch]:
-        return map(_Then(self._function, _same), self.host.batches())
+        return map(partial(_then, self._function, _same), self.host.batches())
 
     def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
         """Add what a function makes of each changed batch, in the way of the host."""
-        found: T = self.host.map_reduce(_Then(self._function, function), add)
+        found: T = self.host.map_reduce(partial(_then, self._function, function), add)
         self.n_rows = self.host.n_rows
         return found
 
@@ -311,17 +314,19 @@ class Chosen(Source):
     def __init__(self, host: Source, chosen: npt.NDArray[np.bool_], name: str) -> None:
         self.host, self.name, self.n_rows = host, name, int(chosen.sum())
         self.columns, self.keys, self.width, self.place = host.columns, host.keys, host.width, host.place
-        self._pick = _Pick(chosen, np.cumsum(chosen) - chosen)
+        # How many rows are chosen before each row.
+        self._pick = partial(_picked, chosen, np.cumsum(chosen) - chosen)
         self._beside(host, chosen)
 
     def _read(self) -> Iterator[Batch]:
-        return map(self._pick.batch, self.host.batches())
+        return map(self._pick, self.host.batches())
 
     def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
         """Add what a function makes of the chosen rows of each batch, in the way of the host."""
-        total = self.host.map_reduce(_Then(self._pick, function), _AddKnown(add))
+        total = self.host.map_reduce(partial(_of_picked, self._pick, function), partial(_add_known, add))
         assert total is not None
-        return total
+        found: T = total
+        return found
 
 
 # --- functions that can be sent to other processes --------------------------------------------------------------------
@@ -331,47 +336,27 @@ def _same(batch: Batch) -> Batch:
     return batch
 
 
-@dataclass(frozen=True, eq=False)
-class _Columns:
-    places: npt.NDArray[np.intp]
-
-    def __call__(self, rows: Rows) -> Rows:
-        return take(rows, self.places, axis=1)
+def _columns(places: npt.NDArray[np.intp], rows: Rows) -> Rows:
+    return take(rows, places, axis=1)
 
 
-@dataclass(frozen=True, eq=False)
-class _Then:
-    """A function of changed batches as a function of batches as they are."""
-
-    change: Any
-    function: Callable[[Batch], Any]
-
-    def __call__(self, batch: Batch) -> Any:
-        if isinstance(self.change, _Pick):
-            some = self.change.batch(batch)
-            return self.function(some) if some.n_rows else None
-        return self.function(Batch(self.change(batch.rows), batch.start))
+def _then(change: Callable[[Rows], Rows], function: Callable[[Batch], Any], batch: Batch) -> Any:
+    return function(Batch(change(batch.rows), batch.start))
 
 
-@dataclass(frozen=True, eq=False)
-class _Pick:
-    chosen: npt.NDArray[np.bool_]
-    # How many rows are chosen before each row.
-    before: npt.NDArray[np.intp]
-
-    def batch(self, batch: Batch) -> Batch:
-        numbers = np.flatnonzero(self.chosen[batch.start : batch.start + batch.n_rows])
-        return Batch(take(batch.rows, numbers), int(self.before[batch.start]) if batch.n_rows else 0)
+def _picked(chosen: npt.NDArray[np.bool_], before: npt.NDArray[np.intp], batch: Batch) -> Batch:
+    numbers = np.flatnonzero(chosen[batch.start : batch.start + batch.n_rows])
+    return Batch(take(batch.rows, numbers), int(before[batch.start]) if batch.n_rows else 0)
 
 
-@dataclass(frozen=True, eq=False)
-class _AddKnown:
-    """Addition in which either term may be missing."""
+def _of_picked(pick: Callable[[Batch], Batch], function: Callable[[Batch], Any], batch: Batch) -> Any:
+    some = pick(batch)
+    return function(some) if some.n_rows else None
 
-    add: Callable[[Any, Any], Any]
 
-    def __call__(self, first: Any, second: Any) -> Any:
-        return second if first is None else first if second is None else self.add(first, second)
+def _add_known(add: Callable[[Any, Any], Any], first: Any, second: Any) -> Any:
+    """Add two sums of which either may be missing."""
+    return second if first is None else first if second is None else add(first, second)
 
 
 def regrouped(batches: Iterable[Batch]) -> Iterator[Batch]:
