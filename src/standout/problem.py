@@ -383,10 +383,23 @@ def _graph(smooth: Smooth, prepared: _Prepared) -> Moments:
 
 
 def _share(background: Moments, shrinkage: float | str, dimension: int) -> float:
-    if isinstance(shrinkage, str):
-        own = getattr(background, "shrinkage", None)
-        return ledoit_wolf(background, dimension) if own is None else float(own)
-    return float(shrinkage)
+    if not isinstance(shrinkage, str):
+        return float(shrinkage)
+    own = getattr(background, "shrinkage", None)
+    if own is not None:
+        # Private sums know the shrinkage that their noise needs.
+        return float(own)
+    return _gaussian_share(background, dimension) if background.norms is None else ledoit_wolf(background, dimension)
+
+
+def _gaussian_share(background: Moments, dimension: int) -> float:
+    """Return the estimate of Chen et al. (2010) for Gaussian rows: scaled columns have no sums of fourth powers."""
+    trace, square = background.total_variance, background.squared_norm
+    spread = square - trace**2 / dimension
+    if not spread > 0.0:
+        return 1.0
+    count = background.effective_count
+    return float(min(1.0, ((1 - 2 / dimension) * square + trace**2) / ((count + 1 - 2 / dimension) * spread)))
 
 
 # --- few columns -----------------------------------------------------------------------------------------------------

@@ -145,7 +145,8 @@ def refined(pencil: Pencil, n_components: int, start: Float) -> Solution | None:
     if ended is None or not ended[2] <= EXACT:
         return None
     vectors = stack.scale[0][:, None] * ended[1][0][:, :n_components]
-    return finish(pencil, like(ended[0][0][:n_components], vectors), vectors, "dense")
+    solution = finish(pencil, like(ended[0][0][:n_components], vectors), vectors, "dense")
+    return solution if solution.consistent else None
 
 
 def _terms(pencil: Pencil) -> list[ScatterMoments]:
