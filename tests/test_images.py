@@ -111,7 +111,7 @@ def test_files_of_envi_matlab_and_numpy_are_read(cube, tmp_path):
     for name in ("scene.hdr", "scene.npy", "scene.mat"):
         np.testing.assert_allclose(read_cube(tmp_path / name), cube)
     scipy_io.savemat(tmp_path / "two.mat", {"cube": cube, "dark": cube * 0})
-    with pytest.raises(ValueError, match="arrays 'cube', 'dark' with three dimensions. Name the one"):
+    with pytest.raises(ValueError, match="2 arrays with three dimensions: cube, dark. Name the one"):
         read_cube(tmp_path / "two.mat")
     np.testing.assert_array_equal(read_cube(tmp_path / "two.mat", variable="dark"), cube * 0)
     for name in ("none.hdr", "none.npy"):
@@ -129,7 +129,7 @@ def test_files_of_envi_matlab_and_numpy_are_read(cube, tmp_path):
         ({"cube": np.ones((4, 5, 6), dtype=complex)}, "complex128"),
         ({"noise": "shift"}, "noise='shift' is not a kind of noise"),
         ({"noise": np.ones((9, 3))}, "noise has shape .* 12 bands"),
-        ({"direction": "up"}, "direction='up' is not a direction. Use one of 'right'"),
+        ({"direction": "up"}, "direction='up' is not a direction. Use 'both', 'right'"),
         ({"mask": np.ones((3, 3), dtype=bool)}, "mask has shape"),
         ({"mask": np.eye(60, 50, dtype=bool)}, "fewer than two pairs of neighbours"),
     ],

@@ -16,28 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Float
-from standout._messages import (
-    FileError,
-    FindingWarning,
-    InvalidTypeError,
-    InvalidValueError,
-    choices,
-    listed,
-    require_extra,
-    shown,
-)
+from standout._messages import FileError, FindingWarning, InvalidTypeError, InvalidValueError, require_extra, shown
 from standout.estimators import DiscriminativePCA
 
 __all__ = ["NoiseFractions", "noise_fractions", "read_cube"]
 
 # Steps to the neighbour whose difference is used, in rows and columns. The words are those of the package spectral.
-DIRECTIONS = {
-    "right": [(0, 1)],
-    "lower": [(1, 0)],
-    "lowerright": [(1, 1)],
-    "lowerleft": [(1, -1)],
-    "both": [(0, 1), (1, 0)],
-}
+STEPS = {"both": [(0, 1), (1, 0)], "right": [(0, 1)], "lower": [(1, 0)], "lowerright": [(1, 1)], "lowerleft": [(1, -1)]}
 # Pixels next to each other are similar. Held-out pixels are therefore whole strips of image rows.
 N_STRIPS = 20
 
@@ -84,7 +69,7 @@ class NoiseFractions:
         ndarray of shape (n_rows, n_columns, n_components)
         """
         pixels = _cube(cube, self.model.n_features_in_)
-        return _folded(self.model.transform(pixels.reshape(-1, pixels.shape[2])), pixels.shape[:2])
+        return self.model.transform(pixels.reshape(-1, pixels.shape[2])).reshape(*pixels.shape[:2], -1)
 
     def denoise(self, cube: Any, n_components: int | None = None) -> Float:
         """Return a cube without the other components: those that are mostly noise.
@@ -102,7 +87,7 @@ class NoiseFractions:
         kept = int(np.sum(self.snr > 1.0)) if n_components is None else n_components
         scores = self.transform(cube)
         scores[:, :, kept:] = 0.0
-        return _folded(self.model.inverse_transform(scores.reshape(-1, scores.shape[2])), scores.shape[:2])
+        return self.model.inverse_transform(scores.reshape(-1, scores.shape[2])).reshape(*scores.shape[:2], -1)
 
     def plot_scree(self, *, ax: Any = None) -> Any:
         """Draw the SNR of each component, on a logarithmic scale; below the line at 1, noise has the larger part.
@@ -262,7 +247,7 @@ def _from_matlab(place: Path, variable: str | None) -> npt.NDArray[Any]:
     cubes = [name for name, shape, _ in whosmat(place) if len(shape) == 3]
     chosen = cubes if variable is None else [variable]
     if len(chosen) != 1 or chosen[0] not in cubes:
-        problem = f"{shown(place)} has {listed('array', cubes)} with three dimensions"
+        problem = f"{shown(place)} has {len(cubes)} arrays with three dimensions: {', '.join(cubes) or 'none'}"
         raise InvalidValueError(problem, advice="Name the one to use with `variable`.")
     return np.asarray(loadmat(place, variable_names=chosen)[chosen[0]])
 
@@ -291,11 +276,11 @@ def _differences(
     cube: npt.NDArray[Any], inside: npt.NDArray[np.bool_], strips: npt.NDArray[np.intp], direction: str
 ) -> tuple[Float, npt.NDArray[np.intp]]:
     """Return differences of neighbours with the covariance of the noise, and the strip of each."""
-    if direction not in DIRECTIONS:
-        advice = f"Use one of {choices(DIRECTIONS)}."
+    if direction not in STEPS:
+        advice = f"Use {', '.join(map(repr, STEPS))}."
         raise InvalidValueError("is not a direction", parameter="direction", value=direction, advice=advice)
     found, numbers = [], []
-    for down, right in DIRECTIONS[direction]:
+    for down, right in STEPS[direction]:
         here = np.s_[: len(cube) - down, max(-right, 0) : cube.shape[1] - max(right, 0)]
         there = np.s_[down:, max(right, 0) : cube.shape[1] - max(-right, 0)]
         both = inside[here] & inside[there]
@@ -315,8 +300,3 @@ def _dark(noise: Any, n_bands: int) -> Float:
         problem = f"has shape {dark.shape}, but the cube has {n_bands} bands"
         raise InvalidValueError(problem, parameter="noise", advice="Give a dark image with the same bands.")
     return dark.reshape(-1, n_bands).astype(np.float64)
-
-
-def _folded(rows: Float, shape: tuple[int, ...]) -> Float:
-    """Return rows of pixels as an image."""
-    return np.asarray(rows).reshape(*shape[:2], -1)

@@ -162,7 +162,7 @@ def captured_variance(X: Any, components: ArrayLike) -> float:
     0.9
     """
     basis = _orthonormal_basis(_matrix(components, "components"), "components")
-    rows = open_dataset(X, "the data").loaded().rows
+    rows: Rows = open_dataset(X, "the data").loaded().rows
     _check_width(basis.T, "components", rows.shape[1], "`X`")
     mean = sum(block.sum(axis=0) for block in _blocks(rows)) / rows.shape[0]
     total = inside = 0.0

@@ -28,6 +28,8 @@ OUTPUTS = ("log_power", "power", "sources")
 PIECE = 2.0
 _DATA = dict.fromkeys(("meg", "eeg", "csd", "seeg", "ecog", "dbs", "fnirs"), True)
 _KINDS = ("BaseRaw", "BaseEpochs", "Evoked")
+# What messages call signals that are not fitted.
+NEW = ("the signals", "inst")
 
 
 class Contrast(TransformerMixin, BaseEstimator):
@@ -103,7 +105,7 @@ class Contrast(TransformerMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_components: int = 4,
+        n_components: Any = 4,
         *,
         target_label: Any = None,
         background_weights: Any = None,
@@ -140,20 +142,22 @@ class Contrast(TransformerMixin, BaseEstimator):
         Contrast
             The fitted transformer itself.
         """
-        self._check()
+        check_parameters("dpca", {name: getattr(self, name) for name in ("n_components", "shrinkage", "cv")})
+        if self.output not in OUTPUTS:
+            advice = f"Use one of {choices(OUTPUTS)}."
+            raise InvalidValueError("is unknown", parameter="output", value=self.output, advice=advice)
         pieces, types = self._conditions(X, y, background, window, background_window)
         self.n_features_in_ = pieces[0][0].shape[0]
-        if not 1 <= self.n_components <= self.n_features_in_:
-            problem = f"is outside [1, {self.n_features_in_}], the number of channels"
-            advice = "Use fewer components."
-            raise InvalidValueError(problem, parameter="n_components", value=self.n_components, advice=advice)
+        if isinstance(self.n_components, str | None) or self.n_components > self.n_features_in_:
+            advice = f"Use a number of components from 1 to the {self.n_features_in_} channels."
+            raise InvalidValueError("cannot be used", parameter="n_components", value=self.n_components, advice=advice)
         weights = self._weights(len(pieces) - 1)
         n_folds = 1 if self.cv is None else max(min(self.cv, *(len(part) // 2 for part in pieces)), 1)
         scale = _type_scale(pieces[1:], weights, types)
         scaled = [[piece / scale[:, None] for piece in part] for part in pieces]
         data = TallData([[_moments(part[fold::n_folds]) for fold in range(n_folds)] for part in scaled])
         given: Any = "ledoit-wolf" if self.shrinkage == "auto" else self.shrinkage or 0.0
-        problem, self.path_ = Problem(self.n_components, weights=tuple(weights), shrinkage=given), None
+        problem, self.path_ = Problem(int(self.n_components), weights=tuple(weights), shrinkage=given), None
         if self.shrinkage == "auto" and n_folds > 1:
             problem, self.path_, _ = choose(problem, data)
         solution = solve(data.totals, problem)
@@ -181,7 +185,7 @@ class Contrast(TransformerMixin, BaseEstimator):
         -------
         ndarray of shape (n_epochs, n_components), or (n_epochs, n_components, n_times) for ``output="sources"``
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "filters_")
         sources: Float = np.stack([self.filters_ @ piece for piece in self._signals(X, "the signals")])
         if self.output == "sources":
             return sources
@@ -200,7 +204,7 @@ class Contrast(TransformerMixin, BaseEstimator):
         -------
         ndarray of shape (n_epochs, n_channels, n_times)
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "filters_")
         return self.patterns_.T @ np.asarray(sources)
 
     def apply(self, inst: Any, *, exclude: Any = None, include: Any = None) -> Any:
@@ -219,7 +223,7 @@ class Contrast(TransformerMixin, BaseEstimator):
         Raw, Epochs, Evoked or ndarray
             A cleaned copy of the same type. Info, events and other channels are kept.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "filters_")
         if (exclude is None) == (include is None):
             raise InvalidValueError("give either `exclude` or `include`", advice="Components are numbered from 0.")
         chosen = np.atleast_1d(np.asarray(exclude if include is None else include, dtype=object))
@@ -254,7 +258,7 @@ class Contrast(TransformerMixin, BaseEstimator):
         -------
         mne.decoding.SpatialFilter
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "filters_")
         require_extra("mne", "mne", "a picture of filters")
         from mne import pick_info
         from mne.decoding import SpatialFilter
@@ -271,30 +275,12 @@ class Contrast(TransformerMixin, BaseEstimator):
         """Draw the filters on the head, by ``mne.decoding.SpatialFilter.plot_filters``."""
         return self.spatial_filter(info).plot_filters(**options)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "filters_")
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.filters_.shape[0])
-
     # --- input -----------------------------------------------------------------------------------------------------
-
-    def _check(self) -> None:
-        """Check the parameters."""
-        given = {"n_components": self.n_components, "shrinkage": self.shrinkage, "cv": self.cv}
-        check_parameters("dpca", given)
-        if isinstance(self.n_components, str):
-            raise InvalidTypeError("is not a number", parameter="n_components", advice="Use a whole number.")
-        if self.output not in OUTPUTS:
-            advice = f"Use one of {choices(OUTPUTS)}."
-            raise InvalidValueError("is unknown", parameter="output", value=self.output, advice=advice)
 
     def _weights(self, n_backgrounds: int) -> Float:
         """Return the weights of the backgrounds, with sum 1."""
-        given = (
-            np.ones(n_backgrounds) if self.background_weights is None else np.asarray(self.background_weights, float)
-        )
+        weights = self.background_weights
+        given = np.ones(n_backgrounds) if weights is None else np.asarray(weights, dtype=np.float64)
         if given.shape != (n_backgrounds,) or not np.all(given >= 0.0) or not 0.0 < given.sum() < np.inf:
             problem = f"is not a list of {n_backgrounds} numbers from 0 on with a positive sum"
             raise InvalidValueError(problem, parameter="background_weights", advice="Give one for each background.")
@@ -304,7 +290,8 @@ class Contrast(TransformerMixin, BaseEstimator):
         self, X: Any, y: Any, background: Any, window: Any, background_window: Any
     ) -> tuple[list[list[Float]], list[str]]:
         """Return the pieces of the target and of each background, and the types of the channels."""
-        self.ch_names_, self.background_labels_ = None, None
+        self.ch_names_: list[str] | None = None
+        self.background_labels_: list[Any] | None = None
         types = self._choose_channels(X)
         whole = self._signals(X, "the target", window)
         if self.target_label is None:
@@ -323,8 +310,9 @@ class Contrast(TransformerMixin, BaseEstimator):
             labels = np.asarray(_event_names(X) if y is None else y)
             known = np.unique(labels).tolist()
             if labels.shape != (len(whole),) or self.target_label not in known or len(known) < 2:
-                problem = f"is not one of several conditions of the {len(whole)} epochs, which have "
-                problem += listed("label", known)
+                problem = (
+                    f"is not one of several labels of the {len(whole)} epochs, which have {listed('label', known)}"
+                )
                 advice = "Give the condition of each epoch as y, and choose one of them."
                 raise InvalidValueError(problem, parameter="target_label", value=self.target_label, advice=advice)
             self.background_labels_ = [label for label in known if label != self.target_label]
@@ -357,9 +345,8 @@ class Contrast(TransformerMixin, BaseEstimator):
             if window is not None:
                 advice = "Cut arrays before the fit."
                 raise InvalidTypeError("needs MNE's Raw or Epochs", parameter="window", value=window, advice=advice)
-        expected = getattr(self, "n_features_in_", None) if hasattr(self, "filters_") else None
-        if expected is not None and found and found[0].shape[0] != expected and name in ("the signals", "inst"):
-            problem = f"{name} has {found[0].shape[0]} channels, but the fit has {expected}"
+        if name in NEW and found[0].shape[0] != self.n_features_in_:
+            problem = f"{name} has {found[0].shape[0]} channels, but the fit has {self.n_features_in_}"
             raise InvalidValueError(problem, advice="Give the same channels.")
         if not all(np.all(np.isfinite(piece)) for piece in found):
             raise InvalidValueError(f"there is NaN or infinity in {name}", advice="Drop such epochs.")
@@ -381,7 +368,7 @@ class Contrast(TransformerMixin, BaseEstimator):
         for start, stop in spans:
             if "BaseEpochs" in kinds:
                 found += list(_as_epochs(X.get_data(picks=wanted, tmin=start, tmax=stop, verbose=False), name))
-            elif "Evoked" in kinds or (window is None and name in ("the signals", "inst")):
+            elif "Evoked" in kinds or (window is None and name in NEW):
                 found.append(_as_epochs(X.get_data(picks=wanted)[None], name)[0])
             else:
                 times = {"start": 0 if start is None else X.time_as_index(start)[0]}

@@ -70,7 +70,7 @@ def embedding(
     name = (basis if key is None else key).removeprefix("X_")
     scores, is_target, is_background = scores_of(adata, name, components)
     labels = None
-    if color in adata.obs.columns:
+    if color is not None and color in adata.obs.columns:
         numeric = adata.obs[color].dtype.kind in "fiu"
         labels = np.asarray(adata.obs[color])[is_target] if numeric else words(adata, color, "color")[is_target]
     elif color is not None:

@@ -8,7 +8,3 @@ __all__ = ["PrivateMoments", "Spent", "from_ranges", "release", "required_rows",
 
 # Shared with other packages, but not part of the public interface.
 from standout.private._plan import warn_if_drowned as warn_if_drowned
-
-# Saved models name these classes by the public package. Its modules can then be reorganised.
-for _class in (PrivateMoments, Spent):
-    _class.__module__ = __name__

@@ -119,9 +119,8 @@ class PrivateMoments(ScatterMoments):
         count = max(matrix[-1, -1] / LAST**2, 2.0)
         mean, whole, units = matrix[:-1, -1] / (LAST * count), max(round(count), 2), grid.step * grid.units
         scatter = whole * units @ (matrix[:-1, :-1] / count - np.outer(mean, mean)) @ units.T
-        names = None if columns is None else tuple(columns)
         beside = {"released": released, "grid": grid, "noise_variance": noise_variance, "spent": spent}
-        return cls(whole, grid.centre + units @ mean, (scatter + scatter.T) / 2.0, columns=names, **beside)  # type: ignore[arg-type]
+        return cls(whole, grid.centre + units @ mean, (scatter + scatter.T) / 2.0, columns=columns, **beside)  # type: ignore[arg-type]
 
     @property
     def _plain(self) -> ScatterMoments:
@@ -275,4 +274,4 @@ class PrivateMoments(ScatterMoments):
         )
         if not sound:
             raise ValueError("a part is missing or has another form")
-        return cls.of(released, grid, variance, spent, columns)
+        return cls.of(released, grid, variance, spent, None if columns is None else tuple(columns))

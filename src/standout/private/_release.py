@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from standout.private._grid import LAST, MOST_ROWS, ROW_SENSITIVITY, Grid, Whole
 from standout.private._moments import PrivateMoments, Spent
 from standout.private._plan import check_budget, check_number, warn_if_few
 from standout.sources import Batch, Source, open_dataset
+from standout.sources._open import as_words
 
 PUBLIC = (
     "The bounds are public: use what is known of the columns without looking at the rows, for example by "
@@ -116,10 +118,8 @@ def _numbers(name: str, value: Any) -> Float:
 def _summed(source: Source, grid: Grid, groups: Any, max_rows: int) -> Whole:
     """Sum up the rows, at most `max_rows` of each group."""
     kept = None if groups is None else _first_of_each(_persons(source, groups), max_rows)
-    # A row can only be counted by its batch: the number of rows of a stream is known at its end.
-    total, count = source.map_reduce(
-        lambda batch: _part(batch, grid, kept), lambda first, second: (first[0] + second[0], first[1] + second[1])
-    )
+    # The number of rows of a stream is known at its end.
+    total, count = source.map_reduce(partial(_part, grid=grid, kept=kept), _added)
     if kept is not None and count != len(kept):
         problem = f"has {len(kept)} entries, but the data have {count} rows"
         raise InvalidValueError(problem, parameter="groups", advice="Give the person of every row.")
@@ -127,6 +127,10 @@ def _summed(source: Source, grid: Grid, groups: Any, max_rows: int) -> Whole:
         problem = f"the data have {count} rows, but at most {MOST_ROWS} can be summed exactly"
         raise InvalidValueError(problem, advice="Release parts of the rows with the same bounds, and add the parts.")
     return total
+
+
+def _added(first: tuple[Whole, int], second: tuple[Whole, int]) -> tuple[Whole, int]:
+    return first[0] + second[0], first[1] + second[1]
 
 
 def _part(batch: Batch, grid: Grid, kept: npt.NDArray[np.bool_] | None) -> tuple[Whole, int]:
@@ -148,14 +152,8 @@ def _persons(source: Source, groups: Any) -> npt.NDArray[Any]:
             advice = "Give `groups` as a list, or open the files with `subject_column`."
             problem = "needs subjects that come with the data, and these have none"
             raise InvalidTypeError(problem, parameter="groups", value=True, advice=advice)
-        groups = source.subjects
-    persons = np.asarray(groups)
-    if persons.ndim != 1 or (source.n_rows is not None and len(persons) != source.n_rows):
-        problem = f"has shape {persons.shape}, but the data have {source.n_rows} rows"
-        raise InvalidValueError(problem, parameter="groups", advice="Give the person of every row.")
-    if any(one is None or one != one or one == "" for one in persons.tolist()):
-        raise InvalidValueError("has rows without a person", parameter="groups", advice="Leave such rows out.")
-    return persons.astype(str) if persons.dtype == object else persons
+        return np.asarray(source.subjects)
+    return as_words(groups, source.n_rows, source.name, "groups")
 
 
 def _first_of_each(persons: npt.NDArray[Any], max_rows: int) -> npt.NDArray[np.bool_]:
