@@ -343,6 +343,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         -------
         array of shape (n_samples, n_components)
         """
+        check_is_fitted(self)
         source = self._open(X)
         if source.rows is not None:
             return self._scores(self._tidied(source.rows))

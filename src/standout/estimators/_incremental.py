@@ -222,11 +222,10 @@ class IncrementalTransformer(BackgroundTransformer):
             return None, "cv is None"
         if self._folds is None or len(parts[0]) < 2:
             return None, _NO_FOLDS
-        if any(part is None for own in parts for part in own):
-            what = "place" if isinstance(self._folds, Places) else "fold"
-            return None, f"a {what} has no rows of one of the datasets"
         if isinstance(self._folds, FoldPattern) and min(counts) < ROWS_PER_FOLD * self._folds.n_folds:
             return None, f"a dataset has {min(counts)} rows, and {self._folds.n_folds} folds need more"
+        if any(part is None for own in parts for part in own):
+            return None, "a place has no rows of one of the datasets"
         return self._folds, ""
 
     # --- batches -------------------------------------------------------------------------------------------------
