@@ -20,6 +20,8 @@ __all__ = ["Problem", "Sums", "adjusted", "rank_columns", "solve", "solve_path",
 
 # A pivot of a Cholesky factor below this many units of rounding may be nothing but rounding.
 ROUNDED_PIVOT = 100.0
+# Beyond this ratio of the variances of columns, each value of a path is solved alone.
+UNEVEN = 1e10
 # Share of the columns that one step of the search for few columns keeps.
 KEPT_SHARE = 2 / 3
 
@@ -236,7 +238,7 @@ def solve_path(
     """
     sums = [Sums.of(one, problems[0].n_covariates) for one in folds]
     prepared = [_prepared(one, problems[0]) for one in sums]
-    if not all(isinstance(part, ScatterMoments) for own in prepared for part in (own.target, *own.backgrounds)):
+    if not all(_is_even(part) for own in prepared for part in (own.target, *own.backgrounds)):
         return [[one.dropped(solve(one, problem, seed=seed).vectors) for problem in problems] for one in sums]
     pencils = [
         [_pencil(own, problem, one.dimension)[0] for problem in problems]
@@ -247,6 +249,15 @@ def solve_path(
         [None if part is None else own.vectors(part) for part in views]
         for own, views in zip(prepared, found, strict=True)
     ]
+
+
+def _is_even(moments: Moments) -> bool:
+    """Tell whether the variances of columns are so similar that one subspace serves all values of a path."""
+    if not isinstance(moments, ScatterMoments):
+        return False
+    variances = to_host(moments.variances)
+    varying = variances[variances > 0.0]
+    return len(varying) == 0 or bool(varying.max() <= UNEVEN * varying.min())
 
 
 # --- from moments to a pencil ----------------------------------------------------------------------------------------
