@@ -42,7 +42,6 @@ ASKED = {
     "more weights than backgrounds": ([*FIT, "--background-weights", "1,2"], "--background-weights"),
     "negative weights": ([*FIT, "--background-weights", "-1"], "-1"),
     "one fold": ([*FIT, "--cv", "1"], "--cv 1"),
-    "many folds": ([*FIT, "--cv", "1000000000"], "--cv 1000000000"),
     "seed beyond the largest": ([*FIT, "--random-state", "4294967296"], "--random-state 4294967296"),
     "kernel of a linear method": ([*FIT, "--kernel", "rbf"], ["--kernel", "kdpca"]),
     "unknown kernel": ([*FIT, "--method", "kdpca", "--kernel", "corn"], "corn"),
@@ -167,7 +166,7 @@ FILES = {
     "a damaged Parquet file": ("bad.parquet", parquet_of(ARROW)[:-100], "Parquet"),
     "Parquet in name only": ("bad.parquet", TEXT.encode(), "Parquet"),
     "Parquet of words": ("bad.parquet", parquet_of(pa.table({"kind": KINDS.tolist()})), ["no numbers", "kind"]),
-    "Parquet without rows": ("bad.parquet", parquet_of(ARROW.slice(0, 0)), "0 sample(s)"),
+    "Parquet without rows": ("bad.parquet", parquet_of(ARROW.slice(0, 0)), "no rows"),
     "a damaged Arrow file": ("bad.feather", feather_of(ARROW)[:300], "Arrow"),
     "a damaged npy file": ("bad.npy", npy_of(TARGET)[:-9], "npy"),
     "pickled objects in npy": ("bad.npy", npy_of(np.array([[{}, None]], dtype=object)), "bad.npy"),
@@ -175,7 +174,7 @@ FILES = {
     "a cube": ("bad.npy", npy_of(TARGET[None]), "shape"),
     "a wrong number of columns": ("bad.npy", npy_of(TARGET[:, :3]), ["3", "4"]),
     "a damaged npz file": ("bad.npz", npz_of(X=TARGET)[:-50], "npz"),
-    "pickled objects in npz": ("bad.npz", npz_of(X=np.array([[{}]], dtype=object)), ["X", "--variable"]),
+    "pickled objects in npz": ("bad.npz", npz_of(X=np.array([[{}]], dtype=object)), "pickled"),
     "two matrices": ("bad.npz", npz_of(X=TARGET, Y=TARGET), ["X", "Y", "--variable"]),
     "a pickle in place of npz": ("bad.npz", pickle.dumps(TARGET), "npz"),
     "a damaged mat file": ("bad.mat", b"MATLAB 5.0 MAT-file" + bytes(200), "mat"),
@@ -234,7 +233,7 @@ def test_conditions_that_are_not_there_are_refused(way, folder, capsys):
         (["kind", "--target", "low", "--background-condition", "low"], ["low", "once"]),
         (["kind", "--target", "low", "--target", "low"], "once"),
         (["kind", "--target", "low", "--target", "high", "--target", "one"], "none is left"),
-        (["kind", "--target", "low", "--background-condition", "one"], ["one", "least is 2"]),
+        (["kind", "--target", "low", "--background-condition", "one"], ["'one'", "1 row"]),
     ):
         fails([*form, *words], expected, folder, capsys)
     kinds[3] = ""

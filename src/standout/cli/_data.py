@@ -264,6 +264,8 @@ def _conditions(options: dict[str, Any], display: Display) -> Datasets:
     made = Datasets([], [])
     for number, names in enumerate([target, *([name] for name in backgrounds)]):
         mask = np.isin(present, names)
+        if mask.sum() < 2:
+            raise click.UsageError(f"{' + '.join(names)!r} has {mask.sum()} row(s), but at least 2 are needed.")
         part: Source = Chosen(whole, mask, " + ".join(names))
         part = part if whole.rows is None else part.loaded()
         if number == 0 and len(target) > 1 and options["label_column"] is None:
@@ -363,6 +365,16 @@ def _numbers(words: Any, called: str) -> Any:
 
 def _prepare(made: Datasets, options: dict[str, Any]) -> None:
     """Take logarithms, fill gaps in, and leave constant columns out."""
+    width, sides = made.sources[0].width or 0, options.get("image_shape")
+    if sides is not None and sides[0] * sides[1] != width:
+        raise click.UsageError(
+            f"--image-shape {sides[0]}x{sides[1]} has {sides[0] * sides[1]} pixels, but there are {width} columns."
+        )
+    names = made.sources[0].columns or [f"x{number}" for number in range(width)]
+    made.columns = [printable(name) for name in names]
+    if sides is not None and not options["log1p"] and options["missing"] in ("error", "drop-rows"):
+        # Constant pixels at the borders of images stay.
+        return
     given = {name: options[name] for name in ("log1p", "missing", "strict")}
     made.sources, step = prepare(made.sources, **given)
     made.columns = [printable(name) for name in step.get_feature_names_out()]

@@ -173,7 +173,7 @@ def recover(final: Path) -> None:
     """Clean up what a killed process left: restore an earlier result that it had moved aside, and remove drafts."""
     place = _real(final)
     for before in drafts(place, "old"):
-        handle = lock(before)
+        handle = lock(before) if before.is_dir() else None
         # Another process may be between its two renames.
         if handle is None:
             continue
