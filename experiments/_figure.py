@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from experiments._record import Results, View
-from standout.plots import plot_scores
+from standout import plots
 
 WIDTH, HEIGHT = 3.1, 2.9
 DPI = 120
@@ -109,7 +109,7 @@ def picture(title: str, rows: list[list[Panel]]) -> bytes:
 
 
 def _draw_scatter(ax: Any, panel: Any, legend: dict[str, Any]) -> None:
-    plot_scores(panel.points, panel.labels, ax=ax)
+    plots.scores(panel.points, labels=panel.labels, ax=ax)
     if len(panel.points) > MANY:
         for points in ax.collections:
             points.set(sizes=[5], alpha=0.5)

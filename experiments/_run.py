@@ -42,6 +42,9 @@ SHOWN = 2
 # process.
 QUICK = 0.1
 
+# Of the values among which α is chosen, every fourth is shown.
+STEP = 4
+
 Figures = dict[str, dict[int, float]]
 Step = Callable[[str], None]
 
@@ -235,12 +238,13 @@ def measure(method: Method, contrast: Contrast, seed: int, dimensions: tuple[int
         model = clone(method.estimator).set_params(n_components=SHOWN, random_state=seed)
         seconds = _time(model, contrast, backgrounds)
         # α is chosen for the two components that are shown, and kept for more: a list is searched once.
-        alphas = [float(alpha) for alpha in getattr(model, "alphas_", ())]
-        searched = len(alphas) > 1
+        path = getattr(model, "path_", None)
+        searched = path is not None and path.parameter == "alpha" and not path.reason
+        alphas = [float(alpha) for alpha in path.values[::STEP]] if searched else []
         own = scores(model, alpha=model.alpha_) if searched else scores(model)
         figures = _figures(own, contrast.labels, seed, dimensions)
         representatives = {}
-        for alpha in alphas if searched else []:
+        for alpha in alphas:
             view = scores(model, alpha=alpha)
             representatives[alpha] = (view[:, :SHOWN], _figures(view, contrast.labels, seed, dimensions))
     return Measurement(
@@ -267,7 +271,7 @@ def _facts(model: Any, *, searched: bool, alone: bool) -> dict[str, Any]:
     """Give the eigenvalues, and what the fit chose by itself."""
     facts = {"eigenvalues": model.eigenvalues_.tolist()}
     if searched:
-        facts |= {"α": model.alpha_, "representative α": model.alphas_.tolist()}
+        facts |= {"α": model.alpha_, "representative α": model.path_.values[::STEP].tolist()}
     for name, fitted in (("shrinkage", "shrinkage_"), ("epsilon", "epsilon_")):
         if isinstance(getattr(model, name, None), str) and not alone:
             facts[name] = np.asarray(getattr(model, fitted)).tolist()

@@ -33,9 +33,7 @@ METHODS = (
         for alpha in (1.0, 10.0, 50.0, 100.0)
     ),
     Method("KPCA", KernelDiscriminativePCA(epsilon=1.0, **KERNEL), against=()),
-    Method(
-        'KdPCA, epsilon="clusters"', KernelDiscriminativePCA(epsilon="clusters", **KERNEL), choice=Choice.LABEL_FREE
-    ),
+    Method('KdPCA, epsilon="auto"', KernelDiscriminativePCA(epsilon="auto", **KERNEL), choice=Choice.LABEL_FREE),
 )
 
 _BASELINE = (
@@ -56,9 +54,9 @@ CLAIMS = (
         beyond=True,
     ),
     Claim(
-        'error of KdPCA with epsilon="clusters"',
+        'error of KdPCA with epsilon="auto"',
         "0.1417",
-        printed('KdPCA, epsilon="clusters"', 0.1417),
+        printed('KdPCA, epsilon="auto"', 0.1417),
         beyond=True,
     ),
     *(

@@ -19,15 +19,13 @@ METHODS = (
     *(Method(f"KcPCA, α = {alpha:g}", KernelContrastivePCA(alpha=alpha, **KERNEL)) for alpha in (1.0, 10.0, 100.0)),
     Method(
         "cPCA",
-        ContrastivePCA(n_representatives=3),
+        ContrastivePCA(),
         choice=Choice.LABEL_FREE,
         parameters="3 α chosen by spectral clustering among 0 and 40 from 1e-3 to 1e3",
     ),
     Method("KPCA", KernelDiscriminativePCA(epsilon=1.0, **KERNEL), against=()),
     Method("PCA", DiscriminativePCA(), against=()),
-    Method(
-        'KdPCA, epsilon="clusters"', KernelDiscriminativePCA(epsilon="clusters", **KERNEL), choice=Choice.LABEL_FREE
-    ),
+    Method('KdPCA, epsilon="auto"', KernelDiscriminativePCA(epsilon="auto", **KERNEL), choice=Choice.LABEL_FREE),
 )
 
 _KCPCA = (
@@ -39,9 +37,9 @@ _KCPCA = (
 CLAIMS = (
     Claim("KdPCA shows the two circles", "two groups", separates("KdPCA", 0.01)),
     Claim(
-        'KdPCA with epsilon="clusters" shows the two circles, too',
+        'KdPCA with epsilon="auto" shows the two circles, too',
         "two groups",
-        separates('KdPCA, epsilon="clusters"', 0.01),
+        separates('KdPCA, epsilon="auto"', 0.01),
         beyond=True,
     ),
     Claim("PCA does not show the two circles", "no groups", mixes("PCA")),

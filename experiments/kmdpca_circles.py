@@ -22,8 +22,8 @@ METHODS = (
     Method("KPCA", KernelDiscriminativePCA(epsilon=1.0, **KERNEL), against=()),
     Method("PCA", DiscriminativePCA(), against=()),
     Method(
-        'KMdPCA, epsilon="clusters"',
-        KernelDiscriminativePCA(epsilon="clusters", background_weights=WEIGHTS, **KERNEL),
+        'KMdPCA, epsilon="auto"',
+        KernelDiscriminativePCA(epsilon="auto", background_weights=WEIGHTS, **KERNEL),
         choice=Choice.LABEL_FREE,
     ),
 )
@@ -32,9 +32,9 @@ OTHERS = tuple(method.name for method in METHODS[1:-1])
 CLAIMS = (
     Claim("KMdPCA shows the two circles", "two groups", separates("KMdPCA", 0.01)),
     Claim(
-        'KMdPCA with epsilon="clusters" shows the two circles, too',
+        'KMdPCA with epsilon="auto" shows the two circles, too',
         "two groups",
-        separates('KMdPCA, epsilon="clusters"', 0.01),
+        separates('KMdPCA, epsilon="auto"', 0.01),
         beyond=True,
     ),
     *(Claim(f"{name} does not show the two circles", "no groups", mixes(name)) for name in OTHERS),

@@ -15,7 +15,11 @@ METHODS = (
     Method("PCA", DiscriminativePCA(), against=()),
     Method("dPCA, background 1", DiscriminativePCA(shrinkage=None), against=(0,)),
     Method("dPCA, background 2", DiscriminativePCA(shrinkage=None), against=(1,)),
-    Method("MdPCA, Ledoit-Wolf", DiscriminativePCA(background_weights=WEIGHTS), choice=Choice.LABEL_FREE),
+    Method(
+        "MdPCA, Ledoit-Wolf",
+        DiscriminativePCA(shrinkage="ledoit-wolf", background_weights=WEIGHTS),
+        choice=Choice.LABEL_FREE,
+    ),
     Method(
         "cPCA",
         ContrastivePCA(background_weights=WEIGHTS),

@@ -11,7 +11,7 @@ from standout.datasets import Contrast
 
 INTENSITIES = (0.25, 0.5, 1.0)
 WEIGHTS = (0.5, 0.5)
-CLUSTERS = 'MdPCA, shrinkage="clusters"'
+AUTO = 'MdPCA, shrinkage="auto"'
 SINGLE = ("dPCA, background 1", "dPCA, background 2")
 
 METHODS = (
@@ -19,12 +19,16 @@ METHODS = (
     Method("PCA", DiscriminativePCA(), against=()),
     Method(SINGLE[0], DiscriminativePCA(shrinkage=None), against=(0,)),
     Method(SINGLE[1], DiscriminativePCA(shrinkage=None), against=(1,)),
-    Method("MdPCA, Ledoit-Wolf", DiscriminativePCA(background_weights=WEIGHTS), choice=Choice.LABEL_FREE),
-    Method(CLUSTERS, DiscriminativePCA(shrinkage="clusters", background_weights=WEIGHTS), choice=Choice.LABEL_FREE),
+    Method(
+        "MdPCA, Ledoit-Wolf",
+        DiscriminativePCA(shrinkage="ledoit-wolf", background_weights=WEIGHTS),
+        choice=Choice.LABEL_FREE,
+    ),
+    Method(AUTO, DiscriminativePCA(shrinkage="auto", background_weights=WEIGHTS), choice=Choice.LABEL_FREE),
     *(
         Method(
-            f'{name}, shrinkage="clusters"',
-            DiscriminativePCA(shrinkage="clusters"),
+            f'{name}, shrinkage="auto"',
+            DiscriminativePCA(shrinkage="auto"),
             against=one,
             choice=Choice.LABEL_FREE,
         )
@@ -61,7 +65,7 @@ CLAIMS = (
         improves("MdPCA, Ledoit-Wolf", "MdPCA"),
         beyond=True,
     ),
-    Claim('the same with shrinkage="clusters"', "a clear separation", improves(CLUSTERS, "MdPCA"), beyond=True),
+    Claim('the same with shrinkage="auto"', "a clear separation", improves(AUTO, "MdPCA"), beyond=True),
     Claim(
         "MdPCA is clearly better than either background alone and than PCA",
         "only MdPCA separates",
@@ -69,9 +73,9 @@ CLAIMS = (
         _SINGULAR,
     ),
     Claim(
-        'the same with shrinkage="clusters" in all of them',
+        'the same with shrinkage="auto" in all of them',
         "only MdPCA separates",
-        lowest(CLUSTERS, (*(f'{name}, shrinkage="clusters"' for name in SINGLE), "PCA"), margin=0.1),
+        lowest(AUTO, (*(f'{name}, shrinkage="auto"' for name in SINGLE), "PCA"), margin=0.1),
         beyond=True,
     ),
 )
@@ -87,7 +91,7 @@ def figure(results: Results) -> list[list[Panel]]:
     return [
         [
             some_images(results, f"some of the target\n{setting}", setting),
-            *(score_panel(results, name, setting) for name in ("MdPCA", "PCA", *SINGLE, CLUSTERS)),
+            *(score_panel(results, name, setting) for name in ("MdPCA", "PCA", *SINGLE, AUTO)),
         ]
         for setting in results.judged
     ]

@@ -31,15 +31,13 @@ def methods(bandwidth: float, contrastive_kernel: dict[str, Any]) -> tuple[Metho
         Method("KcPCA", KernelContrastivePCA(alpha=1.0, **contrastive_kernel)),
         Method(
             "cPCA",
-            ContrastivePCA(alpha=np.geomspace(1e-3, 1e3, 40), n_representatives=3),
+            ContrastivePCA(),
             parameters="3 α chosen by spectral clustering among 40 from 1e-3 to 1e3",
         ),
         Method("KPCA", KernelDiscriminativePCA(epsilon=1.0, **kernel), against=()),
         Method("PCA", DiscriminativePCA(), against=()),
         Method("KdPCA, ε = 1e-4", KernelDiscriminativePCA(epsilon=1e-4, **kernel), choice=Choice.OPEN),
-        Method(
-            'KdPCA, epsilon="clusters"', KernelDiscriminativePCA(epsilon="clusters", **kernel), choice=Choice.LABEL_FREE
-        ),
+        Method('KdPCA, epsilon="auto"', KernelDiscriminativePCA(epsilon="auto", **kernel), choice=Choice.LABEL_FREE),
     )
 
 
@@ -119,9 +117,9 @@ FIRST = Experiment(
     claims=(
         Claim("KdPCA shows the two activities", "two groups", separates("KdPCA"), _LOSSY),
         Claim(
-            'KdPCA with epsilon="clusters" shows the two activities, too',
+            'KdPCA with epsilon="auto" shows the two activities, too',
             "two groups",
-            separates('KdPCA, epsilon="clusters"'),
+            separates('KdPCA, epsilon="auto"'),
             beyond=True,
         ),
         Claim("KcPCA with α = 1 shows the two activities, too", "two groups", separates("KcPCA"), _LOSSY),
@@ -159,9 +157,9 @@ SECOND = Experiment(
     claims=(
         Claim("KdPCA shows the two activities", "two groups", separates("KdPCA"), _LOSSY),
         Claim(
-            'KdPCA with epsilon="clusters" shows the two activities',
+            'KdPCA with epsilon="auto" shows the two activities',
             "two groups",
-            improves('KdPCA, epsilon="clusters"', "KdPCA"),
+            improves('KdPCA, epsilon="auto"', "KdPCA"),
             _LOSSY,
             beyond=True,
         ),
@@ -172,9 +170,9 @@ SECOND = Experiment(
             _LOSSY,
         ),
         Claim(
-            'the same with epsilon="clusters"',
+            'the same with epsilon="auto"',
             "KdPCA best",
-            lowest('KdPCA, epsilon="clusters"', ("dPCA", "KcPCA", "cPCA, best α", "KPCA", "PCA")),
+            lowest('KdPCA, epsilon="auto"', ("dPCA", "KcPCA", "cPCA, best α", "KPCA", "PCA")),
             _LOSSY,
             beyond=True,
         ),

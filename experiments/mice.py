@@ -19,12 +19,12 @@ MAIN = "c-SC-s, standardised"
 METHODS = (
     Method("PCA", DiscriminativePCA(), against=()),
     Method("dPCA", DiscriminativePCA(shrinkage=None)),
-    Method("dPCA, Ledoit-Wolf", DiscriminativePCA(), choice=Choice.LABEL_FREE),
-    Method('dPCA, shrinkage="clusters"', DiscriminativePCA(shrinkage="clusters"), choice=Choice.LABEL_FREE),
+    Method("dPCA, Ledoit-Wolf", DiscriminativePCA(shrinkage="ledoit-wolf"), choice=Choice.LABEL_FREE),
+    Method('dPCA, shrinkage="auto"', DiscriminativePCA(shrinkage="auto"), choice=Choice.LABEL_FREE),
     Method("dPCA, shrinkage 0.5", DiscriminativePCA(shrinkage=0.5), choice=Choice.WITH_LABELS),
     Method(
         "cPCA",
-        ContrastivePCA(alpha=np.geomspace(1e-3, 1e3, 15)),
+        ContrastivePCA(),
         parameters="4 α chosen by spectral clustering among 15 from 1e-3 to 1e3",
     ),
     Method("cPCA, α = 3.5938", ContrastivePCA(alpha=3.5938)),
@@ -36,9 +36,9 @@ CLAIMS = (
     Claim("dPCA tells treated from untreated mice", "two groups", separates("dPCA")),
     Claim("the same with Ledoit-Wolf shrinkage", "two groups", improves("dPCA, Ledoit-Wolf", over="dPCA"), beyond=True),
     Claim(
-        'the same with shrinkage="clusters"',
+        'the same with shrinkage="auto"',
         "two groups",
-        improves('dPCA, shrinkage="clusters"', over="dPCA"),
+        improves('dPCA, shrinkage="auto"', over="dPCA"),
         beyond=True,
     ),
     Claim(
