@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from experiments._claims import Claim, improves, mixes, separates, takes_longer
