@@ -172,6 +172,14 @@ def test_names_of_rows_are_found_where_formats_keep_them(tmp_path):
     assert read_table(tmp_path / "pandas.csv", columns=COLUMNS, exclude="").ids is None
 
 
+def test_names_of_rows_that_occur_twice_are_told(tmp_path):
+    path = tmp_path / "twice.csv"
+    path.write_text("name,a,b\nu,1,2\nv,3,4\nu,5,6\n")
+    with pytest.warns(CautionWarning, match=r"1 name\(s\) of rows occur more than once in .*'u'.*`groups`"):
+        found = read_table(path, id_column="name")
+    assert found.ids.tolist() == ["u", "v", "u"]
+
+
 def test_vectors_beside_a_matrix_are_labels(tmp_path):
     values = numbers("float", 4)
     np.savez(tmp_path / "a.npz", matrix=values, kind=np.array(["u", "v", "u", "v"]), number=np.arange(4.0))

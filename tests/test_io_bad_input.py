@@ -253,6 +253,16 @@ def test_files_with_bytes_changed_or_cut_off_are_read_or_refused_and_end_no_proc
     assert done == len(cases)
 
 
+def test_a_matlab_variable_that_claims_to_be_complex_ends_no_process(tmp_path):
+    path = tmp_path / "forged.mat"
+    scipy.io.savemat(path, {"matrix": numbers("float"), "other": np.ones(3)})
+    content = bytearray(path.read_bytes())
+    content[128 + 8 + 8 + 1] |= 0x08
+    path.write_bytes(content)
+    with pytest.raises(InvalidValueError, match="lacks a part"):
+        read_table(path)
+
+
 def test_a_forged_offset_of_an_arrow_file_reads_no_memory(tmp_path):
     path = tmp_path / "forged.arrow"
     table = pyarrow.table({"id": [f"word{n}" for n in range(50)], "a": np.arange(50.0), "b": np.arange(50.0)})

@@ -246,7 +246,7 @@ def _mat(reader: MatrixReader) -> Opened:
     require_extra("pymatreader", "mat", "reading .mat files")
     from pymatreader import read_mat
 
-    _check_tags(reader.path)
+    _check_parts(reader.path)
     yield _of_arrays(reader, read_mat(str(reader.path)))
 
 
@@ -267,38 +267,58 @@ def _of_arrays(reader: MatrixReader, arrays: dict[str, Any]) -> tuple[Any, None,
     return matrix, None, {name: value for name, value in vectors.items() if len(value) == matrix.shape[0]}
 
 
-def _check_tags(path: Path) -> None:
-    """Raise a ValueError if a part of a .mat file is of an unknown type.
+def _check_parts(path: Path) -> None:
+    """Raise a ValueError if a part of a .mat file is of an unknown type, is missing, or ends too late.
 
     SciPy looks up the type of each part in a table without checking that it is there: one wrong byte can end the
     whole process (https://github.com/scipy/scipy/pull/25829, open in SciPy 1.17).
     """
     data = memoryview(path.read_bytes())
     order = {b"IM": "<", b"MI": ">"}.get(bytes(data[126:128]))
-    place = 128
     # Version 4 has no header and no types; version 7.3 is HDF5.
-    while order and bytes(data[:10]) != b"MATLAB 7.3" and place + 8 <= len(data):
-        kind, size = struct.unpack(f"{order}II", data[place : place + 8])
-        head = bytes(data[place : place + 4096])
+    if order is None or bytes(data[:10]) == b"MATLAB 7.3":
+        return
+    limit = max(UNPACKED_BYTES, UNPACKED_TIMES * len(data))
+    for kind, part in _parts(data[128:], order):
         if kind == 15:  # compressed
-            head = zlib.decompressobj().decompress(data[place + 8 : place + 8 + min(size, 2**16)], 4096)
-        kinds = _tags(head, order)
-        if kinds[:1] != [14] or not {1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 14, 16, 17, 18}.issuperset(kinds):
-            raise ValueError(f"the variable at byte {place} has parts of unknown types")
-        place += 8 + size
+            unpacker = zlib.decompressobj()
+            unpacked = memoryview(unpacker.decompress(part, limit))
+            if unpacker.unconsumed_tail:
+                raise ValueError(f"a variable would unpack to more than {limit:,} bytes")
+            ((kind, part),) = _parts(unpacked, order)
+        if kind != 14:
+            raise ValueError(f"a variable has the type {kind}")
+        _check_variable(part, order)
 
 
-def _tags(head: bytes, order: str) -> list[int]:
-    """Return the types of the parts of a variable: itself, flags, shape, name and numbers."""
-    kinds = [struct.unpack(f"{order}I", head[:4])[0]] if len(head) >= 8 else []
-    position = 8
-    while len(kinds) < 5 and position + 8 <= len(head):
-        kind, size = struct.unpack(f"{order}II", head[position : position + 8])
-        # Up to four bytes are stored in the tag itself, with their number in its upper half.
-        is_short = kind >> 16 != 0
-        kinds.append(kind & 0xFFFF if is_short else kind)
-        position += 8 if is_short else 8 + -(-size // 8) * 8
-    return kinds
+def _parts(data: memoryview, order: str) -> list[tuple[int, memoryview]]:
+    """Cut data into parts, each with its type."""
+    found, place = [], 0
+    while place + 8 <= len(data):
+        kind, size = struct.unpack(f"{order}II", data[place : place + 8])
+        start, step = place + 8, 8 + (size if kind == 15 else -(-size // 8) * 8)
+        if kind >> 16:  # up to four bytes are stored in the tag itself, with their number in its upper half
+            kind, size, start, step = kind & 0xFFFF, kind >> 16, place + 4, 8
+        if kind not in (1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 14, 15, 16, 17, 18) or start + size > len(data):
+            raise ValueError("a part has an unknown type, or ends too late")
+        found.append((kind, data[start : start + size]))
+        place += step
+    return found
+
+
+def _check_variable(data: memoryview, order: str) -> None:
+    parts = _parts(data, order)
+    if not parts:
+        return
+    (flags,) = struct.unpack(f"{order}I", parts[0][1][:4])
+    kind, is_complex = flags & 0xFF, bool(flags & 0x800)
+    # Numbers and letters: flags, shape, name, numbers; two parts more if sparse, one more if complex.
+    expected = 4 + 2 * (kind == 5) + is_complex
+    if 4 <= kind <= 15 and (len(parts) != expected or any(inner == 14 for inner, _ in parts)):
+        raise ValueError("a variable lacks a part, or has one too many")
+    for inner, part in parts:
+        if inner == 14:
+            _check_variable(part, order)
 
 
 # --- AnnData and Zarr -------------------------------------------------------------------------------------------------

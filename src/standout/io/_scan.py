@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from copy import copy
@@ -13,7 +14,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from standout._arrays import Rows, all_finite, in_order, is_sparse, stacked
-from standout._messages import InvalidValueError, choices, short, shown
+from standout._messages import InvalidValueError, choices, short, shown, warn_user
 from standout._writing import progress_bar
 from standout.io._binary import ArrowReader, MatrixReader
 from standout.io._columns import check_column, check_same, choose, conditions_of, find_ids, report_left_out
@@ -85,7 +86,7 @@ class Scan(Source):
     @cached_property
     def ids(self) -> Words | None:  # type: ignore[override]
         """Names of the rows."""
-        return None if self._id is None else self.words([self._id])[self._id]
+        return None if self._id is None else self._told(self.words([self._id])[self._id])
 
     @cached_property
     def labels(self) -> Words | None:  # type: ignore[override]
@@ -141,10 +142,19 @@ class Scan(Source):
         if not parts:
             raise InvalidValueError(f"{self.name} has no rows", advice="Give at least 1 row.")
         words = {name: np.concatenate([said[name] for _, said in parts]) for name in names}
-        self.ids, self.labels = words.get(self._id), words.get(self._label)  # type: ignore[arg-type]
+        self.ids, self.labels = self._told(words.get(self._id)), words.get(self._label)  # type: ignore[arg-type]
         rows = [part for part, _ in parts]
         del parts
         return InMemory(stacked(rows), self.name, self.keys)._beside(self)
+
+    def _told(self, ids: Words | None) -> Words | None:
+        """Warn of rows of one file that have the same name."""
+        names = ids.tolist() if ids is not None and len(self._readers) == 1 else []
+        twice = [name for name, count in Counter(names).items() if count > 1 and name]
+        if twice:
+            problem = f"{len(twice)} name(s) of rows occur more than once in {self.name}, such as {short(twice[0])!r}"
+            warn_user(problem, advice="If these are subjects with several rows, give the column as `groups`.")
+        return ids
 
     def _parts(self, names: Sequence[str], columns: Sequence[str]) -> Iterator[tuple[Rows, dict[str, Words]]]:
         """Read the rows that are wanted, with the words of some columns."""
