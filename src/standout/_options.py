@@ -211,7 +211,7 @@ OPTION_NAMES: dict[str, str] = {
     **dict.fromkeys(("sample_weight", "background_sample_weight"), "--weight-column"),
     "background_adjust": "--adjust",
     "label": "--label-column",
-    "kernel_params": "--bandwidth",
+    **dict.fromkeys(("kernel_params", "bandwidth"), "--bandwidth"),
     "labels": "--condition-column",
     "n_draws": "--n-draws",
     "target_label": "--target",

@@ -41,6 +41,7 @@ from standout.estimators import (
 )
 from standout.features import FourierMap, IdentityMap, LandmarkMap, NamedKernel, PrecomputedKernel, SumKernel
 from standout.graphs import GraphMoments, Smooth
+from standout.io import Preparation
 from standout.moments import FoldPattern, NormSums, RobustWeights, RootMoments, ScatterMoments, WeightSums
 from standout.private import PrivateMoments, Spent
 from standout.private._grid import Grid
@@ -64,7 +65,7 @@ _NAMES = ", ".join(kind.__name__ for kind in MODELS)
 _PARTS = (
     *(FourierMap, IdentityMap, LandmarkMap, NamedKernel, PrecomputedKernel, SumKernel, GraphMoments, Smooth),
     *(FoldPattern, NormSums, RobustWeights, RootMoments, ScatterMoments, WeightSums, PrivateMoments, Spent, Grid),
-    *(Problem, HeldOut, MeanDifferences, SelectionPath, TallData),
+    *(Problem, HeldOut, MeanDifferences, SelectionPath, TallData, Preparation),
 )
 _SPARSE = {f"scipy.sparse._{kind}": f"{kind}_array {kind}_matrix" for kind in ("csr", "csc", "coo")}
 # Types that may be made from a file, by module.
@@ -130,6 +131,7 @@ def save(model: Any, path: str | os.PathLike[str], *, moments: bool = False) -> 
     >>> import numpy as np
     >>> import standout
     >>> target, background = np.random.default_rng(0).normal(size=(2, 100, 4)) * [1, 2, 3, 4]
+    >>> target[:, 0] *= 5
     >>> dpca = standout.DiscriminativePCA(n_components=1).fit(target, background=background)
     >>> with TemporaryDirectory() as folder:
     ...     standout.save(dpca, Path(folder) / "model.skops")

@@ -65,8 +65,8 @@ def open_datasets(options: dict[str, Any], display: Display) -> Datasets:
         _rename(made, options)
         display.stage("preparing the data")
         made.label_name = made.label_name or options["label_column"]
-        _attach(made, options)
         _prepare(made, options)
+        _attach(made, options)
     made.notes += notes
     return made
 
@@ -80,8 +80,8 @@ def open_table(options: dict[str, Any], display: Display, beside: Sequence[str])
         scan = open_scan(options["data"], options, beside=beside)
         source = _loaded([scan], options, display)[0]
         made = Datasets([source], [], words=[scan.words(list(dict.fromkeys([*beside, *_beside(options)])))])
-        _attach(made, options)
         _prepare(made, options)
+        _attach(made, options)
     made.notes += notes
     return made
 
@@ -164,7 +164,11 @@ def _files(options: dict[str, Any], display: Display) -> Datasets:
             raise errors[0]
     _check_different(scans)
     matched: Any = matched_datasets(scans[0], scans[1:] or None)
-    matched = [scan.named(shown) for scan, shown in zip(matched, _names_of_files(paths), strict=True)]
+    # Missing values stay to be filled in: a fit would refuse them.
+    rule = reading_of(options)["missing"]
+    matched = [
+        scan.named(shown).with_missing(rule) for scan, shown in zip(matched, _names_of_files(paths), strict=True)
+    ]
     sources = _loaded(matched, options, display)
     words = _beside(options)
     beside = [scan.words(words) for scan in matched] if words else []

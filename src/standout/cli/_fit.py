@@ -7,6 +7,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +65,7 @@ def fit_and_write(
         _write_scores(draft / "scores.csv", model, datasets, options["spreadsheet"])
         _write_columns(draft / "columns.csv", model, datasets, options["spreadsheet"])
         with loading():
-            standout.save(
-                standout.make_pipeline(*datasets.steps, model) if datasets.steps else model, draft / "model.skops"
-            )
+            standout.save(_for_new_rows(model, datasets.steps), draft / "model.skops")
             (draft / "report.html").write_text(page(found), encoding="utf-8")
             (draft / "figure.png").write_bytes(figure(found))
         further(draft, found)
@@ -110,6 +109,15 @@ def fit_and_find(model: Any, datasets: Datasets, options: dict[str, Any], displa
         )
     found["cautions"] += [{"kind": "note", "weight": 0, "text": str(one), "advice": ""} for one in more]
     return found
+
+
+def _for_new_rows(model: Any, steps: list[Any]) -> Any:
+    """Return the model with the steps before it; rows that come out of a step have no names."""
+    if not steps:
+        return model
+    model = copy(model)
+    vars(model).pop("feature_names_in_", None)
+    return standout.make_pipeline(*steps, model)
 
 
 def require_packages() -> None:
