@@ -9,7 +9,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from standout.cli import explore
     from standout.estimators import (
         BackgroundPipeline,
         BackgroundSearchCV,
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
         KernelDiscriminativePCA,
         make_pipeline,
     )
+    from standout.explorer import explore
     from standout.io import read_table, scan
     from standout.persistence import load, save
     from standout.report import report
@@ -72,7 +72,7 @@ _HOMES = {
     **dict.fromkeys(("blocks", "differences", "within"), "standout.sources"),
     **dict.fromkeys(("bootstrap", "permutation_test"), "standout.selection"),
     **dict.fromkeys(("read_table", "scan"), "standout.io"),
-    "explore": "standout.cli",
+    "explore": "standout.explorer",
     "report": "standout.report",
     "screen": "standout.screen",
 }
