@@ -99,7 +99,7 @@ def test_a_cube_of_400_by_400_pixels_and_200_bands_takes_less_than_ten_seconds()
     large += np.cumsum(rng.normal(size=(400, 400)), axis=0)[:, :, None].astype(np.float32)
     start = time.process_time()
     found = noise_fractions(large, direction="lower", n_components=10)
-    assert time.process_time() - start < 20  # On a machine that others use; a quiet one takes a third.
+    assert time.process_time() - start < 10
     assert found.snr[0] > 100
 
 

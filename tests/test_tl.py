@@ -235,7 +235,7 @@ def test_scanpy_goes_on_from_the_scores(kang):
     assert kang.obsp["connectivities"].shape == (kang.n_obs, kang.n_obs)
 
 
-def test_a_screen_of_knock_outs_finds_the_interferon_pathway_and_no_single_control_guide():
+def test_a_screen_of_knock_outs_finds_the_interferon_pathway():
     sc = pytest.importorskip("scanpy")
     if not (REAL / "eccite_seq.h5ad").is_file():
         pytest.skip("the real cells are not here")
