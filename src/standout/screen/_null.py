@@ -9,13 +9,13 @@ A *unit* is what is exchanged between target and controls under the null hypothe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
-from scipy.stats import pearson3
+from scipy import linalg, sparse
+from scipy.stats import chi2, pearson3
 
 from standout._messages import InvalidValueError
 
@@ -30,6 +30,7 @@ CLIP = 3.0
 # Draws of the spread are slower than draws of the shift, and its law is closer to normal.
 SPREAD_EVERY = 4
 SMALLEST_P = 1e-300
+POWER_STEPS = 20
 TINY = 1e-12
 # Normal score of a power of 80 %.
 POWER_SCORE = 0.8416
@@ -60,7 +61,7 @@ class Measure(NamedTuple):
     spread: float
     ratio: float
     ratio_error: float
-    scaled: Array  # shift and spread, clipped, divided by their scales
+    scaled: Array  # shift, shift without whitening, spread: clipped, divided by their scales
     scale: float  # of the shift
     vector: Array | None  # leading vector of the first half's spread, whitened coordinates
 
@@ -68,14 +69,17 @@ class Measure(NamedTuple):
 # --- statistics ------------------------------------------------------------------------------------------------------
 
 
+def sums_of(rows: Array, codes: Codes, n_codes: int) -> Array:
+    """Return the sum of the rows of every code."""
+    return sparse.csr_array((np.ones(len(rows)), (codes, np.arange(len(rows)))), shape=(n_codes, len(rows))) @ rows
+
+
 def units_of(rows: Array, codes: Codes | None, correlation: float) -> Units:
     """Return units of rows; without codes, every row is a unit."""
     if codes is None:
         return Units(rows, np.ones(len(rows)))
     counts = np.bincount(codes).astype(float)
-    sums = np.zeros((len(counts), rows.shape[1]))
-    np.add.at(sums, codes, rows)
-    return Units(sums / counts[:, None], counts / (1 + (counts - 1) * correlation))
+    return Units(sums_of(rows, codes, len(counts)) / counts[:, None], counts / (1 + (counts - 1) * correlation))
 
 
 def intraclass(rows: Array, codes: Codes) -> float:
@@ -89,12 +93,19 @@ def intraclass(rows: Array, codes: Codes) -> float:
 
 
 def leading(rows: Array) -> Array:
-    """Return the unit vector along which the rows have the largest second moment."""
-    n, width = rows.shape
-    if n < width:
-        vector = rows.T @ linalg.eigh(rows @ rows.T, subset_by_index=[n - 1, n - 1])[1][:, 0]
-    else:
-        vector = linalg.eigh(rows.T @ rows, subset_by_index=[width - 1, width - 1])[1][:, 0]
+    """Return a unit vector along which the rows have a large second moment, by power iterations.
+
+    Draws and targets get the same number of iterations, so that it does not matter for the tests whether they converge.
+    With a gap to the second vector, as in a label that stands out, they do.
+    """
+    wide = rows.shape[0] < rows.shape[1]
+    gram = rows @ rows.T if wide else rows.T @ rows
+    vector = gram[:, np.argmax(np.diagonal(gram))]
+    for _ in range(POWER_STEPS):
+        vector = gram @ vector
+        vector /= max(float(np.linalg.norm(vector)), TINY)
+    if wide:
+        vector = rows.T @ vector
     return vector / max(float(np.linalg.norm(vector)), TINY)
 
 
@@ -121,9 +132,9 @@ def spread_of(rows: Array, vectors: list[Array], parts: tuple[Mask, Mask], refer
     return max(found, TINY)
 
 
-def scaled_spread(rows: Array, vectors: list[Array], parts: tuple[Mask, Mask], reference: Array) -> float:
-    """Return the log spread without its bias for normal scores, divided by its scale."""
-    n, m = len(rows), len(reference)
+def scaled_spread(rows: Array, vectors: list[Array], parts: tuple[Mask, Mask], reference: Array, n: float) -> float:
+    """Return the log spread of `n` effective rows without its bias for normal scores, divided by its scale."""
+    m = len(reference)
     spread = spread_of(rows, vectors, parts, reference, CLIP)
     return float((np.log(spread) + 1 / n - 1 / m) / np.sqrt(1 / n + 1 / m))
 
@@ -141,27 +152,39 @@ class Null:
     """A Pearson type III law (a shifted gamma law) of each scaled statistic at a grid of sizes."""
 
     sizes: Array
-    moments: Array  # (n_sizes, 2 statistics, mean and standard deviation and skewness)
+    moments: Array  # (n_sizes, 3 statistics, mean and standard deviation and skewness)
+    inflation: float = 1.0  # variance of Fisher's sum over that of independent p-values
 
     @classmethod
     def of_draws(cls, sizes: NDArray[np.intp], draws: list[list[Array]]) -> Null:
         """Fit moments to the draws of all sides; neighbouring sizes are averaged with weights 1/4, 1/2, 1/4."""
-        moments = np.array([_moments(np.concatenate(parts)) for parts in zip(*draws, strict=True)])
+        joint = [np.concatenate(parts) for parts in zip(*draws, strict=True)]
+        moments = np.array([_moments(some) for some in joint])
         padded = np.concatenate([moments[:1], moments, moments[-1:]])
-        return cls(sizes.astype(float), (padded[:-2] + 2 * moments + padded[2:]) / 4)
+        null = cls(sizes.astype(float), (padded[:-2] + 2 * moments + padded[2:]) / 4)
+        sums = [-2 * np.log(null.tests(int(size), some)[1]).sum(1) for size, some in zip(sizes, joint, strict=True)]
+        variance = float(np.nanvar(np.concatenate(sums)))
+        return replace(null, inflation=max(variance / 12, 1.0) if np.isfinite(variance) else 1.0)
 
     def at(self, size: int) -> Array:
-        """Return mean, standard deviation and skewness of both statistics, interpolated."""
+        """Return mean, standard deviation and skewness of the statistics, interpolated."""
         place = float(np.interp(np.log(size), np.log(self.sizes), np.arange(len(self.sizes))))
         low = int(place)
         high = min(low + 1, len(self.sizes) - 1)
         return self.moments[low] + (place - low) * (self.moments[high] - self.moments[low])
 
-    def test(self, measure: Measure) -> tuple[Array, Array]:
-        """Return both statistics in null standard deviations, and their p-values."""
-        mean, deviation, skewness = self.at(measure.size).T
-        z = (measure.scaled - mean) / deviation
+    def tests(self, size: int, scaled: Array) -> tuple[Array, Array]:
+        """Return the statistics in null standard deviations, and their p-values."""
+        mean, deviation, skewness = self.at(size).T
+        z = (scaled - mean) / deviation
         return z, np.maximum(pearson3.sf(z, skewness), SMALLEST_P)
+
+    def test(self, measure: Measure) -> tuple[Array, float]:
+        """Return the statistics in null standard deviations, and one p-value: Fisher's sum with Brown's variance."""
+        z, p_values = self.tests(measure.size, measure.scaled)
+        p_values = p_values[np.isfinite(p_values)]
+        total = -2 * float(np.log(p_values).sum()) / self.inflation
+        return z, max(float(chi2.sf(total, 2 * len(p_values) / self.inflation)), SMALLEST_P)
 
     def detectable(self, size: int, scale: float, noise: float, level: float) -> float:
         """Return the smallest shift that is found with a power of 80 %."""
@@ -192,27 +215,80 @@ def combined(p_values: Array) -> float:
 # --- one direction of the cross-fit ----------------------------------------------------------------------------------
 
 
+class Space:
+    """Reference rows in some coordinates, in which a target is shifted or not.
+
+    Parameters
+    ----------
+    raw : array of shape (n_rows, n_columns), about the mean of all controls
+    subjects : subject of each row, or None if every row is a unit
+    whole : whether null draws are of whole subjects
+    """
+
+    def __init__(self, raw: Array, subjects: Codes | None, whole: bool) -> None:
+        self.raw = raw
+        self.limit = 1.5 * float(np.median(np.linalg.norm(raw, axis=1))) + 2
+        self.reference = self.clipped(raw)
+        # Clipping moves the mean of skewed rows.
+        self.center = self.reference.mean(0) - raw.mean(0)
+        self.correlation = 0.0 if subjects is None else intraclass(self.reference, subjects)
+        self.raw_variance = units_of(raw, subjects, self.correlation).variance
+        self.units = units_of(self.reference, subjects, self.correlation)
+        self.variance, self.whole = self.units.variance, whole
+        if not whole:
+            self.units = units_of(self.reference, None, 0.0)
+
+    def clipped(self, rows: Array) -> Array:
+        """Return rows; those far out are pulled in."""
+        return rows * np.minimum(1, self.limit / np.maximum(np.linalg.norm(rows, axis=1), TINY))[:, None]
+
+    def effective(self, counts: Array) -> float:
+        """Return the effective number of rows of subjects: dependent rows have a smaller weight."""
+        return float((counts / (1 + np.maximum(counts - 1, 0) * self.correlation)).sum())
+
+    def shift(self, raw: Array, codes: Codes | None, n_controls: float) -> tuple[float, float]:
+        """Return the squared distance of the means without bias, as it is, and clipped and scaled for the test."""
+        plain = units_of(raw, codes, self.correlation)
+        tested = units_of(self.clipped(raw), codes, self.correlation)
+        total = float(plain.weights.sum())
+        shift = float((plain.mean**2).sum()) - plain.variance / total - self.raw_variance / n_controls
+        moved = float(((tested.mean - self.center) ** 2).sum())
+        moved -= tested.variance / total + self.variance / n_controls
+        if codes is not None and not self.whole:
+            # Pairs of rows of one subject are left out, which draws of rows do not show.
+            moved *= np.sqrt((1 - 1 / len(plain.weights)) / (1 - 1 / len(raw)))
+        return shift, moved / (1 / total + 1 / n_controls)
+
+    def drawn_shifts(self, drawn: Mask) -> Array:
+        """Return the scaled shift of each set of reference units against the rest."""
+        weights, squares = self.units.weights, self.units.weights * (self.units.means**2).sum(1)
+        found = []
+        for chosen in (drawn, ~drawn):
+            total = chosen @ weights
+            mean = (chosen * weights) @ self.units.means / total[:, None]
+            variance = (chosen @ squares - total * (mean**2).sum(1)) / np.maximum(chosen.sum(1) - 1, 1)
+            found.append((mean, variance / total, 1 / total))
+        (one, noise, scale), (other, other_noise, other_scale) = found
+        return (((one - other) ** 2).sum(1) - noise - other_noise) / (scale + other_scale)
+
+
 class Side:
     """Whitening by one half of the controls, with the other half as the reference.
 
     Parameters
     ----------
-    fitted, held : arrays, centred at the mean of all controls
-    codes : unit of each held row, or None if every row is a unit
+    fitted, held : arrays, about the mean of all controls
+    subjects : subject of each held row, or None if every row is a unit
+    whole : whether null draws are of whole subjects
     shrinkage : float
     """
 
-    def __init__(self, fitted: Array, held: Array, codes: Codes | None, shrinkage: float) -> None:
+    def __init__(self, fitted: Array, held: Array, subjects: Codes | None, whole: bool, shrinkage: float) -> None:
         self._fit(fitted - fitted.mean(0), shrinkage)
-        self.raw = self.whitened(held)
-        self.limit = 1.5 * float(np.median(np.linalg.norm(self.raw, axis=1))) + 2
-        self.reference = self.clipped(self.raw)
-        # Clipping moves the mean of skewed rows.
-        self.center = self.reference.mean(0) - self.raw.mean(0)
-        self.codes = codes
-        self.correlation = 0.0 if codes is None else intraclass(self.reference, codes)
-        self.units = units_of(self.reference, codes, self.correlation)
-        self.variance, self.raw_variance = self.units.variance, units_of(self.raw, codes, self.correlation).variance
+        self.codes = subjects if whole else None
+        self.white = Space(self.whitened(held), subjects, whole)
+        # An effect along a direction of large variance is best seen without whitening.
+        self.plain = Space(held / self._level, subjects, whole)
 
     def _fit(self, rows: Array, shrinkage: float) -> None:
         """Find the whitening of the shrunken covariance; with fewer rows than columns, in the span of the rows."""
@@ -222,12 +298,13 @@ class Side:
             values, basis = roots**2 / (n - 1), vectors.T
         else:
             values, basis = linalg.eigh(rows.T @ rows / (n - 1))
-        floor = shrinkage * float(values.sum()) / width
-        values = (1 - shrinkage) * values + floor
-        if values.min() <= 1e-10 * values.max() or floor <= 0 and n < width:
-            problem, advice = "leaves a singular covariance of the controls", "Use a number above 0, 0.5 for example."
+        mean = float(values.sum()) / width
+        values = (1 - shrinkage) * values + shrinkage * mean
+        if values.min() <= 1e-10 * values.max():
+            problem, advice = "leaves a singular covariance of the controls", "Use a larger number, 0.5 for example."
             raise InvalidValueError(problem, parameter="shrinkage", value=shrinkage, advice=advice)
-        self._rest = float(1 / np.sqrt(floor)) if n < width else 0.0
+        self._level = float(np.sqrt(mean))
+        self._rest = float(1 / np.sqrt(shrinkage * mean)) if n < width else 0.0
         self._basis, self._factors = basis, 1 / np.sqrt(values) - self._rest
 
     def whitened(self, rows: Array) -> Array:
@@ -235,61 +312,46 @@ class Side:
         scores = (rows @ self._basis) * self._factors
         return self._rest * rows + scores @ self._basis.T if self._rest else scores
 
-    def clipped(self, rows: Array) -> Array:
-        """Return whitened rows; those far out are pulled in."""
-        return rows * np.minimum(1, self.limit / np.maximum(np.linalg.norm(rows, axis=1), TINY))[:, None]
-
-    def measure(self, raw: Array, codes: Codes | None, n_controls: float, rng: np.random.Generator) -> Measure:
-        """Measure a target: whitened rows, the unit of each, and the effective number of control rows."""
-        rows, numbers = self.clipped(raw), np.arange(len(raw)) if codes is None else codes
-        size = int(numbers.max()) + 1
-        plain, tested = units_of(raw, codes, self.correlation), units_of(rows, codes, self.correlation)
-        total = float(tested.weights.sum())
-        scale = 1 / total + 1 / n_controls
-        if size < 2:
-            return Measure(size, np.nan, np.nan, np.nan, np.nan, np.full(2, np.nan), scale, None)
-        shift = float((plain.mean**2).sum()) - plain.variance / total - self.raw_variance / n_controls
-        moved = float(((tested.mean - self.center) ** 2).sum())
-        moved -= tested.variance / total + self.variance / n_controls
+    def measure(
+        self, rows: Array, raw: Array, codes: Codes | None, n_controls: list[float], rng: np.random.Generator
+    ) -> Measure:
+        """Measure a target: rows, whitened rows, units, and the effective numbers of control rows in both spaces."""
+        numbers = np.arange(len(raw)) if codes is None else codes
+        n_units = int(numbers.max()) + 1
+        total = float(units_of(raw[:, :1], codes, self.white.correlation).weights.sum())
+        shift, moved = self.white.shift(raw, codes, n_controls[0])
+        scaled = np.array([moved, self.plain.shift(rows / self._level, codes, n_controls[1])[1], np.nan])
+        size, scale = len(raw) if self.codes is None else n_units, 1 / total + 1 / n_controls[0]
         parts = halves(numbers, rng)
         if min(part.sum() for part in parts) < 2:
-            return Measure(size, shift, np.nan, np.nan, np.nan, np.array([moved / scale, np.nan]), scale, None)
-        vectors = own_vectors(rows, parts)
-        spread = spread_of(raw, vectors, parts, self.raw, np.inf)
-        scaled = np.array([moved / scale, scaled_spread(rows, vectors, parts, self.reference)])
+            return Measure(size, shift, np.nan, np.nan, np.nan, scaled, scale, None)
+        clipped, reference = self.white.clipped(raw), self.white.raw
+        vectors = own_vectors(clipped, parts)
+        spread = spread_of(raw, vectors, parts, reference, np.inf)
+        n_spread = total if self.codes is None else len(raw)
+        scaled[2] = scaled_spread(clipped, vectors, parts, self.white.reference, n_spread)
         squares = np.empty(len(raw))
         for part, other in (parts, parts[::-1]):
-            vector = leading(rows[other])
-            squares[part] = (raw[part] @ vector) ** 2 / max(float(np.var(self.raw @ vector, ddof=1)), TINY)
+            vector = leading(clipped[other])
+            squares[part] = (raw[part] @ vector) ** 2 / max(float(np.var(reference @ vector, ddof=1)), TINY)
         ratio = float(squares.mean())
-        error = np.sqrt(size / (size - 1) * (np.bincount(numbers, squares - ratio) ** 2).sum()) / len(raw)
+        error = np.sqrt(n_units / (n_units - 1) * (np.bincount(numbers, squares - ratio) ** 2).sum()) / len(raw)
         return Measure(size, shift, spread, ratio, float(error), scaled, scale, vectors[0])
 
     def draws(self, sizes: NDArray[np.intp], n_draws: int, rng: np.random.Generator) -> list[Array]:
-        """Return scaled statistics of random sets of reference units, each against the rest: (n_draws, 2) per size."""
-        n_units = len(self.units.means)
+        """Return scaled statistics of random sets of reference units, each against the rest: (n_draws, 3) per size."""
+        n_units = len(self.white.units.means)
         ranks = rng.permuted(np.tile(np.arange(n_units), (n_draws, 1)), axis=1)
         codes = np.arange(n_units) if self.codes is None else self.codes
         found = []
         for size in sizes:
-            both = np.full((n_draws, 2), np.nan)
-            both[:, 0] = self._drawn_shifts(ranks < size)
+            drawn = ranks < size
+            spreads = np.full(n_draws, np.nan)
             for number in range(0, n_draws, SPREAD_EVERY):
-                mask = (ranks[number] < size)[codes]
-                rows, rest = self.reference[mask], self.reference[~mask]
+                mask = drawn[number][codes]
+                rows, rest = self.white.reference[mask], self.white.reference[~mask]
                 parts = halves(np.unique(codes[mask], return_inverse=True)[1], rng)
                 if min(part.sum() for part in parts) >= 2:
-                    both[number, 1] = scaled_spread(rows, own_vectors(rows, parts), parts, rest)
-            found.append(both)
+                    spreads[number] = scaled_spread(rows, own_vectors(rows, parts), parts, rest, len(rows))
+            found.append(np.stack([self.white.drawn_shifts(drawn), self.plain.drawn_shifts(drawn), spreads], axis=1))
         return found
-
-    def _drawn_shifts(self, drawn: Mask) -> Array:
-        """Return the scaled shift of each set of units."""
-        weights, squares = self.units.weights, self.units.weights * (self.units.means**2).sum(1)
-        means, noises, totals = [], [], []
-        for chosen in (drawn, ~drawn):
-            total = chosen @ weights
-            mean = (chosen * weights) @ self.units.means / total[:, None]
-            variance = (chosen @ squares - total * (mean**2).sum(1)) / np.maximum(chosen.sum(1) - 1, 1)
-            means, noises, totals = [*means, mean], [*noises, variance / total], [*totals, total]
-        return (((means[0] - means[1]) ** 2).sum(1) - sum(noises)) / (1 / totals[0] + 1 / totals[1])

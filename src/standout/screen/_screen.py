@@ -7,9 +7,8 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-import pandas as pd
 
-from standout._messages import InvalidValueError
+from standout._messages import InvalidValueError, require_extra
 from standout.screen._controls import (
     MOST_ROWS,
     Controls,
@@ -20,16 +19,13 @@ from standout.screen._controls import (
     read,
     sampled,
     targets_of,
-    warn_of_groups,
 )
-from standout.screen._null import LARGEST_SIZE, Array, Codes, Null, Side, combined, units_of
+from standout.screen._null import LARGEST_SIZE, Array, Codes, Null, Side, combined, sums_of
 from standout.screen._table import COLUMNS, Screen, judged
 from standout.sources import Source, open_dataset
 
 MEASURED = ("shift", "spread", "ratio", "ratio_error")
 LEAST_DRAWS = 40
-# Sizes of null draws: each is this many times the one before.
-GRID_STEP = 2.0
 
 
 def screen(
@@ -45,7 +41,7 @@ def screen(
     level: float = 0.05,
     effect: float = 1.0,
     n_columns: int = 5,
-    random_state: int = 0,
+    random_state: int | None = 0,
 ) -> Screen:
     """Which of many labels stand out against shared controls?
 
@@ -80,8 +76,8 @@ def screen(
         "no evidence" if such a shift would be found with a power of 80 % at its size, else "too few rows to say".
     n_columns : int, default=5
         Number of leading columns in the table.
-    random_state : int, default=0
-        Seed of the halves and of the draws. The row of a label does not depend on the other labels' data.
+    random_state : int or None, default=0
+        Seed of the halves and of the draws.
 
     Returns
     -------
@@ -106,31 +102,38 @@ def screen(
     >>> screen(X, labels, control="control").table["verdict"].to_dict()
     {'A': 'stands out', 'B': 'no evidence'}
     """
-    _check(shrinkage=(shrinkage, 1), level=(level, 1), effect=(effect, np.inf), n_draws=(n_draws, np.inf))
+    require_extra("pandas", "frames", "A screen")
+    limits = {"shrinkage": (shrinkage, 0, 1), "level": (level, 0, 1), "effect": (effect, 0, np.inf)}
+    for parameter, (value, least, most) in {**limits, "n_draws": (n_draws, LEAST_DRAWS - 1, np.inf)}.items():
+        if not least < value <= most:
+            problem = f"is not in ({least}, {most}]"
+            raise InvalidValueError(problem, parameter=parameter, value=value)
     source = _opened(X, "the data")
     names, codes = coded(labels, source.count_rows(), "labels")
-    rng = np.random.default_rng(random_state)
     host, numbers, own = _control_rows(source, names, codes, control, background)
-    row_groups, host_groups = _groups(groups, source, background_groups, None if host is source else host)
-    numbers = sampled(numbers, rng)
+    row_groups, host_groups = _groups(groups, source, background_groups, host)
     others = (codes != own) & (codes >= 0)
     if not others.any():
-        raise InvalidValueError("have no label but the controls", parameter="labels", advice="Give rows to compare.")
+        raise InvalidValueError(
+            "has the label of the controls only", parameter="labels", advice="Give rows to compare."
+        )
+    rng = np.random.default_rng(random_state)
+    seed = int(rng.integers(2**31))
+    numbers = sampled(numbers, rng)
+    control_groups = None if host_groups is None else host_groups[numbers]
     target_groups = None if row_groups is None else row_groups[others]
-    controls = gather_controls(
-        read(host, numbers), None if host_groups is None else host_groups[numbers], target_groups
-    )
+    controls = gather_controls(read(host, numbers), control_groups, target_groups)
     sides = controls.sides(shrinkage, rng)
-    if target_groups is not None:
-        warn_of_groups(controls, sides[0], target_groups)
-    grid = _grid(codes[others], target_groups if controls.kind == "subjects" else None, sides)
+    grid = _grid(codes[others], None if sides[0].codes is None else target_groups, sides)
     null = Null.of_draws(grid, [side.draws(grid, n_draws, rng) for side in sides])
     columns = source.columns or tuple(f"column {number}" for number in range(controls.rows.shape[1]))
-    bench = Bench(controls, sides, null, controls.rows.var(0, ddof=1), columns, n_columns)
-    found = []
-    for target in targets_of(source, codes, names, own, row_groups, rng):
-        found.append(bench.row_of(target, np.random.default_rng([random_state, crc32(str(target.name).encode())])))
-    return Screen(judged(pd.DataFrame(found).set_index("label"), bench.detectable, level, effect), control, len(controls.rows), controls.kind, level, effect)
+    bench = Bench(controls, sides, null, columns, n_columns)
+    found = [
+        bench.row_of(target, np.random.default_rng([seed, crc32(str(target.name).encode())]))
+        for target in targets_of(source, codes, names, own, row_groups, rng)
+    ]
+    noise = float(np.mean([side.white.variance for side in sides])) / len(columns)
+    return Screen(judged(found, null, noise, level, effect), control, len(controls.rows), controls.kind, level, effect)
 
 
 @dataclass(frozen=True)
@@ -140,71 +143,57 @@ class Bench:
     controls: Controls
     sides: list[Side]
     null: Null
-    variances: Array
     columns: tuple[str, ...]
     n_columns: int
 
     def row_of(self, target: Target, rng: np.random.Generator) -> dict[str, Any]:
-        """Return the row of the table for one label, without verdict."""
+        """Return the row of the table for one label, without a verdict."""
         rows, groups, n_controls = self.controls.centred(target)
-        row: dict[str, Any] = {"label": target.name, "rows": target.n_rows}
-        row |= dict.fromkeys(COLUMNS[1:], np.nan)
-        row |= {"shift_columns": "", "spread_columns": "", "note": _note(target, rows), "size": 0}
-        if not len(rows):
+        row: dict[str, Any] = {"label": target.name, **dict.fromkeys(COLUMNS, np.nan), "rows": target.n_rows}
+        row |= {"shift_columns": "", "spread_columns": "", "note": "", "size": 0, "scale": np.nan}
+        if target.n_rows > MOST_ROWS:
+            row["note"] = f"a random sample of {MOST_ROWS:,} rows"
+        if len(rows) < len(target.rows):
+            row["note"] = f"{len(target.rows) - len(rows):,} rows are in groups without controls"
+        units = None if groups is None else np.unique(groups, return_inverse=True)[1]
+        if len(rows) < 2 or (self.controls.kind == "subjects" and units is not None and not units.any()):
+            row["note"] = row["note"] or ("one row" if len(rows) < 2 else "all rows are in one group")
             return row
-        units = np.unique(groups, return_inverse=True)[1] if self.controls.kind == "subjects" else None
-        whitened = [side.whitened(rows) for side in self.sides]
-        found = [
-            side.measure(one, units, self.total(side, n_controls), rng)
-            for side, one in zip(self.sides, whitened, strict=True)
-        ]
-        tests = [self.null.test(one) for one in found]
-        row |= {name: float(np.mean([getattr(one, name) for one in found])) for name in MEASURED}
-        z = np.mean([z for z, _ in tests], axis=0)
-        row["statistic"] = float(np.nanmax(z)) if np.isfinite(z).any() else np.nan
-        row["p_value"] = combined(np.concatenate([p for _, p in tests]))
-        row |= {"size": found[0].size, "scale": found[0].scale}
-        if groups is not None:
-            noises = [side.raw_variance / self.total(side, n_controls) for side in self.sides]
-            row["agreement"] = float(np.mean([agreement(*one, groups) for one in zip(whitened, noises, strict=True)]))
-        if len(rows) > 1:
-            row["shift_columns"] = self.leaders(_shift_scores(rows, self.variances, n_controls))
-        if found[0].vector is not None:
-            row["spread_columns"] = self.leaders(_correlations(rows, whitened[0] @ found[0].vector))
+        found, subjects = [], units if self.controls.kind == "subjects" else None
+        for side in self.sides:
+            whitened, totals = side.whitened(rows), self.controls.effective(side, n_controls)
+            measure = side.measure(rows, whitened, subjects, totals, rng)
+            agreed = np.nan if units is None else agreement(whitened, units, side.white.raw_variance / totals[0])
+            found.append((measure, agreed, *self.null.test(measure)))
+        measures, shares, z, p_values = zip(*found, strict=True)
+        row |= {name: float(np.mean([getattr(measure, name) for measure in measures])) for name in MEASURED}
+        row |= {"agreement": float(np.mean(shares)), "statistic": float(np.nanmax(np.mean(z, axis=0)))}
+        row |= {"p_value": combined(np.array(p_values)), "size": measure.size, "scale": measure.scale}
+        row["shift_columns"] = self._leaders(self._shifts(rows, n_controls))
+        if measure.vector is not None:
+            row["spread_columns"] = self._leaders(_correlations(rows, whitened @ measure.vector))
         return row
 
-    def total(self, side: Side, n_controls: float) -> float:
-        """Return the effective number of control rows; dependent rows of a subject have a smaller weight."""
-        reference = side.units.weights.sum() / len(side.reference)
-        return float(n_controls * reference)
+    def _shifts(self, rows: Array, n_controls: float) -> Array:
+        """Return Welch's t of every column."""
+        error = np.sqrt(rows.var(0, ddof=1) / len(rows) + self.controls.variances / n_controls)
+        return np.divide(rows.mean(0), error, out=np.zeros(rows.shape[1]), where=error > 0)
 
-    def detectable(self, size: int, scale: float, level: float) -> float:
-        """Return the smallest shift that is found at a level with a power of 80 %."""
-        noise = float(np.mean([side.variance for side in self.sides])) / len(self.columns)
-        return self.null.detectable(size, scale, noise, level)
-
-    def leaders(self, scores: Array) -> str:
+    def _leaders(self, scores: Array) -> str:
         """Return the names of the columns with the largest scores, with signs."""
         chosen = np.argsort(-np.abs(scores), kind="stable")[: self.n_columns]
         return " ".join(f"{'+' if scores[one] > 0 else '-'}{self.columns[one]}" for one in chosen if scores[one] != 0)
 
 
-def agreement(rows: Array, noise: float, groups: Codes) -> float:
-    """Return the share of groups whose shift points the same way as the shift of the other groups' rows.
+def agreement(rows: Array, units: Codes, noise: float) -> float:
+    """Return the share of groups whose shift points the same way as the shift of the other groups.
 
-    All groups share the error of the control mean. Its squared length, `noise`, is subtracted from inner products.
+    All groups share the error of the control mean. Its expected square, `noise`, is subtracted from inner products.
     """
-    codes = np.unique(groups, return_inverse=True)[1]
-    counts = np.bincount(codes)
-    sums = units_of(rows, codes, 0.0).means * counts[:, None]
+    counts = np.bincount(units)
+    sums = sums_of(rows, units, len(counts))
     inner = (sums * (sums.sum(0) - sums)).sum(1) - noise * counts * (len(rows) - counts)
     return float(np.mean(inner > 0)) if len(counts) > 1 else np.nan
-
-
-def _shift_scores(rows: Array, variances: Array, n_controls: float) -> Array:
-    """Return Welch's t of every column."""
-    error = np.sqrt(rows.var(0, ddof=1) / len(rows) + variances / n_controls)
-    return np.divide(rows.mean(0), error, out=np.zeros(rows.shape[1]), where=error > 0)
 
 
 def _correlations(rows: Array, scores: Array) -> Array:
@@ -215,32 +204,15 @@ def _correlations(rows: Array, scores: Array) -> Array:
     return found * np.sign(found[np.argmax(np.abs(found))])
 
 
-def _note(target: Target, rows: Array) -> str:
-    notes = []
-    if target.n_rows > MOST_ROWS:
-        notes.append(f"a random sample of {MOST_ROWS:,} rows")
-    if len(rows) < len(target.rows):
-        notes.append(f"{len(target.rows) - len(rows):,} rows are in groups without controls")
-    return "; ".join(notes)
-
-
 def _grid(codes: Codes, groups: Codes | None, sides: list[Side]) -> Codes:
     """Return sizes for null draws, from the smallest to the largest label, at most half of the reference units."""
     if groups is not None:
         codes = np.unique(np.stack([codes, groups]), axis=1)[0]
     sizes = np.bincount(codes)
-    most = min(LARGEST_SIZE, *(len(side.units.means) // 2 for side in sides))
+    most = min(LARGEST_SIZE, *(len(side.white.units.means) // 2 for side in sides))
     low, high = (int(np.clip(size, 2, most)) for size in (sizes[sizes > 0].min(), sizes.max()))
-    steps = int(np.ceil(np.log(high / low) / np.log(GRID_STEP))) + 1
+    steps = int(np.ceil(np.log2(high / low))) + 1
     return np.unique(np.geomspace(low, high, steps).round().astype(np.intp))
-
-
-def _check(**limits: tuple[float, float]) -> None:
-    for parameter, (value, most) in limits.items():
-        least = LEAST_DRAWS - 1 if parameter == "n_draws" else 0
-        if not least < value <= most:
-            where = f"is not above {least}" + (f" and at most {most}" if np.isfinite(most) else "")
-            raise InvalidValueError(where, parameter=parameter, value=value)
 
 
 def _opened(data: Any, name: str) -> Source:
@@ -263,16 +235,18 @@ def _control_rows(
     return host, np.arange(host.count_rows()), -1
 
 
-def _groups(groups: Any, source: Source, others: Any, host: Source | None) -> tuple[Codes | None, Codes | None]:
-    """Return the numbers of the groups of all rows, and of the rows of the dataset with the controls."""
+def _groups(groups: Any, source: Source, others: Any, host: Source) -> tuple[Codes | None, Codes | None]:
+    """Return the group of every row of the data, and of the dataset with the controls."""
     if groups is None:
         return None, None
-    if host is not None and others is None:
+    if host is not source and others is None:
         raise InvalidValueError("is required with `groups`", parameter="background_groups")
-    n_rows = source.count_rows()
-    values = list(np.asarray(groups, dtype=object)) + ([] if host is None else list(np.asarray(others, dtype=object)))
-    codes = coded(values, n_rows + (0 if host is None else host.count_rows()), "groups")[1]
-    if (codes < 0).any():
-        problem = f"are missing in {(codes < 0).sum():,} rows"
-        raise InvalidValueError(problem, parameter="groups", advice="Give the group of every row.")
-    return codes[:n_rows], codes[:n_rows] if host is None else codes[n_rows:]
+    parts = [(groups, source, "groups"), (others, host, "background_groups")][: 1 + (host is not source)]
+    named = [coded(values, one.count_rows(), parameter) for values, one, parameter in parts]
+    for (_, codes), (_, _, parameter) in zip(named, parts, strict=True):
+        if codes.min() < 0:
+            problem = f"has no value in {(codes < 0).sum():,} rows"
+            raise InvalidValueError(problem, parameter=parameter, advice="Give the group of every row.")
+    known: dict[Any, int] = {}
+    joint = [np.array([known.setdefault(name, len(known)) for name in names])[codes] for names, codes in named]
+    return joint[0], joint[-1]

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from scipy.stats import false_discovery_control
+
+from standout.screen._null import Null
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 STANDS_OUT, NO_EVIDENCE, TOO_FEW = "stands out", "no evidence", "too few rows to say"
 COLOURS = {STANDS_OUT: "#D55E00", NO_EVIDENCE: "#56B4E9", TOO_FEW: "#999999"}
 MOST_SHOWN = 30
-COLUMNS = ("rows", "ratio", "ratio_error", "spread", "shift", "statistic", "p_value", "q_value", "shift_columns")
-COLUMNS += ("spread_columns", "agreement", "detectable", "verdict", "note")
+COLUMNS = (
+    *("rows", "ratio", "ratio_error", "spread", "shift", "statistic", "p_value", "q_value"),
+    *("shift_columns", "spread_columns", "agreement", "detectable", "verdict", "note"),
+)
 
 
 @dataclass(frozen=True)
@@ -76,21 +81,22 @@ def _rounded(table: pd.DataFrame) -> pd.DataFrame:
     return table.map(lambda value: f"{value:.3g}" if isinstance(value, float) else value)
 
 
-def judged(
-    table: pd.DataFrame, detectable: Callable[[int, float, float], float], level: float, effect: float
-) -> pd.DataFrame:
+def judged(found: list[dict[str, Any]], null: Null, noise: float, level: float, effect: float) -> pd.DataFrame:
     """Return the table with q-values, detectable shifts and verdicts, the most significant label first."""
+    import pandas as pd
+
+    table = pd.DataFrame(found).set_index("label")
     tested = table["p_value"].notna()
     if tested.any():
         table.loc[tested, "q_value"] = false_discovery_control(table.loc[tested, "p_value"])
     hits = table["q_value"] < level
     # The p-value at which one more label would stand out.
     limit = level * min(hits.sum() + 1, len(table)) / len(table)
-    for name in table.index[tested]:
-        table.loc[name, "detectable"] = detectable(int(table.loc[name, "size"]), float(table.loc[name, "scale"]), limit)
+    sizes = zip(table["size"], table["scale"], strict=True)
+    table["detectable"] = [null.detectable(size, scale, noise, limit) if size else np.inf for size, scale in sizes]
     table["verdict"] = np.where(hits, STANDS_OUT, np.where(table["detectable"] <= effect, NO_EVIDENCE, TOO_FEW))
     order = ["p_value", "statistic", "rows"]
-    return table.sort_values(order, ascending=[True, False, False], kind="stable")[[*COLUMNS]]
+    return table.sort_values(order, ascending=[True, False, False], kind="stable")[list(COLUMNS)]
 
 
 def plot_screen(table: Any, ax: Any = None, *, most: int = MOST_SHOWN) -> Any:
@@ -109,10 +115,10 @@ def plot_screen(table: Any, ax: Any = None, *, most: int = MOST_SHOWN) -> Any:
     -------
     matplotlib Axes
     """
-    from standout.plots import new_axes
+    from standout.plots import _axes
 
     shown = getattr(table, "table", table).head(most).iloc[::-1]
-    ax = new_axes() if ax is None else ax
+    ax = _axes(ax)
     for verdict, colour in COLOURS.items():
         chosen = np.flatnonzero((shown["verdict"] == verdict).to_numpy())
         if len(chosen):
