@@ -11,7 +11,7 @@ import scipy.sparse
 from report_runs import CASES, COLUMNS, HOSTILE, cells, fitted, made, mixed
 from standout import DiscriminativePCA, plots
 from standout.report import figure, page, report, sentences
-from standout.report._cautions import Cautions, columns, few_rows, neighbours, subject_pattern
+from standout.report._cautions import Cautions, columns, dependence, few_rows, neighbours, subject_pattern
 from standout.report._drawn import Sample, packed, read_labels
 from standout.report._words import brief, number, p_equals, percent
 
@@ -373,6 +373,15 @@ def test_advice_has_the_names_of_its_surface():
         told.add(1, "x", "a problem", "Set `shrinkage`.")
     assert python.sorted()[0]["advice"] == "Set `shrinkage`."
     assert command.sorted()[0]["advice"] == "Set --shrinkage."
+
+
+def test_advice_on_subjects_is_a_command_and_notes_have_no_local_paths():
+    told = Cautions({"groups": "--subject-column"})
+    scores = np.random.default_rng(0).normal(size=(60, 1))
+    assert dependence(told, [scores], [f"m{k // 6}_{k % 6}" for k in range(60)], True, "Mouse ID")
+    assert told.sorted()[0]["advice"] == "Name the subjects: --subject-column 'Mouse ID' --subject-pattern '(.*)_'."
+    told.notes(["Not used: '/home/ann/data/mice.csv', 'C:\\Users\\ann\\b.csv', column 'mg/dl'."])
+    assert told.sorted()[1]["text"] == "Not used: 'mice.csv', 'b.csv', column 'mg/dl'."
 
 
 # --- words -----------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -30,6 +31,7 @@ FAR, LEAST_PLACEHOLDER = 100.0, 99.0
 PLACEHOLDERS = (32767.0, 32768.0, 65535.0, 2147483647.0, 2147483648.0, 4294967295.0)
 FEW_VALUES = 5
 NEAR_PCA = 0.9
+LOCAL_PATH = re.compile(r"'(?:/|~|[A-Za-z]:[\\/]|\\\\)[^']*[\\/]([^'\\/]+)'")
 
 
 class Cautions:
@@ -59,6 +61,8 @@ class Cautions:
         """Add warnings of reading and fitting."""
         for note in notes:
             text = note.phrased(self._names) if isinstance(note, CautionWarning) else str(note)
+            # A page may travel: it names files, and not where they lie on this machine.
+            text = LOCAL_PATH.sub(r"'\1'", text)
             self._told.append({"kind": "note", "weight": 70, "text": text, "advice": ""})
 
     def sorted(self) -> list[dict[str, Any]]:
@@ -97,7 +101,9 @@ def subject_pattern(ids: Sequence[str]) -> tuple[str, int, str] | None:
     return None
 
 
-def dependence(told: Cautions, scores: Sequence[Float], ids: Sequence[Any] | None, tested: bool) -> bool:
+def dependence(
+    told: Cautions, scores: Sequence[Float], ids: Sequence[Any] | None, tested: bool, id_name: str | None = None
+) -> bool:
     """Add a caution if rows look dependent and no subjects were named; return whether they do."""
     alike = max(map(neighbours, scores))
     words = None if ids is None else [str(word) for word in ids]
@@ -105,6 +111,7 @@ def dependence(told: Cautions, scores: Sequence[Float], ids: Sequence[Any] | Non
     repeated = words is not None and 1 < len(set(words)) <= len(words) // 2
     if not (alike or found or repeated):
         return False
+    named = "NAME, with the column of the ids," if id_name is None else shlex.quote(shortened(id_name))
     so = "so the p-value is too small" if tested else "so a p-value of single rows would be too small"
     # Several times as long as the memory of an autoregressive series with this correlation.
     length = max(2, min(int(np.ceil(8.0 * (1.0 + alike) / max(1.0 - alike, 0.05))), min(map(len, scores)) // 12))
@@ -119,12 +126,12 @@ def dependence(told: Cautions, scores: Sequence[Float], ids: Sequence[Any] | Non
         text = f"rows look dependent: ids such as {shortened(example)} have {n_subjects} different beginnings, {so}"
         advice = told.option(
             f'Name the subjects: groups=[re.match(r"{pattern}", name)[1] for name in ids].',
-            f"Name the subjects: --subject-column with the column of the ids, and --subject-pattern '{pattern}'.",
+            f"Name the subjects: --subject-column {named} --subject-pattern '{pattern}'.",
         )
     elif repeated and words is not None:
         text = f"rows look dependent: {len(words):,} rows have {len(set(words)):,} different ids, {so}"
         advice = told.option(
-            "Use the ids as subjects: groups=ids.", "Use the ids as subjects: --subject-column with their column."
+            "Use the ids as subjects: groups=ids.", f"Use the ids as subjects: --subject-column {named}."
         )
     else:
         text = f"rows look dependent: the scores of neighbouring rows correlate ({alike:.2f}), {so}"

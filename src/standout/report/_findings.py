@@ -32,6 +32,7 @@ def findings(
     ids: Any = None,
     title: str | None = None,
     label_name: str = "label",
+    id_name: str | None = None,
     image_shape: tuple[int, int] | None = None,
     notes: Sequence[Any] = (),
     options: Any = None,
@@ -53,6 +54,8 @@ def findings(
     title : str, default=None
         None is the question that the fit answers.
     label_name : str, default="label"
+    id_name : str, default=None
+        The column that the ids come from, for advice on the command line.
     image_shape : tuple of (int, int), default=None
         Height and width, if columns are pixels.
     notes : sequence of str or CautionWarning, default=()
@@ -75,7 +78,7 @@ def findings(
     found = _facts(fit, facts.test_of(test), bootstrap, label_name, image_shape)
     told = cautions.Cautions(options)
     told.notes(notes)
-    _answer(fit, found, told, title)
+    _answer(fit, found, told, title, id_name)
     found["cautions"] = told.sorted()
     found["choices"] = facts.choices(model, found)
     found["options"] = facts.options(model)
@@ -206,11 +209,11 @@ def _drawn(fit: Fit) -> dict[str, Any]:
 # --- the answer ------------------------------------------------------------------------------------------------------
 
 
-def _answer(fit: Fit, found: dict[str, Any], told: cautions.Cautions, title: str | None) -> None:
+def _answer(fit: Fit, found: dict[str, Any], told: cautions.Cautions, title: str | None, id_name: str | None) -> None:
     """Decide the verdict, write title and headline, and add cautions."""
     model, dependent = fit.model, False
     if fit.compared and found["datasets"][0]["subjects"] is None:
-        dependent = cautions.dependence(told, fit.scores, fit.ids, found["test"] is not None)
+        dependent = cautions.dependence(told, fit.scores, fit.ids, found["test"] is not None, id_name)
     found["verdict"] = _verdict(found, dependent)
     found["title"] = title or said("title", found)
     found["headline"] = said("headline", found)
