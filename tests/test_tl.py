@@ -197,13 +197,15 @@ def test_covariates_are_removed(adata):
     assert adata.obsm["X_dpca"][is_target].var() == pytest.approx(adata.uns["dpca"]["ratio"][0], rel=1e-6)
 
 
-def test_the_permutation_test_repeats_the_fit_and_writes_p_values(adata):
+def test_the_permutation_test_repeats_the_fit_and_writes_p_values(adata, tmp_path):
     adata.obs["donor"] = np.arange(N) % 20
     options = {"subject": "donor", "adjust": "type", "shrinkage": 0.1}
     standout.tl.dpca(adata, "condition", "stim", "ctrl", n_comps=2, **options)
-    found = standout.tl.permutation_test(adata, n_draws=39, random_state=0)
-    np.testing.assert_array_equal(adata.uns["dpca"]["p_values"], found.p_values)
-    assert found.p_values[0] == pytest.approx(1 / 40)
+    adata.write_h5ad(tmp_path / "out.h5ad")
+    for one in (adata, anndata.read_h5ad(tmp_path / "out.h5ad")):
+        found = standout.tl.permutation_test(one, n_draws=39, random_state=0)
+        np.testing.assert_array_equal(one.uns["dpca"]["p_values"], found.p_values)
+        assert found.p_values[0] == pytest.approx(1 / 40)
 
 
 # --- real cells ---
@@ -223,6 +225,17 @@ def test_on_stimulated_cells_controls_have_a_spread_of_one_and_the_shift_is_told
     assert any(name in top for name in ("CCL2", "CCL8", "CXCL10", "APOBEC3A"))
     about = standout.tl.dpca(kang, "group_id", "stim", "ctrl", n_comps=1, center="background", copy=True).uns["dpca"]
     np.testing.assert_allclose(about["ratio"], np.add(about["spread"], about["shift"]), rtol=0.05)
+
+
+def test_new_cells_spread_as_fitted_cells_do(kang):
+    new = np.random.default_rng(0).random(kang.n_obs) < 0.4
+    kang.obs["part"] = np.where(new, "new ", "").astype(object) + kang.obs["group_id"].astype(str)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cells = standout.tl.dpca(kang, "part", "stim", "ctrl", copy=True)
+    for name in ("ctrl", "stim"):
+        fitted, other = (cells.obsm["X_dpca"][cells.obs["part"] == part].std(axis=0) for part in (name, f"new {name}"))
+        np.testing.assert_allclose(other / fitted, 1.0, atol=0.35)
 
 
 def test_scanpy_goes_on_from_the_scores(kang):
