@@ -43,6 +43,7 @@ def test_every_file_gives_the_rows_of_the_array(tmp_path, name, kind):
     rows = read_table(path).rows
     np.testing.assert_array_equal(dense(rows).astype(values.dtype), values)
     np.testing.assert_array_equal(dense(open_dataset(source).loaded().rows).astype(values.dtype), values)
+    assert rows.dtype in (np.float32, np.float64)
     assert sparse.issparse(rows) == name.startswith(("sparse", "by-columns"))
     if kind == "single" and not name.endswith((".csv", ".csv.gz", ".tsv")):
         assert rows.dtype == np.float32
@@ -347,6 +348,14 @@ def test_rows_are_dropped_and_constant_columns_are_left_out_with_a_word():
         prepare([InMemory(GAPS[[1, 3]], "the target", ["a", "b", "c"])], strict=True)
     with pytest.raises(InvalidValueError, match="first is nan in row 0, column 'b'"):
         prepare([source])
+
+
+def test_constant_columns_of_sparse_counts_are_found_without_a_dense_matrix():
+    counts = sparse.random_array((300_000, 500), density=1e-4, rng=np.random.default_rng(0), format="csr")
+    counts = sparse.csr_array(sparse.hstack([counts, sparse.csr_array((300_000, 2))]))
+    with pytest.warns(CautionWarning, match="columns 'x500', 'x501' are constant"):
+        (found,), _ = prepare([InMemory(counts)], log1p=True)
+    assert found.rows.shape == (300_000, 500)
 
 
 def test_logarithms_are_of_counts_only():

@@ -123,7 +123,7 @@ def test_a_file_that_changes_after_it_was_opened_is_refused(tmp_path):
 # --- files of numbers -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["table.parquet", "table.feather", "plain.npy", "table.csv"])
+@pytest.mark.parametrize("name", ["table.parquet", "table.feather", "plain.npy", "table.csv", "sparse.h5ad"])
 def test_whole_numbers_that_would_be_rounded_are_refused_in_files(tmp_path, name):
     values = np.array([[1, 2, 3, 4], [5, 2**53 + 1, 7, 8]])
     with pytest.raises(InvalidValueError, match=r"beyond 2\*\*53"):

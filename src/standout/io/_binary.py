@@ -20,7 +20,7 @@ from scipy import sparse
 from standout._arrays import Rows, is_sparse
 from standout._messages import InvalidValueError, choices, listed, require_extra, shown
 from standout.io._files import attempt, attempted, unusable
-from standout.sources._form import arrow_kind, floats
+from standout.sources._form import arrow_kind, as_rows
 
 # Columns of Parquet files are read in pieces of this size. Buffering ahead would hold a whole row group.
 BUFFER_BYTES = 2**16
@@ -85,6 +85,7 @@ class ArrowReader:
                 with parquet.ParquetFile(file, buffer_size=BUFFER_BYTES, pre_buffer=False) as opened:
                     for batch in opened.iter_batches(n_rows, columns=needed, use_threads=len(needed) <= 1000):
                         # "a" also brings "a.b" along, which Parquet takes for a part of it.
+                        batch.validate(full=True)
                         yield _renamed(batch.select(needed), self.names)
             else:
                 for batch in _record_batches(_ipc(file)):
@@ -181,11 +182,8 @@ class MatrixReader:
                 if is_sparse(rows):
                     # Indices that point outside make SciPy read and write where it should not.
                     rows.check_format(full_check=True)
-                    rows = sparse.csr_array(rows)
-                    rows.sum_duplicates()
                 rows = rows if every else rows[:, list(features)]
-                if not is_sparse(rows):
-                    rows = floats(np.asarray(rows))
+                rows = as_rows(rows, shown(self.path), finite=False) if features else np.zeros((rows.shape[0], 0))
                 return rows, {name: values[start : start + n_rows] for name, values in said.items()}
 
             yield from attempted(self.path, self.kind, map(part, range(0, matrix.shape[0], n_rows)))

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from standout._arrays import Float, Rows, is_sparse
+from standout._arrays import Array, Float, Rows, dense, is_sparse, row_blocks
 from standout._messages import InvalidTypeError, InvalidValueError, choices, listed, short, warn_user
 from standout.io._scan import Scan
-from standout.sources import Batch, InMemory, Mapped, Source, open_dataset
+from standout.sources import Batch, InMemory, Mapped, Source, frame_columns, open_dataset
 from standout.sources._form import as_rows, keys_of
 
 MISSING = ("error", "drop-rows", "mean", "median", "zero")
@@ -71,9 +71,8 @@ class Preparation(TransformerMixin, BaseEstimator):
         source = _with_gaps(X, "X", None if names is None else names.tolist())
         if source.width != self.n_features_in_:
             # scikit-learn's wording, which its checks look for.
-            problem = (
-                f"X has {source.width} features, but Preparation is expecting {self.n_features_in_} features as input"
-            )
+            expected = f"Preparation is expecting {self.n_features_in_} features as input"
+            problem = f"X has {source.width} features, but {expected}"
             raise InvalidValueError(problem, advice="Give the columns of the fit.")
         if not isinstance(X, Source):
             return self._changed(source.loaded().rows)
@@ -147,9 +146,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         if filled or (drop_constant and in_memory):
             once = [data.name for data in datasets if not data.again]
             if once:
-                problem = (
-                    f"{once[0]} is an iterator of batches, which can be read only once, but fill values are learned"
-                )
+                problem = f"{once[0]} is an iterator of batches, but fill values are learned before the fit"
                 raise InvalidTypeError(problem, advice="Give data that can be read again, such as standout.scan.")
             sums = reduce(add, (data.map_reduce(_Summed(self._changed)) for data in datasets))
             names = self.get_feature_names_out()
@@ -161,8 +158,7 @@ class Preparation(TransformerMixin, BaseEstimator):
             if self.missing == "median":
                 # The median needs all rows in memory.
                 whole = [self._changed(data.loaded().rows, data.name) for data in datasets]
-                dense = [rows.toarray() if is_sparse(rows) else rows for rows in whole]
-                fill = np.nanmedian(np.concatenate(dense), axis=0)
+                fill = np.nanmedian(np.concatenate([dense(rows) for rows in whole]), axis=0)
             if drop_constant and (sums.low < sums.high).any():
                 constant = names[sums.low >= sums.high].tolist()
                 self.kept_ = np.flatnonzero(sums.low < sums.high)
@@ -243,7 +239,7 @@ def _with_gaps(data: Any, name: str, columns: list[str] | None = None) -> Source
         return data
     keys = keys_of(data)
     if columns is not None and keys is not None and keys != columns and set(columns) <= set(keys):
-        data, keys = data[columns], columns
+        data, keys = frame_columns(data, columns), columns
     return InMemory(as_rows(data, name, keys=keys, finite=False), name, keys)
 
 
@@ -270,9 +266,16 @@ class _Summed:
     change: Any
 
     def __call__(self, batch: Batch) -> _Sums:
-        rows = self.change(batch.rows)
-        if is_sparse(rows):
-            rows = rows.toarray()
+        if is_sparse(batch.rows):
+            rows = self.change(batch.rows)
+            gaps, width = np.isnan(rows.data), rows.shape[1]
+            present = rows.shape[0] - np.bincount(rows.indices[gaps], minlength=width).astype(np.float64)
+            total = np.bincount(rows.indices[~gaps], rows.data[~gaps], minlength=width)
+            ends = (dense(end) for end in (rows.nanmin(axis=0), rows.nanmax(axis=0)))
+            return _Sums(present, total / np.maximum(present, 1.0), *(end.ravel() for end in ends))
+        return reduce(add, (self._of_block(self.change(block)) for block in row_blocks(batch.rows)))
+
+    def _of_block(self, rows: Array) -> _Sums:
         present = (~np.isnan(rows)).sum(axis=0).astype(np.float64)
         first = np.where(np.isnan(rows[0]), 0.0, rows[0]).astype(np.float64)
         mean = first + np.nansum(rows - first, axis=0) / np.maximum(present, 1.0)
