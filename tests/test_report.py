@@ -2,14 +2,17 @@
 
 import json
 import re
+import warnings
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.preprocessing import StandardScaler
 
 from report_runs import CASES, COLUMNS, HOSTILE, cells, fitted, made, mixed
-from standout import DiscriminativePCA, plots
+from standout import DiscriminativePCA, bootstrap, make_pipeline, plots
+from standout._messages import FindingWarning
 from standout.report import figure, page, report, sentences
 from standout.report._cautions import Cautions, columns, dependence, few_rows, neighbours, subject_pattern
 from standout.report._drawn import Sample, packed, read_labels
@@ -276,6 +279,29 @@ def test_labels_that_tell_datasets_apart_name_them():
     found = report(model, rows, y=y, test=None).findings
     assert [part["name"] for part in found["datasets"]] == ["treated", "control"]
     assert "variance of treated" in found["headline"]
+
+
+def test_the_code_of_a_pipeline_has_its_steps_and_runs():
+    target, background, _ = cells()
+    model = fitted(make_pipeline(StandardScaler(with_mean=False), DiscriminativePCA(1)), target, background=background)
+    found = report(model, target, background=background, test=None).findings
+    assert found["components"][0]["ratio"] == pytest.approx(model[-1].ratio_[0])
+    names = {"target": target, "background": background}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FindingWarning)
+        exec("\n".join(found["code"].splitlines()[:-1]), names)
+    assert names["model"][-1].ratio_ == pytest.approx(model[-1].ratio_)
+
+
+def test_bootstrap_intervals_are_drawn_with_the_bars():
+    target, background, _ = cells()
+    model = fitted(DiscriminativePCA(1), target, background=background)
+    drawn = bootstrap(model, target, background=background, n_draws=20, random_state=0)
+    made_of = report(model, target, background=background, bootstrap=drawn, test=None)
+    first = made_of.findings["components"][0]["columns"][0]
+    assert first["interval"][0] < first["correlation"] < first["interval"][1]
+    assert "Lines are bootstrap intervals" in Seen(made_of.html()).text
+    assert made_of.findings["bootstrap"]["angle"] == pytest.approx(drawn.angles)
 
 
 def test_static_pictures_take_an_axes_and_return_it():

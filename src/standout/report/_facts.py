@@ -268,10 +268,11 @@ def options(model: Any) -> dict[str, str]:
     }
 
 
-def code(model: Any, datasets: Sequence[dict[str, Any]]) -> str:
-    """Write the fit in Python."""
-    name, n_backgrounds = type(model).__name__, len(datasets) - 1
-    given = ", ".join(f"{key}={words}" for key, words in options(model).items())
+def code(model: Any, datasets: Sequence[dict[str, Any]], steps: Sequence[Any] = ()) -> str:
+    """Write the fit in Python, with the steps of a pipeline before the model."""
+    n_backgrounds = len(datasets) - 1
+    made = [f"{type(step).__name__}({_given(step)})" for step in steps]
+    made.append(f"standout.{type(model).__name__}({_given(model)})")
     several = ["background"] if n_backgrounds == 1 else [f"background_{k}" for k in range(1, n_backgrounds + 1)]
     listed = several[0] if n_backgrounds == 1 else f"[{', '.join(several)}]"
     subjects = ""
@@ -282,12 +283,24 @@ def code(model: Any, datasets: Sequence[dict[str, Any]]) -> str:
         )
     arguments = f"target, background={listed}{subjects}" if n_backgrounds else f"target{subjects}"
     lines = [
+        *(f"from {_home(type(step))} import {type(step).__name__}" for step in steps),
         "import standout",
-        f"model = standout.{name}({given})",
+        f"model = standout.make_pipeline({', '.join(made)})" if steps else f"model = {made[0]}",
         f"model.fit({arguments})",
         f"standout.report(model, {arguments})",
     ]
     return "\n".join(lines)
+
+
+def _given(step: Any) -> str:
+    return ", ".join(f"{key}={words}" for key, words in options(step).items())
+
+
+def _home(kind: type) -> str:
+    """Return the public module of a class, which ends before the first underscore."""
+    parts = kind.__module__.split(".")
+    private = [place for place, part in enumerate(parts) if part.startswith("_") and part != "__main__"]
+    return ".".join(parts[: private[0]] if private else parts)
 
 
 def _same(given: Any, default: Any) -> bool:

@@ -82,7 +82,7 @@ def findings(
     found["cautions"] = told.sorted()
     found["choices"] = facts.choices(model, found)
     found["options"] = facts.options(model)
-    found["code"] = facts.code(model, found["datasets"])
+    found["code"] = facts.code(model, found["datasets"], fit.steps)
     found["drawn"] = _drawn(fit)
     found["drawn"]["views"] = fit.views(found["path"], found["components"][0]["ratio"]) if with_views else None
     return found

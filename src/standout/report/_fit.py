@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 from standout._arrays import Float, dense
 from standout._messages import CautionWarning, InvalidTypeError
@@ -39,6 +40,8 @@ class Fit:
     ids : array or None
         Names of the target's rows.
     labels : Labels or None
+    steps : list of transformers
+        The steps of a pipeline before the model.
     """
 
     model: Any
@@ -47,6 +50,7 @@ class Fit:
     columns: list[str]
     ids: Any
     labels: Labels | None
+    steps: list[Any]
 
     @property
     def compared(self) -> bool:
@@ -185,8 +189,10 @@ def open_fit(model: Any, datasets: list[Source], labels: Any, ids: Any, n_points
         if not source.again:
             advice = "Give data that can be read again, such as standout.scan."
             raise InvalidTypeError(f"{source.name} is an iterator, which can be read only once", advice=advice)
+    steps: list[Any] = []
     if hasattr(model, "steps"):
-        before, model = model[:-1], model.steps[-1][1]
+        steps = [step for _, step in model.steps[:-1]]
+        before, model = Pipeline(model.steps[:-1]), model.steps[-1][1]
         keys = [str(name) for name in before.get_feature_names_out(datasets[0].columns)]
         datasets = [Mapped(source, before.transform, keys) for source in datasets]
     target = datasets[0]
@@ -200,6 +206,7 @@ def open_fit(model: Any, datasets: list[Source], labels: Any, ids: Any, n_points
         columns=columns,
         ids=target.ids if ids is None else np.asarray(ids, dtype=object),
         labels=None if labels is None else read_labels(labels),
+        steps=steps,
     )
 
 
