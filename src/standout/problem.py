@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Array, Float, stacked
-from standout._xp import cholesky, concat, diagonal, eigh, eye, like, namespace, take, to_host
+from standout._xp import cholesky, concat, diagonal, eigh, eye, largest_entries, like, namespace, take, to_host
 from standout.graphs import Smooth
 from standout.moments import Moments, RootMoments, ScatterMoments, ledoit_wolf
 from standout.pencil import Form, Pencil, Solution, path_vectors, refined
@@ -216,6 +216,9 @@ def solve(
     if sums.lift is not None:
         scaled = sums.scaled
         vectors, patterns = sums.lift(vectors), sums.lift(patterns)
+        # The largest entry of a vector is positive in the columns, as in any other problem.
+        signs = namespace(vectors).where(largest_entries(vectors) < 0.0, -1.0, 1.0)
+        vectors, patterns = vectors * signs, patterns * signs
         if scaled is not None:
             # A lifted vector is divided by the scale, and a pattern is multiplied with it.
             patterns = patterns * (scaled**2)[:, None]

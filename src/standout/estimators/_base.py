@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import estimator_html_repr
-from sklearn.utils.validation import _check_feature_names, check_is_fitted, check_random_state
+from sklearn.utils.validation import _check_feature_names, _get_feature_names, check_is_fitted, check_random_state
 
 from standout._arrays import Array, Float, Rows, stacked
 from standout._messages import FindingWarning, InvalidValueError, dataset_names, warn_user
@@ -21,7 +21,7 @@ from standout.estimators._sklearn import DOC_LINK, check_caller, described, desc
 from standout.moments import RobustWeights
 from standout.problem import Problem
 from standout.selection import HeldOut, Path, count_components
-from standout.sources import DaskBlocks, Source, open_dataset, open_datasets
+from standout.sources import DaskBlocks, Source, keys_of, open_dataset, open_datasets
 
 # Beyond this shrinkage the backgrounds have little effect, and the fit warns.
 NEARLY_PCA = 0.9
@@ -317,7 +317,8 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     def _open(self, X: Any, name: str = "the rows") -> Source:
         """Open rows that have the columns of the fit."""
-        if not isinstance(X, Source):
+        # scikit-learn knows the names of pandas and polars alone; others are found by `open_dataset`.
+        if not isinstance(X, Source) and (_get_feature_names(X) is not None or keys_of(X) is None):
             _check_feature_names(self, X, reset=False)
         source = open_dataset(X, name, columns=getattr(self, "feature_names_in_", None))
         if source.width is not None and source.width != self.n_features_in_:
@@ -393,6 +394,7 @@ class BackgroundTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         if self.held_out_ is None:
             raise InvalidValueError("the model has no held-out components", advice="Fit it with `cv` and a background.")
         sources = open_datasets(X, background, adjust=adjust, background_adjust=background_adjust)
+        sources = [source if source.again else source.loaded() for source in sources]
         counts = [self.n_samples_, *self.background_n_samples_]
         given = [source.count_rows() for source in sources]
         if given != counts:
