@@ -33,8 +33,8 @@ class BackgroundPipeline(Pipeline):
     ----------
     steps : list of tuple
         Names and transformers, as in `sklearn.pipeline.Pipeline`.
-    verbose : bool, default=False
-        Not used.
+    transform_input, memory, verbose
+        Not used: all backgrounds are transformed, and nothing is stored or printed.
 
     Examples
     --------
@@ -45,12 +45,6 @@ class BackgroundPipeline(Pipeline):
     """
 
     steps: list[Any]
-    memory = None
-    transform_input = None
-
-    def __init__(self, steps: list[Any], *, verbose: bool = False) -> None:
-        self.steps = steps
-        self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, *, background: Any = None, **rows: Any) -> BackgroundPipeline:
         """Fit the steps to the target, and the estimator against the backgrounds that the steps have transformed.
@@ -106,7 +100,9 @@ class BackgroundPipeline(Pipeline):
         (data,) = self._opened([X], "the rows")
         if isinstance(data, DaskBlocks):
             return data.lazily(self.transform, self.steps[-1][1].n_components_)
-        return self._through(data, self.steps)
+        last = self.steps[-1][1]
+        data = self._before_last(data)
+        return last.transform(data) if is_step(last) else data
 
     def score(self, X: Any, y: Any = None, *, background: Any = None, **params: Any) -> float:
         """Return the score of the last step, after the steps before it.
@@ -123,7 +119,7 @@ class BackgroundPipeline(Pipeline):
         float
         """
         datasets = self._opened([X, *as_backgrounds(background, X)])
-        target, *others = (self._through(data, self.steps[:-1]) for data in datasets)
+        target, *others = map(self._before_last, datasets)
         given = {"background": others} if others else {}
         return float(self.steps[-1][1].score(target, y, **given, **params))
 
@@ -140,11 +136,10 @@ class BackgroundPipeline(Pipeline):
             found.append(data)
         return found
 
-    @staticmethod
-    def _through(data: Any, steps: list[Any]) -> Any:
-        for _, step in steps:
-            if is_step(step):
-                data = _after(data, step, last=step is steps[-1][1])
+    def _before_last(self, data: Any) -> Any:
+        """Return a dataset after all steps but the last."""
+        for _, step in self.steps[:-1]:
+            data = _after(data, step) if is_step(step) else data
         return data
 
 
@@ -199,9 +194,9 @@ def background_step(estimator: Any) -> Any:
     return next((background_step(step) for step in steps if takes_background(step)), estimator)
 
 
-def _after(data: Any, step: Any, last: bool = False) -> Any:
+def _after(data: Any, step: Any) -> Any:
     """Return a dataset after a fitted step."""
-    return transformed(data, [step]) if isinstance(data, Source) and not last else step.transform(data)
+    return transformed(data, [step]) if isinstance(data, Source) else step.transform(data)
 
 
 def _fitted_step(name: str, step: Any, data: Any, y: Any) -> Any:
