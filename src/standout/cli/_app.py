@@ -166,7 +166,7 @@ def screen(**options: Any) -> None:
     Writes one row per condition: rows, ratio, spread, shift, p-value, q-value, leading columns and a verdict.
     """
     with loading():
-        from standout.cli._screen import screen_file
+        from standout.cli._further import screen_file
 
     screen_file(options)
 
@@ -201,7 +201,7 @@ def explore(context: click.Context, /, **options: Any) -> None:
         raise click.UsageError("there is nothing to explore. Give a file, or --demo for data that need none.")
     check_options(context, options, [options["method"]], complete=False)
     with loading():
-        from standout.cli._explore import explore_files
+        from standout.cli._further import explore_files
 
     explore_files(options, given_options(context))
 
@@ -235,7 +235,7 @@ def demo(**options: Any) -> None:
     PCA shows the digits. The labels of the images are used for the colours only.
     """
     with loading():
-        from standout.cli._demo import show_digits
+        from standout.cli._further import show_digits
 
     # An earlier demo is replaced.
     defaults = fit.make_context("fit", ["TARGET", "--output", "OUT"]).params

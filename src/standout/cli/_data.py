@@ -24,8 +24,8 @@ from standout.sources._base import Chosen
 
 # A fit in memory takes about this many times the bytes of its rows.
 FACTOR = 3.0
-# Bytes of all rows, as a multiple of the size of a file of text.
-AS_NUMBERS, GUNZIPPED = 1.0, 4.0
+# Bytes of all rows, as a multiple of the size of a compressed file of text.
+GUNZIPPED = 4.0
 
 
 @dataclass
@@ -56,33 +56,34 @@ class Datasets:
     words: list[dict[str, Any]] = field(default_factory=list)
 
 
-def open_datasets(options: dict[str, Any], display: Display) -> Datasets:
-    """Open the target and its backgrounds, from files or from the conditions of one file, and prepare them."""
+def open_datasets(
+    options: dict[str, Any], display: Display, beside: Sequence[str] = (), split: bool = True
+) -> Datasets:
+    """Open the target and its backgrounds, and prepare them: files, or the conditions of one file if it is to be split.
+
+    `beside` names further columns that are not data, whose words are wanted.
+    """
     from standout.cli._fit import collected_warnings
 
+    column = options["condition_column"] if split else None
+    paths = [options["data"], *options.get("background", ())]
+    needed = [*beside, *(name for name in (column, *_roles(options)) if name is not None)]
     with collected_warnings() as notes:
-        made = _conditions(options, display) if options["condition_column"] is not None else _files(options, display)
+        display.stage("looking at the files")
+        scans = _scans(paths, options, [*beside, *([] if column is None else [column])])
+        sources = _loaded(scans, options, display)
+        words = [scan.words(list(dict.fromkeys(needed))) if needed else {} for scan in scans]
+        made = Datasets(sources, [], options["label_column"], words=words)
+        if column is not None:
+            _split(made, options)
         _rename(made, options)
         display.stage("preparing the data")
-        made.label_name = made.label_name or options["label_column"]
         _prepare(made, options)
         _attach(made, options)
+    dropped = sum(scan.n_dropped for scan in scans)
     made.notes += notes
-    return made
-
-
-def open_table(options: dict[str, Any], display: Display, beside: Sequence[str]) -> Datasets:
-    """Open one file as one dataset, with some columns beside the rows."""
-    from standout.cli._fit import collected_warnings
-
-    with collected_warnings() as notes:
-        display.stage("looking at the file")
-        scan = open_scan(options["data"], options, beside=beside)
-        source = _loaded([scan], options, display)[0]
-        made = Datasets([source], [], words=[scan.words(list(dict.fromkeys([*beside, *_beside(options)])))])
-        _prepare(made, options)
-        _attach(made, options)
-    made.notes += notes
+    if dropped:
+        made.notes.append(f"{dropped} row(s) with a missing value were left out.")
     return made
 
 
@@ -102,92 +103,67 @@ def reading_of(options: dict[str, Any]) -> dict[str, Any]:
         "label": options.get("label_column"),
         "missing": missing if missing in ("error", "drop-rows") else "keep",
         "strict": bool(options.get("strict", False)),
-        **{name: options.get(name) for name in ("id_column", "format", "variable", "delimiter", "encoding")},
-        "decimal": options.get("decimal") or ".",
+        **{name: options[name] for name in ("id_column", "format", "variable", "delimiter", "encoding", "decimal")},
     }
 
 
-def _beside(options: dict[str, Any]) -> list[str]:
-    """Name the columns beside the rows: subjects, weights, covariates."""
-    given = [options.get("subject_column"), options.get("weight_column"), *options.get("adjust", ())]
-    return list(dict.fromkeys(name for name in given if name is not None))
+def _roles(options: dict[str, Any]) -> dict[str, str]:
+    """Return the columns beside the rows with the parameters that name them: subjects, weights, covariates."""
+    given = {options.get(name): name for name in ("subject_column", "weight_column") if options.get(name) is not None}
+    return given | dict.fromkeys(options.get("adjust", ()), "adjust")
 
 
-def open_scan(
-    path: str,
-    options: dict[str, Any],
-    *,
-    beside: Sequence[str] = (),
-    optional: Sequence[str] = (),
-    unknown: dict[str, list[InvalidValueError]] | None = None,
+def _scans(paths: list[str], options: dict[str, Any], beside: Sequence[str]) -> list[Any]:
+    """Open the files of each dataset, with the columns of the target in its order."""
+    unknown: dict[str, list[InvalidValueError]] = {}
+    scans = [_scan(path, options, beside, number, unknown) for number, path in enumerate(paths)]
+    for errors in unknown.values():
+        if len(errors) == len(paths):
+            raise errors[0]
+    places = [os.path.realpath(file) for scan in scans for file in scan.files]
+    twice = next((place for place in places if places.count(place) > 1), None)
+    if twice is not None:
+        raise click.UsageError(f"the file {Path(twice).name!r} is given twice. Give different ones for each dataset.")
+    matched: Any = matched_datasets(scans[0], scans[1:] or None)
+    named = zip(matched, _names_of_files(paths), strict=True)
+    # Missing values stay to be filled in: a fit would refuse them.
+    return [scan.named(name).with_missing(reading_of(options)["missing"]) for scan, name in named]
+
+
+def _scan(
+    path: str, options: dict[str, Any], beside: Sequence[str], number: int, unknown: dict[str, list[InvalidValueError]]
 ) -> Scan:
-    """Open one dataset; `beside` are columns that are not data, `optional` parameters that it need not have.
+    """Open one dataset.
 
-    A column to be left out may be in one file only: `unknown` collects the errors of files that lack it.
+    Columns of ids and labels are the target's: a background need not have them. A column to be left out may be in one
+    file only: `unknown` collects the errors of files that lack it.
     """
-    reading, roles = reading_of(options), dict.fromkeys(beside, "condition_column")
-    roles |= {
-        str(options[name]): name for name in ("subject_column", "weight_column", "person_column") if options.get(name)
-    } | dict.fromkeys(options.get("adjust", ()), "adjust")
+    reading, roles = reading_of(options), dict.fromkeys(beside, "condition_column") | _roles(options)
     # Columns with two uses, such as colours and subjects, are not data because of the other use.
-    aside = [name for name in roles if name not in (reading["label"], reading["id_column"])]
-    reading["exclude"] += [name for name in aside if not any(name == other for other, _ in options["where"])]
+    used = (reading["label"], reading["id_column"], *(reading["where"] or ()))
+    reading["exclude"] += [name for name in roles if name not in used]
     while True:
         try:
             return standout.scan(path, **reading)
         except InvalidValueError as error:
             parameter, name = str(error.parameter), str(error.value)
-            if parameter in optional and reading[parameter] is not None:
+            if number and parameter in ("id_column", "label") and reading[parameter] is not None:
                 reading[parameter] = None
-            elif parameter == "exclude" and name in roles:
-                error.parameter = roles[name]
-                raise
-            elif parameter == "exclude" and unknown is not None:
+            elif parameter == "exclude" and name not in roles:
                 unknown.setdefault(name, []).append(error)
                 reading["exclude"].remove(name)
             else:
+                error.parameter = roles.get(name, error.parameter) if parameter == "exclude" else error.parameter
                 raise
 
 
-def _files(options: dict[str, Any], display: Display) -> Datasets:
-    """Open a target and backgrounds that are files of their own."""
-    paths = [options["data"], *options["background"]]
-    unknown: dict[str, list[InvalidValueError]] = {}
-    display.stage("looking at the files")
-    scans = [
-        # Columns of ids and labels are the target's: a background need not have them.
-        open_scan(path, options, optional=("id_column", "label") if number else (), unknown=unknown)
-        for number, path in enumerate(paths)
-    ]
-    for errors in unknown.values():
-        if len(errors) == len(paths):
-            raise errors[0]
-    _check_different(scans)
-    matched: Any = matched_datasets(scans[0], scans[1:] or None)
-    # Missing values stay to be filled in: a fit would refuse them.
-    rule = reading_of(options)["missing"]
-    matched = [
-        scan.named(shown).with_missing(rule) for scan, shown in zip(matched, _names_of_files(paths), strict=True)
-    ]
-    sources = _loaded(matched, options, display)
-    words = _beside(options)
-    beside = [scan.words(words) for scan in matched] if words else []
-    notes = [
-        f"{scan.n_dropped} row(s) of {source.name!r} with a missing value were left out."
-        for scan, source in zip(matched, sources, strict=True)
-        if scan.n_dropped
-    ]
-    return Datasets(sources, [], words=beside, notes=notes)
-
-
-def _loaded(scans: Sequence[Any], options: dict[str, Any], display: Display) -> list[Source]:
+def _loaded(scans: list[Any], options: dict[str, Any], display: Display) -> list[Source]:
     """Read all rows at once, or leave them to be read in parts: by the option, or by the memory that there is."""
     needed, available = FACTOR * sum(map(_n_bytes, scans)), _available()
-    in_memory = options["in_memory"] if options["in_memory"] is not None else needed <= available
+    in_memory = needed <= available if options["in_memory"] is None else options["in_memory"]
     if not in_memory:
-        sizes = f" ({needed / 1e9:.1f} GB needed, {available / 1e9:.1f} GB available)"
-        display.stage("the files are read in parts" + (sizes if options["in_memory"] is None else ""))
-        return list(scans)
+        display.stage(f"the files are read in parts ({needed / 1e9:.1f} GB needed, {available / 1e9:.1f} GB available)")
+        return scans
     found = []
     for scan in scans:
         display.stage(f"reading {scan.name}")
@@ -199,56 +175,33 @@ def _n_bytes(scan: Any) -> float:
     """Return about how many bytes all rows take; the number of rows of a text file is not known."""
     if scan.n_rows is not None:
         return 8.0 * scan.n_rows * scan.width
-    with suppress(OSError):
-        return sum(
-            Path(file).stat().st_size * (GUNZIPPED if file.endswith(".gz") else AS_NUMBERS) for file in scan.files
-        )
-    return 0.0
+    return sum(Path(file).stat().st_size * (GUNZIPPED if file.endswith(".gz") else 1.0) for file in scan.files)
 
 
 def _available() -> float:
     """Return the bytes that there are: those of the system, or of the control group of a container."""
-    found = [float("inf")]
-    with suppress(OSError, ValueError, IndexError):
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        found += [1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
+    found, group = [1e12], Path("/sys/fs/cgroup")
     with suppress(OSError, ValueError):
-        group = Path("/sys/fs/cgroup")
-        files = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
-        used = int((group / "memory.current").read_text()) - int(files.get("inactive_file", 0))
+        known = dict(line.split()[:2] for line in Path("/proc/meminfo").read_text().splitlines())
+        found.append(1024.0 * int(known["MemAvailable:"]))
+        known = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        used = int((group / "memory.current").read_text()) - int(known["inactive_file"])
         found.append(float(int((group / "memory.max").read_text()) - used))
     return max(min(found), 0.0)
-
-
-def _check_different(scans: Sequence[Scan]) -> None:
-    """Refuse a file that is part of two datasets: a dataset does not stand out against itself."""
-    seen: set[str] = set()
-    for scan in scans:
-        places = {os.path.realpath(file) for file in scan.files}
-        if seen & places:
-            twice = next(file for file in scan.files if os.path.realpath(file) in seen)
-            raise click.UsageError(
-                f"the file {twice!r} is given twice. Give different ones for target and backgrounds."
-            )
-        seen |= places
 
 
 def _names_of_files(paths: Sequence[str]) -> list[str]:
     """Name datasets after their files or folders, without extensions; by the whole path if two would be the same."""
     parts = [[part for part in Path(path).parts if not has_magic(part)] or [path] for path in paths]
     stems = [Path(names[-1]).name.lstrip(".").split(".")[0] for names in parts]
-    return stems if len(set(stems)) == len(stems) and all(stems) else [str(path) for path in paths]
+    return stems if len(set(stems)) == len(stems) and all(stems) else list(paths)
 
 
 def _rename(made: Datasets, options: dict[str, Any]) -> None:
     """Give the datasets the names that the user has for them."""
-    given, n_backgrounds = list(options.get("background_name", ())), len(made.sources) - 1
-    if given and len(given) != n_backgrounds:
-        raise click.UsageError(
-            f"--background-name is given {len(given)} time(s), but there are {n_backgrounds} background(s). Give one "
-            "name for each."
-        )
-    names = [source.name for source in made.sources]
+    given, names = list(options.get("background_name", ())), [source.name for source in made.sources]
+    if given and len(given) != len(names) - 1:
+        raise click.UsageError(f"--background-name is given {len(given)} time(s). Give one for each background.")
     names = [options.get("target_name") or names[0], *(given or names[1:])]
     made.sources = [source.named(printable(name)) for source, name in zip(made.sources, names, strict=True)]
 
@@ -256,52 +209,41 @@ def _rename(made: Datasets, options: dict[str, Any]) -> None:
 # --- conditions of one file -------------------------------------------------------------------------------------------
 
 
-def _conditions(options: dict[str, Any], display: Display) -> Datasets:
-    """Open one file whose rows are told apart by the conditions that a column has."""
-    column = options["condition_column"]
-    display.stage("looking at the file")
-    scan = open_scan(options["data"], options, beside=[column])
-    whole = _loaded([scan.named(options["data"])], options, display)[0]
-    words = scan.words(list(dict.fromkeys([column, *_beside(options)])))
+def _split(made: Datasets, options: dict[str, Any]) -> None:
+    """Split the rows of one file by the conditions that a column has."""
+    column, (whole,), (words,) = options["condition_column"], made.sources, made.words
     present = words[column]
     target, backgrounds = _chosen_conditions(options, sorted(set(present.tolist())))
-    made = Datasets([], [])
-    for number, names in enumerate([target, *([name] for name in backgrounds)]):
-        mask = np.isin(present, names)
+    made.sources, made.words = [], []
+    for names in [target, *([name] for name in backgrounds)]:
+        mask, name = np.isin(present, names), " + ".join(names)
         if mask.sum() < 2:
-            raise click.UsageError(f"{' + '.join(names)!r} has {mask.sum()} row(s), but at least 2 are needed.")
-        part: Source = Chosen(whole, mask, " + ".join(names))
-        part = part if whole.rows is None else part.loaded()
-        if number == 0 and len(target) > 1 and options["label_column"] is None:
-            # If several conditions make the target, their names are what a user would colour by.
-            part.labels, made.label_name = present[mask], column
-        made.sources.append(part)
+            raise click.UsageError(f"{name!r} has {mask.sum()} row(s), but at least 2 are needed.")
+        part = Chosen(whole, mask, name)
+        made.sources.append(part if whole.rows is None else part.loaded())
         made.words.append({name: values[mask] for name, values in words.items()})
-    if scan.n_dropped:
-        made.notes.append(f"{scan.n_dropped} row(s) of the file with a missing value were left out.")
-    return made
+    if len(target) > 1 and made.label_name is None:
+        # If several conditions make the target, their names are what a user would colour by.
+        made.sources[0].labels, made.label_name = made.words[0][column], column
 
 
 def _chosen_conditions(options: dict[str, Any], present: list[str]) -> tuple[list[str], list[str]]:
     """Check the conditions that are to be target and backgrounds against those that there are."""
-    target, backgrounds = list(options["target"]), list(options["background_condition"])
-    column, named = options["condition_column"], [*target, *backgrounds]
-    unknown = [name for name in named if name not in present]
-    if unknown:
-        option = "--target" if unknown[0] in target else "--background-condition"
-        known = listed("condition", present)
-        raise click.UsageError(f"{option} {unknown[0]} is not in column {column!r}. Choose among {known}.")
-    twice = [name for name in named if named.count(name) > 1]
-    if twice:
-        raise click.UsageError(f"the condition {twice[0]!r} is named more than once. Name each one once.")
+    target, backgrounds, column = list(options["target"]), list(options["background_condition"]), "--condition-column"
+    named = [*target, *backgrounds]
+    for name in named:
+        option = "--target" if name in target else "--background-condition"
+        if name not in present:
+            raise click.UsageError(f"{option} {name} is not a value of {column}. Choose {listed('value', present)}.")
+        if named.count(name) > 1:
+            raise click.UsageError(f"{option} {name} is named more than once. Name each condition once.")
     if not backgrounds and "" in present:
         raise click.UsageError(
-            f"some rows have no value in column {column!r}, and are neither target nor background. Fill them in, or "
-            "name the backgrounds with --background-condition."
+            f"some rows have no value of {column}. Name the backgrounds with --background-condition."
         )
     others = backgrounds or [name for name in present if name not in target]
     if not others and options.get("method") not in ("pca", "kpca"):
-        raise click.UsageError(f"every condition of column {column!r} is the target, and none is left as a background.")
+        raise click.UsageError(f"every value of {column} is the target, and none is left as a background.")
     return target, others
 
 
@@ -311,77 +253,61 @@ def _chosen_conditions(options: dict[str, Any], present: list[str]) -> tuple[lis
 def _attach(made: Datasets, options: dict[str, Any]) -> None:
     """Put subjects, weights and covariates beside the rows, if columns or blocks have them."""
     facts: dict[str, list[Any]] = {}
-    if options.get("subject_column") is not None:
-        facts["groups"] = [
-            _matched(part[options["subject_column"]], options, source.name) for part, source in _pairs(made)
-        ]
+    subject, weight, names = options.get("subject_column"), options.get("weight_column"), options.get("adjust")
+    if subject is not None:
+        facts["groups"] = [_matched(part[subject], options) for part in made.words]
     elif options.get("blocks") is not None:
         numbers = [standout.blocks(source.count_rows(), options["blocks"]) for source in made.sources]
         # Blocks of two datasets are never the same.
         facts["groups"] = [np.array([f"{k}:{block}" for block in each]) for k, each in enumerate(numbers)]
-    if options.get("weight_column") is not None:
-        facts["sample_weight"] = [
-            _numbers(part[options["weight_column"]], source.name) for part, source in _pairs(made)
-        ]
-    if options.get("adjust"):
-        facts["adjust"] = [{name: part[name] for name in options["adjust"]} for part in made.words]
+    if weight is not None:
+        facts["sample_weight"] = [_numbers(part[weight]) for part in made.words]
+    if names:
+        facts["adjust"] = [{name: part[name] for name in names} for part in made.words]
     if options.get("within"):
         if any(source.rows is None for source in made.sources):
             raise click.UsageError("--within needs all rows in memory. Add --in-memory, or leave it out.")
-        made.sources = [
-            InMemory(standout.within(source.rows, subjects), source.name, source.keys)._beside(source)
-            for source, subjects in zip(made.sources, facts["groups"], strict=True)
-        ]
+        pairs = zip(made.sources, facts["groups"], strict=True)
+        made.sources = [InMemory(standout.within(one.rows, who), one.name, one.keys)._beside(one) for one, who in pairs]
     if facts:
-        names = [source.name for source in made.sources]
         given = {name: each[0] for name, each in facts.items()}
-        if len(names) > 1:
+        if len(made.sources) > 1:
             given |= {f"background_{name}": each[1:] for name, each in facts.items()}
         opened = matched_datasets(made.sources[0], made.sources[1:] or None, **given)
-        made.sources = [source.named(name) for source, name in zip(opened, names, strict=True)]
+        made.sources = [after.named(before.name) for after, before in zip(opened, made.sources, strict=True)]
 
 
-def _pairs(made: Datasets) -> Any:
-    return zip(made.words, made.sources, strict=True)
-
-
-def _matched(words: Any, options: dict[str, Any], called: str) -> Any:
+def _matched(words: Any, options: dict[str, Any]) -> Any:
     """Return what the pattern finds in words: its first group, or all that it matches."""
     pattern = options.get("subject_pattern")
     if pattern is None:
         return words
     found = [re.search(pattern, word) for word in words.tolist()]
     if None in found:
-        row = found.index(None)
-        raise click.UsageError(
-            f"--subject-pattern {pattern!r} does not match {words[row]!r}, row {row + 1} of column "
-            f"{options['subject_column']!r} of {called!r}. Choose one that matches every row."
-        )
+        word = words[found.index(None)]
+        raise click.UsageError(f"--subject-pattern {pattern!r} does not match {word!r}. Choose one that matches all.")
     return np.array([match[1] if match.groups() else match[0] for match in found if match is not None], dtype=object)
 
 
-def _numbers(words: Any, called: str) -> Any:
+def _numbers(words: Any) -> Any:
     try:
         return words.astype(np.float64)
     except ValueError as error:
-        raise click.UsageError(f"--weight-column has a value of {called!r} that is not a number: {error}.") from None
+        raise click.UsageError(f"--weight-column has a value that is not a number: {error}.") from None
 
 
 def _prepare(made: Datasets, options: dict[str, Any]) -> None:
-    """Take logarithms, fill gaps in, and leave constant columns out."""
+    """Compute logarithms, fill gaps in, and leave constant columns out."""
     width, sides = made.sources[0].width or 0, options.get("image_shape")
     if sides is not None and sides[0] * sides[1] != width:
-        raise click.UsageError(
-            f"--image-shape {sides[0]}x{sides[1]} has {sides[0] * sides[1]} pixels, but there are {width} columns."
-        )
-    names = made.sources[0].columns or [f"x{number}" for number in range(width)]
-    made.columns = [printable(name) for name in names]
-    if sides is not None and not options["log1p"] and options["missing"] in ("error", "drop-rows"):
+        raise click.UsageError(f"--image-shape {sides[0]}x{sides[1]} does not fit: there are {width} columns.")
+    log1p, missing = options["log1p"], options["missing"]
+    if sides is not None and not log1p and missing in ("error", "drop-rows"):
         # Constant pixels at the borders of images stay.
-        return
-    given = {name: options[name] for name in ("log1p", "missing", "strict")}
-    made.sources, step = prepare(made.sources, **given)
-    made.columns = [printable(name) for name in step.get_feature_names_out()]
-    named = made.sources[0].columns is not None
-    if options["log1p"] or options["missing"] != "error" or (not named and len(step.kept_) < step.n_features_in_):
-        made.steps = [step]
+        names: Any = made.sources[0].columns or [f"x{number}" for number in range(width)]
+    else:
+        made.sources, step = prepare(made.sources, log1p=log1p, missing=missing, strict=options["strict"])
+        names, unnamed = step.get_feature_names_out(), made.sources[0].columns is None
+        if log1p or missing != "error" or (unnamed and len(step.kept_) < step.n_features_in_):
+            made.steps = [step]
+    made.columns = [printable(name) for name in names]

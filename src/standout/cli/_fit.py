@@ -63,7 +63,7 @@ def fit_and_write(
     display.stage("writing the report")
     with folder_as_a_whole(final, overwrite=options["overwrite"]) as draft:
         _write_scores(draft / "scores.csv", model, datasets, options["spreadsheet"])
-        _write_columns(draft / "columns.csv", model, datasets, options["spreadsheet"])
+        write_columns(draft / "columns.csv", model, datasets.columns, options["spreadsheet"])
         with loading():
             standout.save(_for_new_rows(model, datasets.steps), draft / "model.skops")
             (draft / "report.html").write_text(page(found), encoding="utf-8")
@@ -208,9 +208,8 @@ def numbered(name: str, scores: Any) -> dict[str, Any]:
     return {f"{name}_{k + 1}": np.asarray(column, np.float64) for k, column in enumerate(np.asarray(scores).T)}
 
 
-def _write_columns(path: Path, model: Any, datasets: Datasets, spreadsheet: bool) -> None:
+def write_columns(path: Path, model: Any, names: list[str], spreadsheet: bool = False) -> None:
     """Write the correlation, the pattern and the filter of each column, for each component."""
-    names = datasets.columns
     columns: dict[str, Any] = {"column": np.array(names, dtype=object)}
     parts = {"correlation": "correlations_", "pattern": "patterns_", "filter": "components_"}
     for k in range(model.n_components_):
