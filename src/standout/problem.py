@@ -222,6 +222,11 @@ def solve(
         if scaled is not None:
             # A lifted vector is divided by the scale, and a pattern is multiplied with it.
             patterns = patterns * (scaled**2)[:, None]
+    if vectors is not found.vectors:
+        # The sign of a vector is that of its largest entry in the columns of the data.
+        ones = namespace(vectors).ones_like(vectors[0, :])
+        signs = namespace(vectors).where(largest_entries(vectors) < 0.0, -ones, ones)
+        vectors, patterns = vectors * signs, patterns * signs
     scale = prepared.scale if sums.scaled is None else sums.scaled
     return replace(found, vectors=vectors, patterns=patterns, shrinkage=shares, scale=scale)
 

@@ -57,7 +57,7 @@ class Path:
     >>> import numpy as np
     >>> from standout import DiscriminativePCA
     >>> rng = np.random.default_rng(0)
-    >>> X, Y = rng.normal(size=(2, 100, 20))
+    >>> X, Y = rng.normal(size=(2, 100, 20)) * np.linspace(1, 5, 20)
     >>> X[:, 0] *= 4
     >>> path = DiscriminativePCA(1).fit(X, background=Y).path_
     >>> path.parameter, len(path.values), bool(path.chosen >= path.best)
@@ -157,7 +157,7 @@ def choose(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Problem, Pat
             found.append(vectors)
             known = [part for part in vectors if part is not None]
             if known:
-                logs = _log_ratios(problem, train, data.held_out(problem, fold), concat(known, axis=1))
+                logs = _log_ratios(problem, train, data, fold, concat(known, axis=1))
                 judged[fold, [part is not None for part in vectors]] = logs.reshape(len(known), -1).mean(axis=1)
     path = path_of(name, values, judged)
     if path.reason:
@@ -187,10 +187,10 @@ def choose_columns(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Prob
     judged = np.empty((data.n_folds, len(counts)))
     for fold in range(data.n_folds):
         whole = replace(problem, n_columns=int(counts[-1]))
-        train, test = data.sums(whole, fold), data.held_out(whole, fold)
+        train = data.sums(whole, fold)
         for place, count in enumerate(counts.tolist()):
             found = solve(train, replace(problem, n_columns=count), seed=seed)
-            judged[fold, place] = _log_ratios(problem, train, test, train.dropped(found.vectors)).mean()
+            judged[fold, place] = _log_ratios(whole, train, data, fold, train.dropped(found.vectors)).mean()
     path = path_of("n_columns", counts.astype(np.float64), judged)
     if path.reason:
         return replace(problem, n_columns=None), path
@@ -201,9 +201,9 @@ def choose_columns(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Prob
     return replace(problem, n_columns=int(counts[chosen])), replace(path, chosen=chosen)
 
 
-def _log_ratios(problem: Problem, train: Sums, test: Sequence[Moments], vectors: Float) -> Float:
+def _log_ratios(problem: Problem, train: Sums, data: Data, fold: int, vectors: Float) -> Float:
     """Return the logarithm of the held-out ratio along each vector; NaN where a variance is rounding."""
-    held = held_variances(problem, train, test, vectors)
+    held = held_variances(problem, train, data.held_out(problem, fold), vectors, data.subjects)
     return _log_ratio(held.target, problem.weights @ held.backgrounds, held.fitted)
 
 
@@ -224,7 +224,7 @@ class HeldVariances:
     Attributes
     ----------
     target : ndarray of shape (d,)
-        About the target's own mean without the fold, or the backgrounds'.
+        About the target's own mean, or the backgrounds'.
     backgrounds : ndarray of shape (n_backgrounds, d)
     steps : ndarray of shape (n_datasets, d)
         Mean score of the rows of each dataset.
@@ -233,7 +233,9 @@ class HeldVariances:
     fitted : ndarray of shape (d,)
         Variance of the target without the fold.
     factors : ndarray of shape (n_datasets,)
-        What scores are multiplied with: a mean of n rows is off by 1/n of the variance.
+        What scores are multiplied with, to allow for the centre that was estimated.
+    centres : list of array of shape (n_features,)
+        The point from which the scores of each dataset are measured.
     """
 
     target: Float
@@ -242,28 +244,40 @@ class HeldVariances:
     apart: Float
     fitted: Float
     factors: Float
+    centres: list[Float]
 
 
-def held_variances(problem: Problem, train: Sums, test: Sequence[Moments], vectors: Float) -> HeldVariances:
-    """Return the second moments of held-out rows along vectors in the coordinates of the sums."""
+def held_variances(
+    problem: Problem, train: Sums, test: Sequence[Moments], vectors: Float, subjects: bool = False
+) -> HeldVariances:
+    """Return the second moments of held-out rows along vectors in the coordinates of the sums.
+
+    Rows are centred by the mean of their fold, so that a row far off in another fold, which moves the mean of the
+    others, adds nothing. With whole subjects in a fold, they are centred by the mean of the other folds: the mean of a
+    fold would hide how subjects differ.
+    """
     q = problem.n_covariates
     fitted = [adjusted(part, q) for part in train.moments]
     rows = [adjusted(part, q, by=own) for part, own in zip(test, train.moments, strict=True)]
-    factors = np.array([1.0 / np.sqrt(1.0 + 1.0 / part.effective_count) for part in train.moments])
-    squares, steps = [], []
-    for part, own, factor in zip(rows, fitted, factors, strict=True):
-        step = product((part.mean - own.mean)[None, :], vectors)[0, :]
-        squares.append(to_host(part.variance(vectors) + step**2) * factor**2)
-        steps.append(to_host(step) * factor)
     middle = mixed(problem.weights, [part.mean for part in fitted[1:]])
-    apart = to_host(product((rows[0].mean - middle)[None, :], vectors)[0, :])
-    own_square = squares[0]
+    centres = [part.mean for part in (fitted if subjects else rows)]
+    # The mean of n other rows adds 1/n of the variance, the mean of the n rows themselves takes 1/n away.
+    factors = np.array([_factor(part.effective_count, subjects) for part in (fitted if subjects else rows)])
     if problem.center == "background":
-        own_square = to_host(rows[0].variance(vectors)) + apart**2
-        steps[0], factors[0] = apart, 1.0
-    return HeldVariances(
-        own_square, np.array(squares[1:]), np.array(steps), apart, to_host(fitted[0].variance(vectors)), factors
-    )
+        centres[0], factors[0] = middle, 1.0
+    squares, steps = [], []
+    for part, centre, factor in zip(rows, centres, factors, strict=True):
+        step = to_host(product((part.mean - centre)[None, :], vectors)[0, :])
+        squares.append((to_host(part.variance(vectors)) + step**2) * factor**2)
+        steps.append(step * factor)
+    apart = to_host(product((rows[0].mean - middle)[None, :], vectors)[0, :])
+    spread = to_host(fitted[0].variance(vectors))
+    return HeldVariances(squares[0], np.array(squares[1:]), np.array(steps), apart, spread, factors, centres)
+
+
+def _factor(count: float, subjects: bool) -> float:
+    # Weights can leave less than one effective row.
+    return float(1.0 / np.sqrt(1.0 + 1.0 / count if subjects else max(1.0 - 1.0 / count, 0.1)))
 
 
 # --- the held-out ratio ----------------------------------------------------------------------------------------------
@@ -290,7 +304,7 @@ class HeldOut:
     vectors : array of shape (n_folds, n_features, d)
         The components without each fold, in units of the backgrounds' held-out standard deviation.
     offsets : ndarray of shape (n_datasets, n_folds, d)
-        Scores of each dataset's centre without the fold, from the fit's mean.
+        Scores of each dataset's centre, from the fit's mean.
     factors : ndarray of shape (n_datasets, n_folds)
     folds : FoldPattern or list of ndarray
         Which fold a row is in, by its number.
@@ -353,8 +367,8 @@ def judge(
         found = _aligned(found, whole.dropped(found), inner, images)
         inside = train.dropped(found)
         vectors.append(found)
-        held.append(held_variances(problem, train, test, inside))
-        offsets.append(_offsets(problem, train, inside, found, mean))
+        held.append(held_variances(problem, train, test, inside, data.subjects))
+        offsets.append(_offsets(held[-1].centres, train, inside, found, mean))
         if problem.n_covariates:
             slopes.append([_slopes(part, problem.n_covariates, inside) for part in train.moments])
     counts = np.array([[part.total_weight for part in data.held_out(problem, fold)] for fold in range(data.n_folds)]).T
@@ -375,11 +389,8 @@ def judge(
     )
 
 
-def _offsets(problem: Problem, train: Sums, inside: Float, found: Float, mean: Float) -> Float:
+def _offsets(centres: Sequence[Float], train: Sums, inside: Float, found: Float, mean: Float) -> Float:
     """Return the score of each dataset's centre, from the mean of the fit in the columns of the data."""
-    centres = [adjusted(part, problem.n_covariates).mean for part in train.moments]
-    if problem.center == "background":
-        centres[0] = mixed(problem.weights, centres[1:])
     if train.origin is None:
         return np.array([to_host(product((part - mean)[None, :], inside)[0, :]) for part in centres])
     origin = product((mean - train.origin)[None, :], found)

@@ -70,6 +70,7 @@ class TallData(Data):
 
     parts: Sequence[Sequence[Moments | None]]
     n_covariates: int = 0
+    subjects: bool = False
 
     @property
     def n_folds(self) -> int:  # type: ignore[override]
@@ -114,7 +115,7 @@ class TallData(Data):
                 ]
             )
         parts = [[None if part is None else part.mapped(root) for part in own] for own in self.parts]
-        return TallData(parts, self.n_covariates)
+        return TallData(parts, self.n_covariates, self.subjects)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +131,7 @@ class WideData(Data):
     weights: Sequence[Float | None]
     covariates: Sequence[Float | None]
     norms: bool
+    subjects: bool = False
 
     @property
     def n_columns(self) -> int:  # type: ignore[override]
@@ -250,6 +252,7 @@ def make_data(
             [part.weights for part in loaded],
             [part.covariates for part in loaded],
             norms,
+            sources[0].subjects is not None,
         )
     if folds is None:
         return TallData([[gather(part, kind=kind, norms=norms, name=part.name)] for part in sources], q)  # type: ignore[arg-type]
@@ -259,7 +262,7 @@ def make_data(
         gather_keyed(part, own, n_folds, norms=norms, kind=kind, name=part.name)  # type: ignore[arg-type]
         for part, own in zip(sources, keys, strict=True)
     ]
-    return TallData(parts, q)
+    return TallData(parts, q, sources[0].subjects is not None)
 
 
 def n_folds_of(folds: Folds | None) -> int:

@@ -33,10 +33,11 @@ class MeanDifferences:
     >>> import numpy as np
     >>> from standout import DiscriminativePCA
     >>> rng = np.random.default_rng(0)
-    >>> X, Y = rng.normal(size=(2, 100, 3)) + [[[0, 0, 1]], [[0, 0, 0]]]
+    >>> X, Y = rng.normal(size=(2, 100, 3))
+    >>> X[:, 2] += 1
     >>> means = DiscriminativePCA(1).fit(X, background=Y).mean_differences_
     >>> means.effect.round(1), means.different()
-    (array([-0.1, -0.1,  1.2]), array([2]))
+    (array([-0.1, -0.1,  1.1]), array([2]))
     """
 
     effect: Float
