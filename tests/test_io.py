@@ -101,6 +101,7 @@ def mixed_table():
     frame["city"] = np.array(["Oslo", "Rome", "Bern"])[np.arange(30) % 3]
     frame["when"] = pandas.date_range("2024-01-01", periods=30).astype(str)
     frame["price"] = [f"€{1000 + n:,}.50" for n in range(30)]
+    frame["code"] = np.array(["12A", "12", "7C"])[np.arange(30) % 3]
     frame["condition"] = np.array(["stim", "ctrl"])[np.arange(30) % 2]
     return frame
 
@@ -114,6 +115,7 @@ def test_a_mixed_table_works_and_one_message_names_all_that_is_left_out(tmp_path
     message = str(caught[0].message)
     assert "'city', 'condition' (text)" in message
     assert "'when' (dates or times)" in message
+    assert "'code' (words and numbers)" in message
     assert "'price' (currency, such as '€1,000.50')" in message
     assert "plain numbers: 1038.48 for €1,038.48" in message
     assert found.columns == ("x", "y")
@@ -127,9 +129,11 @@ def test_a_mixed_table_works_and_one_message_names_all_that_is_left_out(tmp_path
 def test_one_file_is_target_and_background(tmp_path):
     path, frame = tmp_path / "mixed.parquet", mixed_table()
     frame.to_parquet(path)
-    options = {"exclude": ["city", "when", "price"], "id_column": "sample id", "batch_rows": 7}
+    options = {"exclude": ["city", "when", "price", "code"], "id_column": "sample id", "batch_rows": 7}
     stim = frame["condition"] == "stim"
-    target = scan(path, where={"condition": "stim"}, label="city", exclude=["when", "price"], id_column="sample id")
+    target = scan(
+        path, where={"condition": "stim"}, label="city", exclude=["when", "price", "code"], id_column="sample id"
+    )
     np.testing.assert_array_equal(target.loaded().rows, frame.loc[stim, ["x", "y"]])
     assert target.labels.tolist() == frame["city"][stim].tolist()
     assert target.loaded().ids.tolist() == frame["sample id"][stim].tolist()
@@ -139,7 +143,7 @@ def test_one_file_is_target_and_background(tmp_path):
     np.testing.assert_array_equal(first.loaded().rows, frame.loc[stim, ["x", "y"]])
     np.testing.assert_array_equal(second.loaded().rows, frame.loc[~stim, ["x", "y"]])
     with pytest.raises(InvalidValueError, match="no row of .* has condition 'none'"):
-        scan(path, where={"condition": "none"}, exclude=["city", "when", "price", "sample id"]).loaded()
+        scan(path, where={"condition": "none"}, exclude=["city", "when", "price", "code", "sample id"]).loaded()
 
 
 def test_columns_of_files_are_subjects_weights_and_covariates(tmp_path):

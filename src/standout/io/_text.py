@@ -144,12 +144,14 @@ class CsvReader:
                 if place < len(row) and row[place] not in self._missing:
                     cells[place].append(row[place])
         for place, found in cells.items():
-            if not any(self._is_number(cell) for cell in found):
-                are_money = bool(found) and all(_CURRENCY.fullmatch(cell) for cell in found)
-                self.kinds[place] = f"currency, such as {short(found[0])!r}" if are_money else "text"
-                if found and all(_DECIMAL_COMMA.fullmatch(cell) or self._is_number(cell) for cell in found):
-                    self.kinds[place] = f"decimal commas, such as {short(found[0])!r}"
-            self._examples = getattr(self, "_examples", {}) | {place: found[:1]}
+            n_numbers = sum(map(self._is_number, found))
+            such = f", such as {short(found[0])!r}" if found else ""
+            if found and all(_DECIMAL_COMMA.fullmatch(cell) or self._is_number(cell) for cell in found):
+                self.kinds[place] = f"decimal commas{such}"
+            elif found and all(map(_CURRENCY.fullmatch, found)):
+                self.kinds[place] = f"currency{such}"
+            elif 2 * n_numbers < len(found) or not found:
+                self.kinds[place] = "words and numbers" if n_numbers else "text"
 
     @property
     def _missing(self) -> tuple[str, ...]:
