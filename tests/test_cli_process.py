@@ -16,9 +16,8 @@ from cli_runs import FIT, PAIR, PATIENCE, STANDOUT, check_failure, content, no_f
 from standout._messages import FileError
 from standout._writing import draft_name, whole_file
 from standout.cli import main
-from standout.cli._display import Display
+from standout.cli._display import SIGNALS, Display
 from standout.cli._folder import check_output_folder, folder_as_a_whole
-from standout.cli._signals import SIGNALS
 
 MARK = "summary.json"
 

@@ -7,7 +7,8 @@ is asked, and hands over to its module.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import PurePath
 from shlex import quote
 from typing import Any
@@ -53,22 +54,39 @@ def output_option(help: str, **settings: Any) -> Any:
     return option(o.OUTPUT, "-o --output", help, "OUT", **(settings or {"required": True}))
 
 
-@app.command("fit", cls=SectionedCommand, short_help="Find what stands out in TARGET, and write a folder.")
-@with_options(
+def command(short_help: str, runs: str, *options: Any) -> Callable[[Callable[[Any, Any], None]], click.Command]:
+    """Make a command of a function that checks its options; `runs` is the function that does the work, with its module.
+
+    That function gets the options, the names of those that were given, and the command as it was typed.
+    """
+
+    def decorate(check: Callable[[click.Context, dict[str, Any]], None]) -> click.Command:
+        @click.pass_context
+        def invoked(context: click.Context, /, **values: Any) -> None:
+            values |= {"given": given_options(context), "command": command_line(context.obj or [])}
+            check(context, values)
+            module, _, name = runs.partition(":")
+            with loading():
+                work = getattr(import_module(f"standout.cli.{module}"), name)
+            work(values)
+
+        invoked.__doc__ = check.__doc__
+        made = app.command(check.__name__, cls=SectionedCommand, short_help=short_help)
+        return made(with_options(*options)(invoked))
+
+    return decorate
+
+
+@command(
+    "Find what stands out in TARGET, and write a folder.",
+    "_fit:fit_files",
     *o.data_options,
     *o.subject_options,
     option(o.FILES, "--from-sums", "TARGET and backgrounds are private sums of standout release.", is_flag=True),
-    o.method_option,
-    *o.parameter_options,
-    *o.test_options,
-    *o.report_options,
-    o.image_option,
-    output_option("Folder to write."),
-    *o.writing_options,
-    o.spreadsheet_option,
+    *(o.method_option, *o.parameter_options, *o.test_options, *o.report_options, o.image_option),
+    *(output_option("Folder to write."), *o.writing_options, o.spreadsheet_option),
 )
-@click.pass_context
-def fit(context: click.Context, /, **options: Any) -> None:
+def fit(context: click.Context, options: dict[str, Any]) -> None:
     """Find what stands out in TARGET against the backgrounds, and write a folder with the answer.
 
     TARGET is a file (CSV, TSV, Parquet, Arrow, .npy, .npz, .mat, .h5ad, Zarr), a folder of such files, or a pattern in
@@ -81,112 +99,76 @@ def fit(context: click.Context, /, **options: Any) -> None:
     With --from-sums, TARGET and the backgrounds are files that standout release wrote. A pattern in quotes adds up the
     sums of several places.
     """
-    check_options(context, options, [options["method"]])
-    with loading():
-        if options["from_sums"]:
-            from standout.cli._private import fit_sums as fitted
-        else:
-            from standout.cli._fit import fit_files as fitted
-    fitted(options, given_options(context), command_line(context.obj or []))
+    check_options(options, [options["method"]])
 
 
-@app.command("transform", cls=SectionedCommand, short_help="Write the scores of new rows.")
-@with_options(
-    click.argument("model_path", metavar="MODEL"),
-    click.argument("data", metavar="NEW"),
-    *o.file_options,
-    output_option("CSV file to write."),
-    *o.writing_options,
-    o.spreadsheet_option,
+@command(
+    "Write the scores of new rows.",
+    "_models:transform_files",
+    *(click.argument("model_path", metavar="MODEL"), click.argument("data", metavar="NEW"), *o.file_options),
+    *(output_option("CSV file to write."), *o.writing_options, o.spreadsheet_option),
 )
-def transform(**options: Any) -> None:
+def transform(context: click.Context, options: dict[str, Any]) -> None:
     """Write the scores of the rows of NEW: a file of any kind that fit reads, a folder, or a pattern in quotes.
 
     MODEL is the folder that fit wrote, or a model in a file. The data are prepared as for the fit (logarithm, missing
     values). Columns are found by name; further columns are left out. Files are read in parts.
     """
-    from standout.cli._models import transform_files
-
-    transform_files(options)
 
 
-@app.command("info", cls=SectionedCommand, short_help="Describe a model.")
-@with_options(click.argument("model_path", metavar="MODEL"))
-def info(**options: Any) -> None:
+@command("Describe a model.", "_models:describe", click.argument("model_path", metavar="MODEL"))
+def info(context: click.Context, options: dict[str, Any]) -> None:
     """Describe MODEL: the folder that fit wrote, or a model in a file."""
-    from standout.cli._models import describe
-
-    describe(options)
 
 
-@app.command("compare", cls=SectionedCommand, short_help="Show PCA, cPCA, dPCA and their kernel forms side by side.")
-@with_options(
+@command(
+    "Show PCA, cPCA, dPCA and their kernel forms side by side.",
+    "_fit:compare_methods",
     *o.data_options,
     *o.subject_options,
     option(o.METHOD, "--methods", "Which to compare.", "M1,M2,...", default="pca,cpca,dpca,kpca,kcpca,kdpca"),
-    *o.parameter_options,
-    o.image_option,
-    output_option("HTML file to write."),
-    *o.writing_options,
+    *(*o.parameter_options, o.image_option, output_option("HTML file to write."), *o.writing_options),
 )
-@click.pass_context
-def compare(context: click.Context, /, **options: Any) -> None:
+def compare(context: click.Context, options: dict[str, Any]) -> None:
     """Show PCA, cPCA, dPCA and their kernel forms of TARGET side by side, in one page.
 
     Data are given as for standout fit. All methods get the same prepared data; each uses the options that it has.
     """
-    methods = list(dict.fromkeys(word.strip() for word in options["methods"].split(",") if word.strip()))
+    given = options["methods"]
+    methods = list(dict.fromkeys(word.strip() for word in given.split(",") if word.strip()))
     if not methods or not set(methods) <= set(COMMAND_METHODS):
-        raise click.UsageError(
-            f"--methods {options['methods']!r} is not a list of methods. Choose among {', '.join(COMMAND_METHODS)}."
-        )
-    check_options(context, options, methods)
-    with loading():
-        from standout.cli._fit import compare_methods
-
-    compare_methods(options, methods)
+        raise click.UsageError(f"--methods {given!r} is not a list of methods. Use {', '.join(COMMAND_METHODS)}.")
+    options["methods"] = methods
+    check_options(options, methods)
 
 
-@app.command("screen", cls=SectionedCommand, short_help="Compare many conditions with one control.")
-@with_options(
+@command(
+    "Compare many conditions with one control.",
+    "_further:screen_file",
     click.argument("data", metavar="FILE"),
     option(o.FILES, "--condition-column", "Column with the condition of each row.", "NAME", required=True),
     option(o.FILES, "--control", "Condition that is the control.", "CONDITION", required=True),
-    *o.file_options,
-    *o.value_options,
-    *o.subject_options[:2],
+    *(*o.file_options, *o.value_options, *o.subject_options[:2]),
     option(o.METHOD, "--random-state", "Seed of everything random.", "N", type=click.IntRange(0, 2**32 - 1)),
     output_option("CSV file to write, or a page if it ends in .html."),
-    *o.writing_options,
-    o.spreadsheet_option,
+    *(*o.writing_options, o.spreadsheet_option),
 )
-def screen(**options: Any) -> None:
+def screen(context: click.Context, options: dict[str, Any]) -> None:
     """Which conditions of FILE stand out against the control, in their mean or in their spread?
 
     Writes one row per condition: rows, ratio, spread, shift, p-value, q-value, leading columns and a verdict.
     """
-    with loading():
-        from standout.cli._further import screen_file
-
-    screen_file(options)
+    _check_subjects(options)
 
 
-@app.command("explore", cls=SectionedCommand, short_help="Choose the question by hand, on a page that answers.")
-@with_options(
+@command(
+    "Choose the question by hand, on a page that answers.",
+    "_further:explore_files",
     click.argument("data", metavar="TARGET", required=False),
-    o.background_option,
-    *o.condition_options,
-    *o.file_options,
-    *o.value_options,
-    *o.subject_options[:2],
-    o.method_option,
-    *o.parameter_options,
-    o.image_option,
-    *o.page_options,
-    o.quiet_option,
+    *(*o.data_options[1:], *o.subject_options[:2], o.method_option, *o.parameter_options, o.image_option),
+    *(*o.page_options, o.quiet_option),
 )
-@click.pass_context
-def explore(context: click.Context, /, **options: Any) -> None:
+def explore(context: click.Context, options: dict[str, Any]) -> None:
     """Choose target and background by hand, and see what stands out.
 
     Opens a page in the browser. Rows are chosen by their conditions, or by a lasso around points. Data are given as for
@@ -195,51 +177,39 @@ def explore(context: click.Context, /, **options: Any) -> None:
     The page is for this machine only, and for those who know its address. It ends with Ctrl-C, or when its last page is
     closed.
     """
-    if options["demo"] and options["data"] is not None:
-        raise click.UsageError("TARGET and --demo exclude each other. Leave one out.")
-    if not options["demo"] and options["data"] is None:
-        raise click.UsageError("there is nothing to explore. Give a file, or --demo for data that need none.")
-    check_options(context, options, [options["method"]], complete=False)
-    with loading():
-        from standout.cli._further import explore_files
-
-    explore_files(options, given_options(context))
+    if options["demo"] == (options["data"] is not None):
+        raise click.UsageError("give a file to explore, or --demo for data that need none.")
+    check_options(options, [options["method"]], complete=False)
 
 
-@app.command("release", cls=SectionedCommand, short_help="Write sums with noise that may leave this place.")
-@with_options(
-    click.argument("data", metavar="ROWS"),
-    *o.budget_options,
-    *o.file_options,
-    output_option("File to write, such as place1.sums."),
-    *o.writing_options,
+@command(
+    "Write sums with noise that may leave this place.",
+    "_private:release_file",
+    *(click.argument("data", metavar="ROWS"), *o.budget_options, *o.file_options),
+    *(output_option("File to write, such as place1.sums."), *o.writing_options),
 )
-def release(**options: Any) -> None:
+def release(context: click.Context, options: dict[str, Any]) -> None:
     """Write count, means and sums of products of ROWS with noise: a differentially private release.
 
     No row is in the file. It can be sent to others, who compare it with those of other places by standout fit
     --from-sums. Every release of the same rows spends its own budget. ROWS is a file, a folder, or a pattern in quotes.
     """
-    with loading():
-        from standout.cli._private import release_file
-
-    release_file(options)
 
 
-@app.command("demo", cls=SectionedCommand, short_help="Show the main job on data that need no file.")
-@with_options(o.method_option, output_option("Folder to write.", default="standout-demo"), o.quiet_option)
-def demo(**options: Any) -> None:
+@command(
+    "Show the main job on data that need no file.",
+    "_further:show_digits",
+    *(o.method_option, output_option("Folder to write.", default="standout-demo"), o.quiet_option),
+)
+def demo(context: click.Context, options: dict[str, Any]) -> None:
     """Find handwritten digits that are hidden over pieces of photographs.
 
     PCA of the images shows the photographs. Given other pieces of the same photographs as background, discriminative
     PCA shows the digits. The labels of the images are used for the colours only.
     """
-    with loading():
-        from standout.cli._further import show_digits
-
-    # An earlier demo is replaced.
     defaults = fit.make_context("fit", ["TARGET", "--output", "OUT"]).params
-    show_digits({**defaults, **options, "overwrite": True})
+    # An earlier demo is replaced.
+    options |= {**defaults, **options, "overwrite": True}
 
 
 # --- what the options ask for -----------------------------------------------------------------------------------------
@@ -258,29 +228,23 @@ def given_options(context: click.Context) -> set[str]:
     return {name for name in names if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
 
 
-def check_options(
-    context: click.Context, options: dict[str, Any], methods: Sequence[str], *, complete: bool = True
-) -> None:
+def check_options(options: dict[str, Any], methods: Sequence[str], *, complete: bool = True) -> None:
     """Refuse an option that none of the methods has, and options that exclude each other; set what follows.
 
     If the question need not be complete, target and backgrounds may be left to be chosen.
     """
-    given = given_options(context)
+    given = options["given"]
     fitted = {FITTED_AS.get(method, method) for method in methods}
     having = {name: one.methods for name, one in OPTIONS.items()} | {"bandwidth": KERNELIZED}
     for name, those in having.items():
         if name in given and not set(those) & fitted:
-            raise click.UsageError(
-                f"{_option_name(name)} is for {', '.join(those)}, not for {', '.join(methods)}. Leave it out, or "
-                "choose another method."
-            )
+            raise click.UsageError(f"{_option_name(name)} is for {', '.join(those)}, not for {', '.join(methods)}.")
     if "bandwidth" in given and "kernel" not in given:
         options["kernel"] = "gaussian"
     for name, kernels in OF_KERNELS.items():
         if name in given and options["kernel"] not in kernels:
             raise click.UsageError(
-                f"{_option_name(name)} is for --kernel {', '.join(kernels)}, not {options['kernel']}. Leave it out, or "
-                "choose another kernel."
+                f"{_option_name(name)} is for --kernel {', '.join(kernels)}, not {options['kernel']}."
             )
     _check_subjects(options)
     _check_form(options, complete and any(method in METHODS for method in methods), complete)
@@ -303,9 +267,7 @@ def _check_subjects(options: dict[str, Any]) -> None:
         try:
             re.compile(pattern)
         except re.error as error:
-            raise click.UsageError(
-                f"--subject-pattern {pattern!r} is not a regular expression: {error}. Give, for example, '(.*)_'."
-            ) from None
+            raise click.UsageError(f"--subject-pattern {pattern!r} is not a regular expression: {error}.") from None
 
 
 def _check_form(options: dict[str, Any], need_background: bool, need_target: bool) -> None:
@@ -319,6 +281,5 @@ def _check_form(options: dict[str, Any], need_background: bool, need_target: boo
         raise click.UsageError("--target and --background-condition need --condition-column, the column that has them.")
     if need_background and not by_column and not options["background"]:
         raise click.UsageError(
-            "there is nothing to compare with. Give --background FILE, or --condition-column with --target, or "
-            "--method pca."
+            "there is nothing to compare with. Give --background, or --condition-column with --target."
         )

@@ -36,16 +36,20 @@ Found = dict[str, Any]
 MOST_COLUMNS = 4
 
 
-def fit_files(options: dict[str, Any], given: set[str], command: str) -> None:
+def fit_files(options: dict[str, Any]) -> None:
     """Fit what the options ask for, and write the folder."""
+    if options["from_sums"]:
+        from standout.cli._private import fit_sums
+
+        return fit_sums(options)
     require_packages()
     display = Display(quiet=options["quiet"])
     final = check_output_folder(options["output"], options["overwrite"])
     model = make_estimator(options)
     with display.working():
         datasets = open_datasets(options, display)
-        found = fit_and_write(model, datasets, final, options, display, command=command)
-    show_result(found, final, display, command)
+        found = fit_and_write(model, datasets, final, options, display)
+    return show_result(found, final, display, options["command"])
 
 
 def fit_and_write(
@@ -54,8 +58,6 @@ def fit_and_write(
     final: Path,
     options: dict[str, Any],
     display: Display,
-    *,
-    command: str = "",
     further: Callable[[Path, Found], None] = lambda folder, found: None,
 ) -> Found:
     """Fit a model, and write the folder with everything that was found, and what else a function writes there."""
@@ -69,8 +71,7 @@ def fit_and_write(
             (draft / "report.html").write_text(page(found), encoding="utf-8")
             (draft / "figure.png").write_bytes(figure(found))
         further(draft, found)
-        if command:
-            found["command"] = printable(command)
+        found["command"] = printable(options["command"])
         # Phrased before the folder is put in place: nothing that can fail comes after that.
         sentences(found)
         text = json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -270,7 +271,7 @@ def leading_columns(component: Found) -> str:
 # --- compare ----------------------------------------------------------------------------------------------------------
 
 
-def compare_methods(options: dict[str, Any], methods: list[str]) -> None:
+def compare_methods(options: dict[str, Any]) -> None:
     """Fit each method to the same data, and write one page."""
     display = Display(quiet=options["quiet"])
     final = check_output_file(options["output"], options["overwrite"], [options["data"], *options["background"]])
@@ -279,7 +280,7 @@ def compare_methods(options: dict[str, Any], methods: list[str]) -> None:
             f"{final.name!r} does not end in .html, so that browsers would not show it as a page. "
             f"Name it, for example, {final.name + '.html'!r}."
         )
-    asked = [{**options, "method": method} for method in methods]
+    asked = [{**options, "method": method} for method in options["methods"]]
     models = [make_estimator(each) for each in asked]
     with display.working():
         datasets = open_datasets(options, display)

@@ -26,7 +26,7 @@ from standout._writing import (
     remove_dead_drafts,
     unlock,
 )
-from standout.cli._signals import SIGNALS
+from standout.cli._display import SIGNALS
 
 # The file by which a folder of results is known; no other folder is ever replaced.
 MARK = "summary.json"

@@ -125,8 +125,8 @@ def screen_file(options: dict[str, Any]) -> None:
 # --- explore ----------------------------------------------------------------------------------------------------------
 
 
-def explore_files(options: dict[str, Any], given: set[str]) -> None:
-    """Open the files, and the page; `given` names the options that were on the command line."""
+def explore_files(options: dict[str, Any]) -> None:
+    """Open the files, and the page."""
     require_extra("tornado", "explore", "the page")
     from standout.explorer import explore
 
@@ -140,7 +140,7 @@ def explore_files(options: dict[str, Any], given: set[str]) -> None:
         target, *backgrounds = [source.loaded() for source in made.sources]
     for sentence in phrased(made.notes):
         display.caution(sentence)
-    facts: dict[str, Any] = {name: options[name] for name in OPTIONS if name in given}
+    facts: dict[str, Any] = {name: options[name] for name in OPTIONS if name in options["given"]}
     if options["bandwidth"] is not None:
         facts |= {"kernel": "gaussian", "kernel_params": {"bandwidth": options["bandwidth"]}}
     if target.subjects is not None:

@@ -114,9 +114,9 @@ def read_ranges(path: str) -> dict[str, tuple[float, float]]:
 # --- fit --------------------------------------------------------------------------------------------------------------
 
 
-def fit_sums(options: dict[str, Any], given: set[str], command: str) -> None:
+def fit_sums(options: dict[str, Any]) -> None:
     """Fit sums that were released before, and write the folder."""
-    refused = sorted(given - WITHOUT_ROWS)
+    refused = sorted(options["given"] - WITHOUT_ROWS)
     if refused:
         name = OPTION_NAMES.get(refused[0], f"--{refused[0].replace('_', '-')}")
         raise click.UsageError(f"{name} is for rows, and sums have none. Leave it out.")

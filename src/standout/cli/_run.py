@@ -8,8 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 
-from standout.cli._display import accept_any_character, close_output, flat, print_failure
-from standout.cli._signals import SIGNALS
+from standout.cli._display import SIGNALS, accept_any_character, close_output, flat, print_failure
 
 FAILED = 2
 
