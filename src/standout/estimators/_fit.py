@@ -21,6 +21,7 @@ from standout.selection import (
     HeldOut,
     Path,
     Places,
+    TallData,
     choose,
     choose_columns,
     choose_weights,
@@ -56,6 +57,9 @@ def fit_problem(
     seed: int = 0,
 ) -> Fit:
     """Choose what is to be chosen, solve, and judge by held-out rows."""
+    if folds is not None and isinstance(data, TallData) and any(part is None for own in data.parts for part in own):
+        # The number of rows of an iterator is not known before the fit.
+        folds, reason = None, "a fold has no rows of one of the datasets"
     path = columns_path = None
     starts: list[Any] | None = None
     sums = data.sums(problem)
@@ -87,16 +91,13 @@ def _parameter(problem: Problem) -> str:
 
 
 def fallback(problem: Problem, sums: Sums) -> Problem:
-    """Return the problem with a value that needs no folds: Ledoit-Wolf, or a middle value if its sums are missing."""
+    """Return the problem with a value that needs no folds: Ledoit-Wolf, or a middle value of α or ε."""
     if len(sums.moments) == 1:
         return replace(problem, shrinkage=0.0, alpha=0.0, epsilon=None if problem.epsilon is None else 1.0)
     if problem.kind == "difference":
         return replace(problem, alpha=1.0)
     if problem.epsilon is not None:
         return replace(problem, epsilon=1e-2 * ridge_unit(problem, sums))
-    # Private sums have an estimate that allows for their noise.
-    if any(part.norms is None and not hasattr(part, "shrinkage") for part in sums.moments[1:]):
-        return replace(problem, shrinkage=0.5)
     return replace(problem, shrinkage="ledoit-wolf")
 
 

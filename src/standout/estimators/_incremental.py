@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Self
 
@@ -17,7 +17,7 @@ from standout._options import check_parameters
 from standout._xp import take
 from standout.estimators._base import BackgroundTransformer
 from standout.estimators._fit import Fit
-from standout.moments import FoldPattern, Moments, NormSums, RootMoments, ScatterMoments, gather, gather_keyed
+from standout.moments import FoldPattern, Moments, RootMoments, ScatterMoments, gather, gather_keyed
 from standout.selection import Data, Folds, Places, TallData
 from standout.selection._data import FEW_FOLDS, MANY_COLUMNS, MOST_COLUMNS, ROWS_PER_FOLD
 from standout.sources import Batch, InMemory, Source, as_backgrounds, as_labels, matched, open_dataset
@@ -206,9 +206,7 @@ class IncrementalTransformer(BackgroundTransformer):
             self._data = data
             return
         folds, reason = self._usable_folds(parts, counts)
-        if folds is None and any(part is not None and part.norms is None for own in parts[1:] for part in own):
-            parts = [[None if part is None else _as_if_normal(part) for part in own] for own in parts]
-        fit = self._fit_data(TallData(parts, n_covariates), folds, reason)
+        fit = self._fit_data(TallData(parts, n_covariates, isinstance(folds, Places)), folds, reason)
         self._forget("n_features_in_", "feature_names_in_", "classes_", "background_labels_")
         kept = self._folds
         self._keep_linear(fit, data)
@@ -437,15 +435,6 @@ def _as_moments(given: Any, name: str, model: Any) -> Moments:
             advice="Give (covariance, count, mean).",
         )
     return ScatterMoments(count, mean, count * 0.5 * (covariance + covariance.T))
-
-
-def _as_if_normal(moments: Moments) -> Moments:
-    """Return moments with the sums of norms that normal rows have, which Ledoit-Wolf shrinkage needs."""
-    if moments.norms is not None or not isinstance(moments, ScatterMoments) or not moments.exact:
-        return moments
-    variance, none = moments.total_variance, 0.0 * moments.mean
-    quartic = moments.count * (variance**2 + 2.0 * moments.squared_norm)
-    return replace(moments, norms=NormSums(none, float(quartic), none, moments.count * variance))
 
 
 def _check_alike(moments: Sequence[Moments], names: Sequence[str]) -> None:
