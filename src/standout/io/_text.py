@@ -146,8 +146,9 @@ class CsvReader:
         for place, found in cells.items():
             n_numbers = sum(map(self._is_number, found))
             such = f", such as {short(found[0])!r}" if found else ""
-            if found and all(_DECIMAL_COMMA.fullmatch(cell) or self._is_number(cell) for cell in found):
-                self.kinds[place] = f"decimal commas{such}"
+            commas = [cell for cell in found if _DECIMAL_COMMA.fullmatch(cell) and not self._is_number(cell)]
+            if commas and len(commas) + n_numbers == len(found):
+                self.kinds[place] = f"decimal commas, such as {short(commas[0])!r}"
             elif found and all(map(_CURRENCY.fullmatch, found)):
                 self.kinds[place] = f"currency{such}"
             elif 2 * n_numbers < len(found) or not found:
