@@ -239,8 +239,10 @@ def measure(method: Method, contrast: Contrast, seed: int, dimensions: tuple[int
         seconds = _time(model, contrast, backgrounds)
         # α is chosen for the two components that are shown, and kept for more: a list is searched once.
         path = getattr(model, "path_", None)
-        searched = path is not None and path.parameter == "alpha" and not path.reason
-        alphas = [float(alpha) for alpha in path.values[::STEP]] if searched else []
+        alphas = []
+        if path is not None and path.parameter == "alpha" and not path.reason:
+            alphas = [float(alpha) for alpha in path.values[::STEP]]
+        searched = bool(alphas)
         own = scores(model, alpha=model.alpha_) if searched else scores(model)
         figures = _figures(own, contrast.labels, seed, dimensions)
         representatives = {}
