@@ -141,10 +141,11 @@ def _read_arrays(path: Path, file: DataFile) -> dict[str, Array]:
 def _read_mice(path: Path, file: DataFile) -> dict[str, Array]:
     """Read the table of the mice. Columns may come in any order, and others may stand beside them."""
     try:
-        table = read_table(path, id_column="MouseID", label_column="class", columns=PROTEINS)
+        table = read_table(path, id_column="MouseID", label="class", columns=PROTEINS, missing="keep")
     except (ValueError, OSError) as error:
         raise _damaged(path, file, str(error).rstrip(".")) from error
-    X = np.asarray(table.values)[:, [table.columns.index(protein) for protein in PROTEINS]]
+    columns = list(table.columns or ())
+    X = np.asarray(table.rows)[:, [columns.index(protein) for protein in PROTEINS]]
     labels, mice = (np.asarray(words, dtype=str) for words in (table.labels, table.ids))
     if unknown := set(labels.tolist()) - set(MICE_CLASSES):
         problem = f"the class of a row is {min(unknown)!r}, but only {', '.join(MICE_CLASSES)} are expected"

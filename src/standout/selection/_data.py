@@ -50,6 +50,8 @@ class Data:
     n_folds: int
     n_columns: int
     n_covariates: int
+    # Whether a fold has whole subjects.
+    subjects: bool
 
     def sums(self, problem: Problem, fold: int | None = None) -> Sums:
         """Return the sums over all rows, or over all rows but those of a fold."""
