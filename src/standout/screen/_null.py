@@ -30,7 +30,7 @@ CLIP = 3.0
 # Draws of the spread are slower than draws of the shift, and its law is closer to normal.
 SPREAD_EVERY = 4
 SMALLEST_P = 1e-300
-POWER_STEPS = 20
+POWER_STEPS = 12
 TINY = 1e-12
 # Normal score of a power of 80 %.
 POWER_SCORE = 0.8416
@@ -100,10 +100,12 @@ def leading(rows: Array) -> Array:
     """
     wide = rows.shape[0] < rows.shape[1]
     gram = rows @ rows.T if wide else rows.T @ rows
+    gram /= max(float(np.trace(gram)), TINY)
     vector = gram[:, np.argmax(np.diagonal(gram))]
     for _ in range(POWER_STEPS):
         vector = gram @ vector
-        vector /= max(float(np.linalg.norm(vector)), TINY)
+    # Eigenvalues are at most 1: the vector becomes small, but not as small as the limits of double precision.
+    vector = vector / max(float(np.abs(vector).max(initial=0)), 1e-200)
     if wide:
         vector = rows.T @ vector
     return vector / max(float(np.linalg.norm(vector)), TINY)

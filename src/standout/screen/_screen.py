@@ -7,6 +7,7 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from standout._messages import InvalidValueError, require_extra
 from standout.screen._controls import (
@@ -125,13 +126,15 @@ def screen(
     controls = gather_controls(read(host, numbers), control_groups, target_groups)
     sides = controls.sides(shrinkage, rng)
     grid = _grid(codes[others], None if sides[0].codes is None else target_groups, sides)
-    null = Null.of_draws(grid, [side.draws(grid, n_draws, rng) for side in sides])
     columns = source.columns or tuple(f"column {number}" for number in range(controls.rows.shape[1]))
-    bench = Bench(controls, sides, null, columns, n_columns)
-    found = [
-        bench.row_of(target, np.random.default_rng([seed, crc32(str(target.name).encode())]))
-        for target in targets_of(source, codes, names, own, row_groups, rng)
-    ]
+    # Products are small: threads of BLAS would wait for each other.
+    with threadpool_limits(1, "blas"):
+        null = Null.of_draws(grid, [side.draws(grid, n_draws, rng) for side in sides])
+        bench = Bench(controls, sides, null, columns, n_columns)
+        found = [
+            bench.row_of(target, np.random.default_rng([seed, crc32(str(target.name).encode())]))
+            for target in targets_of(source, codes, names, own, row_groups, rng)
+        ]
     noise = float(np.mean([side.white.variance for side in sides])) / len(columns)
     return Screen(judged(found, null, noise, level, effect), control, len(controls.rows), controls.kind, level, effect)
 
