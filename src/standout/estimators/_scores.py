@@ -1,0 +1,280 @@
+"""What a fitted model does: scores of rows, held-out scores, and how it looks to scikit-learn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import estimator_html_repr
+from sklearn.utils.validation import _check_feature_names, _get_feature_names, check_is_fitted
+
+from standout._arrays import Array, Float, Rows, stacked
+from standout._messages import InvalidValueError
+from standout._xp import is_foreign, to_host
+from standout.estimators._fit import clipped
+from standout.estimators._sklearn import DOC_LINK, described, described_in_html, summary_frame
+from standout.moments import RobustWeights
+from standout.problem import Problem
+from standout.selection import HeldOut, Path
+from standout.sources import DaskBlocks, Source, keys_of, open_dataset, open_datasets
+
+
+class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """The results of a fit to a target and its backgrounds, and what can be done with them."""
+
+    method: ClassVar[str]
+    n_components: int | str | None
+    cv: int | None
+    center: str
+    background_weights: Any
+    robust: str | None
+    target_label: Any
+    random_state: Any
+
+    components_: Float
+    eigenvalues_: Float
+    ratio_: Float
+    ratio_error_: Float
+    ratio_interval_: Float
+    spread_: Float
+    spread_error_: Float
+    shift_: Float
+    shift_error_: Float
+    correlations_: Float
+    mean_: Float
+    background_weights_: Float
+    problem_: Problem
+    n_components_: int
+    n_features_in_: int
+    n_samples_: int
+    background_n_samples_: list[int]
+    n_folds_: int
+    solver_: str
+    held_out_: HeldOut | None
+    path_: Path | None
+    # Variances of all rows along the components, and the score of each dataset's mean.
+    target_variance_: Float
+    background_variance_: Float
+    shifts_: Float
+    # Only with `target_label`, names of columns or `robust`.
+    classes_: npt.NDArray[Any]
+    background_labels_: list[Any]
+    feature_names_in_: npt.NDArray[np.object_]
+    row_weights_: list[Float]
+    outlying_rows_: list[npt.NDArray[np.intp]]
+    robust_weights_: list[RobustWeights]
+
+    # Where scikit-learn's diagram of a model links to; without a link it shows no tooltips.
+    _doc_link_module = "standout"
+    _doc_link_template = DOC_LINK
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Find the components."""
+        raise NotImplementedError
+
+    def _open(self, X: Any, name: str = "the rows") -> Source:
+        """Open rows that have the columns of the fit."""
+        # scikit-learn knows the names of pandas and polars alone; others are found by `open_dataset`.
+        if not isinstance(X, Source) and (_get_feature_names(X) is not None or keys_of(X) is None):
+            _check_feature_names(self, X, reset=False)
+        source = open_dataset(X, name, columns=getattr(self, "feature_names_in_", None))
+        if source.width is not None and source.width != self.n_features_in_:
+            raise InvalidValueError(
+                f"X has {source.width} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
+                "as input",
+                advice="Give the columns of the fit.",
+            )
+        return source
+
+    def _scores(self, rows: Rows) -> Array:
+        raise NotImplementedError
+
+    def transform(self, X: Any) -> Array:
+        """Return the scores of rows, in units of the background's standard deviation.
+
+        Parameters
+        ----------
+        X : dataset
+            Rows with the columns of the fit.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+        """
+        check_is_fitted(self)
+        source = self._open(X)
+        if source.rows is not None:
+            return self._scores(self._tidied(source.rows))
+        if isinstance(source, DaskBlocks):
+            lazy: Array = source.lazily(_Scores(self), self.n_components_)
+            return lazy
+        scores: Array = stacked([self._scores(self._tidied(batch.rows)) for batch in source.batches()])
+        return scores
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
+        """Fit, and return the scores of the target's rows. For fitted rows, `held_out_scores` is without bias.
+
+        Parameters
+        ----------
+        X, y, **fit_params
+            As in ``fit``.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+        """
+        model: Self = self.fit(X, y, **fit_params)
+        return model.transform(X)
+
+    def held_out_scores(
+        self, X: Any, *, background: Any = None, adjust: Any = None, background_adjust: Any = None
+    ) -> list[Float]:
+        """Return the scores of the fitted rows, each by components that were found without its fold.
+
+        The variance of the backgrounds' scores is 1, and that of the target's is `ratio_` (with
+        ``center="background"`` their mean square).
+
+        Parameters
+        ----------
+        X : dataset
+            The rows of the target, as in ``fit``, in the same order.
+        background : dataset, or list or tuple of datasets
+            The rows of the backgrounds, as in ``fit``.
+        adjust, background_adjust : array-like or list of str, default=None
+            The covariates of the fit.
+
+        Returns
+        -------
+        list of ndarray of shape (n_samples, n_components)
+            Of the target, then of each background.
+        """
+        check_is_fitted(self)
+        if self.held_out_ is None:
+            raise InvalidValueError("the model has no held-out components", advice="Fit it with `cv` and a background.")
+        sources = open_datasets(X, background, adjust=adjust, background_adjust=background_adjust)
+        sources = [source if source.again else source.loaded() for source in sources]
+        counts = [self.n_samples_, *self.background_n_samples_]
+        given = [source.count_rows() for source in sources]
+        if given != counts:
+            raise InvalidValueError(
+                f"the datasets have {given} rows, but the fit had {counts}", advice="Give the datasets of the fit."
+            )
+        return [self._held_out_scores(source, number) for number, source in enumerate(sources)]
+
+    def _held_out_scores(self, source: Source, dataset: int) -> Float:
+        assert self.held_out_ is not None
+        found = []
+        for batch in source.batches():
+            numbers = np.arange(batch.start, batch.start + batch.rows.shape[0])
+            beside = None if source.covariates is None else source.covariates[numbers]
+            rows = self._coordinates(self._cleaned(batch.rows, dataset))
+            found.append(self.held_out_.scores(rows, numbers, dataset, self._origin(), beside))
+        scores: Float = np.concatenate(found)
+        return scores + self.shifts_[dataset]
+
+    def _cleaned(self, rows: Rows, dataset: int) -> Rows:
+        """Return rows with wild cells replaced, as the fit saw them."""
+        return self.robust_weights_[dataset].cleaned(rows) if self.robust == "cells" else rows
+
+    def _tidied(self, rows: Rows) -> Rows:
+        """Return new rows without cells that are wild in every dataset of the fit."""
+        if self.robust != "cells":
+            return rows
+        return clipped(rows, self.robust_weights_)
+
+    def _coordinates(self, rows: Rows) -> Rows:
+        return rows
+
+    def _origin(self) -> Any:
+        return self.mean_
+
+    def score(self, X: Any, y: Any = None, *, background: Any = None) -> float:
+        """Return the mean over components of the log ratio of the variances of these rows.
+
+        Parameters
+        ----------
+        X : dataset
+            Rows of the target that were not fitted.
+        y : None
+            Ignored.
+        background : dataset, or list or tuple of datasets, default=None
+            Rows of the backgrounds. None compares with the unit variance that the background has by definition.
+
+        Returns
+        -------
+        float
+        """
+        sources = open_datasets(X, background)
+        parts = [to_host(self.transform(source)) for source in sources]
+        own = parts[0].var(axis=0)
+        if self.center == "background":
+            own = own + parts[0].mean(axis=0) ** 2
+        against: Any = 1.0
+        if len(parts) > 1:
+            weights = self.background_weights_ if len(self.background_weights_) == len(parts) - 1 else None
+            against = np.average([part.var(axis=0) for part in parts[1:]], axis=0, weights=weights)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(np.mean(np.log(own / against)))
+
+    def to_numpy(self) -> Self:
+        """Return a copy of the model with all arrays in the host's memory."""
+        from copy import copy
+
+        model = copy(self)
+        for name, value in vars(self).items():
+            if is_foreign(value) and hasattr(value, "shape"):
+                setattr(model, name, to_host(value))
+        if self.held_out_ is not None:
+            model.held_out_ = replace(self.held_out_, vectors=to_host(self.held_out_.vectors))
+        return model
+
+    def summary(self) -> Any:
+        """Return one row per component: ratio with interval, spread, shift, and the leading columns.
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
+        check_is_fitted(self)
+        return summary_frame(self)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether there are components; after few rows of ``partial_fit`` there are none."""
+        return hasattr(self, "problem_")
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        text: str = super().__repr__(N_CHAR_MAX)
+        return f"{text}\n{described(self)}" if self.__sklearn_is_fitted__() else text
+
+    def _repr_html_inner(self) -> str:
+        """Return scikit-learn's diagram, with the findings of a fit below it."""
+        diagram: str = estimator_html_repr(self)
+        return diagram + (described_in_html(self) if self.__sklearn_is_fitted__() else "")
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        return bundle | ({"text/html": self._repr_html_inner()} if "text/html" in bundle else {})
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.robust != "cells"
+        tags.array_api_support = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+
+@dataclass(frozen=True, eq=False)
+class _Scores:
+    """From rows to scores, on the workers of Dask."""
+
+    model: FittedTransformer
+
+    def __call__(self, rows: Rows) -> Array:
+        return self.model._scores(self.model._tidied(rows))
