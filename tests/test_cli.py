@@ -103,7 +103,7 @@ def test_the_terminal_shows_headline_numbers_cautions_and_where_the_files_are(fi
     for stage in ("reading target", "fitting discriminative PCA", "testing the components", "writing the report"):
         assert re.search(f"^{stage}", said, re.MULTILINE)
     assert found["headline"] in said
-    assert re.search(r"^1 +[\d.]+ \([\d.]+ to [\d.]+\) +0.005 +zinc, ", said, re.MULTILINE)
+    assert re.search(r"^\d +[\d.]+ \([\d.]+ to [\d.]+\) +0.005 +zinc, ", said, re.MULTILINE)
     assert "60 + 60 rows, 4 columns\n" in said
     for one in found["cautions"]:
         assert one["text"][1:] in said

@@ -185,7 +185,7 @@ LOADED = """
 import sys
 from standout.cli import main
 code = main(sys.argv[1:])
-print(code, [name for name in ("bokeh", "sklearn.gaussian_process", "torch", "dask") if name in sys.modules])
+print(code, [name for name in ("bokeh", "torch", "dask") if name in sys.modules])
 """
 
 
