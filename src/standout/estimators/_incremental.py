@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import accumulate
 from typing import Any, Self
 
@@ -20,7 +20,7 @@ from standout.estimators._fit import Fit
 from standout.moments import FoldPattern, Moments, RootMoments, ScatterMoments, gather, gather_keyed
 from standout.selection import Data, Folds, Places, TallData
 from standout.selection._data import FEW_FOLDS, MANY_COLUMNS, MOST_COLUMNS, ROWS_PER_FOLD
-from standout.sources import Batch, InMemory, Source, as_backgrounds, as_labels, matched, open_dataset
+from standout.sources import InMemory, Source, as_backgrounds, as_labels, matched, open_dataset
 
 Parts = list[Moments | None]
 _NO_FOLDS = "only sums over all rows are known"
@@ -81,24 +81,15 @@ class IncrementalTransformer(BackgroundTransformer):
         """
         check_parameters(self.method, self.get_params(deep=False))
         known = self._known_parts()
-        if self.target_label is not None:
-            sources, labels = self._labelled(X, y, background, fresh=not known)
+        if self.target_label is None:
+            batch = self._batch(X, background, known)
         else:
-            sources, labels = self._batch(X, background, known), None
+            batch = self._labelled(X, y, background, fresh=not known)
         if not known:
             self._data = None
-            first = next((source for source in sources if source is not None), None)
-            if first is None:
-                return self
-            self._keep_columns(X if sources[0] is not None else None, [first])
+            self._keep_columns(X, [source for source in batch.values() if source is not None])
             self._folds = _pattern(self.cv, self.n_features_in_)
-        if labels is None:
-            before = known or [[]] * len(sources)
-            before = [*before, *[[]] * (len(sources) - len(before))]
-            parts = [self._extended(own, source) for own, source in zip(before, sources, strict=False)]
-            parts += before[len(sources) :]
-        else:
-            parts = self._extended_by_label(known, sources, labels)
+        parts = {key: self._extended(known.get(key, []), batch.get(key)) for key in self._order({*known, *batch})}
         self._solve_parts(parts)
         return self
 
@@ -129,19 +120,10 @@ class IncrementalTransformer(BackgroundTransformer):
             _data_of(model)
         self._check_same(other)
         mine, theirs = _places(self), _places(other)
-        parts: list[Parts]
-        if self.target_label is None:
-            parts = [[*own, *new] for own, new in zip(mine, theirs, strict=True)]
-        else:
-            by_label = [dict(zip(_labels(model), of, strict=True)) for model, of in ((self, mine), (other, theirs))]
-            labels = sorted({*by_label[0], *by_label[1]} - {self.target_label})
-            lacking: list[Parts] = [[None] * len(mine[0]), [None] * len(theirs[0])]
-            parts = [
-                [part for own, none in zip(by_label, lacking, strict=True) for part in own.get(label, none)]
-                for label in (self.target_label, *labels)
-            ]
-            self._keep_all_labels(labels)
-        self._folds = Places(tuple(tuple(accumulate(0 if one is None else one.count for one in own)) for own in parts))
+        none: list[Parts] = [[None] * len(next(iter(places.values()))) for places in (mine, theirs)]
+        parts = {key: [*mine.get(key, none[0]), *theirs.get(key, none[1])] for key in self._order({*mine, *theirs})}
+        ends = (accumulate(0 if one is None else one.count for one in own) for own in parts.values())
+        self._folds = Places(tuple(map(tuple, ends)))
         self._solve_parts(parts, _data_of(self).n_covariates)
         return self
 
@@ -187,7 +169,7 @@ class IncrementalTransformer(BackgroundTransformer):
         _check_alike(moments, names)
         columns = next((known for known in (getattr(part, "columns", None) for part in moments) if known), None)
         model._keep_columns(None, [_Columns(moments[0].n_features, columns)])  # type: ignore[list-item]
-        model._solve_parts([[part] for part in moments])
+        model._solve_parts({number: [part] for number, part in enumerate(moments)})
         if not moments[0].exact:
             from standout.private import warn_if_drowned
 
@@ -196,9 +178,13 @@ class IncrementalTransformer(BackgroundTransformer):
 
     # --- from parts to components --------------------------------------------------------------------------------
 
-    def _solve_parts(self, parts: Sequence[Parts], n_covariates: int = 0) -> None:
+    def _solve_parts(self, found: dict[Any, Parts], n_covariates: int = 0) -> None:
         """Keep sums, and find the components if every dataset has enough rows."""
+        parts = list(found.values())
         data = TallData(parts, n_covariates)
+        if self.target_label is not None:
+            self.background_labels_ = list(found)[1:]
+            self.classes_ = np.array(sorted(found))
         counts = [sum(part.count for part in own if part is not None) for own in parts]
         wanted = self.n_components if isinstance(self.n_components, int) else 1
         if min(counts) < 2 or sum(counts) - len(counts) < wanted:
@@ -228,20 +214,25 @@ class IncrementalTransformer(BackgroundTransformer):
 
     # --- batches -------------------------------------------------------------------------------------------------
 
-    def _known_parts(self) -> list[Parts]:
-        """Return the sums of the rows before; none if there were no rows."""
+    def _order(self, keys: set[Any]) -> list[Any]:
+        """Return the keys of datasets, labels or numbers, in the order of a fit: the target first."""
+        first = 0 if self.target_label is None else self.target_label
+        return [first, *sorted(keys - {first})]
+
+    def _known_parts(self) -> dict[Any, Parts]:
+        """Return the sums of the rows before, by dataset; none if there were no rows."""
         if self._data is None and not self.__sklearn_is_fitted__():
-            return []
+            return {}
         data = _data_of(self)
         if data.n_covariates or not (self._folds is None or isinstance(self._folds, FoldPattern)):
             raise InvalidValueError(
                 "rows cannot be added to a model that was merged, or fitted with `groups` or `adjust`",
                 advice="Fit another estimator to them, and merge it.",
             )
-        return [list(own) for own in data.parts]
+        return dict(zip(_keys(self), (list(own) for own in data.parts), strict=True))
 
-    def _batch(self, X: Any, background: Any, known: list[Parts]) -> list[Source | None]:
-        """Open the datasets of a batch; None for a dataset without new rows."""
+    def _batch(self, X: Any, background: Any, known: dict[Any, Parts]) -> dict[Any, Source | None]:
+        """Open the datasets of a batch, by their numbers; None for a dataset without new rows."""
         given = [X, *as_backgrounds(background, X)]
         if all(part is None for part in given):
             raise InvalidValueError("the batch has no rows", advice="Give rows of the target or of a background.")
@@ -251,26 +242,16 @@ class IncrementalTransformer(BackgroundTransformer):
                 parameter="background",
                 advice="Give a list with None for each background without new rows.",
             )
-        sources: list[Source | None] = []
-        reference: Source | None = None
-        for name, part in zip(dataset_names(len(given)), given, strict=True):
-            source = None if part is None else self._opened(part, name, known, reference)
-            reference = reference or source
-            sources.append(source)
-        return sources
+        found: dict[Any, Source | None] = {}
+        first = None
+        for number, (name, part) in enumerate(zip(dataset_names(len(given)), given, strict=True)):
+            source = None if part is None else self._open(part, name) if known else open_dataset(part, name)
+            first = first or source
+            found[number] = source if source is None or first is None else _like_first(source, first)
+        return found
 
-    def _opened(self, part: Any, name: str, known: Any, reference: Source | None) -> Source:
-        if known:
-            return self._open(part, name)
-        source = open_dataset(part, name)
-        if reference is None:
-            return source
-        limit = reference.width or 0
-        places = matched(source.keys, source.width or 0, name, reference.keys, limit, reference.name)
-        return source if places is None else source.select(places.tolist())
-
-    def _labelled(self, X: Any, y: Any, background: Any, fresh: bool) -> tuple[list[Source | None], list[Any]]:
-        """Open a batch of rows with labels: one dataset per label, the target first; return the backgrounds' labels."""
+    def _labelled(self, X: Any, y: Any, background: Any, fresh: bool) -> dict[Any, Source | None]:
+        """Open a batch of rows with labels: one dataset per label."""
         if background is not None or y is None:
             raise InvalidValueError(
                 "with `target_label`, partial_fit needs one label per row in y, and no background",
@@ -278,40 +259,25 @@ class IncrementalTransformer(BackgroundTransformer):
             )
         whole = (open_dataset(X, "the data") if fresh else self._open(X)).loaded()
         labels = as_labels(y, whole.n_rows)
-        others = [label for label in np.unique(labels).tolist() if label != self.target_label]
-        found: list[Source | None] = []
-        for label in (self.target_label, *others):
-            chosen = np.flatnonzero(labels == label)
-            rows = take(whole.rows, chosen)
-            found.append(InMemory(rows, f"the rows of {label!r}", whole.keys) if len(chosen) else None)
-        return found, others
-
-    def _extended_by_label(
-        self, known: list[Parts], sources: Sequence[Source | None], labels: list[Any]
-    ) -> list[Parts]:
-        before = dict(zip(getattr(self, "background_labels_", []), known[1:], strict=True))
-        new = dict(zip(labels, sources[1:], strict=True))
-        every = sorted({*before, *new})
-        self._keep_all_labels(every)
-        target = self._extended(known[0] if known else [], sources[0])
-        return [target, *(self._extended(before.get(label, []), new.get(label)) for label in every)]
-
-    def _keep_all_labels(self, labels: list[Any]) -> None:
-        self.background_labels_ = labels
-        self.classes_ = np.array(sorted([self.target_label, *labels]))
+        return {
+            label: InMemory(take(whole.rows, np.flatnonzero(labels == label)), f"the rows of {label!r}", whole.keys)
+            for label in np.unique(labels).tolist()
+        }
 
     def _extended(self, own: Parts, source: Source | None) -> Parts:
         """Return the sums of a dataset by fold, with those of new rows."""
-        n_parts = self._folds.n_folds if isinstance(self._folds, FoldPattern) else 1
-        own = own or [None] * n_parts
+        folds = self._folds if isinstance(self._folds, FoldPattern) else None
+        own = own or [None] * (1 if folds is None else folds.n_folds)
         if source is None:
             return own
-        kind = "root" if any(isinstance(part, RootMoments) for part in own) else "scatter"
-        if isinstance(self._folds, FoldPattern):
-            later: Any = _Later(source, sum(part.count for part in own if part is not None))
-            new = gather_keyed(later, self._folds, norms=True, kind=kind, name=source.name)  # type: ignore[arg-type]
+        given: dict[str, Any] = {"norms": True, "name": source.name, "kind": "scatter"}
+        if any(isinstance(part, RootMoments) for part in own):
+            given["kind"] = "root"
+        if folds is None:
+            new: Parts = [gather(source, **given)]
         else:
-            new = [gather(source, norms=True, kind=kind, name=source.name)]  # type: ignore[arg-type]
+            n_before = sum(part.count for part in own if part is not None)
+            new = gather_keyed(source, replace(folds, start=n_before), **given)
         return [_sum(first, second) for first, second in zip(own, new, strict=True)]
 
     # --- places --------------------------------------------------------------------------------------------------
@@ -339,35 +305,6 @@ class _Columns:
     columns: tuple[str, ...] | None
 
 
-@dataclass(frozen=True, eq=False)
-class _Later:
-    """A source whose rows are numbered from a later number on."""
-
-    host: Source
-    start: int
-    weights: None = None
-    covariates: None = None
-
-    def batches(self) -> Iterator[Batch]:
-        """Read the batches."""
-        return self.host.batches()
-
-    def map_reduce(self, function: Callable[[Batch], Any], add: Any = operator.add) -> Any:
-        """Add what a function makes of each batch."""
-        return self.host.map_reduce(_Shifted(function, self.start), add)
-
-
-@dataclass(frozen=True, eq=False)
-class _Shifted:
-    """A function of batches that are numbered from a later number on. It can be sent to other processes."""
-
-    function: Callable[[Batch], Any]
-    start: int
-
-    def __call__(self, batch: Batch) -> Any:
-        return self.function(Batch(batch.rows, batch.start + self.start))
-
-
 def _pattern(cv: int | None, width: int) -> FoldPattern | None:
     if cv is None or width > MOST_COLUMNS:
         return None
@@ -388,22 +325,25 @@ def _data_of(model: Any) -> TallData:
     return data
 
 
-def _places(model: Any) -> list[Parts]:
+def _keys(model: Any) -> list[Any]:
+    """Return the labels of the datasets of a model, or their numbers."""
+    if model.target_label is not None:
+        return [model.target_label, *model.background_labels_]
+    return list(range(len(model._data.parts)))
+
+
+def _places(model: Any) -> dict[Any, Parts]:
     """Return the sums of each dataset by place: one place, if the model was not merged."""
-    data = _data_of(model)
-    if isinstance(model._folds, Places):
-        return [list(own) for own in data.parts]
-    found: list[Parts] = []
-    for own in data.parts:
-        total: Moments | None = None
-        for part in own:
-            total = _sum(total, part)
-        found.append([total])
-    return found
+    merged = isinstance(model._folds, Places)
+    parts = [list(own) if merged else [reduce(_sum, own)] for own in _data_of(model).parts]
+    return dict(zip(_keys(model), parts, strict=True))
 
 
-def _labels(model: Any) -> list[Any]:
-    return [model.target_label, *model.background_labels_]
+def _like_first(source: Source, first: Source) -> Source:
+    """Return a dataset with its columns in the order of the first one."""
+    limit = first.width or 0
+    places = matched(source.keys, source.width or 0, source.name, first.keys, limit, first.name)
+    return source if places is None else source.select(places.tolist())
 
 
 # --- moments that were given ------------------------------------------------------------------------------------------

@@ -60,6 +60,8 @@ class FoldPattern:
     Attributes
     ----------
     n_folds : int
+    start : int
+        Number of rows before the first one, such as those of earlier batches.
 
     Examples
     --------
@@ -69,11 +71,13 @@ class FoldPattern:
     """
 
     n_folds: int
+    start: int = 0
 
     @property
     def table(self) -> npt.NDArray[np.intp]:
         """The fold of each row of one period."""
-        return _pattern(self.n_folds)
+        pattern = _pattern(self.n_folds)
+        return np.roll(pattern, -self.start) if self.start else pattern
 
 
 def fold_of_rows(start: int, count: int, n_folds: int) -> npt.NDArray[np.intp]:
@@ -113,7 +117,8 @@ class Keys:
         if self.keys is None:
             return np.zeros(count, dtype=np.intp)
         if isinstance(self.keys, FoldPattern):
-            return fold_of_rows(first, count, self.keys.n_folds)
+            table = self.keys.table
+            return table[np.arange(first, first + count) % len(table)]
         return np.asarray(self.keys[first : first + count])
 
     def slices(self, first: int, count: int) -> list[tuple[int, slice]] | None:
