@@ -163,7 +163,7 @@ def screen(context: click.Context, options: dict[str, Any]) -> None:
 
 @command(
     "Choose the question by hand, on a page that answers.",
-    "_further:explore_files",
+    "_explore:explore_files",
     click.argument("data", metavar="TARGET", required=False),
     *(*o.data_options[1:], *o.subject_options[:2], o.method_option, *o.parameter_options, o.image_option),
     *(*o.page_options, o.quiet_option),

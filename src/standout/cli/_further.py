@@ -1,4 +1,4 @@
-"""``standout demo``, ``standout screen`` and ``standout explore``."""
+"""``standout demo`` and ``standout screen``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from standout._messages import require_extra
-from standout._options import OPTIONS
 from standout._writing import write_whole
 from standout.cli._data import Datasets, open_datasets
 from standout.cli._display import Display
@@ -120,43 +118,3 @@ def screen_file(options: dict[str, Any]) -> None:
     for sentence in phrased([*made.notes, *said]):
         display.caution(sentence)
     display.say(f"Table: {final}")
-
-
-# --- explore ----------------------------------------------------------------------------------------------------------
-
-
-def explore_files(options: dict[str, Any]) -> None:
-    """Open the files, and the page."""
-    require_extra("tornado", "explore", "the page")
-    from standout.explorer import explore
-
-    display, column = Display(quiet=options["quiet"]), options["condition_column"]
-    with display.working():
-        if options["demo"]:
-            images = make_digits_over_photographs()
-            made, options["image_shape"] = demo_datasets(images), images.image_shape
-        else:
-            made = open_datasets(options, display, beside=[] if column is None else [column], split=False)
-        target, *backgrounds = [source.loaded() for source in made.sources]
-    for sentence in phrased(made.notes):
-        display.caution(sentence)
-    facts: dict[str, Any] = {name: options[name] for name in OPTIONS if name in options["given"]}
-    if options["bandwidth"] is not None:
-        facts |= {"kernel": "gaussian", "kernel_params": {"bandwidth": options["bandwidth"]}}
-    if target.subjects is not None:
-        facts["groups"] = target.subjects
-        facts |= {"background_groups": [part.subjects for part in backgrounds]} if backgrounds else {}
-    page = explore(
-        target.rows,
-        None if column is None else made.words[0][column],
-        background=[source.rows for source in backgrounds] or None,
-        target=list(options["target"]) or None,
-        features=made.columns,
-        ids=target.ids,
-        labels=target.labels,
-        wait=False,
-        **{name: options[name] for name in ("method", "image_shape", "session", "port", "browser")},
-        **facts,
-    )
-    display.say("Ctrl-C ends it.")
-    page.wait()

@@ -1,0 +1,424 @@
+"""The question of an exploration as a value, and its answer: the same fit as in Python, and sums for the slider."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import warnings
+import zlib
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import standout
+from standout._arrays import Float, dense
+from standout._messages import CautionWarning, FindingWarning, InvalidValueError, choices
+from standout._options import METHODS, OPTIONS, check_parameters, options_for
+from standout._xp import take, to_host
+from standout.explorer._table import Table
+from standout.selection import make_data
+from standout.selection._data import column_means, column_variances
+from standout.selection._means import mean_differences
+from standout.sources import InMemory, Source, open_datasets
+from standout.sources._base import Chosen
+
+Numbers = npt.NDArray[np.intp]
+NEITHER, TARGET, BACKGROUND = range(3)
+ROLES = ("neither", "target", "background")
+ESTIMATORS = {
+    "dpca": "DiscriminativePCA",
+    "cpca": "ContrastivePCA",
+    "kdpca": "KernelDiscriminativePCA",
+    "kcpca": "KernelContrastivePCA",
+}
+# What the slider of each method moves.
+SLIDERS = {"dpca": "shrinkage", "cpca": "alpha", "kdpca": "epsilon", "kcpca": "alpha"}
+# More conditions than this in the background are one dataset.
+MOST_BACKGROUNDS = 20
+# Answers that are kept, rows of a sample of files, and columns up to which folds are solved during the drag.
+MOST_KEPT, MOST_SAMPLED, MOST_JUDGED = 12, 20_000, 256
+# Rows that a kernel may have: more take too long while a user waits.
+MOST_KERNEL_ROWS = 20_000
+KIND = "standout exploration"
+
+
+@dataclass(frozen=True)
+class State:
+    r"""What is asked: which rows are target, background or neither, and how they are compared.
+
+    Attributes
+    ----------
+    by : str
+        The column of words whose values are listed; each value in the background is a dataset.
+    roles : bytes
+        One byte per row: 0 neither, 1 target, 2 background.
+    value : float or None
+        Shrinkage, α or ε; None is the rule of ``fit``.
+    subjects : str or None
+        The column of words that names the subject of each row.
+
+    Examples
+    --------
+    >>> from standout.explorer import State, changed, Table
+    >>> import numpy as np
+    >>> table = Table.of(np.eye(4), ["a", "a", "b", "c"])
+    >>> state = changed(State("y", bytes(4)), {"do": "role", "values": ["a"], "role": "target"}, table)
+    >>> changed(state, {"do": "rest"}, table).roles
+    b'\\x01\\x01\\x02\\x02'
+    """
+
+    by: str
+    roles: bytes = field(repr=False)
+    method: str = "dpca"
+    value: float | None = None
+    scale: str | None = None
+    center: str = "own"
+    subjects: str | None = None
+    n_components: int = 2
+
+    @property
+    def codes(self) -> npt.NDArray[np.uint8]:
+        """The role of each row."""
+        return np.frombuffer(self.roles, dtype=np.uint8)
+
+
+def changed(state: State, step: Mapping[str, Any], table: Table) -> State:
+    """Return the state after a step of the page; a step that makes no sense is refused."""
+    what, codes = step.get("do"), state.codes.copy()
+    if what == "role":
+        wanted = [value for value in step["values"] if isinstance(value, str)]
+        codes[np.isin(table.words[state.by].astype(str), wanted)] = ROLES.index(step["role"])
+    elif what == "rows":
+        role, inside = ROLES.index(step["role"]), np.asarray(step["rows"], dtype=bool)
+        if step.get("only"):
+            codes[codes == role] = NEITHER
+        codes[inside] = role
+    elif what == "clear":
+        codes[:] = NEITHER
+    elif what == "rest":
+        codes[codes == NEITHER] = BACKGROUND
+    elif what == "swap":
+        codes = np.array([NEITHER, BACKGROUND, TARGET], dtype=np.uint8)[codes]
+    elif what == "set" and step.get("name") in ("by", "method", "value", "scale", "center", "subjects", "n_components"):
+        made = replace(state, **{step["name"]: step["value"]})
+        if step["name"] == "method":
+            # A value of α means nothing as a shrinkage.
+            made = replace(made, value=None)
+        return checked(made, table)
+    else:
+        raise InvalidValueError("the page asks for something unknown", advice="Load it again.")
+    return replace(state, roles=codes.tobytes())
+
+
+def checked(state: State, table: Table) -> State:
+    """Return a state whose every part can be used, or refuse it."""
+    if not isinstance(state.method, str) or state.method not in METHODS:
+        advice = f"Choose among {choices(tuple(METHODS))}."
+        raise InvalidValueError("is unknown", parameter="method", value=state.method, advice=advice)
+    known = [state.by, *([] if state.subjects is None else [state.subjects])]
+    for name in known if table.words else known[1:]:
+        if not isinstance(name, str) or name not in table.words:
+            raise InvalidValueError("is not a column of words", parameter="column", value=name)
+    codes = state.codes
+    if len(codes) != table.n_rows or (codes > BACKGROUND).any():
+        raise InvalidValueError("the roles of the rows are not those of this table", advice="Use another session.")
+    check_parameters(state.method, _parameters(state))
+    return state
+
+
+def _parameters(state: State) -> dict[str, Any]:
+    given: dict[str, Any] = {"center": state.center, "n_components": state.n_components}
+    if state.value is not None:
+        given[SLIDERS[state.method]] = state.value
+    if state.method in OPTIONS["scale"].methods:
+        given["scale"] = state.scale
+    return given
+
+
+# --- sessions ---------------------------------------------------------------------------------------------------------
+
+
+def write_session(state: State, table: Table) -> str:
+    """Return a state as JSON."""
+    record = {"kind": KIND, "standout": standout.__version__, "columns": _digest(table), **asdict(state)}
+    record["roles"] = base64.b64encode(zlib.compress(state.roles)).decode()
+    return json.dumps(record, indent=1, ensure_ascii=False)
+
+
+def read_session(text: str, table: Table) -> State:
+    """Read what `write_session` wrote; a text of anything else or of other data is refused."""
+    try:
+        record = json.loads(text)
+        if record["kind"] != KIND:
+            raise ValueError
+        given = {one.name: record[one.name] for one in fields(State)}
+        packed = zlib.decompressobj()
+        # A small file can pretend to hold gigabytes.
+        given["roles"] = packed.decompress(base64.b64decode(given["roles"], validate=True), table.n_rows + 1)
+    except (ValueError, TypeError, KeyError, LookupError, RecursionError, zlib.error):
+        advice = "Give a file that was saved on the page of standout explore."
+        raise InvalidValueError("the file is not a session of an exploration", advice=advice) from None
+    if record.get("columns") != _digest(table) or len(given["roles"]) != table.n_rows:
+        advice = "Open it with the files and options that it was saved with."
+        raise InvalidValueError("the session is of other data", advice=advice)
+    return checked(State(**given), table)
+
+
+def _digest(table: Table) -> int:
+    return zlib.crc32("\n".join(table.columns).encode("utf-8", "surrogatepass"))
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Part:
+    """A dataset of the question: its name, and the numbers of its rows in the table."""
+
+    name: str
+    numbers: Numbers = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What came out of a question.
+
+    Attributes
+    ----------
+    state : State
+    parts : list of Part
+        The target and the backgrounds; empty if there is no target yet.
+    sources : list of Source
+    model : estimator
+        Fitted. Without a target it is PCA of all rows, for the picture only.
+    notes : list of CautionWarning
+    reason : str
+        What is missing for a comparison; empty if nothing is.
+    """
+
+    state: State
+    parts: list[Part]
+    sources: list[Source]
+    model: Any
+    notes: list[CautionWarning]
+    reason: str
+
+    @property
+    def held_out(self) -> bool:
+        """Whether there is a held-out ratio."""
+        return bool(self.parts) and self.model.held_out_ is not None
+
+
+class Engine:
+    """Answers questions about a table, and keeps the last answers with their sums.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.explorer import Engine, State, Table, changed
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 4))
+    >>> X[:100, 3] *= 5
+    >>> table = Table.of(X, ["ill"] * 100 + ["well"] * 200)
+    >>> state = changed(State("y", bytes(300)), {"do": "role", "values": ["ill"], "role": "target"}, table)
+    >>> answer = Engine(table).answer(changed(state, {"do": "rest"}, table))
+    >>> [len(part.numbers) for part in answer.parts], int(abs(answer.model.correlations_[0]).argmax())
+    ([100, 200], 3)
+    """
+
+    def __init__(self, table: Table, parameters: Mapping[str, Any] | None = None) -> None:
+        self.table = table
+        # Parameters of the estimators that the page does not change.
+        self.parameters = dict(parameters or {})
+        self._answers: OrderedDict[State, Answer] = OrderedDict()
+        self._data: OrderedDict[State, Any] = OrderedDict()
+        self._lock = threading.RLock()
+        n_rows = table.n_rows
+        self.sampled = np.arange(n_rows)
+        self._rows = table.source.rows
+        if self._rows is None:
+            draw = np.random.default_rng(0)
+            self.sampled = np.sort(draw.permutation(n_rows)[:MOST_SAMPLED])
+            self._rows = table.source.take(self.sampled)
+
+    def rows(self, places: Numbers) -> Float:
+        """Return rows of the table, or of the sample of it, by their places in `sampled`."""
+        found: Float = np.asarray(dense(take(self._rows, places)), dtype=np.float64)
+        return found
+
+    def parts(self, state: State) -> list[Part]:
+        """Return the target and the backgrounds: one for each value that is wholly background, else one for all."""
+        codes = state.codes
+        target, others = (np.flatnonzero(codes == role) for role in (TARGET, BACKGROUND))
+        names = self.table.words[state.by] if self.table.words else np.full(len(codes), "rows", dtype=object)
+        parts = [Part(_called(names[target], "target"), target)]
+        if not len(others):
+            return parts
+        values = sorted(set(names[others].tolist()))
+        chosen = [np.flatnonzero((names == value) & (codes == BACKGROUND)) for value in values]
+        whole = all((codes[names == value] == BACKGROUND).all() for value in values)
+        if whole and len(values) <= MOST_BACKGROUNDS and all(len(own) > 1 for own in chosen):
+            return parts + [Part(value or "(empty)", own) for value, own in zip(values, chosen, strict=True)]
+        return [*parts, Part(_called(names[others], "background"), others)]
+
+    def answer(self, state: State) -> Answer:
+        """What stands out in the target of this question? The fit is the same as in Python."""
+        with self._lock:
+            if state not in self._answers:
+                self._answers[state] = self._answer(state)
+                while len(self._answers) > MOST_KEPT:
+                    old, _ = self._answers.popitem(last=False)
+                    self._data.pop(old, None)
+            self._answers.move_to_end(state)
+            return self._answers[state]
+
+    def _answer(self, state: State) -> Answer:
+        parts, reason = self.parts(state), ""
+        if len(parts[0].numbers) < 2:
+            reason = "Choose a target. Until then, the picture shows PCA of all rows."
+        elif len(parts) == 1 or any(len(part.numbers) < 2 for part in parts[1:]):
+            parts, reason = parts[:1], "Choose a background to compare with. Until then, this is PCA of the target."
+        if len(parts[0].numbers) < 2:
+            d = min(2, self.table.source.width or 1)
+            every = InMemory(self._rows, "the table", self.table.source.keys)
+            with _collected():
+                return Answer(state, [], [], standout.DiscriminativePCA(d).fit(every), [], reason)
+        if state.method in ("kdpca", "kcpca") and sum(len(part.numbers) for part in parts) > MOST_KERNEL_ROWS:
+            problem = f"kernels of more than {MOST_KERNEL_ROWS:,} rows take too long while you wait"
+            raise InvalidValueError(problem, advice="Choose fewer rows, or use standout fit.")
+        sources = self._sources(parts, state.subjects)
+        model = self.estimator(state)
+        with _collected() as notes:
+            model.fit(sources[0], background=sources[1:] or None)
+        return Answer(state, parts, sources, model, notes, reason)
+
+    def estimator(self, state: State) -> Any:
+        """Return the estimator of a question, not yet fitted."""
+        names = {one.name for one in options_for(state.method)}
+        given = {name: value for name, value in self.parameters.items() if name in names}
+        return getattr(standout, ESTIMATORS[state.method])(**{**given, **_parameters(state)})
+
+    def _sources(self, parts: Sequence[Part], subjects: str | None) -> list[Source]:
+        whole, made = self.table.source, []
+        for part in parts:
+            mask = np.zeros(self.table.n_rows, dtype=bool)
+            mask[part.numbers] = True
+            chosen: Source = Chosen(whole, mask, part.name)
+            made.append(chosen if whole.rows is None else chosen.loaded())
+        if subjects is not None:
+            words = [self.table.words[subjects][part.numbers] for part in parts]
+            opened = open_datasets(made[0], made[1:] or None, groups=words[0], background_groups=words[1:] or None)
+            made = [source.named(part.name) for source, part in zip(opened, parts, strict=True)]
+        return made
+
+    def slid(self, state: State, value: float) -> Answer:
+        """Answer with another shrinkage or α, from stored sums: fast enough for every step of a slider.
+
+        The ratio is there if folds can be solved fast enough; otherwise there is none, and scores are in-sample.
+        """
+        answer, name = self.answer(replace(state, value=None)), SLIDERS[state.method]
+        check_parameters(state.method, {name: value})
+        if len(answer.parts) < 2 or state.method not in ("dpca", "cpca"):
+            raise InvalidValueError("there is nothing to slide", advice="Release the slider.")
+        with self._lock, _collected():
+            model = copy(answer.model)
+            if answer.state not in self._data:
+                wide = model._data is None
+                sums = make_data(model._weighed(answer.sources), model._folds, norms=False, wide=True) if wide else None
+                self._data[answer.state] = sums or model._data
+            data = self._data[answer.state]
+            setattr(model, name, float(value))
+            few = data.sums(model.problem_).moments[0].n_features <= MOST_JUDGED
+            folds = model._folds if few else None
+            model._keep_linear(model._fit_data(data, folds, ""), data)
+        return replace(answer, state=replace(state, value=float(value)), model=model)
+
+    # --- scores and columns of an answer ---
+
+    def scores(self, answer: Answer, places: Numbers) -> Float:
+        """Return scores of rows by their places in `sampled`: held-out ones for rows of the fit."""
+        model, rows = answer.model, self.rows(places)
+        found: Float = np.array(to_host(model.transform(InMemory(rows, "the rows", self.table.source.keys))))
+        if not answer.held_out:
+            return found
+        numbers = self.sampled[places]
+        for k, part in enumerate(answer.parts):
+            own = np.minimum(np.searchsorted(part.numbers, numbers), len(part.numbers) - 1)
+            here = np.flatnonzero(part.numbers[own] == numbers)
+            if len(here):
+                inner = model._coordinates(model._cleaned(rows[here], k))
+                found[here] = model.held_out_.scores(inner, own[here], k, model._origin()) + model.shifts_[k]
+        return found
+
+    def correlations(self, answer: Answer) -> Float:
+        """Return the correlation of each column with each score in the target; 0 for a constant column."""
+        if not answer.parts:
+            return np.nan_to_num(answer.model.correlations_)
+        if hasattr(answer.model, "correlations_"):
+            return np.nan_to_num(to_host(answer.model.correlations_))
+        places = np.flatnonzero(np.isin(self.sampled, answer.parts[0].numbers))[:5000]
+        scores, rows = (part - part.mean(axis=0) for part in (self.scores(answer, places), self.rows(places)))
+        spread = np.sqrt(np.outer((scores**2).sum(axis=0), (rows**2).sum(axis=0)))
+        return np.divide(scores.T @ rows, spread, out=np.zeros_like(spread), where=spread > 0.0)
+
+    def means(self, answer: Answer) -> Any:
+        """Return how far the means of target and background are apart in each column; None without a background."""
+        if len(answer.parts) < 2:
+            return None
+        if hasattr(answer.model, "_column_facts"):
+            return answer.model.mean_differences_
+        rows = [part.rows for part in answer.sources]
+        facts = [[to_host(function(part)) for part in rows] for function in (column_means, column_variances)]
+        counts = [float(len(part.numbers)) for part in answer.parts]
+        return mean_differences(*facts, counts, answer.model.background_weights_.tolist())
+
+
+class _collected:  # noqa: N801
+    """Collects what users are warned of; facts that findings repeat are left out."""
+
+    def __enter__(self) -> list[CautionWarning]:
+        self._context = warnings.catch_warnings(record=True)
+        self._caught: Any = self._context.__enter__()
+        warnings.simplefilter("always")
+        self._notes: list[CautionWarning] = []
+        return self._notes
+
+    def __exit__(self, *error: Any) -> None:
+        self._context.__exit__(*error)
+        given = (one.message for one in self._caught)
+        self._notes += [one for one in given if isinstance(one, CautionWarning) and not isinstance(one, FindingWarning)]
+
+
+def _called(names: Any, otherwise: str) -> str:
+    """Name a dataset after the values that its rows have, if they are few."""
+    values = sorted(set(names.tolist()))
+    return " + ".join(value or "(empty)" for value in values) if 1 <= len(values) <= 3 else otherwise
+
+
+def inside(points: Float, polygon: Sequence[Sequence[float]]) -> npt.NDArray[np.bool_]:
+    """Which points are inside this lasso: does a ray to the right cross an odd number of its edges?
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.explorer import inside
+    >>> inside(np.array([[0.5, 0.5], [2.0, 0.5]]), [(0, 0), (1, 0), (1, 1), (0, 1)])
+    array([ True, False])
+    """
+    corners = np.asarray(polygon, dtype=np.float64)
+    if corners.ndim != 2 or corners.shape[1] != 2 or len(corners) < 3 or not np.isfinite(corners).all():
+        raise InvalidValueError("a lasso needs at least 3 corners", advice="Draw it around some points.")
+    x, y = points[:, 0], points[:, 1]
+    crossed = np.zeros(len(points), dtype=bool)
+    for (x1, y1), (x2, y2) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
+        if y1 == y2:
+            continue
+        between = (y1 > y) != (y2 > y)
+        crossed[between] ^= x[between] < x1 + (y[between] - y1) * ((x2 - x1) / (y2 - y1))
+    return crossed

@@ -1,0 +1,433 @@
+"""One page of an exploration without its browser: messages in, replies out, both ready for JSON.
+
+Names from the data are text everywhere: the script of the page never uses them as HTML.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Mapping
+from dataclasses import replace
+from shlex import quote
+from typing import Any
+
+import numpy as np
+
+from standout._messages import InvalidValueError
+from standout._options import METHODS, OPTION_NAMES
+from standout.explorer._engine import (
+    BACKGROUND,
+    ESTIMATORS,
+    NEITHER,
+    ROLES,
+    SLIDERS,
+    TARGET,
+    Answer,
+    Engine,
+    State,
+    changed,
+    inside,
+    read_session,
+    write_session,
+)
+from standout.explorer._table import DATASET
+from standout.report import findings, page
+from standout.report._drawn import read_labels, rounded
+from standout.report._facts import options as given_parameters
+from standout.report._facts import value
+from standout.report._page import _path_chart
+from standout.report._words import environment
+from standout.selection import permutation_test
+
+# Points of each role that are drawn, columns that are listed, steps that can be undone, corners of a lasso.
+MOST_DRAWN = {TARGET: 3000, BACKGROUND: 3000, NEITHER: 1500}
+MOST_COLUMNS, MOST_STEPS, MOST_CORNERS = 40, 100, 2000
+N_BINS = 40
+N_DRAWS = 199
+
+
+class Page:
+    """The state of one page, and its answers to messages.
+
+    Attributes
+    ----------
+    history : list of State
+    place : int
+        The present state in the history.
+    """
+
+    def __init__(self, engine: Engine, state: State) -> None:
+        self.engine, self.table = engine, engine.table
+        self.history, self.place = [state], 0
+        self.axes, self.component, self.search, self.sort, self.colour = (0, 1), 0, "", "correlation", "role"
+        self.reports: dict[State, tuple[str, list[Any]]] = {}
+
+    @property
+    def state(self) -> State:
+        """The present state."""
+        return self.history[self.place]
+
+    # --- messages ---
+
+    def reply(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the reply to a message; a message that makes no sense is refused."""
+        what = message.get("do")
+        if what in ("hello", "details", "columns", "column", "report", "session", "view"):
+            return getattr(self, f"_{what}")(message)  # type: ignore[no-any-return]
+        if what == "preview":
+            answer = self.engine.slid(self.state, float(message["value"]))
+            return {"answer": self._answered(answer), "points": self._points(answer)}
+        if what in ("undo", "redo"):
+            self.place = min(max(self.place + (1 if what == "redo" else -1), 0), len(self.history) - 1)
+        elif what == "open":
+            self._take(read_session(str(message["text"]), self.table))
+        else:
+            self._take(changed(self.state, self._resolved(message), self.table))
+        return self._hello(message)
+
+    def _take(self, state: State) -> None:
+        """Go to another state, if it can be answered; steps of one slider are one step."""
+        if state == self.state:
+            return
+        self.engine.answer(state)
+        before = self.state
+        same = self.place > 0 and replace(before, value=state.value) == state and before.value is not None
+        same = same and replace(self.history[self.place - 1], value=before.value) == before
+        self.history = [*self.history[: self.place + (0 if same else 1)], state][-MOST_STEPS:]
+        self.place = len(self.history) - 1
+
+    def _resolved(self, step: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a lasso as the rows that are inside of it."""
+        if step.get("do") != "lasso":
+            return {} if step.get("do") == "rows" else step
+        if self.table.source.rows is None:
+            problem = "the files are larger than memory, and a lasso needs all rows"
+            raise InvalidValueError(problem, advice="Choose whole conditions instead.")
+        scores = self.engine.scores(self.engine.answer(self.state), np.arange(self.table.n_rows))
+        rows = inside(self._plane(scores), step["polygon"][:MOST_CORNERS])
+        return {"do": "rows", "rows": rows, "role": step["role"], "only": bool(step.get("only"))}
+
+    def _hello(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        answer = self.engine.answer(self.state)
+        return {"state": self._described(answer), "answer": self._answered(answer), "points": self._points(answer)}
+
+    # --- replies ---
+
+    def _described(self, answer: Answer) -> dict[str, Any]:
+        """Describe the question: values and their roles, parameters, code."""
+        state, table = self.state, self.table
+        codes = state.codes
+        values = []
+        if table.words:
+            names, places = np.unique(table.words[state.by].astype(str), return_inverse=True)
+            counts = np.zeros((len(names), 3), dtype=int)
+            np.add.at(counts, (places.ravel(), codes), 1)
+            for name, own in zip(names.tolist(), counts.tolist(), strict=True):
+                role = [ROLES[k] for k, count in enumerate(own) if count == sum(own)]
+                values.append({"name": name, "rows": sum(own), "role": role[0] if role else None})
+        return {
+            "by": state.by,
+            "words": list(table.words),
+            "values": values,
+            "counts": [int((codes == role).sum()) for role in (TARGET, BACKGROUND, NEITHER)],
+            "datasets": [{"name": part.name, "rows": len(part.numbers)} for part in answer.parts],
+            "method": state.method,
+            "scale": state.scale,
+            "center": state.center,
+            "subjects": state.subjects,
+            "n_components": state.n_components,
+            "value": state.value,
+            "undo": self.place > 0,
+            "redo": self.place < len(self.history) - 1,
+            "python": python(self.engine, state),
+            "command": command(self.engine, state),
+            "n_columns": len(table.columns),
+            "image_shape": table.image_shape,
+            "lasso": table.source.rows is not None,
+        }
+
+    def _answered(self, answer: Answer) -> dict[str, Any]:
+        """Return the numbers of the answer: the ratio only if it is held out."""
+        model, slider = answer.model, SLIDERS[self.state.method]
+        components = []
+        for k in range(model.n_components_):
+            known = answer.held_out and value(model.ratio_[k]) is not None
+            low, high = model.ratio_interval_[k].tolist() if known else (None, None)
+            components.append(
+                {"ratio": value(model.ratio_[k]) if known else None, "low": value(low), "high": value(high)}
+            )
+        path = getattr(self._auto(answer).model, "path_", None) if len(answer.parts) > 1 else None
+        values = [] if path is None or path.reason else [float(f"{one:.4g}") for one in path.values.tolist()]
+        now = getattr(model, f"{slider}_", None) if answer.parts else None
+        return {
+            "reason": answer.reason,
+            "method": METHODS[self.state.method] if len(answer.parts) > 1 else "PCA",
+            "components": components,
+            "slider": {"name": slider, "values": values, "value": value(now), "auto": answer.state.value is None},
+            "columns": self._listed(answer),
+            "p_values": self.reports.get(answer.state, ("", None))[1],
+        }
+
+    def _auto(self, answer: Answer) -> Answer:
+        return answer if answer.state.value is None else self.engine.answer(replace(answer.state, value=None))
+
+    def _listed(self, answer: Answer) -> dict[str, Any]:
+        """List the columns that the search finds, the largest correlation or difference of means first."""
+        names = self.table.columns
+        self.component = min(self.component, answer.model.n_components_ - 1)
+        correlations = self.engine.correlations(answer)[self.component]
+        means = self.engine.means(answer)
+        effects = np.zeros(len(names)) if means is None else means.effect
+        found = [k for k, name in enumerate(names) if self.search.lower() in name.lower()]
+        by = correlations if self.sort == "correlation" or means is None else effects
+        order = sorted(found, key=lambda k: -abs(by[k]))[:MOST_COLUMNS]
+        listed = [
+            {
+                "name": names[k],
+                "correlation": value(correlations[k]),
+                "effect": None if means is None else value(effects[k]),
+                "differs": means is not None and bool(means.q_value[k] <= 0.05),
+            }
+            for k in order
+        ]
+        return {"component": self.component, "found": len(found), "rows": listed, "compared": means is not None}
+
+    def _plane(self, scores: Any) -> Any:
+        """Return scores on the axes of the picture; a missing second axis spreads the points by their number."""
+        d = scores.shape[1]
+        x = scores[:, min(self.axes[0], d - 1)]
+        y = scores[:, self.axes[1]] if self.axes[1] < d else (np.arange(len(scores)) * 0.618034) % 1.0
+        return np.stack([x, y], axis=1)
+
+    def _points(self, answer: Answer) -> dict[str, Any]:
+        """Return the places, roles and colours of the rows that are drawn."""
+        codes, draw, chosen = self.state.codes[self.engine.sampled], np.random.default_rng(0), []
+        for role, most in MOST_DRAWN.items():
+            own = np.flatnonzero(codes == role)
+            most = MOST_DRAWN[TARGET] if not answer.parts else most
+            chosen.append(own if len(own) <= most else np.sort(draw.choice(own, most, replace=False)))
+        places = np.concatenate(chosen)
+        plane = self._plane(self.engine.scores(answer, places))
+        numbers, ids = self.engine.sampled[places], self.table.source.ids
+        return {
+            "x": rounded(plane[:, 0]),
+            "y": rounded(plane[:, 1]),
+            "rows": numbers.tolist(),
+            "ids": None if ids is None else [str(ids[number]) for number in numbers.tolist()],
+            "roles": codes[places].tolist(),
+            "axes": list(self.axes) if answer.model.n_components_ > 1 else [0, None],
+            "axis": "component" if answer.parts else "PCA",
+            "held_out": answer.held_out,
+            "n_components": int(answer.model.n_components_),
+            **self._colours(places),
+        }
+
+    def _colours(self, places: Any) -> dict[str, Any]:
+        """Return the mark of each point, and the names of the marks: roles, words, or numbers on a scale."""
+        if self.colour in self.table.words:
+            labels = read_labels(self.table.words[self.colour])
+            return {"colour": self.colour, "names": labels.names, "marks": labels.of(self.engine.sampled[places])}
+        if self.colour.startswith("column ") and self.colour[7:] in self.table.columns:
+            column = self.engine.rows(places)[:, self.table.columns.index(self.colour[7:])]
+            return {"colour": self.colour[7:], "names": [], "marks": rounded(column)}
+        return {"colour": "role", "names": None, "marks": None}
+
+    def _view(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Change what the picture shows: axes and colours."""
+        if "axes" in message:
+            x, y = (int(axis) for axis in message["axes"])
+            self.axes = max(x, 0), max(y, 0)
+        if "colour" in message:
+            self.colour = str(message["colour"])
+        return {"points": self._points(self.engine.answer(self.state))}
+
+    def _columns(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """List other columns."""
+        self.search, self.sort = str(message.get("search", "")), str(message.get("sort", "correlation"))
+        self.component = max(int(message.get("component", 0)), 0)
+        return {"columns": self._listed(self.engine.answer(self.state))}
+
+    def _column(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Return histograms of one column: of target and background, or of all rows."""
+        name = str(message["name"])
+        codes = self.state.codes[self.engine.sampled]
+        sides = [(role, np.flatnonzero(codes == role)[:100_000]) for role in (TARGET, BACKGROUND)]
+        sides = [(ROLES[role], places) for role, places in sides if len(places)] or [
+            ("all rows", np.arange(len(codes)))
+        ]
+        k = self.table.columns.index(name)
+        parts = [(role, self.engine.rows(places)[:, k]) for role, places in sides]
+        every = np.concatenate([part for _, part in parts])
+        low, high = np.quantile(every, [0.002, 0.998])
+        edges = np.linspace(low, high if high > low else low + 1.0, N_BINS + 1)
+        shares = [np.histogram(np.clip(part, edges[0], edges[-1]), edges)[0] / len(part) for _, part in parts]
+        most = max(float(np.max(share)) for share in shares) or 1.0
+        return {
+            "name": name,
+            "low": value(edges[0]),
+            "high": value(edges[-1]),
+            "sides": [
+                {"role": role, "mean": value(part.mean()), "spread": value(part.std()), "shares": rounded(share / most)}
+                for (role, part), share in zip(parts, shares, strict=True)
+            ],
+        }
+
+    def _details(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what takes longer: headline, cautions, the path and images."""
+        answer = self.engine.answer(self.state)
+        if not answer.parts:
+            return {"headline": answer.reason, "cautions": [], "chart": None, "images": None}
+        found = self._found(answer, None)
+        chart = _path_chart({**found, "path": self._path(answer)}) if len(answer.parts) > 1 else None
+        drawn = None if chart is None else str(environment(html=True).get_template("charts.j2").module.path(chart))
+        headline = found["headline"] if len(answer.parts) > 1 else answer.reason
+        texts = [f"{one['text']} {one['advice']}".strip() for one in found["cautions"]]
+        return {"headline": headline, "cautions": texts, "chart": drawn, "images": found["images"]}
+
+    def _path(self, answer: Answer) -> Any:
+        """Return the path of the rule; a value that was chosen by hand is marked on it."""
+        auto = self._auto(answer)
+        path = self._found(auto, None)["path"]
+        if path is None or answer.state.value is None:
+            return path
+        return {**path, "value": answer.state.value}
+
+    def _found(self, answer: Answer, test: Any) -> dict[str, Any]:
+        """Return the findings of the report."""
+        words = self.table.words.get(self.colour)
+        labels = None if words is None else words[answer.parts[0].numbers]
+        return findings(
+            answer.model,
+            answer.sources,
+            test=test,
+            labels=labels,
+            label_name=self.colour if words is not None else "label",
+            image_shape=self.table.image_shape,
+            notes=[*self.table.notes, *answer.notes],
+            with_views=test is not None,
+        )
+
+    def _report(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Test the components, and make the report."""
+        answer = self.engine.answer(self.state)
+        if len(answer.parts) < 2:
+            raise InvalidValueError("there is nothing to test", advice=answer.reason)
+        target, *others = answer.sources
+        test = permutation_test(answer.model, target, background=others, n_draws=N_DRAWS)
+        found = self._found(answer, test)
+        p_values = [one["p_value"] for one in found["components"]]
+        self.reports[answer.state] = (page(found), p_values)
+        return {"p_values": p_values, "headline": found["headline"], "number": list(self.reports).index(answer.state)}
+
+    def report(self, number: int) -> str | None:
+        """Return a report that was made, by its number."""
+        made = list(self.reports.values())
+        return made[number][0] if 0 <= number < len(made) else None
+
+    def _session(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        return {"text": write_session(self.state, self.table)}
+
+
+# --- the same as code -------------------------------------------------------------------------------------------------
+
+
+def _whole(engine: Engine, state: State) -> tuple[list[str], list[list[str]]] | None:
+    """Return the values of the target and of each background; None if rows were chosen one by one."""
+    if not engine.table.words:
+        return None
+    words, codes = engine.table.words[state.by].astype(str), state.codes
+    sides: dict[int, list[str]] = {TARGET: [], BACKGROUND: []}
+    for name in np.unique(words).tolist():
+        own = np.unique(codes[words == name])
+        if len(own) > 1:
+            return None
+        if int(own[0]) != NEITHER:
+            sides[int(own[0])].append(name)
+    joined = len(engine.parts(state)) == 2
+    return sides[TARGET], [sides[BACKGROUND]] if joined else [[name] for name in sides[BACKGROUND]]
+
+
+def python(engine: Engine, state: State) -> str:
+    """Return the question in Python."""
+    parts, table = engine.parts(state), engine.table
+    if len(parts) < 2 or not len(parts[0].numbers):
+        return "# Choose a target and a background first."
+    given = ", ".join(f"{name}={words}" for name, words in given_parameters(engine.estimator(state)).items())
+    model = f"model = standout.{ESTIMATORS[state.method]}({given})"
+    paths, reading = table.origin.paths, "".join(f", {k}={v!r}" for k, v in table.origin.reading.items())
+    whole, lines, groups = _whole(engine, state), ["import standout", ""], ""
+    by_name = state.by != DATASET
+    usable = len(paths) == 1 if by_name else whole is not None and all(len(one) == 1 for one in (whole[0], *whole[1]))
+    if whole is not None and paths and usable:
+        target, backgrounds = whole
+        if by_name:
+            opened = [
+                f"standout.scan({paths[0]!r}, where={{{state.by!r}: {side!r}}}{reading})"
+                for side in (target, *backgrounds)
+            ]
+        else:
+            files = dict(zip(dict.fromkeys(table.words[DATASET].tolist()), paths, strict=True))
+            opened = [f"standout.scan({files[side[0]]!r}{reading})" for side in (target, *backgrounds)]
+        lines += [f"target = {opened[0]}", "background = [", *(f"    {one}," for one in opened[1:]), "]"]
+        if table.origin.preparing:
+            preparing = ", ".join(f"{k}={v!r}" for k, v in table.origin.preparing.items())
+            lines.append(f"(target, *background), _ = standout.io.prepare([target, *background], {preparing})")
+        if state.subjects is not None:
+            each = f"[{', '.join([repr(state.subjects)] * len(backgrounds))}]"
+            groups = f", groups={state.subjects!r}, background_groups={each}"
+    else:
+        # Numbers of datasets, and not roles: a background may be several.
+        marks = np.zeros(table.n_rows, dtype=np.uint8)
+        for k, part in enumerate(parts, 1):
+            marks[part.numbers] = k
+        packed = base64.b64encode(zlib.compress(marks.tobytes(), 9)).decode()
+        each = f"for k in range(2, {len(parts) + 1})"
+        lines[:1] = ["import base64, zlib", "import numpy as np", "import standout"]
+        read = (
+            f"standout.read_table({list(paths)!r}{reading}).rows"
+            if paths
+            else "...  # all rows, those of the target first"
+        )
+        lines += [
+            f"X = {read}",
+            "# The dataset of each row: 0 is none, 1 the target, further numbers are backgrounds.",
+            f'part = np.frombuffer(zlib.decompress(base64.b64decode("{packed}")), np.uint8)',
+            f"target, background = X[part == 1], [X[part == k] {each}]",
+        ]
+        if state.subjects is not None:
+            lines.append(f"subjects = ...  # {state.subjects!a} of each row")
+            groups = f", groups=subjects[part == 1], background_groups=[subjects[part == k] {each}]"
+    return "\n".join([*lines, model, f"model.fit(target, background=background{groups})", "print(model.summary())"])
+
+
+def command(engine: Engine, state: State) -> str:
+    """Return the question as a command; for rows that were chosen one by one, as a session."""
+    origin, table = engine.table.origin, engine.table
+    parts = engine.parts(state)
+    if not origin.paths or len(parts) < 2 or not len(parts[0].numbers):
+        return ""
+    whole = _whole(engine, state)
+    joined = whole is not None and len(whole[1]) == 1 and len(whole[1][0]) > 1
+    several = whole is not None and (len(whole[0]) > 1 if state.by == DATASET else len(origin.paths) > 1)
+    if whole is None or joined or several:
+        others = [word for path in origin.paths[1:] for word in ("-b", path)]
+        words = ["explore", origin.paths[0], *others, *origin.options, "--session", "session.json"]
+        return " ".join(map(quote, ["standout", *words])) + "  # after saving the session"
+    target, backgrounds = whole[0], [side[0] for side in whole[1]]
+    if state.by == DATASET:
+        files = dict(zip(dict.fromkeys(table.words[DATASET].tolist()), origin.paths, strict=True))
+        words = ["fit", files[target[0]], *(word for name in backgrounds for word in ("-b", files[name]))]
+    else:
+        words = ["fit", origin.paths[0], "--condition-column", state.by]
+        words += [word for name in target for word in ("--target", name)]
+        words += [word for name in backgrounds for word in ("--background-condition", name)]
+    words += origin.options
+    if state.subjects is not None:
+        words += ["--subject-column", state.subjects]
+    if state.method != "dpca":
+        words += ["--method", state.method]
+    for name, text in given_parameters(engine.estimator(state)).items():
+        if name in OPTION_NAMES:
+            words += [OPTION_NAMES[name], text.strip('"')]
+    return " ".join(map(quote, ["standout", *words, "-o", "OUT"]))

@@ -1,0 +1,200 @@
+"""The rows that an exploration is about, with columns of words by which they can be chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from standout._arrays import Rows, dense, is_sparse, stacked
+from standout._messages import InvalidValueError
+from standout.io import scan
+from standout.io._scan import as_words
+from standout.sources import Batch, InMemory, Source, Words, as_backgrounds, keys_of, open_datasets
+from standout.sources._open import frame_column, frame_columns
+
+# Different values that a column may have to be a column of conditions or subjects.
+MOST_VALUES = 1000
+# What the datasets are called by which rows can be chosen, if there are several.
+DATASET = "dataset"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the rows are from, for the code on the page.
+
+    Attributes
+    ----------
+    paths : tuple of str
+        Files of the target and the backgrounds, or one file; empty for rows in memory.
+    reading, preparing : mapping
+        Parameters of `standout.scan` and `standout.io.prepare` that differ from the defaults.
+    options : tuple of str
+        Options of the command line for the same.
+    """
+
+    paths: tuple[str, ...] = ()
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    preparing: Mapping[str, Any] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """All rows of an exploration.
+
+    Attributes
+    ----------
+    source : Source
+    columns : list of str
+        Names of the columns of numbers.
+    words : dict of str to ndarray of str
+        Columns of words with few different values: conditions, subjects, labels.
+    notes : list
+        Warnings of reading.
+    image_shape : tuple of two int, or None
+    origin : Origin
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.explorer import Table
+    >>> table = Table.of(np.zeros((3, 2)), background=np.ones((4, 2)))
+    >>> table.n_rows, table.words["dataset"].tolist().count("background")
+    (7, 4)
+    """
+
+    source: Source
+    columns: list[str]
+    words: dict[str, Words]
+    notes: list[Any] = field(default_factory=list)
+    image_shape: tuple[int, int] | None = None
+    origin: Origin = Origin()
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.source.count_rows()
+
+    @classmethod
+    def of(
+        cls, X: Any, y: Any = None, *, background: Any = None, labels: Any = None, ids: Any = None, **known: Any
+    ) -> Table:
+        """Open a file, a frame or an array; columns of a frame that are not numbers are words beside the rows."""
+        if isinstance(X, str | Path):
+            return cls._of_file(X, y, **known)
+        parts = [_split(part) for part in (X, *as_backgrounds(background, X))]
+        opened = open_datasets(parts[0][0], [part for part, _ in parts[1:]] or None)
+        sources = [source.loaded() for source in opened]
+        names = ["target", *(["background"] if len(parts) == 2 else [f"background {k}" for k in range(1, len(parts))])]
+        words = {
+            name: np.concatenate([said[name] for _, said in parts])
+            for name in parts[0][1]
+            if all(name in said for _, said in parts)
+        }
+        n_rows = int(sources[0].n_rows or 0)
+        for name, given in (("label", labels), ("y", y)):
+            if isinstance(given, str) and given in words:
+                # The page begins with the column that is named.
+                words = {given: words[given], **words}
+            elif given is not None:
+                own = _checked(as_words(given), n_rows, name)
+                rest = [np.full(source.n_rows or 0, "", dtype=object) for source in sources[1:]]
+                words = {name: np.concatenate([own, *rest]), **words}
+        if ids is not None:
+            sources[0].ids = _checked(as_words(ids), n_rows, "ids")
+        return cls.stacked(sources, names, words=words, **known)
+
+    @classmethod
+    def _of_file(cls, path: str | Path, y: Any, **known: Any) -> Table:
+        reading = {"exclude": [y]} if isinstance(y, str) else {}
+        opened = scan(str(path), **reading)
+        names = [*([y] if isinstance(y, str) else []), *(name for some in opened.left_out.values() for name in some)]
+        words = opened.words(list(dict.fromkeys(names)))
+        return cls.stacked([opened.loaded()], [], words=words, origin=Origin((str(path),), reading), **known)
+
+    @classmethod
+    def stacked(
+        cls,
+        sources: Sequence[Source],
+        names: Sequence[str],
+        *,
+        words: Mapping[str, Words],
+        label_name: str | None = None,
+        **known: Any,
+    ) -> Table:
+        """Put datasets below one another; several can be told apart by their names."""
+        whole = stacked_source(sources)
+        words = dict(words)
+        if len(sources) > 1:
+            repeated = np.repeat(np.array(names, dtype=object), [source.count_rows() for source in sources])
+            words = {DATASET: repeated, **words}
+        columns = whole.columns or [f"x{number}" for number in range(whole.width or 0)]
+        few = {name: given for name, given in words.items() if 2 <= len(set(given.tolist())) <= MOST_VALUES}
+        label = label_name or "label"
+        if whole.labels is not None and label not in few and len(set(whole.labels.tolist())) <= MOST_VALUES:
+            few[label] = whole.labels
+        return cls(whole, list(columns), few, **known)
+
+
+class Stacked(Source):
+    """Datasets below one another that are read in batches."""
+
+    def __init__(self, parts: Sequence[Source]) -> None:
+        self.parts, first = list(parts), parts[0]
+        self.columns, self.keys, self.width, self.place = first.columns, first.keys, first.width, first.place
+        self.n_rows = sum(part.count_rows() for part in parts)
+        self.ids, self.labels = _joined(parts, "ids"), _joined(parts, "labels")
+
+    def _read(self) -> Iterator[Batch]:
+        start = 0
+        for part in self.parts:
+            for batch in part.batches():
+                yield Batch(batch.rows, start + batch.start)
+            start += part.count_rows()
+
+
+def stacked_source(parts: Sequence[Source]) -> Source:
+    """Return datasets as one: in memory if all of them are, else in batches."""
+    if len(parts) == 1:
+        return parts[0]
+    if any(part.rows is None for part in parts):
+        return Stacked(parts)
+    rows: list[Rows] = [part.rows for part in parts]
+    if not all(map(is_sparse, rows)):
+        rows = [dense(part) for part in rows]
+    whole = InMemory(stacked(rows), "the table", parts[0].keys)
+    whole.ids, whole.labels = _joined(parts, "ids"), _joined(parts, "labels")
+    return whole
+
+
+def _checked(words: Words, n_rows: int, name: str) -> Words:
+    if len(words) != n_rows:
+        raise InvalidValueError(f"has {len(words)} entries, but X has {n_rows} rows", parameter=name)
+    return words
+
+
+def _joined(parts: Sequence[Source], role: str) -> Words | None:
+    """Return ids or labels of all parts; those of a part without any are empty."""
+    found = [getattr(part, role) for part in parts]
+    if all(one is None for one in found):
+        return None
+    empty = [np.full(part.count_rows(), "", dtype=object) for part in parts]
+    return np.concatenate([rest if one is None else one for one, rest in zip(found, empty, strict=True)]).astype(object)
+
+
+def _split(data: Any) -> tuple[Any, dict[str, Words]]:
+    """Return the columns of a frame that are numbers, and the others as words."""
+    keys = keys_of(data)
+    if keys is None or isinstance(data, Source):
+        return data, {}
+    kinds = {key: np.asarray(frame_column(data, key)).dtype.kind for key in keys}
+    numbers = [key for key in keys if kinds[key] in "iuf"]
+    if not numbers:
+        raise InvalidValueError("the table has no columns of numbers", advice="Give at least one.")
+    others = [key for key in keys if kinds[key] not in "iuf"]
+    words = {str(key): as_words(frame_column(data, key)) for key in others}
+    return (frame_columns(data, numbers) if others else data), words
