@@ -164,7 +164,7 @@ class Contrast(TransformerMixin, BaseEstimator):
         power = weights @ [part.variance(solution.vectors) for part in data.totals[1:]]
         unit, self.ratio_, self.ratio_error_ = np.sqrt(power), *np.full((2, self.n_components), np.nan)
         if n_folds > 1:
-            held = judge(problem, data, [], solution.vectors, np.zeros(len(scale)))
+            held = judge(problem, data, [], solution.vectors)
             unit, self.ratio_, self.ratio_error_ = held.unit, held.ratio, held.ratio * held.log_error
         unit = np.where(unit > 0.0, unit, 1.0)
         self.filters_ = (solution.vectors / scale[:, None] / unit).T

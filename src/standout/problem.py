@@ -203,8 +203,15 @@ def solve(
     array([4.5])
     """
     sums = Sums.of(moments, problem.n_covariates)
-    if problem.n_columns is not None and problem.n_columns < sums.dimension:
+    if is_sparse_problem(problem, sums):
         return _solve_few(sums, problem, solver, seed)
+    return lifted(sums, solve_inside(sums, problem, solver=solver, seed=seed, start=start))[0]
+
+
+def solve_inside(
+    sums: Sums, problem: Problem, *, solver: str = "auto", seed: int = 0, start: Float | None = None
+) -> Solution:
+    """Solve a problem on all columns; vectors and patterns are in the coordinates of the moments."""
     prepared = _prepared(sums, problem)
     pencil, shares = _pencil(prepared, problem, sums.dimension)
     found = None
@@ -213,22 +220,35 @@ def solve(
     if found is None:
         found = solve_pencil(pencil, problem.n_components, solver=solver, seed=seed)
     vectors, patterns = prepared.vectors(found.vectors), prepared.patterns(found.patterns)
-    if sums.lift is not None:
-        scaled = sums.scaled
-        vectors, patterns = sums.lift(vectors), sums.lift(patterns)
-        # The largest entry of a vector is positive in the columns, as in any other problem.
-        signs = namespace(vectors).where(largest_entries(vectors) < 0.0, -1.0, 1.0)
-        vectors, patterns = vectors * signs, patterns * signs
-        if scaled is not None:
-            # A lifted vector is divided by the scale, and a pattern is multiplied with it.
-            patterns = patterns * (scaled**2)[:, None]
-    if vectors is not found.vectors:
-        # The sign of a vector is that of its largest entry in the columns of the data.
-        ones = namespace(vectors).ones_like(vectors[0, :])
-        signs = namespace(vectors).where(largest_entries(vectors) < 0.0, -ones, ones)
-        vectors, patterns = vectors * signs, patterns * signs
     scale = prepared.scale if sums.scaled is None else sums.scaled
     return replace(found, vectors=vectors, patterns=patterns, shrinkage=shares, scale=scale)
+
+
+def lifted(sums: Sums, found: Solution) -> tuple[Solution, Float]:
+    """Return a solution in the columns of the data, and the signs that make the largest entry of vectors positive."""
+    vectors, patterns = found.vectors, found.patterns
+    if sums.lift is not None:
+        both = sums.lift(concat([vectors, patterns], axis=1))
+        vectors, patterns = both[:, : vectors.shape[1]], both[:, vectors.shape[1] :]
+        if sums.scaled is not None:
+            # A lifted vector is divided by the scale, and a pattern is multiplied with it.
+            patterns = patterns * (sums.scaled**2)[:, None]
+    ones = namespace(vectors).ones_like(vectors[0, :])
+    signs = namespace(vectors).where(largest_entries(vectors) < 0.0, -ones, ones)
+    return replace(found, vectors=vectors * signs, patterns=patterns * signs), signs
+
+
+def is_sparse_problem(problem: Problem, sums: Sums) -> bool:
+    """Tell whether components may use only some of the columns."""
+    return problem.n_columns is not None and problem.n_columns < sums.dimension
+
+
+def center_of(problem: Problem, sums: Sums) -> Float:
+    """Return the point from which scores are measured, in the coordinates of the moments, without covariates."""
+    width = sums.moments[0].n_features - problem.n_covariates
+    if problem.center == "own" or len(sums.moments) == 1:
+        return sums.moments[0].mean[:width]
+    return mixed(problem.weights, [part.mean for part in sums.moments[1:]])[:width]
 
 
 def solve_path(

@@ -14,7 +14,7 @@ from standout._arrays import Float, Rows, product
 from standout._xp import like, namespace, to_host
 from standout.moments import Moments, RobustWeights, learn_from, weighed
 from standout.pencil import Solution
-from standout.problem import Problem, Sums, mixed, solve
+from standout.problem import Problem, Sums, center_of, is_sparse_problem, lifted, mixed, solve, solve_inside
 from standout.selection import (
     Data,
     Folds,
@@ -33,10 +33,14 @@ from standout.sources import Source
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What a fit found: the problem with all choices made, its solution, and what that is worth on held-out rows."""
+    """What a fit found: the problem with all choices made, its solution, and what that is worth on held-out rows.
+
+    `inner` are the vectors in the coordinates of the sums, `mean` is the centre of scores in the columns of the data.
+    """
 
     problem: Problem
     solution: Solution
+    inner: Float
     sums: Sums
     mean: Float
     path: Path | None
@@ -78,12 +82,18 @@ def fit_problem(
         problem, columns_path = choose_columns(problem, data, seed=seed)
         sums, starts = data.sums(problem), None
     first = None if starts is None else starts[0]
-    solution = solve(sums, problem, solver=solver, seed=seed, start=first)
+    if is_sparse_problem(problem, sums):
+        solution = solve(sums, problem, solver=solver, seed=seed)
+        inner = sums.dropped(solution.vectors)
+    else:
+        found = solve_inside(sums, problem, solver=solver, seed=seed, start=first)
+        solution, signs = lifted(sums, found)
+        inner = found.vectors * signs
     mean = sums.point(center_of(problem, sums))
     held_out = None
     if folds is not None and len(sums.moments) > 1:
-        held_out = judge(problem, data, folds, solution.vectors, mean, starts=starts, seed=seed)
-    return Fit(problem, solution, sums, mean, path, columns_path, held_out)
+        held_out = judge(problem, data, folds, inner, starts=starts, seed=seed)
+    return Fit(problem, solution, inner, sums, mean, path, columns_path, held_out)
 
 
 def _parameter(problem: Problem) -> str:
@@ -99,13 +109,6 @@ def fallback(problem: Problem, sums: Sums) -> Problem:
     if problem.epsilon is not None:
         return replace(problem, epsilon=1e-2 * ridge_unit(problem, sums))
     return replace(problem, shrinkage="ledoit-wolf")
-
-
-def center_of(problem: Problem, sums: Sums) -> Float:
-    """Return the point from which scores are measured, in the coordinates of the moments."""
-    if problem.center == "own" or len(sums.moments) == 1:
-        return sums.moments[0].mean[: _width(sums)]
-    return mixed(problem.weights, [part.mean for part in sums.moments[1:]])[: _width(sums)]
 
 
 def unit_of(fit: Fit, moments: Sequence[Moments], vectors: Float) -> Float:
@@ -131,10 +134,6 @@ def shifts_of(problem: Problem, moments: Sequence[Moments], vectors: Float) -> F
     shifts = np.array([to_host(product((part.mean - centre)[None, :], vectors)[0, :]) for part in moments])
     shifts[0] = 0.0
     return shifts
-
-
-def _width(sums: Sums) -> int | None:
-    return sums.dimension if sums.lift is None else None
 
 
 # --- robust weights --------------------------------------------------------------------------------------------------

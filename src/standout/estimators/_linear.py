@@ -125,9 +125,8 @@ class LinearTransformer(IncrementalTransformer):
         sums, problem = fit.sums, fit.problem
         moments = [adjusted(part, problem.n_covariates) for part in sums.moments]
         vectors, patterns = fit.solution.vectors, fit.solution.patterns
-        inner = sums.dropped(vectors)
-        unit = unit_of(fit, moments, inner)
-        vectors, patterns, inner = vectors / unit, patterns * unit, inner / unit
+        unit = unit_of(fit, moments, fit.inner)
+        vectors, patterns, inner = vectors / unit, patterns * unit, fit.inner / unit
         self.components_, self.patterns_ = columns_as_rows(vectors), columns_as_rows(patterns)
         self.mean_ = fit.mean
         self.shifts_ = shifts_of(problem, moments, inner)

@@ -9,10 +9,20 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from standout._arrays import Float, Rows, product
+from standout._arrays import Array, Float, Rows, product
 from standout._xp import column_norms, concat, like, namespace, take, to_host
 from standout.moments import FoldPattern, Moments, project
-from standout.problem import Problem, Sums, adjusted, mixed, solve, solve_path
+from standout.problem import (
+    Problem,
+    Sums,
+    adjusted,
+    center_of,
+    is_sparse_problem,
+    mixed,
+    solve,
+    solve_inside,
+    solve_path,
+)
 from standout.selection._data import Data, Folds, Places
 
 # The share of the best mean log ratio that a more regularised value has to keep.
@@ -349,28 +359,41 @@ def judge(
     problem: Problem,
     data: Data,
     folds: Folds | Places,
-    final: Float,
-    mean: Float,
+    inner: Float,
     *,
     starts: Sequence[Float | None] | None = None,
     seed: int = 0,
 ) -> HeldOut:
-    """Find out what the components of a fit, in the columns of the data, are worth on held-out rows."""
+    """Find out what the components of a fit, in the coordinates of its sums, are worth on held-out rows."""
     whole = data.sums(problem)
-    inner = whole.dropped(final)
     images = adjusted(whole.moments[0], problem.n_covariates).apply(inner)
+    centre = center_of(problem, whole)
+    # Wide rows have other coordinates without each fold if columns are scaled.
+    moved = whole.lift is not None and problem.scale is not None
+    few = is_sparse_problem(problem, whole)
     vectors, held, offsets, slopes = [], [], [], []
     for fold in range(data.n_folds):
         train, test = data.sums(problem, fold), data.held_out(problem, fold)
-        start = None if starts is None else starts[fold]
-        found = solve(train, problem, seed=seed, start=start).vectors
-        found = _aligned(found, whole.dropped(found), inner, images)
-        inside = train.dropped(found)
-        vectors.append(found)
+        if few:
+            found = solve(train, problem, seed=seed).vectors
+            inside = train.dropped(found)
+        else:
+            start = None if starts is None else starts[fold]
+            inside = found = solve_inside(train, problem, seed=seed, start=start).vectors
+            if moved:
+                found = train.lifted(inside)
+        order, signs = _aligned(whole.dropped(found) if few or moved else inside, images)
+        inside, found = (take(part, order, axis=1) * like(signs, part) for part in (inside, found))
         held.append(held_variances(problem, train, test, inside, data.subjects))
-        offsets.append(_offsets(held[-1].centres, train, inside, found, mean))
+        vectors.append(found)
+        offsets.append(_offsets(held[-1].centres, train, whole, inside, found, centre, moved))
         if problem.n_covariates:
             slopes.append([_slopes(part, problem.n_covariates, inside) for part in train.moments])
+    if not few and not moved and whole.lift is not None:
+        # One pass over the rows for all folds.
+        every = whole.lift(concat(vectors, axis=1))
+        width = inner.shape[1]
+        vectors = [every[:, fold * width : (fold + 1) * width] for fold in range(data.n_folds)]
     counts = np.array([[part.total_weight for part in data.held_out(problem, fold)] for fold in range(data.n_folds)]).T
     ratio, log_error, parts, part_errors, unit = _pooled(problem, held, counts)
     return HeldOut(
@@ -389,12 +412,16 @@ def judge(
     )
 
 
-def _offsets(centres: Sequence[Float], train: Sums, inside: Float, found: Float, mean: Float) -> Float:
-    """Return the score of each dataset's centre, from the mean of the fit in the columns of the data."""
-    if train.origin is None:
-        return np.array([to_host(product((part - mean)[None, :], inside)[0, :]) for part in centres])
-    origin = product((mean - train.origin)[None, :], found)
-    return np.array([to_host((product(part[None, :], inside) - origin)[0, :]) for part in centres])
+def _offsets(
+    centres: Sequence[Float], train: Sums, whole: Sums, inside: Float, found: Float, centre: Float, moved: bool
+) -> Float:
+    """Return the score of each dataset's centre, from the centre of the fit."""
+    if moved:
+        assert train.origin is not None
+        away = product((whole.point(centre) - train.origin)[None, :], found)
+    else:
+        away = product(centre[None, :], inside)
+    return np.array([to_host((product(part[None, :], inside) - away)[0, :]) for part in centres])
 
 
 def _slopes(moments: Moments, q: int, inside: Float) -> Float:
@@ -404,14 +431,13 @@ def _slopes(moments: Moments, q: int, inside: Float) -> Float:
     return np.linalg.pinv(covariance[size:, size:]) @ covariance[size:, :size] @ to_host(inside)
 
 
-def _aligned(vectors: Float, inner: Float, final: Float, images: Float) -> Float:
-    """Return components in the order and with the signs of those of the fit, by their products in the target."""
+def _aligned(inner: Float, images: Float) -> tuple[Array, Float]:
+    """Return the order and the signs of components that fit those of the whole, by their products in the target."""
     both = to_host(product(images.T, inner))
     sizes = to_host(column_norms(inner)) * to_host(column_norms(images))[:, None]
     both = np.divide(both, sizes, out=np.zeros_like(both), where=sizes > 0.0)
     _, order = optimize.linear_sum_assignment(-np.abs(np.nan_to_num(both)))
-    signs = np.where(both[np.arange(len(order)), order] < 0, -1.0, 1.0)
-    return take(vectors, order, axis=1) * like(signs, vectors)
+    return order, np.where(both[np.arange(len(order)), order] < 0, -1.0, 1.0)
 
 
 def _pooled(problem: Problem, held: Sequence[HeldVariances], counts: Float) -> tuple[Float, Float, Float, Float, Float]:

@@ -178,11 +178,17 @@ class WideData(Data):
             return self.plain
         return self._spanned(column_scale(self.variances(fold), problem))
 
+    @cached_property
+    def _all_variances(self) -> list[Float]:
+        return [column_variances(part, own) for part, own in zip(self.rows, self.weights, strict=True)]
+
     def variances(self, fold: int | None = None) -> list[Float]:
         """Return the variances of the columns of each dataset, without the rows of a fold."""
+        if fold is None:
+            return self._all_variances
         found = []
         for part, own, weights in zip(self.rows, self.folds, self.weights, strict=True):
-            chosen = np.flatnonzero(own != (-1 if fold is None else fold))
+            chosen = np.flatnonzero(own != fold)
             found.append(column_variances(take(part, chosen), None if weights is None else weights[chosen]))
         return found
 
