@@ -60,9 +60,8 @@ def kang():
     for kind in np.unique(cells["cluster_id"]):
         chosen = (cells["cluster_id"] == kind).to_numpy()
         row = screen(rows[chosen], cells["group_id"][chosen], control="ctrl").table.iloc[0]
-        print(
-            f"{kind}: shift {row['shift']:.1f}, spread {row['spread']:.1f}, q {row['q_value']:.1g}, {row['shift_columns']}"
-        )
+        parts = f"shift {row['shift']:.1f}, spread {row['spread']:.1f}, q {row['q_value']:.1g}"
+        print(f"{kind}: {parts}, {row['shift_columns']}")
 
 
 def simulated(kind, n_rows, n_columns, rng):
@@ -123,7 +122,7 @@ def energy(n_splits=4):
 
 
 def _beside_energy(rows, names, rng):
-    """Return AUC of all knock-outs, AUC of those known to act, and CPU seconds, of the screen and of the energy test."""
+    """Return AUC of all knock-outs, AUC of those known to act and CPU seconds, of the screen and of the other test."""
     control = rng.permutation(np.flatnonzero(names == "non-targeting"))
     held, control = control[: len(control) // 2], control[len(control) // 2 :]
     parts = {}

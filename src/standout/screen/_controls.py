@@ -76,7 +76,7 @@ class Controls:
         found = []
         for fitted, held in (parts, parts[::-1]):
             subjects = None if groups is None else np.unique(units[held], return_inverse=True)[1]
-            found.append(Side(self.rows[fitted], self.rows[held], subjects, whole, shrinkage))
+            found.append(Side(self.rows[fitted], self.rows[held], subjects, whole, self.kind == "within", shrinkage))
         return found
 
     def effective(self, side: Side, n_controls: float) -> list[float]:
@@ -88,7 +88,7 @@ class Controls:
 
 
 def coded(values: Any, n_rows: int, parameter: str) -> tuple[list[Any], Codes]:
-    """Return the different values and the number of each row's value, -1 if it is missing."""
+    """Return the different values and the number of each row's value, -1 if it is missing or empty."""
     import pandas as pd
 
     array = values if isinstance(values, np.ndarray) else np.asarray(pd.Series(list(values)))
@@ -98,7 +98,9 @@ def coded(values: Any, n_rows: int, parameter: str) -> tuple[list[Any], Codes]:
     if array.dtype.kind in "fc" and not np.equal(np.mod(array[np.isfinite(array)], 1), 0).all():
         problem = "has numbers that are not whole, which are not names"
         raise InvalidTypeError(problem, parameter=parameter, advice="Give words or whole numbers.")
-    codes, names = pd.factorize(array.astype(object))
+    words = array.astype(object)
+    words[words == ""] = None
+    codes, names = pd.factorize(words)
     return list(names), codes.astype(np.intp)
 
 

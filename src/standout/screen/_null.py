@@ -69,6 +69,16 @@ class Measure(NamedTuple):
 # --- statistics ------------------------------------------------------------------------------------------------------
 
 
+def limit_of(rows: Array) -> float:
+    """Return the distance beyond which rows are far out, in standard deviations of a column."""
+    return 1.5 * float(np.median(np.linalg.norm(rows, axis=1))) + 2
+
+
+def clipped(rows: Array, limit: float) -> Array:
+    """Return rows; those beyond the limit are pulled in."""
+    return rows * np.minimum(1, limit / np.maximum(np.linalg.norm(rows, axis=1), TINY))[:, None]
+
+
 def sums_of(rows: Array, codes: Codes, n_codes: int) -> Array:
     """Return the sum of the rows of every code."""
     return sparse.csr_array((np.ones(len(rows)), (codes, np.arange(len(rows)))), shape=(n_codes, len(rows))) @ rows
@@ -199,9 +209,15 @@ class Null:
 
 def _moments(draws: Array) -> Array:
     """Return mean, standard deviation and skewness of each column. A negative skewness is set to 0."""
-    mean, deviation = np.nanmean(draws, 0), np.maximum(np.nanstd(draws, 0, ddof=1), TINY)
-    skewness = np.nanmean(((draws - mean) / deviation) ** 3, 0)
-    return np.stack([mean, deviation, np.clip(skewness, 0.0, 2.0)], axis=1)
+    found = []
+    for values in draws.T:
+        known = values[np.isfinite(values)]
+        if len(known) < 2:
+            found.append([np.nan] * 3)
+            continue
+        mean, deviation = known.mean(), max(known.std(ddof=1), TINY)
+        found.append([mean, deviation, np.clip((((known - mean) / deviation) ** 3).mean(), 0.0, 2.0)])
+    return np.array(found)
 
 
 def combined(p_values: Array) -> float:
@@ -218,31 +234,35 @@ def combined(p_values: Array) -> float:
 
 
 class Space:
-    """Reference rows in some coordinates, in which a target is shifted or not.
+    """Control rows in some coordinates, in which a target is shifted or not.
 
     Parameters
     ----------
-    raw : array of shape (n_rows, n_columns), about the mean of all controls
-    subjects : subject of each row, or None if every row is a unit
+    raw, others : arrays, about the mean of all controls
+        The reference rows, and the other half of the controls.
+    subjects : subject of each reference row, or None if every row is a unit
     whole : whether null draws are of whole subjects
+    within : whether every row is compared with the controls of its group
     """
 
-    def __init__(self, raw: Array, subjects: Codes | None, whole: bool) -> None:
-        self.raw = raw
-        self.limit = 1.5 * float(np.median(np.linalg.norm(raw, axis=1))) + 2
+    def __init__(self, raw: Array, others: Array, subjects: Codes | None, whole: bool, within: bool) -> None:
+        self.raw, self.limit = raw, limit_of(raw)
         self.reference = self.clipped(raw)
-        # Clipping moves the mean of skewed rows.
-        self.center = self.reference.mean(0) - raw.mean(0)
+        # Rows that were whitened by themselves are shorter, so they have another limit.
+        rest = clipped(others, limit_of(others))
+        self.center = (self.reference.sum(0) + rest.sum(0)) / (len(raw) + len(rest))
         self.correlation = 0.0 if subjects is None else intraclass(self.reference, subjects)
         self.raw_variance = units_of(raw, subjects, self.correlation).variance
         self.units = units_of(self.reference, subjects, self.correlation)
         self.variance, self.whole = self.units.variance, whole
+        # Means of groups are subtracted before rows are clipped, so outlying rows are in their errors.
+        self.control_variance = self.raw_variance if within else self.variance
         if not whole:
             self.units = units_of(self.reference, None, 0.0)
 
     def clipped(self, rows: Array) -> Array:
-        """Return rows; those far out are pulled in."""
-        return rows * np.minimum(1, self.limit / np.maximum(np.linalg.norm(rows, axis=1), TINY))[:, None]
+        """Return rows; those beyond the limit of the reference are pulled in."""
+        return clipped(rows, self.limit)
 
     def effective(self, counts: Array) -> float:
         """Return the effective number of rows of subjects: dependent rows have a smaller weight."""
@@ -255,11 +275,11 @@ class Space:
         total = float(plain.weights.sum())
         shift = float((plain.mean**2).sum()) - plain.variance / total - self.raw_variance / n_controls
         moved = float(((tested.mean - self.center) ** 2).sum())
-        moved -= tested.variance / total + self.variance / n_controls
+        moved -= tested.variance / total + self.control_variance / n_controls
         if codes is not None and not self.whole:
             # Pairs of rows of one subject are left out, which draws of rows do not show.
             moved *= np.sqrt((1 - 1 / len(plain.weights)) / (1 - 1 / len(raw)))
-        return shift, moved / (1 / total + 1 / n_controls)
+        return shift, moved / (1 / total + self.control_variance / max(self.variance, TINY) / n_controls)
 
     def drawn_shifts(self, drawn: Mask) -> Array:
         """Return the scaled shift of each set of reference units against the rest."""
@@ -282,15 +302,18 @@ class Side:
     fitted, held : arrays, about the mean of all controls
     subjects : subject of each held row, or None if every row is a unit
     whole : whether null draws are of whole subjects
+    within : whether every row is compared with the controls of its group
     shrinkage : float
     """
 
-    def __init__(self, fitted: Array, held: Array, subjects: Codes | None, whole: bool, shrinkage: float) -> None:
+    def __init__(
+        self, fitted: Array, held: Array, subjects: Codes | None, whole: bool, within: bool, shrinkage: float
+    ) -> None:
         self._fit(fitted - fitted.mean(0), shrinkage)
         self.codes = subjects if whole else None
-        self.white = Space(self.whitened(held), subjects, whole)
+        self.white = Space(self.whitened(held), self.whitened(fitted), subjects, whole, within)
         # An effect along a direction of large variance is best seen without whitening.
-        self.plain = Space(held / self._level, subjects, whole)
+        self.plain = Space(held / self._level, fitted / self._level, subjects, whole, within)
 
     def _fit(self, rows: Array, shrinkage: float) -> None:
         """Find the whitening of the shrunken covariance; with fewer rows than columns, in the span of the rows."""
@@ -327,14 +350,14 @@ class Side:
         parts = halves(numbers, rng)
         if min(part.sum() for part in parts) < 2:
             return Measure(size, shift, np.nan, np.nan, np.nan, scaled, scale, None)
-        clipped, reference = self.white.clipped(raw), self.white.raw
-        vectors = own_vectors(clipped, parts)
+        near, reference = self.white.clipped(raw), self.white.raw
+        vectors = own_vectors(near, parts)
         spread = spread_of(raw, vectors, parts, reference, np.inf)
         n_spread = total if self.codes is None else len(raw)
-        scaled[2] = scaled_spread(clipped, vectors, parts, self.white.reference, n_spread)
+        scaled[2] = scaled_spread(near, vectors, parts, self.white.reference, n_spread)
         squares = np.empty(len(raw))
         for part, other in (parts, parts[::-1]):
-            vector = leading(clipped[other])
+            vector = leading(near[other])
             squares[part] = (raw[part] @ vector) ** 2 / max(float(np.var(reference @ vector, ddof=1)), TINY)
         ratio = float(squares.mean())
         error = np.sqrt(n_units / (n_units - 1) * (np.bincount(numbers, squares - ratio) ** 2).sum()) / len(raw)

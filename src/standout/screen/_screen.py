@@ -115,9 +115,7 @@ def screen(
     row_groups, host_groups = _groups(groups, source, background_groups, host)
     others = (codes != own) & (codes >= 0)
     if not others.any():
-        raise InvalidValueError(
-            "has the label of the controls only", parameter="labels", advice="Give rows to compare."
-        )
+        raise InvalidValueError("has no label but the controls", parameter="labels", advice="Give rows to compare.")
     rng = np.random.default_rng(random_state)
     seed = int(rng.integers(2**31))
     numbers = sampled(numbers, rng)
