@@ -1,123 +1,79 @@
-"""What the command line costs on large files: against reading them once and the bare fit.
+"""How long does `standout fit` take on files, with all defaults (test and report included), and how much memory?
 
-Each measurement is a fresh process. Run it on an idle machine: ``python benchmarks/command_line.py``;
-``--help`` lists the options. Needs ``standout[cli]``.
+Each figure is one run of the real command in a fresh process: wall seconds, CPU seconds, and peak memory. Needs
+``standout[cli]``, and writes about 1 GB to a temporary folder. The bounds hold on an idle machine with two cores.
+
+    python benchmarks/command_line.py [--quick]
 """
 
 from __future__ import annotations
 
-import math
-import statistics
+import argparse
+import os
+import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+import time
 from pathlib import Path
 
-from _command_files import write_files
-from _command_sides import START, measure
-from _options import parse
-from _report import Requirement, Row, aligned, as_dict, find, machine, number, whole, write_json
-from _run import progress, warn_if_busy
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv, parquet
 
-BARE, OURS = "reading and bare fit", "standout fit"
-
-
-@dataclass(frozen=True)
-class CommandCase:
-    """One shape of the files, and what the command may cost there.
-
-    Attributes
-    ----------
-    rows, features
-        Rows of each of the two files; columns of both.
-    allowed_ratio
-        Largest seconds of the command over those of reading and the bare fit.
-    allowed_megabytes
-        Largest memory of the command, the data included.
-    """
-
-    name: str
-    rows: int
-    features: int
-    allowed_ratio: float = 2.0
-    allowed_megabytes: float = 1500.0
-
-    @property
-    def shape(self) -> str:
-        """The shape in words."""
-        return f"({self.rows:,}+{self.rows:,}) x {self.features:,}"
+# Name, rows of target and background, columns, kind of file, further options, bounds: wall s, CPU s, GB.
+CASES = (
+    ("Parquet", 300_000, 300_000, 200, "parquet", (), (15.0, None, 1.6)),
+    ("Parquet, streamed", 300_000, 300_000, 200, "parquet", ("--stream",), (15.0, None, 0.7)),
+    ("CSV", 100_000, 100_000, 50, "csv", (), (None, None, None)),
+    ("images", 1_500, 800, 784, "csv", (), (None, 25.0, None)),
+    ("cells", 778, 778, 1_267, "csv", (), (None, 25.0, None)),
+)
 
 
-CASES = (CommandCase("million", 1_000_000, 50),)
-# For trying the script, not for its figures.
-QUICK_CASES = (CommandCase("million", 5_000, 10),)
+def write(path: Path, rows: int, columns: int, own: bool, seed: int) -> None:
+    """Write a table with shared factors, and one of the target alone."""
+    rng = np.random.default_rng(seed)
+    loadings = np.random.default_rng(0).normal(size=(6, columns))
+    numbers = rng.normal(size=(rows, 6)) @ (loadings * np.array([3, 3, 3, 3, 3, 2 if own else 0])[:, None])
+    numbers += rng.normal(size=(rows, columns))
+    table = pa.table({f"c{place}": numbers[:, place] for place in range(columns)})
+    if path.suffix == ".csv":
+        csv.write_csv(table, path)
+    else:
+        parquet.write_table(table, path)
 
 
-def measure_case(case: CommandCase, repeats: int) -> list[Row]:
-    """Write the two files, measure both sides turn by turn, and remove everything again."""
-    rows = [Row(case, BARE), Row(case, OURS)]
-    with tempfile.TemporaryDirectory(prefix="standout-bench-") as name:
-        folder = Path(name)
-        progress(f"{case.shape}: writing the files")
-        write_files(case, folder)
-        for turn in range(repeats):
-            progress(f"{case.shape}: turn {turn + 1} of {repeats}")
-            for side, row in zip(("bare", "command"), rows, strict=True):
-                row.add(measure(side, folder))
-    return rows
+def measured(command: list[str]) -> tuple[float, float, float]:
+    """Run a command; return wall seconds, CPU seconds and peak memory in GB."""
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    wall = time.perf_counter() - start
+    if status:
+        sys.exit(f"failed: {' '.join(command)}")
+    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 2**20
 
 
-def requirements(rows: list[Row], cases: list[CommandCase]) -> list[Requirement]:
-    """Return the bounds that the command has to keep."""
-    found = []
-    for case in cases:
-        bare, ours = (find(rows, case, side) for side in (BARE, OURS))
-        ratio = ours.median_seconds / bare.median_seconds
-        found.append(Requirement(f"{case.shape} {OURS} / {BARE}", ratio, case.allowed_ratio, "x"))
-        work = _without_start(ours) / _without_start(bare)
-        found.append(Requirement(f"{case.shape} the same without the start", work, case.allowed_ratio, "x"))
-        found.append(Requirement(f"{case.shape} peak memory", ours.peak_megabytes, case.allowed_megabytes, "MB"))
-    return found
-
-
-def _without_start(row: Row) -> float:
-    parts = [sum(seconds for name, seconds in facts.items() if name != START) for facts in row.facts]
-    return statistics.median(parts) if parts else math.nan
-
-
-def table(rows: list[Row]) -> str:
-    """Return one line per side, and where its time went."""
-    head = ("case", "side", "seconds", "x bare", "peak MB", "of which")
-    return aligned([head, *(_cells(row, find(rows, row.case, BARE)) for row in rows)])
-
-
-def _cells(row: Row, bare: Row) -> tuple[str, ...]:
-    if not row.seconds:
-        return row.case.shape, row.side, row.error or "not measured"
-    medians = {name: statistics.median(facts[name] for facts in row.facts) for name in row.facts[0]}
-    parts = ", ".join(f"{name} {seconds:.2f}" for name, seconds in medians.items())
-    ratio = number(row.median_seconds / bare.median_seconds)
-    return row.case.shape, row.side, f"{row.median_seconds:.2f}", ratio, f"{row.peak_megabytes:.0f}", parts
-
-
-def main() -> int:
-    options = parse(__doc__, [case.name for case in CASES], repeats=3)
-    warn_if_busy()
-    about = machine()
-    cases = [case for case in (QUICK_CASES if options.quick else CASES) if case.name in options.cases]
-    rows = [row for case in cases for row in measure_case(case, options.repeats)]
-    bounds = requirements(rows, cases)
-    notes = [
-        f"fresh processes: {options.repeats} per side, from the start of Python to its end; seconds are their median,",
-        f"peak MB is all that the worst of them held. {BARE}: pyarrow's read_table of both files and",
-        f"DiscriminativePCA(2).fit; the way from table to array is not counted. {OURS}: with scores and report",
-    ]
-    print(whole(about, notes, [table(rows)], bounds, quick=options.quick))
-    if options.json:
-        write_json(options.json, as_dict(about, rows, bounds))
-    # A bound that is missed is a finding; a side that did not run is a fault.
-    return int(any(row.error for row in rows))
+def main() -> None:
+    """Print one table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true", help="a hundredth of the rows")
+    quick = parser.parse_args().quick
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()}\n{'':20s} wall s   CPU s      GB")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, target, background, columns, kind, options, bounds in CASES:
+            paths = [Path(folder) / f"{part}.{kind}" for part in ("target", "background")]
+            for path, rows, own in zip(paths, (target, background), (True, False), strict=True):
+                write(path, max(rows // 100, 50) if quick else rows, columns, own, int(own))
+            command = [sys.executable, "-m", "standout", "fit", str(paths[0]), "--background", str(paths[1])]
+            found = measured([*command, "-o", str(Path(folder) / "result"), "--overwrite", *options])
+            verdicts = [
+                "" if bound is None else " met" if value <= bound else " MISSED"
+                for value, bound in zip(found, bounds, strict=True)
+            ]
+            figures = "  ".join(f"{value:6.2f}{verdict}" for value, verdict in zip(found, verdicts, strict=True))
+            print(f"{name:20s} {figures}", flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -85,10 +85,15 @@ def time_blocks(rng: Rng) -> Made:
             e[i] += 0.5 * e[i - 1]
         return e
 
-    return DiscriminativePCA(1), series(600), series(600), {
-        "groups": blocks(600, 25),
-        "background_groups": blocks(600, 25),
-    }
+    return (
+        DiscriminativePCA(1),
+        series(600),
+        series(600),
+        {
+            "groups": blocks(600, 25),
+            "background_groups": blocks(600, 25),
+        },
+    )
 
 
 def subjects(

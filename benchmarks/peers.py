@@ -1,106 +1,81 @@
-"""The installable peers: which side belongs to which package, and an environment for each.
+"""How do other packages for this question compare, with their defaults, in one run?
 
-One environment per peer, so that the wishes of one (an old NumPy, say) do not change another, and so
-that one that cannot be installed leaves the others in place.
+Each package is fitted in a fresh process, to two datasets with ten shared factors and two of the target alone. The
+table has wall seconds of one fit and R² of the two factors. A package that is not installed is named; install them into
+an environment of your choice (contrastive, generalized-contrastive-PCA, ccpca, pcpca, mne).
+
+    python benchmarks/peers.py [--python OTHER_PYTHON] [--timeout 300]
 """
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
 
-ENVIRONMENTS = Path(__file__).resolve().parents[1] / ".bench-venv"
-INSTALL_TIMEOUT = 900
-
-
-@dataclass(frozen=True)
-class Peer:
-    """A package as it is asked of the index, and the sides (name -> label) it provides.
-
-    `missing` are packages that it imports and does not ask for.
-    """
-
-    requirement: str
-    sides: dict[str, str]
-    missing: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The package without its version, which also names its environment."""
-        return self.requirement.partition("==")[0]
-
-
-CONTRASTIVE = "contrastive==1.2.0"
-
-PEERS = (
-    Peer(
-        CONTRASTIVE,
-        {"contrastive-manual": "contrastive, α = 2", "contrastive-auto": "contrastive, automatic α"},
-    ),
-    Peer("generalized-contrastive-PCA==1.0.2", {"gcpca": "gcPCA v2"}),
-    Peer("rhopca==0.1.0", {"rhopca": "rhopca"}),
-    Peer("ccpca==0.2.4", {"ccpca": "ccpca, automatic α"}),
-    Peer(
-        "pcpca==0.4",
-        {"pcpca": "pcpca, γ = 0.5, its default", "pcpca-strong": "pcpca, γ = 0.9"},
-        missing=("numpy", "scipy"),
-    ),
-    Peer(
-        "mne==1.13.2",
-        {"mne-csp": "MNE's CSP", "mne-csp-shrunken": "MNE's CSP, reg='ledoit_wolf'"},
-        missing=("scikit-learn",),
-    ),
-)
-
-# The one that chooses α by the same rule as ours: as its users call it, and doing no more than we do.
-ALPHA_PEER = Peer(
-    CONTRASTIVE,
-    {
-        "contrastive-one": "contrastive, α = 1, not standardised",
-        "contrastive-auto-plain": "contrastive, automatic α, not standardised",
-        "contrastive-auto": "contrastive, automatic α, its defaults",
-    },
-)
+SHAPES = ((20_000, 500), (2_000, 2_000), (300, 20_000), (200_000, 100))
+SIDES = {
+    "standout": "from standout import DiscriminativePCA\n"
+    "fit = lambda: DiscriminativePCA(2).fit(X, background=Y).transform(X)",
+    "scikit-learn PCA": "from sklearn.decomposition import PCA\nfit = lambda: PCA(2).fit_transform(X)",
+    "scikit-learn LDA": "from sklearn.discriminant_analysis import LinearDiscriminantAnalysis as L\n"
+    "both = np.vstack([X, Y]); labels = np.repeat([1, 0], [len(X), len(Y)])\n"
+    "fit = lambda: L().fit(both, labels).transform(X)",
+    "contrastive, one α": "from contrastive import CPCA\n"
+    "fit = lambda: CPCA(2).fit_transform(X, Y, alpha_selection='manual', alpha_value=2.0)",
+    "contrastive, automatic": "from contrastive import CPCA\nfit = lambda: CPCA(2).fit_transform(X, Y)[1]",
+    "gcPCA": "from generalized_contrastive_PCA import gcPCA\n"
+    "model = gcPCA(method='v2')\nfit = lambda: (model.fit(X, Y), X @ model.loadings_[:, :2])[1]",
+    "ccpca": "from ccpca import CPCA\nmodel = CPCA(n_components=2)\nfit = lambda: model.fit_transform(X, Y)",
+    "pcpca": "from pcpca import PCPCA\nmodel = PCPCA(n_components=2, gamma=0.7)\n"
+    "fit = lambda: (model.fit(X.T - X.T.mean(1, keepdims=True), Y.T - Y.T.mean(1, keepdims=True)), "
+    "model.transform(X.T, Y.T)[0].T)[1]",
+    "mne CSP": "from mne.decoding import CSP\nimport mne; mne.set_log_level('ERROR')\n"
+    "cut = lambda A: A[: len(A) // 100 * 100].reshape(-1, 100, A.shape[1]).transpose(0, 2, 1)\n"
+    "epochs = np.concatenate([cut(X), cut(Y)]); y = np.repeat([1, 0], [len(X) // 100, len(Y) // 100])\n"
+    "fit = lambda: X @ CSP(2).fit(epochs, y).filters_[:2].T",
+}
+PROGRAM = """
+import sys, time, warnings
+import numpy as np
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+n, D = {n}, {D}
+growth = np.sqrt(max(D / n, 1.0))
+shared = np.sqrt(30) * growth * np.linalg.qr(rng.normal(size=(D, 12)))[0].T
+X = 1.1 * rng.normal(size=(n, 10)) @ shared[:10] + rng.normal(size=(n, D))
+Y = rng.normal(size=(n, 10)) @ shared[:10] + rng.normal(size=(n, D))
+z = rng.normal(size=(n, 2))
+X += z @ shared[10:] * 0.7
+{side}
+start = time.perf_counter()
+scores = np.asarray(fit())[:, :2]
+seconds = time.perf_counter() - start
+design = np.column_stack([scores, np.ones(len(scores))])
+left = z[: len(scores)] - design @ np.linalg.lstsq(design, z[: len(scores)], rcond=None)[0]
+print(f"{{seconds:.2f}} s, R² {{1 - (left.var(axis=0) / z.var(axis=0)).mean():.2f}}")
+"""
 
 
-def peer_labels(peers: Iterable[Peer]) -> set[str]:
-    """Return what the sides of these peers are called in a table."""
-    return {label for peer in peers for label in peer.sides.values()}
+def main() -> None:
+    """Print one row per package, one column per shape."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--timeout", type=float, default=300.0)
+    given = parser.parse_args()
+    for name, side in SIDES.items():
+        for n, width in SHAPES:
+            program = PROGRAM.format(n=n, D=width, side=side)
+            try:
+                done = subprocess.run(
+                    [given.python, "-c", program], capture_output=True, text=True, timeout=given.timeout, check=False
+                )
+                lines = (done.stdout if done.returncode == 0 else done.stderr).strip().splitlines() or ["killed"]
+                answer = lines[-1][:70]
+            except subprocess.TimeoutExpired:
+                answer = f"longer than {given.timeout:g} s"
+            print(f"{name:24s} {n:,} + {n:,} x {width:,}: {answer}", flush=True)
 
 
-class NotInstallableError(Exception):
-    """The peer's environment could not be made; the message says why in one line."""
-
-
-def python_of(peer: Peer) -> Path:
-    """Return the interpreter of the peer's environment, making the environment if it is not there yet."""
-    folder = ENVIRONMENTS / peer.name
-    python = folder / "bin/python"
-    stamp = folder / "installed"
-    if stamp.exists() and stamp.read_text() == peer.requirement:
-        return python
-    print(f"installing {peer.requirement} into {folder.relative_to(ENVIRONMENTS.parent)}", file=sys.stderr)
-    _run([sys.executable, "-m", "venv", "--clear", str(folder)])
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "1"]
-    _run([*pip, peer.requirement, *peer.missing])
-    stamp.write_text(peer.requirement)
-    return python
-
-
-def _run(command: list[str]) -> None:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_TIMEOUT, check=False)
-    except subprocess.TimeoutExpired:
-        raise NotInstallableError(f"took more than {INSTALL_TIMEOUT} s") from None
-    if done.returncode:
-        raise NotInstallableError(_reason(done.stderr + done.stdout))
-
-
-def _reason(output: str) -> str:
-    """Return the last line that pip marks as an error, or the last line at all."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()] or ["no output"]
-    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR")]
-    return (errors or lines)[-1]
+if __name__ == "__main__":
+    main()

@@ -41,7 +41,12 @@ def tasks(seed: int) -> Iterator[Task]:
     for _ in range(14):
         a, b, c, d = rng.permutation(10)[:4]
         chosen = np.isin(digits.target, [a, b])
-        yield f"digits {a}{b}|{c}{d}", digits.data[chosen], digits.target[chosen], digits.data[np.isin(digits.target, [c, d])]
+        yield (
+            f"digits {a}{b}|{c}{d}",
+            digits.data[chosen],
+            digits.target[chosen],
+            digits.data[np.isin(digits.target, [c, d])],
+        )
     for loader, name in ((load_wine, "wine"), (load_iris, "iris")):
         table = loader()
         for label in range(3):
@@ -72,7 +77,10 @@ def tasks(seed: int) -> Iterator[Task]:
     for _ in range(8):
         a, b, c = rng.permutation([1, 3, 6, 7, 9])[:3]
         subject = rng.integers(1, 5)
-        rows = [rng.permutation(np.flatnonzero((health["label"] == k) & (health["subject"] == subject)))[:300] for k in (a, b, c)]
+        rows = [
+            rng.permutation(np.flatnonzero((health["label"] == k) & (health["subject"] == subject)))[:300]
+            for k in (a, b, c)
+        ]
         X, Y = standard(health["X"][np.concatenate(rows[:2])].astype(float), health["X"][rows[2]].astype(float))
         yield f"activities {a}{b}|{c} of {subject}", X, np.repeat([a, b], 300), Y
     import anndata
@@ -104,7 +112,9 @@ def factors(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     shared = np.linalg.qr(rng.normal(size=(width, n_shared)))[0].T * np.sqrt(rng.uniform(20, 200, size=(n_shared, 1)))
     own = np.linalg.qr(rng.normal(size=(width, 2)))[0].T * np.sqrt(strength)
     heavy = rng.random() < 0.3
-    noise = (lambda size: rng.standard_t(5, size=size) / np.sqrt(5 / 3)) if heavy else (lambda size: rng.normal(size=size))
+    noise = (
+        (lambda size: rng.standard_t(5, size=size) / np.sqrt(5 / 3)) if heavy else (lambda size: rng.normal(size=size))
+    )
     more = float(rng.choice([1.0, 1.2]))
 
     def rows(count: int, with_own: bool) -> tuple[np.ndarray, np.ndarray]:
