@@ -5,9 +5,8 @@ from standout.sources._base import Mapped as Mapped
 from standout.sources._base import Words as Words
 from standout.sources._base import matched as matched
 from standout.sources._dask import DaskBlocks as DaskBlocks
-from standout.sources._device import on_device
 from standout.sources._form import keys_of as keys_of
-from standout.sources._functions import blocks, differences, within
+from standout.sources._functions import blocks, differences, on_device, within
 from standout.sources._functions import transformed as transformed
 from standout.sources._open import Dataset, open_dataset, open_datasets
 from standout.sources._open import as_backgrounds as as_backgrounds

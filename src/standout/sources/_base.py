@@ -22,7 +22,6 @@ Words: TypeAlias = npt.NDArray[np.object_]
 """Strings as Python objects."""
 T = TypeVar("T")
 
-SAME_COLUMNS = "Give every dataset the same columns."
 # Arrays beside the rows.
 BESIDE = ("weights", "subjects", "covariates", "ids", "labels")
 
@@ -126,7 +125,8 @@ class Source:
 
     def _check_beside(self, n_rows: int, least: bool = False) -> None:
         for what in BESIDE:
-            fact = getattr(self, what)
+            # Ids and labels of files are read only when they are asked for, and have one per row.
+            fact = vars(self).get(what)
             if fact is not None and (len(fact) < n_rows if least else len(fact) != n_rows):
                 more = "at least " if least else ""
                 problem = f"the {what} of {self.name} have {len(fact)} entries, but there are {more}{n_rows} rows"
@@ -135,10 +135,6 @@ class Source:
     def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
         """Add what a function makes of each batch, in the order of the rows."""
         return reduce(add, map(function, regrouped(self.batches())))
-
-    def weights_of(self, batch: Batch) -> Float | None:
-        """Return the weights of the rows of a batch."""
-        return None if self.weights is None else self.weights[batch.start : batch.start + batch.n_rows]
 
     def count_rows(self) -> int:
         """Return the number of rows; read them if it is not known."""
@@ -181,24 +177,16 @@ class Source:
         return other
 
     def take(self, numbers: npt.ArrayLike) -> Rows:
-        """Return some rows by their numbers, in the order of the numbers."""
+        """Return some rows by their numbers, in the order of the numbers; they are looked up where the batches are."""
         numbers = np.asarray(numbers, dtype=np.intp)
         order = np.argsort(numbers, kind="stable")
-        found = []
-        for batch in self.batches():
-            first, last = np.searchsorted(numbers, (batch.start, batch.start + batch.n_rows), sorter=order)
-            if last > first:
-                found.append(take(batch.rows, numbers[order[first:last]] - batch.start))
-        back = np.empty(len(order), dtype=np.intp)
-        back[order] = np.arange(len(order))
-        return take(stacked(found), back)
+        found = self.map_reduce(partial(_taken, numbers[order]))
+        return take(stacked(found), np.argsort(order, kind="stable"))
 
     def select(self, places: Sequence[int]) -> Source:
         """Return the same rows with some of the columns, by their positions."""
         keys = self.keys and [self.keys[place] for place in places]
-        found = Mapped(self, partial(_columns, np.asarray(places, dtype=np.intp)), keys)
-        found.width = len(places)
-        return found
+        return Mapped(self, partial(_columns, np.asarray(places, dtype=np.intp)), keys, len(places))
 
     def first_row(self) -> Rows:
         """Return the first row; it stays to be read."""
@@ -237,8 +225,7 @@ class InMemory(Source):
 
     def select(self, places: Sequence[int]) -> Source:
         """Return the same rows with some of the columns, by their positions."""
-        rows = take(self.rows, np.asarray(places, dtype=np.intp), axis=1)
-        return InMemory(rows, self.name, self.keys and [self.keys[i] for i in places])._beside(self)
+        return super().select(places).loaded()
 
 
 class Blocks(Source):
@@ -269,94 +256,101 @@ class Stream(Source):
             raise InvalidValueError(f"{name} gave no batch, but a minimum of 1 is required", advice=advice)
         self.keys = keys_of(first)
         self.columns = column_names(self.keys, name)
-        head = as_rows(first, f"batch 1 of {name}", keys=self.keys, min_rows=0)
-        self.width, self.place = int(head.shape[1]), place(head)
-        self._given, self._first = chain([first], given), first
+        self._head = as_rows(first, f"batch 1 of {name}", keys=self.keys, min_rows=0)
+        self.width, self.place = int(self._head.shape[1]), place(self._head)
+        self._given = chain([first], given)
 
     def first_row(self) -> Rows:
         """Return the first row; it stays to be read."""
-        return row_slice(as_rows(self._first, self.name, keys=self.keys), 0, 1)
+        return row_slice(self._head, 0, 1)
 
     def _read(self) -> Iterator[Batch]:
         start = 0
         for number, data in enumerate(self._given, start=1):
-            name, keys = f"batch {number} of {self.name}", keys_of(data)
-            rows = as_rows(data, name, keys=keys, min_rows=0)
-            places = matched(keys, rows.shape[1], name, self.keys, self.width or 0, "the first batch")
+            name = f"batch {number} of {self.name}"
+            rows = checked_part(data, name, self.keys, self.width or 0, "the first batch")
             check_place(place(rows), name, self.place, f"batch 1 of {self.name}")
-            yield Batch(rows if places is None else take(rows, places, axis=1), start)
+            yield Batch(rows, start)
             start += rows.shape[0]
 
 
 class Mapped(Source):
     """A source whose batches go through a function of their rows, where the batches are."""
 
-    def __init__(self, host: Source, function: Callable[[Rows], Rows], keys: list[Any] | None) -> None:
-        self.host, self._function, self.keys = host, function, keys
+    def __init__(
+        self, host: Source, function: Callable[[Rows], Rows], keys: list[Any] | None, width: int | None = None
+    ) -> None:
+        self.host, self.keys = host, keys
         self.name, self.n_rows, self.again, self.place = host.name, host.n_rows, host.again, host.place
         self.columns = column_names(keys, host.name)
-        self.width = None if keys is None else len(keys)
+        self.width = len(keys) if width is None and keys is not None else width
+        self._change: Callable[[Batch], Batch] = partial(_mapped, function)
         self._beside(host)
 
     def _read(self) -> Iterator[Batch]:
-        return map(partial(_then, self._function, _same), self.host.batches())
+        return map(self._change, self.host.batches())
 
     def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
         """Add what a function makes of each changed batch, in the way of the host."""
-        found: T = self.host.map_reduce(partial(_then, self._function, function), add)
-        self.n_rows = self.host.n_rows
-        return found
+        found: Any = self.host.map_reduce(partial(_of_changed, self._change, function), partial(add_known, add))
+        self.n_rows = self.host.n_rows if self.n_rows is None else self.n_rows
+        return found  # type: ignore[no-any-return]
+
+    def loaded(self) -> Source:
+        """Return the same dataset with all rows in memory."""
+        if self.host.rows is None:
+            return super().loaded()
+        return InMemory(self._change(Batch(self.host.rows)).rows, self.name, self.keys)._beside(self)
 
 
-class Chosen(Source):
+class Chosen(Mapped):
     """Some rows of a source, such as those with one label."""
 
     def __init__(self, host: Source, chosen: npt.NDArray[np.bool_], name: str) -> None:
-        self.host, self.name, self.n_rows = host, name, int(chosen.sum())
-        self.columns, self.keys, self.width, self.place = host.columns, host.keys, host.width, host.place
-        # How many rows are chosen before each row.
-        self._pick = partial(_picked, chosen, np.cumsum(chosen) - chosen)
+        super().__init__(host, copied, host.keys, host.width)
+        self.name, self.n_rows = name, int(chosen.sum())
+        self._change = partial(_picked, chosen)
         self._beside(host, chosen)
-
-    def _read(self) -> Iterator[Batch]:
-        return map(self._pick, self.host.batches())
-
-    def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
-        """Add what a function makes of the chosen rows of each batch, in the way of the host."""
-        total = self.host.map_reduce(partial(_of_picked, self._pick, function), partial(_add_known, add))
-        assert total is not None
-        found: T = total
-        return found
 
 
 # --- functions that can be sent to other processes --------------------------------------------------------------------
-
-
-def _same(batch: Batch) -> Batch:
-    return batch
 
 
 def _columns(places: npt.NDArray[np.intp], rows: Rows) -> Rows:
     return take(rows, places, axis=1)
 
 
-def _then(change: Callable[[Rows], Rows], function: Callable[[Batch], Any], batch: Batch) -> Any:
-    return function(Batch(change(batch.rows), batch.start))
+def _mapped(function: Callable[[Rows], Rows], batch: Batch) -> Batch:
+    return Batch(function(batch.rows), batch.start)
 
 
-def _picked(chosen: npt.NDArray[np.bool_], before: npt.NDArray[np.intp], batch: Batch) -> Batch:
+def _picked(chosen: npt.NDArray[np.bool_], batch: Batch) -> Batch:
     numbers = np.flatnonzero(chosen[batch.start : batch.start + batch.n_rows])
-    return Batch(take(batch.rows, numbers), int(before[batch.start]) if batch.n_rows else 0)
+    return Batch(take(batch.rows, numbers), int(np.count_nonzero(chosen[: batch.start])))
 
 
-def _of_picked(pick: Callable[[Batch], Batch], function: Callable[[Batch], Any], batch: Batch) -> Any:
-    some = pick(batch)
-    return function(some) if some.n_rows else None
+def _taken(numbers: npt.NDArray[np.intp], batch: Batch) -> list[Rows]:
+    """Return the rows of a batch whose numbers, which are sorted, are wanted."""
+    first, last = np.searchsorted(numbers, (batch.start, batch.start + batch.n_rows))
+    return [take(batch.rows, numbers[first:last] - batch.start)]
 
 
-def _add_known(add: Callable[[Any, Any], Any], first: Any, second: Any) -> Any:
-    """Add two sums of which either may be missing."""
+def _of_changed(change: Callable[[Batch], Batch], function: Callable[[Batch], Any], batch: Batch) -> Any:
+    changed = change(batch)
+    return function(changed) if changed.n_rows else None
+
+
+def add_known(add: Callable[[Any, Any], Any], first: Any, second: Any) -> Any:
+    """Add two sums of which either may be missing, because a batch had no rows."""
     return second if first is None else first if second is None else add(first, second)
+
+
+def checked_part(data: Any, name: str, keys: list[Any] | None, width: int, reference: str) -> Rows:
+    """Check a batch of a dataset, and bring its columns into the order of the reference."""
+    own = keys_of(data)
+    rows = as_rows(data, name, keys=own, min_rows=0)
+    places = matched(own, rows.shape[1], name, keys, width, reference)
+    return rows if places is None else take(rows, places, axis=1)
 
 
 def regrouped(batches: Iterable[Batch]) -> Iterator[Batch]:
@@ -370,14 +364,10 @@ def regrouped(batches: Iterable[Batch]) -> Iterator[Batch]:
             # A producer may fill the same buffer again for the next batch.
             held.append(Batch(copied(batch.rows), batch.start))
             continue
-        yield _joined([*held, batch])
+        yield Batch(stacked([*(part.rows for part in held), batch.rows]), held[0].start if held else batch.start)
         held, n_held = [], 0
     if held:
-        yield _joined(held)
-
-
-def _joined(batches: list[Batch]) -> Batch:
-    return Batch(stacked([batch.rows for batch in batches]), batches[0].start)
+        yield Batch(stacked([part.rows for part in held]), held[0].start)
 
 
 # --- columns and places of several datasets ---------------------------------------------------------------------------
@@ -387,31 +377,21 @@ def matched(
     keys: list[Any] | None, width: int, name: str, expected: list[Any] | None, limit: int, reference: str
 ) -> Array | None:
     """Return the positions of the expected columns, found by name; None if they are in order or have no names."""
-    counts = [f"{name} has {width} features, but {reference} has {limit}"] if width != limit else []
-    unnamed = list(range(limit))
-    if (
-        keys is None
-        or expected is None
-        or keys == expected
-        or (unnamed in (keys, expected) and set(keys) != set(expected))
-    ):
-        if counts:
-            raise InvalidValueError(counts[0], advice=SAME_COLUMNS)
-        return None
-    found, needed = set(keys), set(expected)
-    missing = [key for key in expected if key not in found]
-    extra = [key for key in keys if key not in needed]
-    problems = [
-        *counts,
-        *([f"{name} lacks {listed('column', missing)}"] if missing else []),
-        *([f"{name} has {listed('column', extra)}, which {reference} has not"] if extra else []),
-    ]
-    if not problems and len(found) < len(keys):
-        problems = [f"{name} has columns of the same name, in another order than {reference}"]
+    problems = [f"{name} has {width} features, but {reference} has {limit}"] if width != limit else []
+    found, needed = set(keys or ()), set(expected or ())
+    # pandas numbers columns that have no names.
+    unnamed = list(range(limit)) in (keys, expected) and found != needed
+    ordered = keys is None or expected is None or keys == expected or unnamed
+    if not ordered and keys is not None and expected is not None:
+        missing, extra = [key for key in expected if key not in found], [key for key in keys if key not in needed]
+        problems += [f"{name} lacks {listed('column', missing)}"] if missing else []
+        problems += [f"{name} has {listed('column', extra)}, which {reference} has not"] if extra else []
+        if not problems and len(found) < len(keys):
+            problems = [f"{name} has columns of the same name, in another order than {reference}"]
     if problems:
-        raise InvalidValueError("; ".join(problems), advice=SAME_COLUMNS)
-    places = {key: position for position, key in enumerate(keys)}
-    return np.array([places[key] for key in expected], dtype=np.intp)
+        raise InvalidValueError("; ".join(problems), advice="Give every dataset the same columns.")
+    places = {key: position for position, key in enumerate(keys or ())}
+    return None if ordered else np.array([places[key] for key in expected or ()], dtype=np.intp)
 
 
 def check_place(at: tuple[str, str], name: str, expected: tuple[str, str], reference: str) -> None:

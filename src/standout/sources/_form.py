@@ -12,9 +12,9 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn import get_config
 
-from standout._arrays import Array, Rows, all_finite, is_sparse, row_blocks
+from standout._arrays import Array, Rows, all_finite, dense, is_sparse, row_blocks
 from standout._messages import InvalidTypeError, InvalidValueError, listed
-from standout._xp import detached, device, is_foreign, is_on_host, is_sparse_tensor, looks_foreign, namespace, place
+from standout._xp import detached, device, is_on_host, is_sparse_tensor, looks_foreign, namespace, place, to_host
 
 # Every whole number up to this one is a double.
 LARGEST_INTEGER = 2**53
@@ -62,22 +62,16 @@ def as_rows(data: Any, name: str, *, keys: list[Any] | None = None, finite: bool
 
 def reject_not_finite(rows: Rows, name: str, keys: list[Any] | None = None) -> NoReturn:
     """Raise the error that says where the first NaN or infinity is."""
-    if is_sparse(rows):
-        coo = rows.tocoo()
-        cell = int(np.flatnonzero(~np.isfinite(coo.data))[0])
-        row, column = int(coo.row[cell]), int(coo.col[cell])
-    else:
-        row = 0
-        for block in row_blocks(rows):
-            xp = namespace(block)
-            bad = xp.any(~xp.isfinite(block), axis=1)
-            if bool(xp.any(bad)):
-                row += int(xp.argmax(xp.astype(bad, xp.uint8) if is_foreign(bad) else bad))
-                break
-            row += block.shape[0]
-        column = next(place for place in range(rows.shape[1]) if not np.isfinite(float(rows[row, place])))
+    row, cells = 0, np.empty((0, 2), dtype=np.intp)
+    for block in row_blocks(rows):
+        values = np.asarray(to_host(dense(block)))
+        cells = np.argwhere(~np.isfinite(values))
+        if len(cells):
+            break
+        row += len(values)
+    (place, column), row = cells[0].tolist(), row + int(cells[0, 0])
     where = f"row {row}, column {column if keys is None else repr(keys[column])}"
-    problem = f"there is NaN or infinity in {name}: the first is {float(rows[row, column])} in {where}"
+    problem = f"there is NaN or infinity in {name}: the first is {values[place, column]} in {where}"
     raise InvalidValueError(problem, advice="Drop such rows or fill them in, in the target and in every background.")
 
 

@@ -1,22 +1,24 @@
-"""Rows and groups made from rows: changes, stretches of time, variation within subjects; and steps of a pipeline."""
+"""What is made from rows: changes, blocks of time, variation within subjects; rows after steps, and on a device."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn import config_context, get_config
 
-from standout._arrays import Float, Rows, copied, dense, double, is_sparse
-from standout._messages import InvalidValueError
-from standout._xp import is_foreign
-from standout.sources._base import Mapped, Source
+from standout._arrays import Array, Float, Rows, copied, dense, double, is_sparse, row_slice
+from standout._messages import InvalidTypeError, InvalidValueError
+from standout._xp import is_foreign, is_on_host, library_named, looks_foreign, place, to_host
+from standout.sources._base import Batch, Mapped, Source
 from standout.sources._form import as_rows, keys_of
-from standout.sources._open import as_words
+from standout.sources._open import as_words, open_dataset
 
 
 def differences(before: Any, after: Any) -> Float:
@@ -107,10 +109,8 @@ def within(X: Any, groups: Any) -> Float:
     rows = _in_double(X, "X")
     names, codes = np.unique(as_words(groups, len(rows), "X", "groups"), return_inverse=True)
     if len(names) == len(rows):
-        advice = "Use the rows as they are."
-        raise InvalidValueError(
-            "names every subject once, so that nothing varies within", parameter="groups", advice=advice
-        )
+        problem, advice = "names every subject once, so that nothing varies within", "Use the rows as they are."
+        raise InvalidValueError(problem, parameter="groups", advice=advice)
     sums = np.zeros((len(names), rows.shape[1]))
     np.add.at(sums, codes, rows)
     left = rows - (sums / np.bincount(codes)[:, None])[codes]
@@ -131,9 +131,7 @@ def transformed(source: Source, steps: Sequence[Any]) -> Source:
     """
     change = _Steps(tuple(steps), source.keys if source.columns else None, source.name)
     made = change.made(source.first_row())
-    found = Mapped(source, change, keys_of(made))
-    found.width = int(made.shape[1])
-    return found
+    return Mapped(source, change, keys_of(made), int(made.shape[1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,3 +162,132 @@ class _Steps:
             for step in self.steps:
                 data = step.transform(data)
         return data
+
+
+# --- devices ----------------------------------------------------------------------------------------------------------
+
+# What a device gets at a time. Smaller batches would leave it waiting for the calls, larger ones take memory.
+BATCH_BYTES = 256 * 2**20
+T = TypeVar("T")
+
+
+class OnDevice(Mapped):
+    """A dataset of the host whose batches are arrays on a device."""
+
+    def __init__(self, host: Source, xp: Any, device: Any, specimen: Any, batch_rows: int | None) -> None:
+        super().__init__(host, copied, host.keys, host.width)
+        self._xp, self._device, self._specimen, self._batch_rows = xp, device, specimen, batch_rows
+        self.place = place(specimen)
+
+    def _read(self) -> Iterator[Batch]:
+        sent = map(self._copy, self._on_host())
+        if getattr(self._specimen, "is_cuda", False):
+            sent = overlapped_copies(self._on_host(), self._device)
+        start = 0
+        for rows in sent:
+            yield Batch(rows, start)
+            start += rows.shape[0]
+
+    def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
+        """Add what a function makes of each batch, without waiting for each if the function can sum all batches."""
+        over_batches = getattr(function, "over_batches", None)
+        found: T | None = over_batches(self.batches()) if over_batches is not None and self.again else None
+        return Source.map_reduce(self, function, add) if found is None else found
+
+    def loaded(self) -> Source:
+        """Return the same dataset with all rows on the device."""
+        return Source.loaded(self)
+
+    def _copy(self, batch: Array) -> Rows:
+        return np.array(batch) if self._xp is np else self._xp.asarray(np.array(batch), device=self._device)
+
+    def _on_host(self) -> Iterator[Array]:
+        for batch in self.host.batches():
+            size = self._batch_rows or max(BATCH_BYTES // (8 * max(batch.rows.shape[1], 1)), 1)
+            for start in range(0, batch.n_rows, size):
+                yield dense(row_slice(batch.rows, start, start + size))
+
+
+def on_device(X: Any, device: Any, *, library: str = "torch", batch_rows: int | None = None) -> OnDevice:
+    """How do I fit data on a GPU that do not fit into its memory?
+
+    The batches of the dataset are copied to the device and worked on there. On a CUDA device of PyTorch the next batch
+    is sent while the present one is multiplied. The fitted attributes are on the device.
+
+    Parameters
+    ----------
+    X : dataset
+        In the host's memory, or read into it in batches. Sparse rows are made dense, a batch at a time.
+    device : object
+        The device, as the library names it: ``"cuda"``, ``"cuda:1"``, ``"cpu"``.
+    library : {"torch", "cupy", "numpy"} or name of another array library, default="torch"
+    batch_rows : int, default=None
+        Rows of a batch. None chooses about 256 MB.
+
+    Returns
+    -------
+    Source
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.io import on_device
+    >>> rows = on_device(np.ones((5, 2)), "cpu", library="numpy", batch_rows=2)
+    >>> [batch.rows.shape for batch in rows.batches()]
+    [(2, 2), (2, 2), (1, 2)]
+    """
+    if batch_rows is not None and not (isinstance(batch_rows, int) and batch_rows >= 1):
+        raise InvalidValueError("is not a whole number of at least 1", parameter="batch_rows", value=batch_rows)
+    xp, specimen = _opened_device(library, device)
+    if looks_foreign(X):
+        if not is_on_host(X):
+            advice = "Give them to fit as they are."
+            raise InvalidTypeError(f"the data are of {' on '.join(place(X))} already", advice=advice)
+        X = to_host(X)
+    return OnDevice(open_dataset(X), xp, device, specimen, batch_rows)
+
+
+def _opened_device(library: Any, device: Any) -> tuple[Any, Any]:
+    """Return the functions of an array library, and an empty array on the device."""
+    if library == "numpy":
+        return np, np.zeros((0, 1))
+    try:
+        xp = library_named(library)
+    except (ImportError, AttributeError, TypeError) as error:
+        raise ImportError(f"library={library!r} cannot be imported: {error}. Install it, or use another.") from None
+    try:
+        return xp, xp.asarray(np.zeros((0, 1)), device=device)
+    except Exception as error:  # every library has exceptions of its own for this
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        problem = f"cannot be used by {library}: {reason}"
+        raise InvalidValueError(problem, parameter="device", value=device, advice="Give another device.") from None
+
+
+def overlapped_copies(batches: Iterator[Array], device: Any) -> Iterator[Any]:
+    """Copy each batch to a CUDA device of PyTorch while the one before it is worked on.
+
+    A separate thread copies a batch into page-locked memory, which PyTorch keeps and uses again, and starts the
+    transfer on a separate stream. The caller's stream waits for the arrival, and no thread does.
+    """
+    torch = import_module("torch")
+    device = torch.empty(0, device=device).device
+    stream = torch.cuda.Stream(device)
+
+    def send() -> tuple[Any, Any] | None:
+        batch = next(batches, None)
+        if batch is None:
+            return None
+        with torch.cuda.stream(stream):
+            rows = torch.from_numpy(np.require(batch, requirements="CW")).pin_memory().to(device, non_blocking=True)
+            return rows, stream.record_event()
+
+    with ThreadPoolExecutor(1) as sender:
+        waiting = sender.submit(send)
+        while (sent := waiting.result()) is not None:
+            waiting = sender.submit(send)
+            rows, arrival = sent
+            current = torch.cuda.current_stream(device)
+            current.wait_event(arrival)
+            # The memory is from another stream: it must not be given away while this one works on it.
+            rows.record_stream(current)
+            yield rows

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from standout._arrays import Float, is_sparse
 from standout._messages import InvalidTypeError, InvalidValueError, dataset_names, listed, short, warn_user
-from standout._xp import looks_foreign, take, to_host
+from standout._xp import looks_foreign, to_host
 from standout.sources._base import Blocks, Chosen, InMemory, Source, Stream, check_place, matched
 from standout.sources._dask import DaskBlocks, is_dask
 from standout.sources._form import as_rows, column_names, floats, keys_of
@@ -51,40 +51,38 @@ def open_dataset(data: Dataset, name: str = "the data", *, columns: Sequence[str
     if type(data) is np.ndarray:
         large = data.ndim == 2 and data.dtype.kind in "biu" and 8 * data.size > LARGE_BYTES
         return Blocks(data, name) if large else InMemory(as_rows(data, name), name)
-    source = _opened(data, name, columns)
+    if isinstance(data, Source) and data.rows is not None:
+        as_rows(data.rows, name, keys=data.keys)
+    if isinstance(data, Source):
+        source = data.checked().named(name)
+    elif is_dask(data) or is_dask(getattr(data, "data", None)):
+        source = DaskBlocks(data if is_dask(data) else data.data, name, keys_of(data))
+    elif isinstance(data, np.memmap) and data.ndim == 2:
+        source = Blocks(data, name)
+    # An iterator with a length is a collection, such as the epochs of MNE.
+    elif isinstance(data, Iterator) and not hasattr(data, "__len__"):
+        source = Stream(data, name)
+    else:
+        keys = keys_of(data)
+        if columns is not None and keys is not None and keys != list(columns):
+            # Other columns may hold words.
+            _places(columns, keys, name)
+            data, keys = frame_columns(data, list(columns)), list(columns)
+        column_names(keys, name)
+        source = InMemory(as_rows(data, name, keys=keys), name, keys)
     if columns is None or source.keys is None or source.keys == list(columns):
         return source
-    places = {key: position for position, key in enumerate(source.keys)}
-    return source.select([places[column] for column in _known(columns, source.keys, name)])
+    return source.select(_places(columns, source.keys, name))
 
 
-def _opened(data: Dataset, name: str, columns: Sequence[str] | None) -> Source:
-    if isinstance(data, Source):
-        if data.rows is not None:
-            as_rows(data.rows, name, keys=data.keys)
-        return data.checked().named(name)
-    if is_dask(data) or is_dask(getattr(data, "data", None)):
-        return DaskBlocks(data if is_dask(data) else data.data, name, keys_of(data))
-    if isinstance(data, np.memmap) and data.ndim == 2:
-        return Blocks(data, name)
-    # An iterator with a length is a collection, such as the epochs of MNE.
-    if isinstance(data, Iterator) and not hasattr(data, "__len__"):
-        return Stream(data, name)
-    keys = keys_of(data)
-    if columns is not None and keys is not None and keys != list(columns):
-        # Other columns may hold words.
-        data, keys = frame_columns(data, _known(columns, keys, name)), list(columns)
-    column_names(keys, name)
-    return InMemory(as_rows(data, name, keys=keys), name, keys)
-
-
-def _known(columns: Sequence[str], keys: list[Any], name: str) -> list[str]:
-    known = set(keys)
-    missing = [column for column in columns if column not in known]
+def _places(columns: Sequence[str], keys: list[Any], name: str) -> list[int]:
+    """Find the columns of the fit in other data."""
+    places = {key: position for position, key in enumerate(keys)}
+    missing = [column for column in columns if column not in places]
     if missing:
         problem = f"{name} lacks {listed('column', missing)} of the data of the fit"
         raise InvalidValueError(problem, advice="Give the columns of the fit, in any order.")
-    return list(columns)
+    return [places[column] for column in columns]
 
 
 def open_datasets(
@@ -144,15 +142,15 @@ def open_datasets(
         "covariates": (adjust, background_adjust, "adjust"),
         "labels": (y, None, "y"),
     }
-    facts = {what: fact for what, fact in every.items() if fact[0] is not None or fact[1] is not None}
-    if facts:
-        each = {what: _for_each(*fact, len(given)) for what, fact in facts.items()}
-        datasets = [
-            _with_facts(data, name, {what: values[number] for what, values in each.items()})
-            for number, (data, name) in enumerate(zip(given, names, strict=True))
-        ]
-    else:
-        datasets = [open_dataset(data, name) for data, name in zip(given, names, strict=True)]
+    facts = {
+        what: _for_each(*fact, len(given)) for what, fact in every.items() if not (fact[0] is None and fact[1] is None)
+    }
+    datasets = [
+        _with_facts(data, name, {what: values[number] for what, values in facts.items()})
+        for number, (data, name) in enumerate(zip(given, names, strict=True))
+    ]
+    if "covariates" in facts:
+        _code_covariates(datasets)
     if target_label is not None:
         datasets = _by_label(datasets[0], target_label)
     if "subjects" in facts:
@@ -172,10 +170,9 @@ def as_backgrounds(background: Any, target: Any = None) -> list[Any]:
         return []
     backgrounds = [background]
     if isinstance(background, list | tuple):
-        tables = [
-            isinstance(one, Iterator | Source) or is_sparse(one) or keys_of(one) is not None for one in background
-        ]
-        if any(tables) or not all(np.ndim(one) == 1 for one in background) or not background:
+        tables = any(isinstance(one, Iterator | Source) or keys_of(one) is not None for one in background)
+        # Not NumPy's ndim of anything else: it would read an iterator or copy a frame.
+        if tables or not background or any(is_sparse(one) or np.ndim(one) != 1 for one in background):
             backgrounds = list(background)
     if not backgrounds:
         advice = "Pass at least one dataset, or None for PCA of the target."
@@ -200,41 +197,41 @@ def _reject_table(y: Any) -> None:
 
 def _for_each(own: Any, others: Any, parameter: str, n_datasets: int) -> list[tuple[Any, str]]:
     """Return the weights, subjects or covariates of each dataset, and the parameter that has them."""
-    named = others is None and (isinstance(own, str) or (parameter == "adjust" and _are_names(own)))
-    theirs = f"background_{parameter}"
-    each = [own if named else others] * (n_datasets - 1)
+    theirs, n_others = f"background_{parameter}", n_datasets - 1
+    if others is None and _names(own, parameter):
+        return [(own, parameter)] * n_datasets
+    each = [others] * n_others
     if others is not None:
-        several = isinstance(others, list | tuple) and all(
-            part is None or (hasattr(part, "__len__") and (n_datasets > 2 or not isinstance(part, str)))
-            for part in others
-        )
-        each = list(others) if several and (n_datasets > 2 or len(others) == 1) else [others]
-    if len(each) != n_datasets - 1:
-        problem = f"is for {len(each)} background(s), but there are {n_datasets - 1}"
+        parts = others if isinstance(others, list | tuple) else [None]
+        several = all(part is None or hasattr(part, "__len__") for part in parts) and not _names(others, parameter)
+        each = list(others) if several and parts is others and (n_others > 1 or len(parts) == 1) else [others]
+    if n_others > 1 and isinstance(others, list | tuple) and len(others) == n_others:
+        each = list(others)
+    if len(each) != n_others:
+        problem = f"is for {len(each)} background(s), but there are {n_others}"
         raise InvalidValueError(problem, parameter=theirs, advice="Give a list with one entry for each background.")
     if parameter != "sample_weight" and any(part is None for part in (own, *each)):
         problem = f"`{parameter}` and `{theirs}` go together, but one dataset has none"
         raise InvalidValueError(problem, advice="Give one for each row of every dataset.")
-    return [(own, parameter), *((part, parameter if named else theirs) for part in each)]
+    return [(own, parameter), *((part, theirs) for part in each)]
 
 
-def _are_names(given: Any) -> bool:
-    return isinstance(given, list | tuple) and bool(given) and all(isinstance(name, str) for name in given)
+def _names(given: Any, parameter: str) -> list[str]:
+    """Return the names of columns, if that is what is given."""
+    several = [given] if isinstance(given, str) else given
+    is_list = isinstance(several, list | tuple) and (parameter in ("adjust", "covariates") or several is not given)
+    return list(several) if is_list and all(isinstance(name, str) for name in several) else []
 
 
 def _with_facts(data: Any, name: str, facts: dict[str, tuple[Any, str]]) -> Source:
     """Open a dataset with the arrays beside its rows; columns that are named are not features."""
-    named = {
-        what: [value] if isinstance(value, str) else list(value)
-        for what, (value, _) in facts.items()
-        if isinstance(value, str) or (what == "covariates" and _are_names(value))
-    }
+    named = {what: _names(value, what) for what, (value, _) in facts.items()}
     columns = {column: facts[what][1] for what, several in named.items() for column in several}
-    left, words = _split(data, name, columns) if named else (data, {})
+    left, words = _split(data, name, columns) if columns else (data, {})
     source = open_dataset(left, name)
-    make = {"weights": as_weights, "subjects": as_words, "covariates": _as_covariates, "labels": as_labels}
+    make = {"weights": _as_weights, "subjects": as_words, "covariates": _as_columns, "labels": as_labels}
     for what, (value, parameter) in facts.items():
-        if what in named:
+        if named[what]:
             found = {column: words[column] for column in named[what]}
             value = found if what == "covariates" else found[named[what][0]]
         if value is not None:
@@ -244,21 +241,18 @@ def _with_facts(data: Any, name: str, facts: dict[str, tuple[Any, str]]) -> Sour
 
 def _split(data: Any, name: str, columns: dict[str, str]) -> tuple[Any, dict[str, Any]]:
     """Take named columns out of a frame or of files; `columns` has the parameter that names each of them."""
-    keys = (
-        getattr(data, "known_columns", None) or getattr(data, "keys", None)
-        if isinstance(data, Source)
-        else keys_of(data)
-    )
+    is_source = isinstance(data, Source)
+    keys = (getattr(data, "known_columns", None) or data.keys if is_source else keys_of(data)) or []
     for column, parameter in columns.items():
-        if column not in (keys or ()):
-            close = get_close_matches(column, [str(key) for key in keys or ()], n=1)
+        if column not in keys:
+            close = get_close_matches(column, [str(key) for key in keys], n=1)
             advice = f"Is {short(close[0])!r} meant?" if close else "Choose among these, or give the values themselves."
             problem = f"is not a column of {name}, which has {listed('column', keys) if keys else 'no named columns'}"
             raise InvalidValueError(problem, parameter=parameter, value=column, advice=advice)
-    if isinstance(data, Source):
+    if is_source:
         return data.without(list(columns)), data.words(list(columns))
     words = {column: frame_column(data, column) for column in columns}
-    return frame_columns(data, [key for key in keys or () if key not in columns]), words
+    return frame_columns(data, [key for key in keys if key not in columns]), words
 
 
 def frame_column(data: Any, column: Any) -> npt.NDArray[Any]:
@@ -275,14 +269,22 @@ def frame_columns(data: Any, columns: list[Any]) -> Any:
     return data.select(columns) if hasattr(data, "select") and not hasattr(data, "iloc") else data[columns]
 
 
-def as_weights(given: Any, n_rows: int | None, name: str = "X", parameter: str = "sample_weight") -> Float:
+def _per_row(given: Any, n_rows: int | None, name: str, parameter: str) -> npt.NDArray[Any]:
+    """Return values as an array with one value per row."""
+    # In a list, NumPy would turn numbers and missing values among words into words.
+    values = np.asarray(_on_host(given), dtype=object if isinstance(given, list | tuple) else None)
+    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+    if values.ndim != 1 or (n_rows is not None and len(values) != n_rows):
+        rows = "a value per row is needed" if n_rows is None else f"{name} has {n_rows} rows"
+        raise InvalidValueError(f"has shape {values.shape}, but {rows}", parameter=parameter, advice=PER_ROW)
+    return values
+
+
+def _as_weights(given: Any, n_rows: int | None, name: str, parameter: str) -> Float:
     """Check weights of rows: finite, non-negative, with a positive sum."""
-    weights = np.asarray(_on_host(given))
-    _check_length(weights, n_rows, name, parameter)
+    values = _per_row(given, n_rows, name, parameter)
     try:
-        if weights.dtype.kind in "OU":  # numbers as words, of a column of files
-            weights = np.array([np.nan if is_missing(value) else float(value) for value in weights.tolist()])
-        weights = floats(weights).astype(np.float64, copy=False)
+        weights = _numbers(values) if values.dtype.kind in "OU" else floats(values).astype(np.float64, copy=False)
     except (ValueError, TypeError) as error:
         raise InvalidTypeError(f"has no numbers: {error}", parameter=parameter, advice=PER_ROW) from None
     total = float(weights.sum())
@@ -295,38 +297,50 @@ def as_weights(given: Any, n_rows: int | None, name: str = "X", parameter: str =
     return weights
 
 
-def _as_covariates(given: Any, n_rows: int | None, name: str, parameter: str) -> Float:
-    """Return covariates as columns of numbers: words become zeros and ones, a column for each but the first."""
-    columns = given
-    if not isinstance(given, dict):
-        keys, table = keys_of(given), np.asarray(_on_host(given))
-        several = dict(enumerate(np.atleast_2d(table.T)))
-        columns = several if keys is None else {key: frame_column(given, key) for key in keys}
+def _as_columns(given: Any, n_rows: int | None, name: str, parameter: str) -> dict[Any, npt.NDArray[Any]]:
+    """Return the columns of covariates by their names or positions."""
+    keys = None if isinstance(given, dict) else keys_of(given)
+    if keys is not None:
+        given = {key: frame_column(given, key) for key in keys}
+    elif not isinstance(given, dict):
+        given = dict(enumerate(np.atleast_2d(np.asarray(_on_host(given)).T)))
+    return {key: _per_row(column, n_rows, name, parameter) for key, column in given.items()}
+
+
+def _code_covariates(datasets: list[Source]) -> None:
+    """Turn covariates into numbers, in the same way in all datasets: a column of zeros and ones for each word but one."""
+    tables: list[Any] = [data.covariates for data in datasets]
+    if len({len(table) for table in tables}) > 1:
+        problem = "`adjust` and `background_adjust` have different numbers of covariates"
+        raise InvalidValueError(problem, advice="Give the same covariates for every dataset.")
+    ends = np.cumsum([len(next(iter(table.values()))) for table in tables])[:-1]
     coded = []
-    for key, column in columns.items():
-        _check_length(column, n_rows, name, parameter)
-        values = column.tolist()
+    for key, *columns in zip(tables[0], *(table.values() for table in tables), strict=True):
+        values = np.concatenate([column.astype(object) for column in columns])
         try:
-            numbers = np.array([np.nan if is_missing(value) else float(value) for value in values])[:, None]
+            numbers = _numbers(values)[:, None]
         except (TypeError, ValueError):
-            levels, places = np.unique([str(value) for value in values], return_inverse=True)
+            levels, places = np.unique([str(value) for value in values.tolist()], return_inverse=True)
             numbers = np.eye(len(levels))[places.ravel()][:, 1:]
-            numbers[[is_missing(value) for value in values]] = np.nan
-        bad = ~np.isfinite(numbers).all(axis=1)
-        if bad.any():
-            problem = f"has no value of {key!r} for row {int(np.argmax(bad))} of {name}"
-            raise InvalidValueError(problem, parameter=parameter, advice="Fill it in, or leave such rows out.")
+            numbers[[is_missing(value) for value in values.tolist()]] = np.nan
+        for data, part in zip(datasets, np.split(numbers, ends), strict=True):
+            bad = ~np.isfinite(part).all(axis=1)
+            if bad.any():
+                problem = f"has no value of {key!r} for row {int(np.argmax(bad))} of {data.name}"
+                raise InvalidValueError(problem, parameter="adjust", advice="Fill it in, or leave such rows out.")
         coded.append(numbers)
-    return np.column_stack(coded)
+    for data, part in zip(datasets, np.split(np.column_stack(coded), ends), strict=True):
+        data.covariates = part
+
+
+def _numbers(values: npt.NDArray[Any]) -> Float:
+    """Convert objects to numbers, also words of a column of files; missing ones become NaN."""
+    return np.array([np.nan if is_missing(value) else float(value) for value in values.tolist()])
 
 
 def as_words(given: Any, n_rows: int | None, name: str, parameter: str) -> npt.NDArray[Any]:
     """Return the subjects of rows as words; whole numbers have no decimal point."""
-    # In a list, NumPy would take a missing value among words for a word.
-    values = np.asarray(_on_host(given), dtype=object if isinstance(given, list | tuple) else None)
-    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
-    _check_length(values, n_rows, name, parameter)
-    words = [word(value) for value in values.tolist()]
+    words = [word(value) for value in _per_row(given, n_rows, name, parameter).tolist()]
     if "" in words:
         problem = f"names no subject for row {words.index('')} of {name}"
         advice = "Give every row its subject, or leave out rows whose subject is unknown."
@@ -365,12 +379,6 @@ def _number_subjects(datasets: list[Source]) -> None:
         data.subjects, data.subject_names = part, names
 
 
-def _check_length(values: Any, n_rows: int | None, name: str, parameter: str) -> None:
-    if values.ndim != 1 or (n_rows is not None and len(values) != n_rows):
-        rows = "a value per row is needed" if n_rows is None else f"{name} has {n_rows} rows"
-        raise InvalidValueError(f"has shape {values.shape}, but {rows}", parameter=parameter, advice=PER_ROW)
-
-
 def _on_host(given: Any) -> Any:
     return to_host(given) if looks_foreign(given) else given
 
@@ -380,13 +388,7 @@ def _on_host(given: Any) -> Any:
 
 def as_labels(given: Any, n_rows: int | None, name: str = "X", parameter: str = "y") -> npt.NDArray[Any]:
     """Check labels of rows: one each, none missing, all of one sort."""
-    given = _on_host(given)
-    values = np.asarray(given)
-    if values.dtype.kind in "US" and not all(isinstance(value, str | bytes) for value in given):
-        # NumPy would turn the numbers among them into strings.
-        values = np.array(list(given), dtype=object)
-    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
-    _check_length(values, n_rows, name, parameter)
+    values = _per_row(given, n_rows, name, parameter)
     if any(is_missing(value) and value != "" for value in values.tolist()):
         problem = "has missing values, but every row needs a label"
         raise InvalidValueError(problem, parameter=parameter, advice="Drop those rows.")
@@ -415,13 +417,6 @@ def _by_label(whole: Source, target_label: Any) -> list[Source]:
         advice = f"Rows with another label are the background. {stratified}"
         raise InvalidValueError(f"every row has the label {target_label!r}", advice=advice)
     whole = whole if whole.again else whole.loaded()
-    found: list[Source] = []
     order = [target_label, *(label for label in known if label != target_label)]
-    for label, name in zip(order, dataset_names(len(known)), strict=True):
-        chosen = labels == label
-        if whole.rows is None:
-            found.append(Chosen(whole, chosen, name))
-        else:
-            rows = take(whole.rows, np.flatnonzero(chosen))
-            found.append(InMemory(rows, name, whole.keys)._beside(whole, chosen))
-    return found
+    found = [Chosen(whole, labels == label, name) for label, name in zip(order, dataset_names(len(known)), strict=True)]
+    return [part if whole.rows is None else part.loaded() for part in found]
