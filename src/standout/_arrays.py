@@ -51,6 +51,9 @@ SAFE_SYMMETRIC = 16384
 # Starting them takes longer than products of fewer multiplications.
 PANELS_FROM, N_PANELS, PANELS_WORTH = 256, 4, 2**34
 
+# BLAS does not start threads for products with a smaller matrix.
+SMALL_SIZE = 8192
+
 # Most parts that are worked on at a time. All of them are in memory.
 MOST_WORKERS = 4
 
@@ -61,7 +64,7 @@ _thread = local()
 
 def is_sparse(rows: Rows) -> bool:
     """Tell whether the rows are a SciPy sparse matrix or array."""
-    return bool(sparse.issparse(rows))
+    return not isinstance(rows, np.ndarray) and bool(sparse.issparse(rows))
 
 
 def is_thin(rows: Rows) -> bool:
@@ -179,7 +182,7 @@ def product(first: Rows, second: Array) -> Array:
     """Multiply two matrices."""
     if is_sparse(first) or is_sparse(second) or is_foreign(first):
         return dense(first @ second)
-    if are_side_by_side():
+    if first.size <= SMALL_SIZE or are_side_by_side():
         return first @ second
     if second.shape[1] == 1 and first.size:
         matrix, is_transpose = _layout(first)

@@ -52,7 +52,8 @@ def _compat() -> ModuleType:
 
 def is_foreign(array: object) -> bool:
     """Tell whether an array inside the library is neither NumPy's nor SciPy's."""
-    return not (isinstance(array, _ON_HOST) or sparse.issparse(array))
+    # The usual case first: inner loops ask often.
+    return type(array) is not np.ndarray and not (isinstance(array, _ON_HOST) or sparse.issparse(array))
 
 
 def looks_foreign(data: object) -> bool:
@@ -191,18 +192,14 @@ def take(array: Any, chosen: Array, axis: int = 0) -> Any:
     return xp.take(array, indices_like(chosen, array), axis=axis)
 
 
-def take_per_column(matrix: Array, rows: Array) -> Array:
-    """Return one entry of each column, from the row that is named for it."""
-    if not is_foreign(matrix):
-        return np.take_along_axis(matrix, rows[np.newaxis], axis=0)[0]
-    xp = namespace(matrix)
-    numbers = xp.arange(matrix.shape[0], device=device(matrix))
-    return xp.sum(xp.where(numbers[:, None] == rows[None, :], matrix, 0.0), axis=0)
-
-
 def largest_entries(matrix: Array) -> Array:
     """Return the entry of largest absolute value of each column, with its sign; the first of several."""
-    return take_per_column(matrix, namespace(matrix).argmax(abs(matrix), axis=0))
+    xp = namespace(matrix)
+    rows = xp.argmax(abs(matrix), axis=0)
+    if not is_foreign(matrix):
+        return np.take_along_axis(matrix, rows[np.newaxis], axis=0)[0]
+    numbers = xp.arange(matrix.shape[0], device=device(matrix))
+    return xp.sum(xp.where(numbers[:, None] == rows[None, :], matrix, 0.0), axis=0)
 
 
 def cumulative_sum(array: Array) -> Array:
@@ -269,13 +266,13 @@ def leading_eigenvectors(matrix: Float, count: int) -> tuple[Float, Float]:
         first = matrix.shape[0] - count
         return xp.flip(values[first:], axis=0), xp.flip(vectors[:, first:], axis=1)
     size = len(matrix)
-    values, vectors = linalg.eigh(matrix, lower=True, subset_by_index=[size - count, size - 1], check_finite=False)
-    if len(values) < count or vectors.shape[1] < count:
+    values, vectors, found, _, info = linalg.lapack.dsyevr(matrix, range="I", lower=1, il=size - count + 1, iu=size)
+    if info or found < count:
         # Where many eigenvalues are equal, LAPACK's search for some of them can find fewer than it was asked for. The
         # driver that finds all has no such problem.
         values, vectors = linalg.eigh(matrix, lower=True, driver="evd", check_finite=False)
-        values, vectors = values[size - count :], vectors[:, size - count :]
-    return values[::-1], vectors[:, ::-1]
+        values, vectors, found = values[size - count :], vectors[:, size - count :], count
+    return values[found - 1 :: -1], vectors[:, ::-1]
 
 
 def _by_iterations(matrix: Array, count: int) -> tuple[Array, Array] | None:
@@ -339,16 +336,6 @@ class _Chebyshev:
         return block
 
 
-def condition(matrix: Array) -> float:
-    """Return the condition number of a matrix; values above 1e7 are reported as about 1e7 for foreign arrays."""
-    if not is_foreign(matrix):
-        return float(np.linalg.cond(matrix))
-    # On a device eigenvalues take a fraction of the time of singular values.
-    xp = namespace(matrix)
-    values = xp.linalg.eigvalsh(matrix.T @ matrix)
-    return float(values[-1] / xp.clip(values, float(values[-1]) * 1e-14, None)[0]) ** 0.5
-
-
 def cholesky(matrix: Array) -> Array | None:
     """Return the lower Cholesky factor of a symmetric matrix, or None if the matrix is not positive definite.
 
@@ -377,9 +364,13 @@ def cholesky(matrix: Array) -> Array | None:
 def solve_triangular(factor: Array, right: Array, *, transposed: bool = False, overwrite: bool = False) -> Array:
     """Solve ``L X = right``, or ``Lᵀ X = right``, for a lower triangular L."""
     if not is_foreign(factor):
-        solved: Array = linalg.solve_triangular(
-            factor, right, lower=True, trans="T" if transposed else "N", overwrite_b=overwrite, check_finite=False
+        # A factor in C order is the transpose of an upper one in LAPACK's order of memory.
+        lower = factor.flags.f_contiguous
+        solved, info = linalg.lapack.dtrtrs(
+            factor if lower else factor.T, right, lower=lower, trans=transposed == lower, overwrite_b=overwrite
         )
+        if info:
+            raise np.linalg.LinAlgError
         return solved
     compat = _compat()
     if compat.is_torch_array(factor):
@@ -415,11 +406,4 @@ def largest_ratio(matrix: Array, factor: Array) -> float:
 
     For inner loops: NumPy arrays go to LAPACK directly. The value is infinite if LAPACK finds none.
     """
-    if is_foreign(matrix):
-        return float(namespace(matrix).linalg.eigvalsh(whiten(matrix, factor))[-1])
-    size = len(matrix)
-    whitened, _ = linalg.lapack.dsygst(matrix.T, factor, lower=1, overwrite_a=True)
-    values, _, _, _, info = linalg.lapack.dsyevr(
-        whitened, compute_v=0, range="I", lower=1, il=size, iu=size, overwrite_a=True
-    )
-    return float(values[0]) if info == 0 else float("inf")
+    return largest_eigenvalue(whiten(matrix, factor))

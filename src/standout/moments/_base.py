@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -224,7 +225,7 @@ class Moments(ABC):
     def __add__(self, other: Moments) -> Moments:
         """Return the moments of both datasets together."""
 
-    @property
+    @cached_property
     def total_variance(self) -> float:
         """Trace of the covariance."""
         variances = self.variances

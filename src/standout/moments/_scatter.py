@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +58,7 @@ class ScatterMoments(Moments):
     rest: Float | None = None
     weights: WeightSums | None = None
 
-    @property
+    @cached_property
     def variances(self) -> Float:
         """Variance of each column."""
         return diagonal(self.scatter) / self.total_weight

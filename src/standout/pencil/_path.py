@@ -5,13 +5,13 @@ Everything here works on stacks: the pencils of several folds, of the same size,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from standout._arrays import Float
-from standout._xp import cholesky, is_foreign, like, namespace, solve_triangular, to_host
+from standout._xp import cholesky, concat, eye, is_foreign, like, namespace, solve_triangular, take, to_host
 from standout.moments import ScatterMoments
 from standout.pencil._record import Form, Pencil, Solution, finish
 
@@ -80,53 +80,65 @@ class _Stack:
         """What vectors are multiplied with to be those of the columns that were given."""
         return namespace(self.squares).sqrt(self.squares)
 
-    def at(self, value: int) -> tuple[Float, Float]:
-        """Return A and B at one value, stacks of shape (n_folds, n, n)."""
-        a = _combined(self.first[:, value], self.matrices)
-        b = _combined(self.second[:, value], self.matrices)
-        return a, _plus_diagonal(b, like(self.ridges[:, value, None], b) * self.squares)
+    def at(self, values: list[int]) -> tuple[Float, Float]:
+        """Return A and B at some values, stacks of shape (n_folds * n_values, n, n)."""
+        a, b = (_mixed(part[:, values], self.matrices) for part in (self.first, self.second))
+        ridges = like(self.ridges[:, values, None], b) * self.squares[:, None, :]
+        size = b.shape[-1]
+        b = b + ridges[..., None] * eye(size, b)
+        xp = namespace(b)
+        return xp.reshape(a, (-1, size, size)), xp.reshape(b, (-1, size, size))
 
     def inside(self, basis: Float, count: int) -> tuple[Float, Float]:
         """Solve all pencils in the span of orthonormal bases; NaN where B is singular."""
         small = to_host(_turned(self.matrices, basis[:, None]))
         ridge = to_host(_transposed(basis) @ (self.squares[:, :, None] * basis))
-        a = np.einsum("fvj,fjmn->fvmn", self.first, small)
-        b = np.einsum("fvj,fjmn->fvmn", self.second, small) + self.ridges[:, :, None, None] * ridge[:, None]
-        values, turn = _small(a, b, count)
+        b = _mixed(self.second, small) + self.ridges[:, :, None, None] * ridge[:, None]
+        values, turn = _small(_mixed(self.first, small), b, count)
         return values, basis[:, None] @ like(turn, basis)
 
 
 def path_vectors(folds: Sequence[Sequence[Pencil]], n_components: int, seed: int = 0) -> list[list[Float | None]]:
     """Return approximate leading vectors of each pencil, by fold and value; None where B is singular.
 
-    The pencils of a fold are in the order of a parameter, from the least to the most regularised. Iterations at each
-    representative start from the vectors of the one before, from the most regularised on.
+    The pencils of a fold are in the order of a parameter, from the least to the most regularised. Small representatives
+    are solved together. Otherwise iterations at each start from the vectors of the one before, from the most
+    regularised on.
     """
     stack = _Stack.of(folds)
-    n_values, size = len(folds[0]), folds[0][0].n_features
+    n_folds, n_values, size = len(folds), len(folds[0]), folds[0][0].n_features
     width = min(n_components + MORE, size)
     if (REPRESENTATIVES + 1) * width >= size:
         # A small problem is solved in all of its directions.
-        basis = like(np.broadcast_to(np.eye(size), (len(folds), size, size)), stack.matrices)
+        basis = like(np.broadcast_to(np.eye(size), (n_folds, size, size)), stack.matrices)
     else:
         places = np.unique(np.linspace(n_values - 1, 0, min(REPRESENTATIVES, n_values)).round().astype(int))[::-1]
+        groups = [places.tolist()] if size <= STACKED_SIZE else places[:, None].tolist()
         blocks: list[Float] = []
-        block = _orthonormal(stack.at(int(places[0]))[0] @ _random(size, width, seed, stack.matrices))
-        for place in places.tolist():
-            ended = _iterated(*stack.at(place), block, n_components, ROUNDS, ROUGH, stack.difference)
+        start = stack.matrices[:, 0] @ _random(size, width, seed, stack.matrices)
+        while groups:
+            group = groups.pop(0)
+            ended = _iterated(
+                *stack.at(group),
+                take(start, np.repeat(np.arange(n_folds), len(group))),
+                n_components,
+                ROUNDS,
+                ROUGH,
+                stack.difference,
+            )
             if ended is not None:
-                block = ended[1]
-                blocks.append(block)
+                found = namespace(start).reshape(ended[1], (n_folds, len(group), size, width))
+                blocks += [found[:, place] for place in range(len(group))]
+                start = blocks[-1]
+            elif len(group) > 1:
+                groups = [[place] for place in group]
         if not blocks:
             return [[None] * n_values for _ in folds]
-        basis = _orthonormal(_side_by_side(blocks))
+        basis = _orthonormal(concat(blocks, axis=-1))
     values, vectors = stack.inside(basis, n_components)
     vectors = stack.scale[:, None, :, None] * vectors
-    usable = np.asarray(np.isfinite(values).all(axis=-1))
-    return [
-        [vectors[fold, value] if usable[fold, value] else None for value in range(n_values)]
-        for fold in range(len(folds))
-    ]
+    usable = np.isfinite(values).all(axis=-1).tolist()
+    return [[vectors[i, j] if known else None for j, known in enumerate(own)] for i, own in enumerate(usable)]
 
 
 def refined(pencil: Pencil, n_components: int, start: Float) -> Solution | None:
@@ -140,8 +152,8 @@ def refined(pencil: Pencil, n_components: int, start: Float) -> Solution | None:
     stack = _Stack.of([[pencil]])
     block = (start / stack.scale[0][:, None])[None]
     if start.shape[1] < width:
-        block = _side_by_side([block, _random(size, width - start.shape[1], 0, start)[None]])
-    ended = _iterated(*stack.at(0), _orthonormal(block), n_components, MOST_ROUNDS, EXACT, stack.difference)
+        block = concat([block, _random(size, width - start.shape[1], 0, start)[None]], axis=-1)
+    ended = _iterated(*stack.at([0]), block, n_components, MOST_ROUNDS, EXACT, stack.difference)
     if ended is None or not ended[2] <= EXACT:
         return None
     vectors = stack.scale[0][:, None] * ended[1][0][:, :n_components]
@@ -161,12 +173,13 @@ def _coefficients(form: Form, terms: Sequence[ScatterMoments]) -> list[float]:
     return [known.get(id(part), 0.0) for part in terms]
 
 
-def _combined(coefficients: Float, matrices: Float) -> Float:
-    """Return the sums of the matrices of each fold, with coefficients of shape (n_folds, n_terms)."""
-    used = np.flatnonzero(np.any(coefficients != 0.0, axis=0))
-    if len(used) == 1 and np.all(coefficients[:, used[0]] == 1.0):
-        return matrices[:, int(used[0])]
-    return namespace(matrices).sum(like(coefficients, matrices)[:, :, None, None] * matrices, axis=1)
+def _mixed(coefficients: Float, matrices: Float) -> Float:
+    """Return the sums of the matrices of each fold, with coefficients of shape (n_folds, n_values, n_terms)."""
+    xp = namespace(matrices)
+    n_folds, n_terms, *size = matrices.shape
+    flat = like(coefficients, matrices) @ xp.reshape(matrices, (n_folds, n_terms, -1))
+    mixed: Float = xp.reshape(flat, (n_folds, -1, *size))
+    return mixed
 
 
 def _iterated(
@@ -187,61 +200,47 @@ def _iterated(
         if difference and residual > 0.1:
             inverse = _shifted(a, b, block)
         assert inverse is not None
-        blocks = [block]
+        blocks = [_orthonormal(block)]
         while len(blocks) <= DEPTH and (len(blocks) + 1) * width <= size:
-            blocks.append(_orthonormal(inverse((b if difference else a) @ blocks[-1])))
-        basis = _orthonormal(_side_by_side(blocks))
-        a_basis, b_basis = a @ basis, b @ basis
-        turned = _transposed(basis)
+            blocks.append(inverse((b if difference else a) @ blocks[-1]))
+        basis = _orthonormal(concat(blocks, axis=-1))
+        a_basis, b_basis, turned = a @ basis, b @ basis, _transposed(basis)
         values, turn = _small(to_host(turned @ a_basis), to_host(turned @ b_basis), width)
         if not np.all(np.isfinite(values)):
             return None
         turn_there = like(turn, basis)
-        block, images = basis @ turn_there, a_basis @ turn_there
-        missed = images - (b_basis @ turn_there) * like(values[:, None, :], basis)
-        sizes = _lengths(images)[:, :n_wanted]
-        residual = float(np.max(_lengths(missed)[:, :n_wanted] / np.where(sizes > 0.0, sizes, 1.0)))
+        block, images = basis @ turn_there, a_basis @ turn_there[..., :n_wanted]
+        missed = images - (b_basis @ turn_there[..., :n_wanted]) * like(values[:, None, :n_wanted], basis)
+        sizes = _lengths(images)
+        residual = float(np.max(_lengths(missed) / np.where(sizes > 0.0, sizes, 1.0)))
         if residual <= tolerance or SLOW * before < residual < before < float("inf"):
             break
     return values, block, residual
 
 
-class _inverse_of:  # noqa: N801
-    """The inverses of a stack of positive definite matrices, applied to blocks."""
-
-    def __init__(self, factors: list[Float], whole: Float | None) -> None:
-        self._factors, self._whole = factors, whole
-
-    def __call__(self, block: Float) -> Float:
-        if self._whole is not None:
-            return self._whole @ block
-        xp = namespace(block)
-        return xp.stack(
-            [
-                solve_triangular(factor, solve_triangular(factor, part), transposed=True)
-                for factor, part in zip(self._factors, block, strict=True)
-            ]
-        )
-
-
-def _inverse(matrices: Float) -> _inverse_of | None:
-    """Factorise a stack of matrices; None if one is not positive definite."""
+def _inverse(matrices: Float) -> Callable[[Float], Float] | None:
+    """Return a function that multiplies blocks with inverses; None if a matrix is not positive definite."""
     if not is_foreign(matrices) and matrices.shape[-1] <= STACKED_SIZE:
         try:
             lower = np.linalg.inv(np.linalg.cholesky(matrices))
         except np.linalg.LinAlgError:
             return None
-        return _inverse_of([], _transposed(lower) @ lower)
-    factors = []
-    for number in range(matrices.shape[0]):
-        factor = cholesky(1.0 * matrices[number])
-        if factor is None:
-            return None
-        factors.append(factor)
-    return _inverse_of(factors, None)
+        whole = _transposed(lower) @ lower
+        return lambda block: whole @ block
+    factors = [cholesky(1.0 * matrices[number]) for number in range(matrices.shape[0])]
+    if any(factor is None for factor in factors):
+        return None
+
+    def inverse(block: Float) -> Float:
+        pairs = [(factor, block[number]) for number, factor in enumerate(factors) if factor is not None]
+        halves = [(factor, solve_triangular(factor, part)) for factor, part in pairs]
+        found: Float = namespace(block).stack([solve_triangular(*half, transposed=True) for half in halves])
+        return found
+
+    return inverse
 
 
-def _shifted(a: Float, b: Float, block: Float) -> _inverse_of:
+def _shifted(a: Float, b: Float, block: Float) -> Callable[[Float], Float]:
     """Return the inverse of ``σ B - A`` with σ just above all eigenvalues, found by trying."""
     basis = _orthonormal(block)
     values, _ = _small(to_host(_turned(a, basis)), to_host(_turned(b, basis)), block.shape[-1])
@@ -262,8 +261,7 @@ def _small(a: Float, b: Float, count: int) -> tuple[Float, Float]:
         lower = np.linalg.inv(np.linalg.cholesky(b))
     except np.linalg.LinAlgError:
         if b.ndim == 2:
-            size = b.shape[-1]
-            return np.full(count, np.nan), np.full((size, count), np.nan)
+            return np.full(count, np.nan), np.full((len(b), count), np.nan)
         found = [_small(one, other, count) for one, other in zip(a, b, strict=True)]
         return np.array([part[0] for part in found]), np.array([part[1] for part in found])
     white = lower @ a @ _transposed(lower)
@@ -277,9 +275,7 @@ def _random(size: int, width: int, seed: int, reference: Float) -> Float:
 
 
 def _orthonormal(block: Float) -> Float:
-    xp = namespace(block)
-    lengths = xp.sqrt(xp.sum(block**2, axis=-2, keepdims=True))
-    basis: Float = xp.linalg.qr(block / xp.where(lengths > 0.0, lengths, xp.ones_like(lengths)))[0]
+    basis: Float = namespace(block).linalg.qr(block)[0]
     return basis
 
 
@@ -293,22 +289,4 @@ def _turned(matrices: Float, basis: Float) -> Float:
 
 
 def _transposed(matrices: Float) -> Float:
-    return namespace(matrices).swapaxes(matrices, -1, -2) if not is_foreign(matrices) else matrices.mT
-
-
-def _side_by_side(blocks: Sequence[Float]) -> Float:
-    if is_foreign(blocks[0]):
-        return namespace(blocks[0]).concat(list(blocks), axis=-1)
-    return np.concatenate(blocks, axis=-1)
-
-
-def _plus_diagonal(matrices: Float, diagonals: Float) -> Float:
-    size = matrices.shape[-1]
-    if is_foreign(matrices):
-        return matrices + diagonals[:, :, None] * namespace(matrices).eye(
-            size, dtype=matrices.dtype, device=matrices.device
-        )
-    # A copy: the matrices may be those of a dataset.
-    found = np.array(matrices)
-    found.reshape(len(found), -1)[:, :: size + 1] += diagonals
-    return found
+    return matrices.mT if is_foreign(matrices) else np.swapaxes(matrices, -1, -2)
