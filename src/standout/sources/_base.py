@@ -292,9 +292,9 @@ class Mapped(Source):
 
     def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
         """Add what a function makes of each changed batch, in the way of the host."""
-        found: Any = self.host.map_reduce(partial(_of_changed, self._change, function), partial(add_known, add))
+        found: T = self.host.map_reduce(partial(_of_changed, self._change, function), partial(add_known, add))
         self.n_rows = self.host.n_rows if self.n_rows is None else self.n_rows
-        return found  # type: ignore[no-any-return]
+        return found
 
     def loaded(self) -> Source:
         """Return the same dataset with all rows in memory."""

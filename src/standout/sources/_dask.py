@@ -93,7 +93,7 @@ class DaskBlocks(Source):
         (total,) = _computed(sums)
         if total is None:
             raise InvalidValueError(f"{self.name} has no rows", advice="Give at least 1 row.")
-        return total  # type: ignore[no-any-return]
+        return total
 
     def lazily(self, function: Callable[[Rows], Any], width: int) -> Any:
         """Return a Dask array of what a function makes of the rows of each block; nothing is computed."""

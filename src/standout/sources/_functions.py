@@ -180,7 +180,7 @@ class OnDevice(Mapped):
         self.place = place(specimen)
 
     def _read(self) -> Iterator[Batch]:
-        sent = map(self._copy, self._on_host())
+        sent: Iterator[Any] = map(self._copy, self._on_host())
         if getattr(self._specimen, "is_cuda", False):
             sent = overlapped_copies(self._on_host(), self._device)
         start = 0
@@ -278,7 +278,9 @@ def overlapped_copies(batches: Iterator[Array], device: Any) -> Iterator[Any]:
         if batch is None:
             return None
         with torch.cuda.stream(stream):
-            rows = torch.from_numpy(np.require(batch, requirements="CW")).pin_memory().to(device, non_blocking=True)
+            rows = (
+                torch.from_numpy(np.require(batch, requirements=["C", "W"])).pin_memory().to(device, non_blocking=True)
+            )
             return rows, stream.record_event()
 
     with ThreadPoolExecutor(1) as sender:

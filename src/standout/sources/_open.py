@@ -142,9 +142,8 @@ def open_datasets(
         "covariates": (adjust, background_adjust, "adjust"),
         "labels": (y, None, "y"),
     }
-    facts = {
-        what: _for_each(*fact, len(given)) for what, fact in every.items() if not (fact[0] is None and fact[1] is None)
-    }
+    known = {what: fact for what, fact in every.items() if fact[0] is not None or fact[1] is not None}
+    facts = {what: _for_each(*fact, len(given)) for what, fact in known.items()}
     datasets = [
         _with_facts(data, name, {what: values[number] for what, values in facts.items()})
         for number, (data, name) in enumerate(zip(given, names, strict=True))
@@ -171,7 +170,6 @@ def as_backgrounds(background: Any, target: Any = None) -> list[Any]:
     backgrounds = [background]
     if isinstance(background, list | tuple):
         tables = any(isinstance(one, Iterator | Source) or keys_of(one) is not None for one in background)
-        # Not NumPy's ndim of anything else: it would read an iterator or copy a frame.
         if tables or not background or any(is_sparse(one) or np.ndim(one) != 1 for one in background):
             backgrounds = list(background)
     if not backgrounds:
@@ -200,13 +198,13 @@ def _for_each(own: Any, others: Any, parameter: str, n_datasets: int) -> list[tu
     theirs, n_others = f"background_{parameter}", n_datasets - 1
     if others is None and _names(own, parameter):
         return [(own, parameter)] * n_datasets
-    each = [others] * n_others
-    if others is not None:
-        parts = others if isinstance(others, list | tuple) else [None]
-        several = all(part is None or hasattr(part, "__len__") for part in parts) and not _names(others, parameter)
-        each = list(others) if several and parts is others and (n_others > 1 or len(parts) == 1) else [others]
-    if n_others > 1 and isinstance(others, list | tuple) and len(others) == n_others:
-        each = list(others)
+    # One entry for each background; strings are names of columns, or the values of one background.
+    parts = list(others) if isinstance(others, list | tuple) else []
+    several = all(
+        part is None or (hasattr(part, "__len__") and (n_others > 1 or not isinstance(part, str))) for part in parts
+    )
+    each = parts if parts and several and (n_others > 1 or len(parts) == 1) else [others]
+    each = [None] * n_others if others is None else each
     if len(each) != n_others:
         problem = f"is for {len(each)} background(s), but there are {n_others}"
         raise InvalidValueError(problem, parameter=theirs, advice="Give a list with one entry for each background.")
@@ -308,7 +306,7 @@ def _as_columns(given: Any, n_rows: int | None, name: str, parameter: str) -> di
 
 
 def _code_covariates(datasets: list[Source]) -> None:
-    """Turn covariates into numbers, in the same way in all datasets: a column of zeros and ones for each word but one."""
+    """Turn covariates into numbers, in the same way in all datasets: zeros and ones for each word but the first."""
     tables: list[Any] = [data.covariates for data in datasets]
     if len({len(table) for table in tables}) > 1:
         problem = "`adjust` and `background_adjust` have different numbers of covariates"
