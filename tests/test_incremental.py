@@ -140,6 +140,8 @@ def test_few_rows_have_sums_but_no_components(data):
     assert np.isnan(model.ratio_).all()
     model.partial_fit(X[4:], background=Y[3:])
     assert not model.path_.reason
+    assert DiscriminativePCA(cv=None).partial_fit(X, background=Y).path_.reason == "cv is None"
+    assert DiscriminativePCA().partial_fit(X).path_ is None
 
 
 @pytest.mark.parametrize("kind", LINEAR)

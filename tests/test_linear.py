@@ -8,7 +8,7 @@ from sklearn.decomposition import PCA
 from standout import ContrastivePCA, DiscriminativePCA
 from standout.graphs import chain_graph
 from standout.moments import FoldPattern
-from standout.selection import rule
+from standout.selection import rule, simplex_grid
 
 # Eigenvalues of small well-conditioned matrices are known to a few units of rounding.
 EXACT = {"rtol": 1e-10, "atol": 1e-12}
@@ -372,6 +372,8 @@ def test_few_columns_are_a_fit_to_these_columns(data):
     other = DiscriminativePCA(1, shrinkage=0.2, cv=None).fit(X[:, columns], background=Y[:, columns])
     np.testing.assert_allclose(model.eigenvalues_, other.eigenvalues_, **EXACT)
     np.testing.assert_allclose(model.components_[:, columns], other.components_, **EXACT)
+    scaled = DiscriminativePCA(1, shrinkage=0.2, n_columns=3, scale="background", cv=None).fit(X, background=Y)
+    np.testing.assert_allclose(scaled.scale_[scaled.columns_], Y.std(axis=0)[scaled.columns_], **EXACT)
     every = DiscriminativePCA(1, shrinkage=0.2, n_columns=6, cv=None).fit(X, background=Y)
     np.testing.assert_allclose(
         every.components_, DiscriminativePCA(1, shrinkage=0.2, cv=None).fit(X, background=Y).components_, **EXACT
@@ -425,6 +427,14 @@ def test_worst_case_weights_have_the_smallest_leading_value(data):
     np.testing.assert_allclose(joint.eigenvalues_[0], max(values[0], values[-1]), **EXACT)
     spectral = DiscriminativePCA(1, shrinkage=0.1, background_weights="spectral", cv=None).fit(X, background=[Y, Z])
     np.testing.assert_allclose(spectral.background_weights_.sum(), 1.0)
+
+
+def test_weights_are_looked_for_on_a_grid_of_the_simplex():
+    points = np.array(simplex_grid(3, 4))
+    assert len(np.unique(points, axis=0)) == len(points) == 15
+    np.testing.assert_allclose(points.sum(axis=1), 1.0)
+    np.testing.assert_allclose(np.unique(points), np.arange(5) / 4)
+    assert len(simplex_grid(6, 8)) <= 200
 
 
 # --- hard cases ------------------------------------------------------------------------------------------------------
