@@ -2,7 +2,8 @@
 
 The bare computation is two symmetric products and one generalised eigenproblem for two vectors, by SciPy. For wide
 data it is the Gram matrix of all rows and an eigenproblem of its size, for kernels the paper's symmetric pencil.
-Figures are CPU seconds of this process (best of several runs), so that other processes matter little. Run it on an idle machine:
+Figures are CPU seconds of this process (best of several runs), so that other processes matter little. Run it on an
+idle machine:
 
     OMP_NUM_THREADS=1 python benchmarks/speed.py            # one thread
     python benchmarks/speed.py --cases small kernel         # some cases

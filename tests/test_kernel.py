@@ -1,0 +1,172 @@
+"""Kernel methods beside the paper's equations, their limits, and hard cases."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import linalg
+from sklearn.decomposition import KernelPCA
+from sklearn.metrics.pairwise import rbf_kernel
+
+from standout import DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
+from standout._messages import CautionWarning, FindingWarning
+from standout.datasets import make_circles_one_background, make_circles_two_backgrounds
+from standout.metrics import clustering_error
+
+GAMMA = 0.1
+
+
+@pytest.fixture
+def data(rng):
+    return rng.normal(size=(40, 3)) * [1, 1, 3], rng.normal(size=(30, 3)), rng.normal(size=(25, 3)) + 1.0
+
+
+def centred_kernel(*parts):
+    """Return the paper's K, centred block by block, and the rows of each dataset."""
+    K = rbf_kernel(np.vstack(parts), gamma=GAMMA)
+    ends = np.cumsum([len(part) for part in parts])
+    blocks = [slice(end - len(part), end) for end, part in zip(ends, parts, strict=True)]
+    for axis in (0, 1):
+        for block in blocks:
+            own = (block, slice(None)) if axis == 0 else (slice(None), block)
+            K[own] -= K[own].mean(axis=axis, keepdims=True)
+    return K, blocks
+
+
+@pytest.mark.parametrize("weights", [None, [0.3, 0.7]])
+def test_the_paper_equation_in_dual_coordinates(data, weights):
+    """Eqs. 19 and 23: ``K Kx a = λ (K Σ ωₖ Kₖ + ε I) a``, with the weights that the paper leaves out of its equation."""
+    X, *others = data
+    backgrounds = others if weights else others[:1]
+    epsilon = 0.05
+    K, (own, *rest) = centred_kernel(X, *backgrounds)
+    A = K[:, own] @ K[own] / len(X)
+    B = sum(
+        w * K[:, block] @ K[block] / (block.stop - block.start) for w, block in zip(weights or [1.0], rest, strict=True)
+    )
+    values = linalg.eigh(A, B + epsilon * np.eye(len(K)), eigvals_only=True)[::-1][:2]
+    model = KernelDiscriminativePCA(2, gamma=GAMMA, epsilon=epsilon, background_weights=weights, cv=None)
+    model.fit(X, background=backgrounds)
+    np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-8)
+
+
+def test_scores_are_those_of_the_dual_vectors(data):
+    X, Y, _ = data
+    epsilon = 0.05
+    K, (own, other) = centred_kernel(X, Y)
+    A, B = (K[:, block] @ K[block] / (block.stop - block.start) for block in (own, other))
+    _, a = linalg.eigh(A, B + epsilon * np.eye(len(K)), subset_by_index=[len(K) - 2, len(K) - 1])
+    scores = K[own] @ a[:, ::-1]
+    found = KernelDiscriminativePCA(2, gamma=GAMMA, epsilon=epsilon, cv=None).fit(X, background=Y).transform(X)
+    for one, two in zip(scores.T, found.T, strict=True):
+        assert abs(np.corrcoef(one, two)[0, 1]) > 1 - 1e-9
+
+
+def test_without_a_background_it_is_kernel_pca(data):
+    X = data[0]
+    ours = KernelDiscriminativePCA(2, gamma=GAMMA).fit_transform(X)
+    theirs = KernelPCA(2, kernel="rbf", gamma=GAMMA).fit_transform(X)
+    for one, two in zip(ours.T, theirs.T, strict=True):
+        assert abs(np.corrcoef(one, two)[0, 1]) > 1 - 1e-8
+
+
+def test_contrastive_kernel_equals_the_difference_of_covariances(data):
+    X, Y, _ = data
+    K, (own, other) = centred_kernel(X, Y)
+    # In features g with K = G Gᵀ the problem is the difference of covariances.
+    values, vectors = np.linalg.eigh(K)
+    G = vectors * np.sqrt(np.maximum(values, 0.0))
+    difference = G[own].T @ G[own] / len(X) - 2.0 * G[other].T @ G[other] / len(Y)
+    expected = np.linalg.eigvalsh(difference)[::-1][:2]
+    model = KernelContrastivePCA(2, gamma=GAMMA, alpha=2.0, cv=None).fit(X, background=Y)
+    np.testing.assert_allclose(model.eigenvalues_, expected, rtol=1e-7)
+
+
+def test_a_linear_kernel_has_the_view_of_the_linear_method(data):
+    X, Y, _ = data
+    linear = DiscriminativePCA(1, shrinkage=0.0, cv=None).fit(X, background=Y).transform(X)
+    kernel = KernelDiscriminativePCA(1, kernel="linear", epsilon=1e-12, cv=None).fit(X, background=Y).transform(X)
+    assert abs(np.corrcoef(linear[:, 0], kernel[:, 0])[0, 1]) > 1 - 1e-6
+
+
+@pytest.mark.parametrize("kind", [KernelDiscriminativePCA, KernelContrastivePCA])
+def test_hidden_circles_are_found_by_default(kind):
+    data = make_circles_one_background()
+    model = kind(kernel="homogeneous_polynomial", degree=2).fit(data.target, background=data.backgrounds)
+    assert clustering_error(model.transform(data.target), data.labels) == 0.0
+    assert model.path_.parameter in ("epsilon", "alpha")
+    assert model.ratio_[0] > 20
+
+
+def test_several_backgrounds_together_show_what_one_alone_does_not():
+    data = make_circles_two_backgrounds()
+    # The ridge of the paper: the rule chooses a larger one here, which hides the circles.
+    kernel = {"kernel": "homogeneous_polynomial", "degree": 2, "epsilon": 1e-4}
+    both = KernelDiscriminativePCA(**kernel).fit(data.target, background=data.backgrounds)
+    assert clustering_error(both.transform(data.target), data.labels) == 0.0
+    alone = KernelDiscriminativePCA(**kernel).fit(data.target, background=data.backgrounds[0])
+    assert clustering_error(alone.transform(data.target), data.labels) > 0.2
+
+
+def test_held_out_scores_have_the_ratio(data):
+    X, Y, _ = data
+    model = KernelDiscriminativePCA(2).fit(X, background=Y)
+    own, other = model.held_out_scores(X, background=Y)
+    np.testing.assert_allclose(own.var(axis=0), model.ratio_, rtol=1e-8)
+    np.testing.assert_allclose(other.var(axis=0), 1.0, rtol=1e-8)
+
+
+# 400 random features have errors of 1/√400 in the kernel.
+@pytest.mark.parametrize(("approximation", "least"), [("pivoted", 0.999), ("fourier", 0.9)])
+def test_approximations_are_near_the_exact_view(approximation, least, rng):
+    X, Y = rng.normal(size=(300, 2)) * [1, 3], rng.normal(size=(300, 2))
+    exact = KernelDiscriminativePCA(1, gamma=0.05, epsilon=1.0, cv=None).fit(X, background=Y).transform(X)
+    other = KernelDiscriminativePCA(
+        1, gamma=0.05, epsilon=1.0, cv=None, approximation=approximation, rank=400, random_state=0
+    ).fit(X, background=Y)
+    assert abs(np.corrcoef(exact[:, 0], other.transform(X)[:, 0])[0, 1]) > least
+
+
+def test_a_precomputed_kernel_is_the_kernel_of_the_rows(data):
+    X, Y, _ = data
+    K = rbf_kernel(np.vstack([X, Y]), gamma=GAMMA)
+    rows = KernelDiscriminativePCA(2, gamma=GAMMA).fit(X, background=Y)
+    given = KernelDiscriminativePCA(2, kernel="precomputed").fit(K[: len(X)], background=K[len(X) :])
+    np.testing.assert_allclose(given.ratio_, rows.ratio_, rtol=1e-6)
+    np.testing.assert_allclose(np.abs(given.transform(K[:5])), np.abs(rows.transform(X[:5])), rtol=1e-5, atol=1e-7)
+
+
+def test_learned_weights_prefer_the_kernel_that_shows_the_circles():
+    data = make_circles_one_background()
+    kernels = ["linear", ("homogeneous_polynomial", {"degree": 2})]
+    model = KernelDiscriminativePCA(1, kernel=kernels, kernel_weights="learn", random_state=0)
+    model.fit(data.target, background=data.backgrounds)
+    assert model.kernel_weights_.sum() == pytest.approx(1.0)
+    assert clustering_error(model.transform(data.target), data.labels) <= 0.02
+
+
+def test_a_kernel_that_is_too_narrow_has_no_ratio(rng):
+    """Two samples of one distribution whose kernel is nearly the identity: held-out rows have no variance at all."""
+    X, Y = rng.normal(size=(2, 100, 5)) * 60
+    with pytest.warns(FindingWarning, match="too narrow"):
+        model = KernelDiscriminativePCA(1, gamma=1.0).fit(X, background=Y)
+    assert np.isnan(model.ratio_[0])
+    # The default follows the distances between rows.
+    assert 0.1 < KernelDiscriminativePCA(1).fit(X, background=Y).ratio_[0] < 10
+
+
+def test_rows_in_any_order_of_memory_have_the_same_answer(data):
+    X, Y, _ = data
+    one = KernelDiscriminativePCA(2).fit(X, background=Y)
+    other = KernelDiscriminativePCA(2).fit(np.asfortranarray(X), background=np.asfortranarray(Y))
+    np.testing.assert_allclose(one.ratio_, other.ratio_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("robust", ["rows", "cells"])
+@pytest.mark.filterwarnings(f"ignore::{CautionWarning.__module__}.CautionWarning")
+def test_robust_fits_of_counts_that_are_mostly_zero_are_finite(robust, rng):
+    X, Y = rng.poisson(0.05, size=(2, 80, 6))
+    model = KernelDiscriminativePCA(1, kernel="inhomogeneous_polynomial", degree=2, robust=robust)
+    model.fit(X, background=Y)
+    assert np.all(np.isfinite(model.transform(X)))
+    assert np.all(np.isfinite(model.eigenvalues_))
