@@ -80,20 +80,17 @@ def explore(
     >>> import numpy as np
     >>> import standout
     >>> rng = np.random.default_rng(0)
-    >>> page = standout.explore(rng.normal(size=(50, 3)), background=rng.normal(size=(60, 3)), browser=False, wait=False)
+    >>> X, Y = rng.normal(size=(2, 50, 3))
+    >>> page = standout.explore(X, background=Y, browser=False, wait=False)
     >>> page.address.startswith("http://127.0.0.1:")
     True
     >>> page.close()
     """
     require_extra("jinja2", "explore", "the page")
     table = Table.of(X, y, background=background, labels=labels, ids=ids, image_shape=image_shape)
-    state = begun(
-        table,
-        method,
-        [] if target is None else np.atleast_1d(np.asarray(target, dtype=str)).tolist(),
-        by=y if isinstance(y, str) else "y" if y is not None else None,
-        parameters=parameters,
-    )
+    wanted = [] if target is None else np.atleast_1d(np.asarray(target, dtype=str)).tolist()
+    column = y if isinstance(y, str) or y is None else "y"
+    state = begun(table, method, wanted, by=column, parameters=parameters)
     notebook = _in_notebook()
     made = serve(table, state, parameters, session=session, port=port, framed=notebook)
     if browser if browser is not None else not notebook:

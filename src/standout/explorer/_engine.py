@@ -8,7 +8,8 @@ import threading
 import warnings
 import zlib
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
@@ -16,11 +17,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-import standout
+from standout import __version__
 from standout._arrays import Float, dense
 from standout._messages import CautionWarning, FindingWarning, InvalidValueError, choices
 from standout._options import METHODS, OPTIONS, check_parameters, options_for
 from standout._xp import take, to_host
+from standout.estimators import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
 from standout.explorer._table import Table
 from standout.selection import make_data
 from standout.selection._data import column_means, column_variances
@@ -31,11 +33,8 @@ from standout.sources._base import Chosen
 Numbers = npt.NDArray[np.intp]
 NEITHER, TARGET, BACKGROUND = range(3)
 ROLES = ("neither", "target", "background")
-ESTIMATORS = {
-    "dpca": "DiscriminativePCA",
-    "cpca": "ContrastivePCA",
-    "kdpca": "KernelDiscriminativePCA",
-    "kcpca": "KernelContrastivePCA",
+ESTIMATORS: dict[str, Any] = {
+    one.method: one for one in (DiscriminativePCA, ContrastivePCA, KernelDiscriminativePCA, KernelContrastivePCA)
 }
 # What the slider of each method moves.
 SLIDERS = {"dpca": "shrinkage", "cpca": "alpha", "kdpca": "epsilon", "kcpca": "alpha"}
@@ -125,6 +124,8 @@ def checked(state: State, table: Table) -> State:
     for name in known if table.words else known[1:]:
         if not isinstance(name, str) or name not in table.words:
             raise InvalidValueError("is not a column of words", parameter="column", value=name)
+    if isinstance(state.n_components, bool) or not isinstance(state.n_components, int):
+        raise InvalidValueError("is not a whole number", parameter="n_components", value=state.n_components)
     codes = state.codes
     if len(codes) != table.n_rows or (codes > BACKGROUND).any():
         raise InvalidValueError("the roles of the rows are not those of this table", advice="Use another session.")
@@ -146,7 +147,7 @@ def _parameters(state: State) -> dict[str, Any]:
 
 def write_session(state: State, table: Table) -> str:
     """Return a state as JSON."""
-    record = {"kind": KIND, "standout": standout.__version__, "columns": _digest(table), **asdict(state)}
+    record = {"kind": KIND, "standout": __version__, "columns": _digest(table), **asdict(state)}
     record["roles"] = base64.b64encode(zlib.compress(state.roles)).decode()
     return json.dumps(record, indent=1, ensure_ascii=False)
 
@@ -288,7 +289,7 @@ class Engine:
             d = min(2, self.table.source.width or 1)
             every = InMemory(self._rows, "the table", self.table.source.keys)
             with _collected():
-                return Answer(state, [], [], standout.DiscriminativePCA(d).fit(every), [], reason)
+                return Answer(state, [], [], DiscriminativePCA(d).fit(every), [], reason)
         if state.method in ("kdpca", "kcpca") and sum(len(part.numbers) for part in parts) > MOST_KERNEL_ROWS:
             problem = f"kernels of more than {MOST_KERNEL_ROWS:,} rows take too long while you wait"
             raise InvalidValueError(problem, advice="Choose fewer rows, or use standout fit.")
@@ -302,7 +303,7 @@ class Engine:
         """Return the estimator of a question, not yet fitted."""
         names = {one.name for one in options_for(state.method)}
         given = {name: value for name, value in self.parameters.items() if name in names}
-        return getattr(standout, ESTIMATORS[state.method])(**{**given, **_parameters(state)})
+        return ESTIMATORS[state.method](**{**given, **_parameters(state)})
 
     def _sources(self, parts: Sequence[Part], subjects: str | None) -> list[Source]:
         whole, made = self.table.source, []
@@ -374,25 +375,20 @@ class Engine:
         if hasattr(answer.model, "_column_facts"):
             return answer.model.mean_differences_
         rows = [part.rows for part in answer.sources]
-        facts = [[to_host(function(part)) for part in rows] for function in (column_means, column_variances)]
+        means, variances = ([to_host(one(part)) for part in rows] for one in (column_means, column_variances))
         counts = [float(len(part.numbers)) for part in answer.parts]
-        return mean_differences(*facts, counts, answer.model.background_weights_.tolist())
+        return mean_differences(means, variances, counts, answer.model.background_weights_.tolist())
 
 
-class _collected:  # noqa: N801
-    """Collects what users are warned of; facts that findings repeat are left out."""
-
-    def __enter__(self) -> list[CautionWarning]:
-        self._context = warnings.catch_warnings(record=True)
-        self._caught: Any = self._context.__enter__()
+@contextmanager
+def _collected() -> Iterator[list[CautionWarning]]:
+    """Collect what users are warned of; facts that findings repeat are left out."""
+    notes: list[CautionWarning] = []
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        self._notes: list[CautionWarning] = []
-        return self._notes
-
-    def __exit__(self, *error: Any) -> None:
-        self._context.__exit__(*error)
-        given = (one.message for one in self._caught)
-        self._notes += [one for one in given if isinstance(one, CautionWarning) and not isinstance(one, FindingWarning)]
+        yield notes
+    every: list[Any] = [one.message for one in caught]
+    notes += [one for one in every if isinstance(one, CautionWarning) and not isinstance(one, FindingWarning)]
 
 
 def _called(names: Any, otherwise: str) -> str:

@@ -18,7 +18,6 @@ from standout._messages import InvalidValueError
 from standout._options import METHODS, OPTION_NAMES
 from standout.explorer._engine import (
     BACKGROUND,
-    ESTIMATORS,
     NEITHER,
     ROLES,
     SLIDERS,
@@ -35,7 +34,7 @@ from standout.explorer._table import DATASET
 from standout.report import findings, page
 from standout.report._drawn import read_labels, rounded
 from standout.report._facts import options as given_parameters
-from standout.report._facts import value
+from standout.report._facts import path_of, value
 from standout.report._page import _path_chart
 from standout.report._words import environment
 from standout.selection import permutation_test
@@ -74,7 +73,7 @@ class Page:
         """Return the reply to a message; a message that makes no sense is refused."""
         what = message.get("do")
         if what in ("hello", "details", "columns", "column", "report", "session", "view"):
-            return getattr(self, f"_{what}")(message)  # type: ignore[no-any-return]
+            return getattr(self, f"_{what}")(message)
         if what == "preview":
             answer = self.engine.slid(self.state, float(message["value"]))
             return {"answer": self._answered(answer), "points": self._points(answer)}
@@ -127,17 +126,11 @@ class Page:
                 role = [ROLES[k] for k, count in enumerate(own) if count == sum(own)]
                 values.append({"name": name, "rows": sum(own), "role": role[0] if role else None})
         return {
-            "by": state.by,
             "words": list(table.words),
             "values": values,
             "counts": [int((codes == role).sum()) for role in (TARGET, BACKGROUND, NEITHER)],
             "datasets": [{"name": part.name, "rows": len(part.numbers)} for part in answer.parts],
-            "method": state.method,
-            "scale": state.scale,
-            "center": state.center,
-            "subjects": state.subjects,
-            "n_components": state.n_components,
-            "value": state.value,
+            **{name: getattr(state, name) for name in ("by", "method", "scale", "center", "subjects", "n_components")},
             "undo": self.place > 0,
             "redo": self.place < len(self.history) - 1,
             "python": python(self.engine, state),
@@ -150,13 +143,14 @@ class Page:
     def _answered(self, answer: Answer) -> dict[str, Any]:
         """Return the numbers of the answer: the ratio only if it is held out."""
         model, slider = answer.model, SLIDERS[self.state.method]
-        components = []
-        for k in range(model.n_components_):
-            known = answer.held_out and value(model.ratio_[k]) is not None
-            low, high = model.ratio_interval_[k].tolist() if known else (None, None)
-            components.append(
-                {"ratio": value(model.ratio_[k]) if known else None, "low": value(low), "high": value(high)}
-            )
+        numbers = np.column_stack([model.ratio_, model.ratio_interval_])
+        components = [
+            {
+                name: value(one) if answer.held_out else None
+                for name, one in zip(("ratio", "low", "high"), row, strict=True)
+            }
+            for row in numbers.tolist()
+        ]
         path = getattr(self._auto(answer).model, "path_", None) if len(answer.parts) > 1 else None
         values = [] if path is None or path.reason else [float(f"{one:.4g}") for one in path.values.tolist()]
         now = getattr(model, f"{slider}_", None) if answer.parts else None
@@ -252,10 +246,8 @@ class Page:
         """Return histograms of one column: of target and background, or of all rows."""
         name = str(message["name"])
         codes = self.state.codes[self.engine.sampled]
-        sides = [(role, np.flatnonzero(codes == role)[:100_000]) for role in (TARGET, BACKGROUND)]
-        sides = [(ROLES[role], places) for role, places in sides if len(places)] or [
-            ("all rows", np.arange(len(codes)))
-        ]
+        both = [(ROLES[role], np.flatnonzero(codes == role)[:100_000]) for role in (TARGET, BACKGROUND)]
+        sides = [side for side in both if len(side[1])] or [("all rows", np.arange(len(codes)))]
         k = self.table.columns.index(name)
         parts = [(role, self.engine.rows(places)[:, k]) for role, places in sides]
         every = np.concatenate([part for _, part in parts])
@@ -279,19 +271,14 @@ class Page:
         if not answer.parts:
             return {"headline": answer.reason, "cautions": [], "chart": None, "images": None}
         found = self._found(answer, None)
-        chart = _path_chart({**found, "path": self._path(answer)}) if len(answer.parts) > 1 else None
+        path = path_of(self._auto(answer).model) if len(answer.parts) > 1 else None
+        if path is not None and answer.state.value is not None:
+            path["value"] = answer.state.value
+        chart = _path_chart({"path": path})
         drawn = None if chart is None else str(environment(html=True).get_template("charts.j2").module.path(chart))
         headline = found["headline"] if len(answer.parts) > 1 else answer.reason
         texts = [f"{one['text']} {one['advice']}".strip() for one in found["cautions"]]
         return {"headline": headline, "cautions": texts, "chart": drawn, "images": found["images"]}
-
-    def _path(self, answer: Answer) -> Any:
-        """Return the path of the rule; a value that was chosen by hand is marked on it."""
-        auto = self._auto(answer)
-        path = self._found(auto, None)["path"]
-        if path is None or answer.state.value is None:
-            return path
-        return {**path, "value": answer.state.value}
 
     def _found(self, answer: Answer, test: Any) -> dict[str, Any]:
         """Return the findings of the report."""
@@ -332,102 +319,79 @@ class Page:
 # --- the same as code -------------------------------------------------------------------------------------------------
 
 
-def _whole(engine: Engine, state: State) -> tuple[list[str], list[list[str]]] | None:
-    """Return the values of the target and of each background; None if rows were chosen one by one."""
-    if not engine.table.words:
+def _sides(engine: Engine, state: State) -> list[tuple[str, list[str]]] | None:
+    """Return the file and the conditions of each dataset; None if rows were chosen one by one, or across files."""
+    table, parts = engine.table, engine.parts(state)
+    paths = table.origin.paths
+    if not paths or not table.words:
         return None
-    words, codes = engine.table.words[state.by].astype(str), state.codes
-    sides: dict[int, list[str]] = {TARGET: [], BACKGROUND: []}
-    for name in np.unique(words).tolist():
-        own = np.unique(codes[words == name])
-        if len(own) > 1:
-            return None
-        if int(own[0]) != NEITHER:
-            sides[int(own[0])].append(name)
-    joined = len(engine.parts(state)) == 2
-    return sides[TARGET], [sides[BACKGROUND]] if joined else [[name] for name in sides[BACKGROUND]]
+    words = table.words[state.by].astype(str)
+    values = [np.unique(words[part.numbers]).tolist() for part in parts]
+    every = [name for own in values for name in own]
+    rows = sum(len(part.numbers) for part in parts)
+    if len(set(every)) < len(every) or np.isin(words, every).sum() > rows:
+        return None
+    if state.by != DATASET:
+        return [(paths[0], own) for own in values] if len(paths) == 1 else None
+    files = dict(zip(dict.fromkeys(words.tolist()), paths, strict=True))
+    return [(files[own[0]], []) for own in values] if all(len(own) == 1 for own in values) else None
 
 
 def python(engine: Engine, state: State) -> str:
     """Return the question in Python."""
-    parts, table = engine.parts(state), engine.table
+    parts, origin, groups = engine.parts(state), engine.table.origin, ""
     if len(parts) < 2 or not len(parts[0].numbers):
         return "# Choose a target and a background first."
-    given = ", ".join(f"{name}={words}" for name, words in given_parameters(engine.estimator(state)).items())
-    model = f"model = standout.{ESTIMATORS[state.method]}({given})"
-    paths, reading = table.origin.paths, "".join(f", {k}={v!r}" for k, v in table.origin.reading.items())
-    whole, lines, groups = _whole(engine, state), ["import standout", ""], ""
-    by_name = state.by != DATASET
-    usable = len(paths) == 1 if by_name else whole is not None and all(len(one) == 1 for one in (whole[0], *whole[1]))
-    if whole is not None and paths and usable:
-        target, backgrounds = whole
-        if by_name:
-            opened = [
-                f"standout.scan({paths[0]!r}, where={{{state.by!r}: {side!r}}}{reading})"
-                for side in (target, *backgrounds)
-            ]
-        else:
-            files = dict(zip(dict.fromkeys(table.words[DATASET].tolist()), paths, strict=True))
-            opened = [f"standout.scan({files[side[0]]!r}{reading})" for side in (target, *backgrounds)]
-        lines += [f"target = {opened[0]}", "background = [", *(f"    {one}," for one in opened[1:]), "]"]
-        if table.origin.preparing:
-            preparing = ", ".join(f"{k}={v!r}" for k, v in table.origin.preparing.items())
+    model, sides, subjects = engine.estimator(state), _sides(engine, state), state.subjects
+    reading = "".join(f", {name}={given!r}" for name, given in origin.reading.items())
+    if sides is not None:
+        where = [f", where={{{state.by!r}: {values!r}}}" if values else "" for _, values in sides]
+        first, *rest = (f"standout.scan({sides[k][0]!r}{one}{reading})" for k, one in enumerate(where))
+        lines = ["import standout", "", f"target = {first}", "background = [", *(f"    {one}," for one in rest), "]"]
+        if origin.preparing:
+            preparing = ", ".join(f"{name}={given!r}" for name, given in origin.preparing.items())
             lines.append(f"(target, *background), _ = standout.io.prepare([target, *background], {preparing})")
-        if state.subjects is not None:
-            each = f"[{', '.join([repr(state.subjects)] * len(backgrounds))}]"
-            groups = f", groups={state.subjects!r}, background_groups={each}"
+        if subjects is not None:
+            groups = f", groups={subjects!r}, background_groups={[subjects] * len(rest)!r}"
     else:
-        # Numbers of datasets, and not roles: a background may be several.
-        marks = np.zeros(table.n_rows, dtype=np.uint8)
+        marks = np.zeros(engine.table.n_rows, dtype=np.uint8)
         for k, part in enumerate(parts, 1):
             marks[part.numbers] = k
         packed = base64.b64encode(zlib.compress(marks.tobytes(), 9)).decode()
         each = f"for k in range(2, {len(parts) + 1})"
-        lines[:1] = ["import base64, zlib", "import numpy as np", "import standout"]
-        read = (
-            f"standout.read_table({list(paths)!r}{reading}).rows"
-            if paths
-            else "...  # all rows, those of the target first"
-        )
+        rows = f"standout.read_table({list(origin.paths)!r}{reading}).rows" if origin.paths else "...  # all rows"
+        lines = ["import base64, zlib", "import numpy as np", "import standout", "", f"X = {rows}"]
         lines += [
-            f"X = {read}",
             "# The dataset of each row: 0 is none, 1 the target, further numbers are backgrounds.",
             f'part = np.frombuffer(zlib.decompress(base64.b64decode("{packed}")), np.uint8)',
             f"target, background = X[part == 1], [X[part == k] {each}]",
         ]
-        if state.subjects is not None:
-            lines.append(f"subjects = ...  # {state.subjects!a} of each row")
+        if subjects is not None:
+            lines.append(f"subjects = ...  # {subjects!a} of each row")
             groups = f", groups=subjects[part == 1], background_groups=[subjects[part == k] {each}]"
-    return "\n".join([*lines, model, f"model.fit(target, background=background{groups})", "print(model.summary())"])
+    given = ", ".join(f"{name}={words}" for name, words in given_parameters(model).items())
+    lines += [f"model = standout.{type(model).__name__}({given})"]
+    return "\n".join([*lines, f"model.fit(target, background=background{groups})", "print(model.summary())"])
 
 
 def command(engine: Engine, state: State) -> str:
     """Return the question as a command; for rows that were chosen one by one, as a session."""
-    origin, table = engine.table.origin, engine.table
-    parts = engine.parts(state)
+    parts, origin, sides = engine.parts(state), engine.table.origin, _sides(engine, state)
     if not origin.paths or len(parts) < 2 or not len(parts[0].numbers):
         return ""
-    whole = _whole(engine, state)
-    joined = whole is not None and len(whole[1]) == 1 and len(whole[1][0]) > 1
-    several = whole is not None and (len(whole[0]) > 1 if state.by == DATASET else len(origin.paths) > 1)
-    if whole is None or joined or several:
+    if sides is None or any(len(values) > 1 for _, values in sides[1:]):
         others = [word for path in origin.paths[1:] for word in ("-b", path)]
         words = ["explore", origin.paths[0], *others, *origin.options, "--session", "session.json"]
         return " ".join(map(quote, ["standout", *words])) + "  # after saving the session"
-    target, backgrounds = whole[0], [side[0] for side in whole[1]]
+    words = ["fit", sides[0][0]]
     if state.by == DATASET:
-        files = dict(zip(dict.fromkeys(table.words[DATASET].tolist()), origin.paths, strict=True))
-        words = ["fit", files[target[0]], *(word for name in backgrounds for word in ("-b", files[name]))]
+        words += [word for path, _ in sides[1:] for word in ("-b", path)]
     else:
-        words = ["fit", origin.paths[0], "--condition-column", state.by]
-        words += [word for name in target for word in ("--target", name)]
-        words += [word for name in backgrounds for word in ("--background-condition", name)]
+        words += ["--condition-column", state.by, *(word for name in sides[0][1] for word in ("--target", name))]
+        words += [word for _, (name,) in sides[1:] for word in ("--background-condition", name)]
     words += origin.options
-    if state.subjects is not None:
-        words += ["--subject-column", state.subjects]
-    if state.method != "dpca":
-        words += ["--method", state.method]
-    for name, text in given_parameters(engine.estimator(state)).items():
-        if name in OPTION_NAMES:
-            words += [OPTION_NAMES[name], text.strip('"')]
+    words += [] if state.subjects is None else ["--subject-column", state.subjects]
+    words += [] if state.method == "dpca" else ["--method", state.method]
+    given = given_parameters(engine.estimator(state)).items()
+    words += [word for name, text in given if name in OPTION_NAMES for word in (OPTION_NAMES[name], text.strip('"'))]
     return " ".join(map(quote, ["standout", *words, "-o", "OUT"]))

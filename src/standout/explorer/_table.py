@@ -110,7 +110,7 @@ class Table:
 
     @classmethod
     def _of_file(cls, path: str | Path, y: Any, **known: Any) -> Table:
-        reading = {"exclude": [y]} if isinstance(y, str) else {}
+        reading: dict[str, Any] = {"exclude": [y]} if isinstance(y, str) else {}
         opened = scan(str(path), **reading)
         names = [*([y] if isinstance(y, str) else []), *(name for some in opened.left_out.values() for name in some)]
         words = opened.words(list(dict.fromkeys(names)))

@@ -59,7 +59,7 @@
       if (reply.problem) { if (state) showState(state); } else {
         show(reply);
         const details = await ask({ do: "details" });
-        if (own === newest && !details.problem) showDetails(details);
+        if (own === newest && !details.problem) { showDetails(details); await column(shown && answer.columns.rows.some((one) => one.name === shown) ? shown : answer.columns.rows[0]?.name ?? shown, false); }
       }
     }
     if (own === newest) { document.body.classList.remove("waiting", "preview"); document.body.dataset.answered = String(answered += 1); }
@@ -134,7 +134,7 @@
     else tile("ratio", `${brief(one.ratio)} times`, `${brief(one.low)} to ${brief(one.high)}, component ${reply.columns.component + 1}, held out`);
     const p = reply.p_values && reply.p_values[reply.columns.component];
     const button = make("button", { type: "button", id: "test", textContent: reply.p_values ? "Open the report" : "Test, and make a report", disabled: Boolean(reply.reason), onclick: test });
-    tile("p-value", p === null || p === undefined ? "p" : p < 0.001 ? "p < 0.001" : `p = ${brief(p, 2)}`, make("span", {}, button));
+    tile("p-value", p === null || p === undefined ? "p = ?" : p < 0.001 ? "p < 0.001" : `p = ${brief(p, 2)}`, make("span", {}, button));
     byId("components").replaceChildren(...reply.components.map((_, k) => make("button", { type: "button", role: "tab", "aria-selected": String(k === reply.columns.component), textContent: `component ${k + 1}`, onclick: () => list(k) })));
     showSlider(reply.slider);
     showList(reply.columns);
@@ -224,7 +224,7 @@
     for (const [key, value] of Object.entries(properties)) element.setAttribute(key, value);
     return element;
   };
-  const column = async (which) => {
+  const column = async (which, coloured = true) => {
     const reply = await ask({ do: "column", name: which });
     if (reply.problem) return;
     shown = which;
@@ -237,6 +237,7 @@
     byId("histogram").replaceChildren(drawing, make("figcaption", {}, make("b", {}, make("bdi", { textContent: which })), ` from ${brief(reply.low)} to ${brief(reply.high)}. Mean ± standard deviation: ${words}.`));
     byId("histogram").hidden = false;
     showList(answer.columns);
+    if (!coloured) return;
     wantedColour = `column ${which}`;
     fill(byId("colour"), [["role", "target and background"], ...state.words.map((word) => [word, word]), [wantedColour, which]], wantedColour);
     view({ colour: wantedColour });

@@ -1,0 +1,485 @@
+"""Explorations without a browser: states, answers, recipes, sessions, and the server's locks."""
+
+import http.client
+import json
+import shlex
+import socket
+import stat
+import time
+import webbrowser
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import standout
+from standout import DiscriminativePCA
+from standout._messages import InvalidValueError
+from standout.cli import main
+from standout.explorer import Engine, State, Table, _server, begun, changed, inside, read_session, serve, write_session
+from standout.explorer._page import Page, command, python
+from standout.explorer._table import Origin, Stacked, stacked_source
+from standout.io import scan
+
+N_ROWS = 240
+CONDITIONS = np.repeat(["ill", "well", "odd"], [80, 100, 60])
+MICE = np.array([f"mouse {k // 8}" for k in range(N_ROWS)])
+
+
+def rows(width=6):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N_ROWS, width))
+    X[CONDITIONS == "ill", 3] *= 5
+    X[CONDITIONS == "ill", 1] += 2
+    return X
+
+
+def asked(table, target="ill", **settings):
+    return replace(begun(table, "dpca", [target], by=next(iter(table.words))), **settings)
+
+
+@pytest.fixture
+def table():
+    made = Table.of(rows(), CONDITIONS)
+    made.words["mouse"] = MICE.astype(object)
+    return made
+
+
+@pytest.fixture
+def page(table):
+    return Page(Engine(table), State("y", bytes(N_ROWS)))
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Files of all conditions, and of each, as a user has them."""
+    monkeypatch.chdir(tmp_path)
+    head = "name,condition,mouse," + ",".join(f"gene {k}" for k in range(6))
+    lines = [
+        f"row {k},{CONDITIONS[k]},{MICE[k]}," + ",".join(map(repr, map(float, row))) for k, row in enumerate(rows())
+    ]
+    Path("all.csv").write_text("\n".join([head, *lines]) + "\n")
+    for condition in ("ill", "well"):
+        own = [line for line, one in zip(lines, CONDITIONS, strict=True) if one == condition]
+        Path(f"{condition}.csv").write_text("\n".join([head, *own]) + "\n")
+
+
+# --- the question -----------------------------------------------------------------------------------------------------
+
+
+def test_target_background_and_neither_are_three_states(page):
+    def counts(message):
+        return page.reply(message)["state"]["counts"]
+
+    assert counts({"do": "hello"}) == [0, 0, N_ROWS]
+    assert counts({"do": "role", "values": ["ill"], "role": "target"}) == [80, 0, 160]
+    assert counts({"do": "role", "values": ["well"], "role": "background"}) == [80, 100, 60]
+    # Neither is in no dataset.
+    assert sum(len(part.numbers) for part in page.engine.answer(page.state).parts) == 180
+    assert counts({"do": "role", "values": ["ill"], "role": "neither"}) == [0, 100, 140]
+    assert counts({"do": "undo"}) == [80, 100, 60]
+    assert counts({"do": "swap"}) == [100, 80, 60]
+    assert counts({"do": "rest"}) == [100, 140, 0]
+    assert counts({"do": "clear"}) == [0, 0, N_ROWS]
+    assert counts({"do": "undo"}) == [100, 140, 0]
+    assert counts({"do": "redo"}) == [0, 0, N_ROWS]
+
+
+@pytest.mark.filterwarnings("ignore::standout._messages.FindingWarning")
+@pytest.mark.parametrize("settings", [{}, {"subjects": "mouse"}, {"scale": "pooled"}, {"center": "background"}])
+def test_the_answer_is_the_fit(table, settings):
+    model = Engine(table).answer(asked(table, **settings)).model
+    parts = [name == CONDITIONS for name in ("ill", "odd", "well")]
+    groups = {"groups": MICE[parts[0]], "background_groups": [MICE[one] for one in parts[1:]]}
+    parameters = {name: value for name, value in settings.items() if name != "subjects"}
+    X, (own, *others) = rows(), parts
+    expected = DiscriminativePCA(**parameters).fit(
+        X[own], background=[X[one] for one in others], **(groups if "subjects" in settings else {})
+    )
+    assert model.shrinkage_ == expected.shrinkage_
+    np.testing.assert_allclose(model.ratio_, expected.ratio_, rtol=1e-9)
+    np.testing.assert_allclose(model.components_, expected.components_, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("width", [6, 400], ids=["tall", "wide"])
+@pytest.mark.parametrize("scale", [None, "pooled"])
+def test_the_slider_gives_the_fit_at_its_value(width, scale):
+    table = Table.of(rows(width), CONDITIONS)
+    engine, state = Engine(table), asked(table, scale=scale)
+    slid = engine.slid(state, 0.4)
+    fitted = engine.answer(replace(state, value=0.4))
+    np.testing.assert_allclose(slid.model.ratio_, fitted.model.ratio_, rtol=1e-6)
+    places = np.arange(N_ROWS)
+    np.testing.assert_allclose(engine.scores(slid, places), engine.scores(fitted, places), rtol=1e-4, atol=1e-5)
+
+
+def test_scores_of_the_picture_have_the_ratio(table):
+    engine = Engine(table)
+    answer = engine.answer(asked(table))
+    target, *others = (engine.scores(answer, part.numbers) for part in answer.parts)
+    spread = np.mean([part.var(axis=0) for part in others], axis=0)
+    np.testing.assert_allclose(target.var(axis=0) / spread, answer.model.ratio_, rtol=1e-9)
+
+
+def test_no_number_is_shown_before_it_is_meaningful(page):
+    def first(message):
+        reply = page.reply(message)["answer"]
+        return reply["components"][0]["ratio"], reply["reason"]
+
+    assert first({"do": "hello"}) == (None, "Choose a target. Until then, the picture shows PCA of all rows.")
+    ratio, reason = first({"do": "role", "values": ["ill"], "role": "target"})
+    assert ratio is None
+    assert "background" in reason
+    assert page.reply({"do": "details"})["headline"] == reason
+    ratio, reason = first({"do": "rest"})
+    assert ratio > 10
+    assert reason == ""
+    # Columns beyond the limit have no folds during the drag: the ratio follows when the slider is released.
+    wide = Table.of(np.random.default_rng(0).normal(size=(600, 300)), np.repeat(["ill", "well"], 300))
+    assert Page(Engine(wide), asked(wide)).reply({"do": "preview", "value": 0.5})["answer"]["components"][0] == {
+        "ratio": None,
+        "low": None,
+        "high": None,
+    }
+
+
+def test_columns_are_listed_by_correlation_or_by_means_and_filtered(page):
+    page.reply({"do": "role", "values": ["ill"], "role": "target"})
+    listed = page.reply({"do": "rest"})["answer"]["columns"]["rows"]
+    assert listed[0]["name"] == "x3"
+    by_means = page.reply({"do": "columns", "sort": "means"})["columns"]["rows"]
+    assert by_means[0]["name"] == "x1"
+    assert by_means[0]["effect"] > 1
+    assert by_means[0]["differs"]
+    found = page.reply({"do": "columns", "search": "X4"})["columns"]
+    assert [one["name"] for one in found["rows"]] == ["x4"]
+    spread = page.reply({"do": "column", "name": "x1"})
+    assert spread["sides"][0]["mean"] - spread["sides"][1]["mean"] == pytest.approx(2, abs=0.5)
+
+
+def test_steps_of_one_slider_are_one_step_and_lassos_choose_rows(page):
+    page.reply({"do": "role", "values": ["ill"], "role": "target"})
+    page.reply({"do": "rest"})
+    for value in (0.1, 0.2, 0.3):
+        reply = page.reply({"do": "set", "name": "value", "value": value})
+    assert reply["answer"]["slider"]["value"] == 0.3
+    assert page.reply({"do": "undo"})["answer"]["slider"]["auto"]
+    scores = page.engine.scores(page.engine.answer(page.state), np.arange(N_ROWS))
+    polygon = [[0, -99], [99, -99], [99, 99], [0, 99]]
+    reply = page.reply({"do": "lasso", "polygon": polygon, "role": "target", "only": True})
+    assert reply["state"]["counts"][0] == (scores[:, 0] > 0).sum()
+    assert (np.flatnonzero(page.state.codes == 1) == np.flatnonzero(scores[:, 0] > 0)).all()
+
+
+def test_a_lasso_need_not_be_convex():
+    polygon = [(0, 0), (3, 0), (3, 3), (1.5, 1), (0, 3)]
+    assert inside(np.array([[1.5, 0.5], [1.5, 2.0], [0.2, 2.0], [9, 9]]), polygon).tolist() == [
+        True,
+        False,
+        True,
+        False,
+    ]
+
+
+@pytest.mark.parametrize("method", ["cpca", "kdpca", "kcpca"])
+def test_other_methods_answer(page, method):
+    page.reply({"do": "role", "values": ["ill"], "role": "target"})
+    page.reply({"do": "rest"})
+    reply = page.reply({"do": "set", "name": "method", "value": method})
+    assert reply["answer"]["components"][0]["ratio"] > 1
+    assert len(reply["answer"]["slider"]["values"]) > 5
+    assert max(abs(one["effect"]) for one in reply["answer"]["columns"]["rows"]) > 1
+    assert json.dumps(page.reply({"do": "details"}), allow_nan=False)
+
+
+def test_a_test_makes_a_report_with_the_same_ratio(page):
+    page.reply({"do": "role", "values": ["ill"], "role": "target"})
+    page.reply({"do": "rest"})
+    reply = page.reply({"do": "report"})
+    assert reply["p_values"][0] <= 0.05
+    assert page.report(reply["number"]).startswith("<!doctype html>")
+    assert page.report(7) is None
+    assert page.reply({"do": "hello"})["answer"]["p_values"] == reply["p_values"]
+
+
+def test_words_of_a_frame_are_columns_to_choose_by():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(rows(), columns=list("abcdef")).assign(condition=CONDITIONS, mouse=MICE)
+    table = Table.of(frame, "mouse")
+    assert list(table.words) == ["mouse", "condition"]
+    assert table.columns == list("abcdef")
+    assert begun(table, "dpca", ["ill"], by="condition").codes.tolist() == [1 if c == "ill" else 2 for c in CONDITIONS]
+    with pytest.raises(InvalidValueError, match="'iil'"):
+        begun(table, "dpca", ["iil"], by="condition")
+
+
+def test_files_that_are_not_in_memory_answer_as_arrays_do(files):
+    kept = scan("all.csv", exclude=["name", "mouse", "condition"], batch_rows=50)
+    whole = Table.stacked([kept], [], words=kept.words(["condition"]))
+    assert whole.source.rows is None
+    state = asked(whole)
+    table = Table.of(rows(), CONDITIONS)
+    expected = Engine(table).answer(asked(table)).model
+    np.testing.assert_allclose(Engine(whole).answer(state).model.ratio_, expected.ratio_, rtol=1e-9)
+    with pytest.raises(InvalidValueError, match="lasso"):
+        Page(Engine(whole), state).reply({"do": "lasso", "polygon": [[0, 0], [1, 0], [1, 1]], "role": "target"})
+    both = stacked_source([scan(f"{name}.csv", exclude=["name", "mouse", "condition"]) for name in ("ill", "well")])
+    assert isinstance(both, Stacked)
+    np.testing.assert_array_equal(both.take([0, 80]), rows()[[0, 80]])
+
+
+# --- the same as code -------------------------------------------------------------------------------------------------
+
+
+def run(code):
+    names = {"given": rows()}
+    exec(code.replace("X = ...  # all rows", "X = given"), names)
+    return names["model"]
+
+
+@pytest.mark.filterwarnings("ignore::standout._messages.CautionWarning")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["all.csv", "--condition-column", "condition", "--target", "ill"],
+        [
+            "all.csv",
+            "--condition-column",
+            "condition",
+            "--target",
+            "ill",
+            "--subject-column",
+            "mouse",
+            "--scale",
+            "pooled",
+        ],
+        ["ill.csv", "-b", "well.csv", "--shrinkage", "0.3"],
+        ["all.csv", "--log1p", "--condition-column", "condition", "--target", "ill", "--background-condition", "odd"],
+    ],
+    ids=["conditions", "subjects and scale", "files", "logarithms"],
+)
+def test_python_and_command_line_repeat_the_answer(files, words, monkeypatch):
+    if "--log1p" in words:
+        text = Path("all.csv").read_text()
+        Path("all.csv").write_text(text.replace("-", ""))
+    kept = {}
+
+    def caught(table, state, facts, **_):
+        kept["engine"], kept["state"] = Engine(table, facts), state
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("standout.explorer.serve", caught)
+    assert main(["explore", *words, "--no-browser"]) == 130
+    engine, state = kept["engine"], kept["state"]
+    expected = engine.answer(state).model.ratio_
+    np.testing.assert_allclose(run(python(engine, state)).ratio_, expected, rtol=1e-9)
+    line = shlex.split(command(engine, state))
+    assert line[:2] == ["standout", "fit"]
+    assert main([*line[1:], "--no-test", "-q"]) == 0
+    found = json.loads(Path("OUT/summary.json").read_text())
+    assert [one["ratio"] for one in found["components"]] == pytest.approx(expected.tolist(), rel=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::standout._messages.FindingWarning")
+def test_python_repeats_rows_that_were_chosen_one_by_one(table):
+    engine, state = Engine(table), asked(table)
+    picked = {"do": "rows", "rows": np.arange(N_ROWS) % 7 == 0, "role": "neither"}
+    some = changed(state, picked, table)
+    for each in (state, some):
+        np.testing.assert_allclose(run(python(engine, each)).ratio_, engine.answer(each).model.ratio_, rtol=1e-9)
+    assert command(engine, some) == ""
+    table = replace(table, origin=Origin(("all.csv",)))
+    assert command(Engine(table), some).startswith("standout explore all.csv --session session.json")
+
+
+def test_names_from_the_data_cannot_change_the_code():
+    hostile = "'] + exit('\n\")\n#"
+    table = Table.of(rows(), np.where(CONDITIONS == "ill", hostile, "well"))
+    table = replace(table, origin=Origin((hostile,)), words={hostile: table.words["y"]})
+    engine, state = Engine(table), begun(table, "dpca", [hostile], by=hostile)
+    compile(python(engine, state), "recipe", "exec")
+    calls = []
+    fake = type("standout", (), {"scan": lambda *a, **k: calls.append((a, k)), "DiscriminativePCA": DiscriminativePCA})
+    with pytest.raises(Exception, match="."):
+        exec(python(engine, state).replace("import standout", ""), {"standout": fake})
+    assert calls[0] == ((hostile,), {"where": {hostile: [hostile]}})
+    assert shlex.split(command(engine, state))[2:7] == [hostile, "--condition-column", hostile, "--target", hostile]
+
+
+# --- sessions ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_session_is_read_back_and_others_are_refused(table):
+    state = asked(table, value=0.25, subjects="mouse")
+    text = write_session(state, table)
+    assert read_session(text, table) == state
+    with pytest.raises(InvalidValueError, match="other data"):
+        read_session(text, Table.of(rows(5), CONDITIONS))
+    record = json.loads(text)
+    forged = {
+        "kind": ["x", None, {}],
+        "roles": ["", "AAAA", 7, None, [], "eJzLSM3JyQcABiwCFQ=="],
+        "by": ["nothing", 3, None, ["y"], {}],
+        "method": ["__class__", None, 5, ["dpca"]],
+        "value": ["1", -1, 1e400, [], True],
+        "scale": ["x", 2, []],
+        "center": [None, 1, "__doc__"],
+        "subjects": ["nothing", 4, []],
+        "n_components": [0, -1, 2.5, "many", [2], None, 10**30],
+    }
+    for name, values in forged.items():
+        for value in values:
+            message = json.dumps({"do": "open", "text": json.dumps({**record, name: value})})
+            reply = _server.answered(Page(Engine(table), state), message.encode())
+            assert set(reply) == {"problem"}, (name, value)
+            assert "Error" not in reply["problem"], (name, value)
+    for junk in ("", "[]", "null", "{", "[" * 100_000, '{"kind": "standout exploration"}', "\x00"):
+        with pytest.raises(InvalidValueError, match="not a session"):
+            read_session(junk, table)
+
+
+# --- the server -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def served(table):
+    made = serve(table, asked(table), {})
+    yield made
+    made.close()
+
+
+def request(served, path, body=None, **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
+    known = {"Host": served.hosts[0], "X-Standout-Token": served.token, "Origin": f"http://{served.hosts[0]}"}
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    every = {name: value for name, value in (known | given).items() if value is not None}
+    connection.request("GET" if body is None else "POST", path, body, every)
+    reply = connection.getresponse()
+    read = reply.read()
+    connection.close()
+    return reply, read
+
+
+def test_nothing_is_served_without_token_host_and_origin(served):
+    ask = json.dumps({"do": "hello"})
+    assert request(served, "/ask?page=a", ask)[0].status == 200
+    refused = [
+        {"X_Standout_Token": None},
+        {"X_Standout_Token": "x"},
+        {"X_Standout_Token": served.token[:-1]},
+        {"Host": "evil.example"},
+        {"Host": f"evil.example:{served.port}"},
+        {"Host": ""},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+    ]
+    for headers in refused:
+        for path, body in (("/", None), ("/ask?page=a", ask), ("/leave?page=a", ""), ("/report?page=a&number=0", None)):
+            reply, read = request(served, path, body, **headers)
+            assert reply.status == 403, (headers, path)
+            assert b"token" in read
+    # A form of another site has no origin that could be trusted.
+    assert request(served, "/ask?page=a", ask, Origin=None)[0].status == 403
+    assert request(served, f"/?token={served.token}", None, X_Standout_Token=None, Origin=None)[0].status == 200
+    assert request(served, "/nothing", None)[0].status == 404
+    assert socket.gethostbyname("127.0.0.1") == served._server.server_address[0]
+
+
+def test_bodies_are_read_after_the_token_and_to_a_limit(served):
+    def raw(*lines):
+        with socket.create_connection(("127.0.0.1", served.port), timeout=60) as plug:
+            plug.sendall("\r\n".join([*lines, "", ""]).encode())
+            return plug.recv(100)
+
+    head = ["POST /ask?page=a HTTP/1.1", f"Host: {served.hosts[0]}", f"Origin: http://{served.hosts[0]}"]
+    token = f"X-Standout-Token: {served.token}"
+    # Not a byte of the body is sent: the answers do not wait for it.
+    assert b" 403 " in raw(*head, "Content-Length: 100000000")
+    assert b" 413 " in raw(*head, token, "Content-Length: 100000000")
+    assert b" 411 " in raw(*head, token, "Transfer-Encoding: chunked")
+    assert b" 411 " in raw(*head, token, "Content-Length: -5")
+
+
+def test_the_page_allows_its_own_script_only_and_has_no_data(served):
+    reply, read = request(served, "/")
+    policy = reply.headers["Content-Security-Policy"]
+    assert "default-src 'none'; script-src 'sha256-" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert b"mouse" not in read
+    assert b"http://" not in read.replace(b"http://www.w3.org/2000/svg", b"")
+    assert reply.headers["Referrer-Policy"] == "no-referrer"
+
+
+def test_messages_that_make_no_sense_get_a_sentence(served):
+    for body in (
+        "",
+        "[]",
+        "7",
+        "{",
+        "{}",
+        '{"do": "__class__"}',
+        '{"do": "reply"}',
+        '{"do": "rows", "rows": [1]}',
+        '{"do": "role"}',
+        '{"do": "role", "values": [[]], "role": "king"}',
+        '{"do": "column", "name": "x"}',
+        '{"do": "set", "name": "roles", "value": ""}',
+        '{"do": "set", "name": "value", "value": "1e999"}',
+        '{"do": "lasso", "polygon": [[0, 0], [1, NaN], [1]], "role": "target"}',
+        "[" * 50_000,
+        '{"do": "preview", "value": -3}',
+        '{"do": "view", "axes": ["a"]}',
+        '{"do": "open", "text": "{}"}',
+    ):
+        reply, read = request(served, "/ask?page=a", body)
+        assert reply.status == 200
+        assert set(json.loads(read)) == {"problem"}, body
+    assert "answer" in json.loads(request(served, "/ask?page=a", '{"do": "hello"}')[1])
+
+
+def test_the_token_is_in_a_private_file_and_not_on_a_command_line(served, monkeypatch):
+    opened = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    served.open_browser()
+    assert served.token not in opened[0]
+    file = Path(opened[0].removeprefix("file://"))
+    assert served.token in file.read_text()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    served.close()
+    assert not file.exists()
+
+
+def test_it_ends_after_the_last_page(table, monkeypatch):
+    monkeypatch.setattr(_server, "GRACE", 0.2)
+    served = serve(table, asked(table), {})
+    for name in ("a", "b"):
+        request(served, f"/ask?page={name}", '{"do": "hello"}')
+    request(served, "/leave?page=a", "")
+    time.sleep(0.8)
+    assert request(served, "/ask?page=b", '{"do": "hello"}')[0].status == 200
+    request(served, "/leave?page=b", "")
+    served.wait()
+    with pytest.raises(ConnectionError):
+        request(served, "/")
+
+
+def test_python_opens_the_page_and_notebooks_show_it_inline(monkeypatch):
+    X = rows()
+    with pytest.raises(InvalidValueError, match="port"):
+        standout.explore(X, CONDITIONS, port=10**6, browser=False, wait=False)
+    monkeypatch.setattr("standout.explorer._in_notebook", lambda: True)
+    made = standout.explore(X, CONDITIONS, target="ill", wait=False)
+    try:
+        assert made.address.replace("&", "&amp;") in made._repr_html_()
+        assert "frame-ancestors http://localhost:*" in request(made, "/")[0].headers["Content-Security-Policy"]
+        assert json.loads(request(made, "/ask?page=a", '{"do": "hello"}')[1])["state"]["counts"] == [80, 160, 0]
+    finally:
+        made.close()
+
+
+def test_without_its_packages_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr("standout._messages.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"pip install 'standout\[explore\]'"):
+        standout.explore(rows())
