@@ -118,7 +118,7 @@ def main() -> int:
             what = rng.choices(list(COMMANDS), [3, 1])[0]
             command = COMMANDS[what]
             if rng.random() < 0.5:
-                number, when = rng.randint(1, 36), rng.choice(["before", "after"])
+                number, when = rng.randint(1, 12), rng.choice(["before", "after"])
                 killed, moment = kill_in_renames(folder, command, number, when), f"{when} rename {number}"
             else:
                 after = rng.uniform(0.0, seconds)

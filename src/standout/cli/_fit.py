@@ -88,26 +88,13 @@ def fit_and_find(model: Any, datasets: Datasets, options: dict[str, Any], displa
         model.fit(sources[0], background=sources[1:] or None)
         if options.get("test") and len(sources) > 1:
             display.stage("testing the components")
-            test = standout.permutation_test(
-                model,
-                sources[0],
-                background=sources[1:],
-                n_draws=options["n_draws"],
-                random_state=options["random_state"],
-            )
+            given = {name: options[name] for name in ("n_draws", "random_state")}
+            test = standout.permutation_test(model, sources[0], background=sources[1:], **given)
     display.stage("scores, PCA for comparison, other choices")
     with collected_warnings() as more:
-        found = findings(
-            model,
-            sources,
-            test=test,
-            title=options.get("title"),
-            label_name=datasets.label_name or "label",
-            image_shape=options.get("image_shape"),
-            notes=[*datasets.notes, *said],
-            options=OPTION_NAMES,
-            **settings,
-        )
+        settings |= {"title": options.get("title"), "image_shape": options.get("image_shape"), "test": test}
+        settings |= {"label_name": datasets.label_name or "label", "notes": [*datasets.notes, *said]}
+        found = findings(model, sources, options=OPTION_NAMES, **settings)
     found["cautions"] += [{"kind": "note", "weight": 0, "text": str(one), "advice": ""} for one in more]
     return found
 
@@ -229,7 +216,11 @@ def show_result(found: Found, final: Path, display: Display, command: str = "") 
     headline, *cautions = sentences(found)
     display.say(headline)
     display.say()
-    display.table(["component", "ratio", "p-value", "columns that follow it"], result_rows(found))
+    table = []
+    for one in found["components"]:
+        p_value = "-" if one["p_value"] is None else f"{one['p_value']:.2g}"
+        table.append([str(one["component"]), ratio_words(one, found), p_value, leading_columns(one)])
+    display.table(["component", "ratio", "p-value", "columns that follow it"], table)
     rows = " + ".join(f"{one['rows']:,}" for one in found["datasets"])
     display.say(f"{rows} rows, {found['n_columns']:,} columns")
     display.say()
@@ -241,14 +232,6 @@ def show_result(found: Found, final: Path, display: Display, command: str = "") 
     display.say(f"Report: {final / 'report.html'}")
 
 
-def result_rows(found: Found) -> list[list[str]]:
-    """Return a line of words for each component."""
-    return [
-        [str(one["component"]), ratio_words(one, found), _p_value(one["p_value"]), leading_columns(one)]
-        for one in found["components"]
-    ]
-
-
 def ratio_words(component: Found, found: Found) -> str:
     """Return the ratio of a component with its interval."""
     if component["ratio"] is None:
@@ -257,10 +240,6 @@ def ratio_words(component: Found, found: Found) -> str:
     known = interval is not None and None not in interval
     words = f"{component['ratio']:.3g}" + (f" ({interval[0]:.3g} to {interval[1]:.3g})" if known else "")
     return words if found["held_out"] else f"{words} in the fitted rows"
-
-
-def _p_value(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2g}"
 
 
 def leading_columns(component: Found) -> str:
@@ -276,10 +255,7 @@ def compare_methods(options: dict[str, Any]) -> None:
     display = Display(quiet=options["quiet"])
     final = check_output_file(options["output"], options["overwrite"], [options["data"], *options["background"]])
     if not is_device(final) and final.suffix.lower() not in (".html", ".htm"):
-        raise click.UsageError(
-            f"{final.name!r} does not end in .html, so that browsers would not show it as a page. "
-            f"Name it, for example, {final.name + '.html'!r}."
-        )
+        raise click.UsageError(f"{final.name!r} does not end in .html, and browsers would not show it as a page.")
     asked = [{**options, "method": method} for method in options["methods"]]
     models = [make_estimator(each) for each in asked]
     with display.working():
@@ -306,13 +282,8 @@ def _compared(found: Found, of_pca: Found | None) -> list[str]:
     first, labels = found["components"][0], found["labels"]
     if found["verdict"] == "pca" and of_pca is not None and not found["kernel"]:
         first, found = {**first, **of_pca}, {**found, "held_out": True}
-    error = None if labels is None else labels["error"]
-    return [
-        found["method"],
-        ratio_words(first, found),
-        "-" if error is None else f"{error:.1%}",
-        leading_columns(first),
-    ]
+    error = "-" if labels is None or labels["error"] is None else f"{labels['error']:.1%}"
+    return [found["method"], ratio_words(first, found), error, leading_columns(first)]
 
 
 def _comparison(views: list[Found], rows: list[list[str]]) -> str:
