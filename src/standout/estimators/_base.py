@@ -238,11 +238,9 @@ class BackgroundTransformer(FittedTransformer):
                 "of PCA",
                 category=FindingWarning,
             )
-        if (
-            held_out is not None
-            and fit.problem.center == "own"
-            and np.any(held_out.shift > np.maximum(held_out.ratio, 1.0))
-        ):
+        # In the feature space of a kernel, a larger spread is a shift, too.
+        linear = self.method in ("dpca", "cpca") and fit.problem.center == "own"
+        if linear and held_out is not None and np.any(held_out.shift > np.maximum(held_out.ratio, 1.0)):
             warn_user(
                 f"the means of target and background are {np.sqrt(np.nanmax(held_out.shift)):.1f} standard deviations "
                 "apart along a component, further than the target varies",
