@@ -13,7 +13,7 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, lobpcg
 from standout._arrays import Float
 from standout._messages import warn_user
 from standout._xp import argsort_descending, cholesky, column_products, solve_triangular
-from standout.pencil._dense import cholesky_factor, solve_dense
+from standout.pencil._direct import cholesky_factor, solve_dense
 from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, UnconvergedWarning, finish
 
 # Up to this many columns matrices are formed. Two of them need 4 GiB.

@@ -15,12 +15,13 @@ from standout._xp import cholesky, concat, eye, is_foreign, like, namespace, sol
 from standout.moments import ScatterMoments
 from standout.pencil._record import Form, Pencil, Solution, finish
 
-# Vectors in a block beyond those that are wanted, products per round, and representatives of a path.
-MORE, DEPTH, REPRESENTATIVES = 2, 3, 4
-# Rounds of iterations at a representative, and the residual that ends them: enough to choose a value by.
-ROUNDS, ROUGH = 2, 0.03
+# Products per round, and representatives of a path.
+DEPTH, REPRESENTATIVES = 3, 4
+# Vectors in a block beyond those that are wanted, rounds of iterations at a representative, and the residual that ends
+# them: enough to choose a value by.
+MORE, ROUNDS, ROUGH = 1, 2, 0.03
 # The same for a solution that is reported.
-MOST_ROUNDS, EXACT = 8, 1e-11
+MORE_EXACT, MOST_ROUNDS, EXACT = 2, 8, 1e-11
 # Smaller problems are solved by LAPACK as fast.
 LEAST_REFINED = 96
 # Columns are brought to one size if their variances differ by more than this.
@@ -144,7 +145,7 @@ def path_vectors(folds: Sequence[Sequence[Pencil]], n_components: int, seed: int
 def refined(pencil: Pencil, n_components: int, start: Float) -> Solution | None:
     """Solve a pencil by block iterations from vectors near the solution; None if they do not converge fast."""
     size = pencil.n_features
-    width = min(n_components + MORE, size)
+    width = min(n_components + MORE_EXACT, size)
     if size < max(LEAST_REFINED, (DEPTH + 1) * width):
         return None
     if not all(isinstance(part, ScatterMoments) for part in _terms(pencil)):

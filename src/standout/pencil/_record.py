@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -94,18 +95,13 @@ class Form:
         """Whether a dataset is given by sparse rows, whose covariance is not formed."""
         return any(isinstance(moments, RowMoments) for _, moments in self.terms)
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows of all datasets together."""
-        return sum(moments.count for _, moments in self.terms)
-
-    @property
+    @cached_property
     def diagonal(self) -> Float:
         """Diagonal of the matrix."""
         total: Float | float = self.ridge
         for coefficient, moments in self.terms:
             total = coefficient * moments.variances + total
-        return np.full(self.n_features, float(total)) if isinstance(total, float | int) else total
+        return total if self.terms else total + np.zeros(self.n_features)
 
     @property
     def precision(self) -> float:
@@ -117,17 +113,10 @@ class Form:
         """Relative rounding error of `root`."""
         return max((moments.root_level for _, moments in self.terms), default=float(np.finfo(np.float64).eps))
 
-    def taken(self, columns: npt.NDArray[np.intp]) -> Form:
-        """Return the form of vectors that are zero but for some columns, as a form of these columns."""
-        terms = tuple((weight, part.taken(columns)) for weight, part in self.terms)
-        ridge = self.ridge if isinstance(self.ridge, float | int) else self.ridge[columns]
-        return Form(len(columns), terms, ridge)
-
     def in_units(self, scale: Float) -> Form:
         """Return the form of ``u / scale``, as a form of columns that are multiplied by `scale`."""
         terms = tuple((weight, part.mapped(like(scale, part.mean))) for weight, part in self.terms)
-        ridge = self.ridge if not self.has_ridge else self.ridge * scale**2
-        return Form(self.n_features, terms, ridge)
+        return Form(self.n_features, terms, self.ridge * scale**2 if self.has_ridge else 0.0)
 
     def scaled(self, factor: float) -> Form:
         """Return the form multiplied by a number."""
@@ -136,50 +125,33 @@ class Form:
 
     def matrix(self) -> Float:
         """Return the form as a symmetric matrix, which the caller may overwrite."""
-        total: Float | None = None
-        for coefficient, moments in self.terms:
-            part = moments.covariance()
-            if coefficient != 1.0:
-                part *= coefficient
-            if total is None:
-                total = part
-            else:
-                total += part
-        if total is None:
+        if not self.terms:
             return self.ridge * np.eye(self.n_features)
+        (coefficient, first), *others = self.terms
+        total = first.covariance()
+        if coefficient != 1.0:
+            total *= coefficient
+        for coefficient, moments in others:
+            total += coefficient * moments.covariance()
         return add_to_diagonal(total, self.ridge) if self.has_ridge else total
 
     def root(self) -> Float:
         """Return R with ``RᵀR`` the matrix, which the caller may overwrite; coefficients must be non-negative."""
-        parts = [
-            moments.root() if coefficient == 1.0 else float(np.sqrt(coefficient)) * moments.root()
-            for coefficient, moments in self.terms
-            if coefficient > 0
-        ]
-        if self.has_ridge:
-            identity = eye(self.n_features, parts[0]) if parts else np.eye(self.n_features)
-            parts.append(self.ridge**0.5 * identity)
-        if not parts:
-            return np.zeros((0, self.n_features))
+        parts = [coefficient**0.5 * moments.root() for coefficient, moments in self.terms if coefficient > 0]
+        if self.has_ridge or not parts:
+            parts.append(self.ridge**0.5 * eye(self.n_features, parts[0] if parts else np.zeros(0)))
         return stacked(parts)
 
     def apply(self, U: Float) -> Float:
         """Multiply the matrix with the columns of U."""
-        total = self._ridge_column * U
+        total = (self.ridge if isinstance(self.ridge, float | int) else self.ridge[:, None]) * U
         for coefficient, moments in self.terms:
             total = total + coefficient * moments.apply(U)
         return total
 
     def value(self, U: Float) -> Float:
         """Evaluate the form at each column of U."""
-        total = column_products(U, self._ridge_column * U)
-        for coefficient, moments in self.terms:
-            total = total + coefficient * moments.variance(U)
-        return total
-
-    @property
-    def _ridge_column(self) -> float | Float:
-        return self.ridge if isinstance(self.ridge, float | int) else self.ridge[:, None]
+        return column_products(U, self.apply(U))
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,10 +176,6 @@ class Pencil:
 
     a: Form
     b: Form
-
-    def taken(self, columns: npt.NDArray[np.intp]) -> Pencil:
-        """Return the same problem for vectors that are zero but for some columns, by their numbers."""
-        return replace(self, a=self.a.taken(columns), b=self.b.taken(columns))
 
     @property
     def n_features(self) -> int:
@@ -332,8 +300,7 @@ def finish(
     ones = xp.ones_like(lengths)
     signs = xp.where(largest_entries(vectors) < 0, -ones, ones)
     # If B is singular but rounding hides that, a length can be negative. The NaN that results means no accuracy at all.
-    with np.errstate(invalid="ignore"):
-        scale = signs / xp.sqrt(lengths)
+    scale = signs / xp.sqrt(lengths)
     vectors, a_vectors, b_vectors = vectors * scale, a_vectors * scale, b_vectors * scale
     finite_values = xp.where(infinite, 0.0, values)
     difference = xp.where(infinite, b_vectors, a_vectors - finite_values * b_vectors)
@@ -351,7 +318,10 @@ def finish(
         rounding, lost = _rounding(pencil, values, vectors, a_vectors)
     n_lost = 0
     if lost is not None:
-        n_lost = int(xp.count_nonzero(lost[: min(most_directions(pencil.a), lost.shape[0])]))
+        # The number of directions is bounded by the rows, and by the columns that vary.
+        most = sum(max(moments.count - 1, 0) for _, moments in pencil.a.terms)
+        most = min(most, int(xp.count_nonzero(pencil.a.diagonal > 0.0)), lost.shape[0])
+        n_lost = int(xp.count_nonzero(lost[:most]))
         # A value of zero has no relative error.
         rounding = xp.where(lost, 0.0, rounding)
     mistake = abs(column_products(vectors, a_vectors - finite_values * b_vectors))
@@ -389,15 +359,6 @@ def check_directions(n_components: int, n_directions: int) -> None:
         )
 
 
-def most_directions(form: Form) -> int:
-    """Bound the number of directions in which a form is not zero, by its rows and by the columns that vary."""
-    if form.has_ridge:
-        return form.n_features
-    diagonal = form.diagonal
-    varying = int(namespace(diagonal).count_nonzero(diagonal > 0.0))
-    return min(varying, sum(max(moments.count - 1, 0) for _, moments in form.terms))
-
-
 def _rounding(pencil: Pencil, values: Float, vectors: Float, a_vectors: Float) -> tuple[Float, Array | None]:
     """Estimate, to first order, the effect on each value of relative errors in the entries of A and B.
 
@@ -407,24 +368,18 @@ def _rounding(pencil: Pencil, values: Float, vectors: Float, a_vectors: Float) -
     given as well.
     """
     xp, squares = namespace(vectors), vectors**2
-    tiny = float(np.finfo(np.float64).tiny)
+    unit, tiny = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
     if not pencil.a.is_nonnegative:
         # A difference can cancel, so its error is relative to the target's variance.
         whole = Form(pencil.n_features, tuple((abs(weight), moments) for weight, moments in pencil.a.terms))
-        sizes, relative = whole.diagonal, pencil.a.added
-        target = xp.clip(relative.value(vectors), tiny, None)
-        if not largest(relative.diagonal):
-            return 0.0 * target, None
-        unit = float(np.finfo(np.float64).eps)
-        with np.errstate(over="ignore"):
-            return (pencil.a.precision * weighted_sum(sizes, squares) + unit * largest(sizes)) / target, None
+        target = xp.clip(pencil.a.added.value(vectors), tiny, None)
+        of_entries = pencil.a.precision * weighted_sum(whole.diagonal, squares)
+        return (of_entries + unit * largest(whole.diagonal)) / target, None
     target = xp.clip(column_products(vectors, a_vectors), tiny, None)
-    unit = float(np.finfo(np.float64).eps)
     infinite = xp.isinf(values)
     finite = xp.where(infinite, 0.0, values)
-    with np.errstate(over="ignore"):
-        share_a = pencil.a.precision * weighted_sum(pencil.a.diagonal, squares) / target
-        of_solver = unit * largest(finite) / xp.clip(finite, tiny, None)
+    share_a = pencil.a.precision * weighted_sum(pencil.a.diagonal, squares) / target
+    of_solver = unit * largest(finite) / xp.clip(finite, tiny, None)
     share_b = pencil.b.precision * weighted_sum(pencil.b.diagonal, squares)
     # An infinite value has no error from B.
     lost = ~infinite & (share_a + of_solver >= 1.0)

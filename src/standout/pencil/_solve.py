@@ -10,10 +10,9 @@ from standout._arrays import Float
 from standout._messages import InvalidValueError
 from standout._xp import column_norms, eigh, largest, largest_entries, like, namespace, take, to_host
 from standout.moments import RootMoments
-from standout.pencil._dense import solve_dense
+from standout.pencil._direct import solve_dense, solve_root
 from standout.pencil._iterative import FORMED_SIZE, solve_iterative
 from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, check_directions
-from standout.pencil._root import solve_root
 
 # Up to this size LAPACK's reduction of the whole matrix takes no longer than iterations do.
 DENSE_FEATURES = 1000
