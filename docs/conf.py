@@ -33,6 +33,7 @@ extensions = [
     "gallery_order",
     "mathml",
     "live_report",
+    "command_line",
 ]
 exclude_patterns = ["_build", "data", "api/generated/*.md", "images"]
 templates_path = ["_templates"]
@@ -70,7 +71,7 @@ numpydoc_xref_param_type = False
 
 
 def _own_members() -> dict[str, dict[str, list[str]]]:
-    """Name the methods and properties of each public class that are ours, and not inherited from scikit-learn."""
+    """Return the methods and properties of each public class that are not inherited from scikit-learn."""
     members: dict[str, dict[str, list[str]]] = {}
     for name in ["standout", *(f"standout.{package}" for package in standout._PACKAGES)]:
         module = importlib.import_module(name)
@@ -90,8 +91,7 @@ def _members(thing: type) -> dict[str, list[str]]:
         value = inspect.getattr_static(thing, member)
         if isinstance(value, property) or type(value).__name__ == "cached_property":
             found["properties"].append(member)
-        # As asked of the class: some methods, such as `partial_fit`, are there only where they are possible; and
-        # scikit-learn puts some of its own (`set_fit_request`) into our classes.
+        # scikit-learn adds methods such as `set_fit_request` to our classes.
         elif callable(method := getattr(thing, member)) and method.__module__.startswith(
             "standout"
         ):
@@ -131,7 +131,7 @@ html_css_files = ["standout.css"]
 html_favicon = "_static/standout.svg"
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"index": [], "start": [], "changelog": [], "contributing": []}
+html_sidebars = {"index": [], "changelog": [], "contributing": []}
 html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {

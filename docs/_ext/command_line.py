@@ -25,9 +25,7 @@ class CommandHelp(SphinxDirective):
         found = subprocess.run(
             words, env=environment, capture_output=True, text=True, check=True
         )
-        text = found.stdout.replace(
-            "Usage: python -m standout", "Usage: standout"
-        ).rstrip()
+        text = found.stdout.replace("Usage: python -m standout", "Usage: standout").rstrip()
         return [nodes.literal_block(text, text, language="text")]
 
 

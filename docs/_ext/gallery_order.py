@@ -9,29 +9,14 @@ from typing import Any
 from sphinx.application import Sphinx
 
 THEMES = {
-    "First steps": [
-        "plot_first_look",
+    "First steps": ["plot_first_look", "plot_shift_and_spread", "plot_pipeline"],
+    "Choices": [
+        "plot_shrinkage_path",
         "plot_several_backgrounds",
         "plot_kernel_circles",
-        "plot_pipeline",
-        "plot_side_by_side",
-    ],
-    "Reading the result": [
-        "plot_filters_and_patterns",
-        "plot_how_many_components",
-        "plot_stability",
-    ],
-    "Choosing parameters": [
-        "plot_shrinkage_path",
-        "plot_contrastive_alpha",
         "plot_wide_data",
     ],
-    "What can go wrong": [
-        "plot_contaminated_background",
-        "plot_unequal_preprocessing",
-        "plot_ratio_or_variance",
-    ],
-    "Applications": ["plot_single_cell", "plot_sites"],
+    "Judging": ["plot_subjects", "plot_screen"],
 }
 ORDER = [name for names in THEMES.values() for name in names]
 
@@ -43,7 +28,7 @@ class AsTaught:
         self.folder = folder
 
     def __call__(self, file: str) -> tuple[int, str]:
-        """Give the place of a file."""
+        """Return the place of a file."""
         name = file.removesuffix(".py")
         return (ORDER.index(name) if name in ORDER else len(ORDER), name)
 
