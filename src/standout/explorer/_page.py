@@ -6,6 +6,7 @@ Names from the data are text everywhere: the script of the page never uses them 
 from __future__ import annotations
 
 import base64
+import threading
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from standout._messages import InvalidValueError
-from standout._options import METHODS, OPTION_NAMES
+from standout._options import OPTION_NAMES
 from standout.explorer._engine import (
     BACKGROUND,
     NEITHER,
@@ -60,6 +61,7 @@ class Page:
         self.engine, self.table = engine, engine.table
         self.history, self.place = [state], 0
         self.axes, self.component, self.search, self.sort, self.colour = (0, 1), 0, "", "correlation", "role"
+        self._lock = threading.Lock()
         self.reports: dict[State, tuple[str, list[Any]]] = {}
 
     @property
@@ -82,7 +84,9 @@ class Page:
         elif what == "open":
             self._take(read_session(str(message["text"]), self.table))
         else:
-            self._take(changed(self.state, self._resolved(message), self.table))
+            # The next step of a fast user waits for this one.
+            with self._lock:
+                self._take(changed(self.state, self._resolved(message), self.table))
         return self._hello(message)
 
     def _take(self, state: State) -> None:
@@ -129,38 +133,29 @@ class Page:
             "words": list(table.words),
             "values": values,
             "counts": [int((codes == role).sum()) for role in (TARGET, BACKGROUND, NEITHER)],
-            "datasets": [{"name": part.name, "rows": len(part.numbers)} for part in answer.parts],
+            "datasets": [part.name for part in answer.parts],
             **{name: getattr(state, name) for name in ("by", "method", "scale", "center", "subjects", "n_components")},
             "undo": self.place > 0,
             "redo": self.place < len(self.history) - 1,
             "python": python(self.engine, state),
             "command": command(self.engine, state),
             "n_columns": len(table.columns),
-            "image_shape": table.image_shape,
             "lasso": table.source.rows is not None,
         }
 
     def _answered(self, answer: Answer) -> dict[str, Any]:
         """Return the numbers of the answer: the ratio only if it is held out."""
         model, slider = answer.model, SLIDERS[self.state.method]
-        numbers = np.column_stack([model.ratio_, model.ratio_interval_])
-        components = [
-            {
-                name: value(one) if answer.held_out else None
-                for name, one in zip(("ratio", "low", "high"), row, strict=True)
-            }
-            for row in numbers.tolist()
-        ]
         path = getattr(self._auto(answer).model, "path_", None) if len(answer.parts) > 1 else None
         values = [] if path is None or path.reason else [float(f"{one:.4g}") for one in path.values.tolist()]
         now = getattr(model, f"{slider}_", None) if answer.parts else None
         return {
             "reason": answer.reason,
-            "method": METHODS[self.state.method] if len(answer.parts) > 1 else "PCA",
-            "components": components,
+            # Ratio and both ends of its interval; all are None if there is no held-out ratio.
+            "components": rounded(np.column_stack([model.ratio_, model.ratio_interval_]), 6),
             "slider": {"name": slider, "values": values, "value": value(now), "auto": answer.state.value is None},
             "columns": self._listed(answer),
-            "p_values": self.reports.get(answer.state, ("", None))[1],
+            **self._tested(answer.state),
         }
 
     def _auto(self, answer: Answer) -> Answer:
@@ -177,15 +172,16 @@ class Page:
         by = correlations if self.sort == "correlation" or means is None else effects
         order = sorted(found, key=lambda k: -abs(by[k]))[:MOST_COLUMNS]
         listed = [
-            {
-                "name": names[k],
-                "correlation": value(correlations[k]),
-                "effect": None if means is None else value(effects[k]),
-                "differs": means is not None and bool(means.q_value[k] <= 0.05),
-            }
+            [names[k], value(correlations[k]), means and value(effects[k]), bool(means and means.q_value[k] <= 0.05)]
             for k in order
         ]
-        return {"component": self.component, "found": len(found), "rows": listed, "compared": means is not None}
+        return {"component": self.component, "found": len(found), "rows": listed}
+
+    def _tested(self, state: State) -> dict[str, Any]:
+        """Return the p-values and the number of the report of a question that was tested."""
+        known = state in self.reports
+        number = list(self.reports).index(state) if known else None
+        return {"p_values": self.reports[state][1] if known else None, "report": number}
 
     def _plane(self, scores: Any) -> Any:
         """Return scores on the axes of the picture; a missing second axis spreads the points by their number."""
@@ -305,7 +301,7 @@ class Page:
         found = self._found(answer, test)
         p_values = [one["p_value"] for one in found["components"]]
         self.reports[answer.state] = (page(found), p_values)
-        return {"p_values": p_values, "headline": found["headline"], "number": list(self.reports).index(answer.state)}
+        return {"headline": found["headline"], **self._tested(answer.state)}
 
     def report(self, number: int) -> str | None:
         """Return a report that was made, by its number."""

@@ -12,7 +12,7 @@ import numpy as np
 from standout._arrays import Rows, dense, is_sparse, stacked
 from standout._messages import InvalidValueError
 from standout.io import scan
-from standout.io._scan import as_words
+from standout.io._files import as_words
 from standout.sources import Batch, InMemory, Source, Words, as_backgrounds, keys_of, open_datasets
 from standout.sources._open import frame_column, frame_columns
 

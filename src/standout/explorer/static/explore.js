@@ -59,7 +59,7 @@
       if (reply.problem) { if (state) showState(state); } else {
         show(reply);
         const details = await ask({ do: "details" });
-        if (own === newest && !details.problem) { showDetails(details); await column(shown && answer.columns.rows.some((one) => one.name === shown) ? shown : answer.columns.rows[0]?.name ?? shown, false); }
+        if (own === newest && !details.problem) { showDetails(details); await column(shown && answer.columns.rows.some(([which]) => which === shown) ? shown : answer.columns.rows[0]?.[0] ?? shown, false); }
       }
     }
     if (own === newest) { document.body.classList.remove("waiting", "preview"); document.body.dataset.answered = String(answered += 1); }
@@ -78,6 +78,11 @@
     if (reply.state) showState(reply.state);
     if (reply.answer) showAnswer(reply.answer);
     if (reply.points) showPoints(reply.points);
+    if (!("ready" in document.body.dataset)) {
+      // Of a long list, show first what is chosen.
+      const chosen = document.querySelector("#values tr.target, #values tr.background"), list = byId("values").parentElement;
+      if (chosen) list.scrollTop = Math.max(chosen.offsetTop - 60, 0);
+    }
     document.body.dataset.ready = "";
   };
 
@@ -97,7 +102,7 @@
     showValues();
     const [target, background, neither] = reply.counts;
     byId("now").textContent = `${rows(target)} are target, ${background.toLocaleString("en")} background${reply.datasets.length > 2 ? ` (${reply.datasets.length - 1} datasets)` : ""}, ${neither.toLocaleString("en")} neither.`;
-    const [own, ...others] = reply.datasets.map((part) => part.name);
+    const [own, ...others] = reply.datasets;
     byId("asked").textContent = own === undefined ? "" : others.length ? `What stands out in ${own} against ${others.slice(0, 3).join(", ")}${others.length > 3 ? " and others" : ""}?` : own;
     byId("size").replaceChildren(make("b", { textContent: `${target.toLocaleString("en")} + ${background.toLocaleString("en")}` }), make("span", { textContent: `rows, ${reply.n_columns.toLocaleString("en")} columns` }));
     byId("python").textContent = reply.python;
@@ -129,9 +134,9 @@
   const tile = (id, big, words) => byId(id).replaceChildren(make("b", {}, big), ...(words instanceof Node ? [words] : [make("span", { textContent: words })]));
   const showAnswer = (reply) => {
     answer = reply;
-    const one = reply.components[reply.columns.component];
-    if (one.ratio === null) tile("ratio", reply.reason ? "–" : "…", reply.reason ? "no ratio without a background" : slides() ? "when the slider is released" : "no ratio");
-    else tile("ratio", `${brief(one.ratio)} times`, `${brief(one.low)} to ${brief(one.high)}, component ${reply.columns.component + 1}, held out`);
+    const [ratio, low, high] = reply.components[reply.columns.component];
+    if (ratio === null) tile("ratio", reply.reason ? "–" : "…", reply.reason ? "no ratio without a background" : slides() ? "when the slider is released" : "no ratio");
+    else tile("ratio", `${brief(ratio)} times`, `${brief(low)} to ${brief(high)}, component ${reply.columns.component + 1}, held out`);
     const p = reply.p_values && reply.p_values[reply.columns.component];
     const button = make("button", { type: "button", id: "test", textContent: reply.p_values ? "Open the report" : "Test, and make a report", disabled: Boolean(reply.reason), onclick: test });
     tile("p-value", p === null || p === undefined ? "p = ?" : p < 0.001 ? "p < 0.001" : `p = ${brief(p, 2)}`, make("span", {}, button));
@@ -157,7 +162,7 @@
     button.textContent = "Testing …";
     const reply = await ask({ do: "report" });
     if (own !== newest) return;
-    if (!reply.problem) { answer.p_values = reply.p_values; answer.report = reply.number; byId("headline").textContent = reply.headline; }
+    if (!reply.problem) { answer.p_values = reply.p_values; answer.report = reply.report; byId("headline").textContent = reply.headline; }
     showAnswer(answer);
     document.body.dataset.tested = "";
   };
@@ -185,7 +190,7 @@
     byId("slider-name").textContent = NAMES[reply.name];
     slider.max = Math.max(reply.values.length - 1, 1);
     if (reply.value !== null && !held && reply.values.length > 1) { slider.value = placeOf(reply.value); byId("slider-value").textContent = brief(reply.value, 2); }
-    byId("auto").textContent = reply.auto ? "chosen by the rule" : "Choose it by the rule";
+    byId("auto").textContent = reply.auto ? "by the rule" : "Use the rule";
     byId("auto").disabled = reply.auto;
   };
   slider.addEventListener("input", () => {
@@ -209,13 +214,13 @@
   byId("search").addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(() => list(answer.columns.component), 80); });
   byId("sort").addEventListener("change", () => list(answer.columns.component));
   const showList = (reply) => {
-    byId("list").tBodies[0].replaceChildren(...reply.rows.map((one) => {
-      const bar = make("b", { className: one.correlation < 0 ? "minus" : "plus" });
-      bar.style.width = `${50 * Math.min(Math.abs(one.correlation || 0), 1)}%`;
-      return make("tr", { className: one.name === shown ? "shown" : "" },
-        make("td", {}, make("button", { type: "button", textContent: one.name, title: "Show how this column is spread, and colour by it", onclick: () => column(one.name) })),
-        make("td", {}, make("div", { className: "cell" }, make("div", { className: "bar" }, bar), make("span", { className: "num", textContent: (one.correlation || 0).toFixed(2).replace("-", "\u2212") }))),
-        make("td", { className: one.differs ? "" : "weak", textContent: one.effect === null ? "–" : one.effect.toFixed(2).replace("-", "\u2212"), title: one.differs ? "The means differ (q ≤ 0.05)" : "" }));
+    byId("list").tBodies[0].replaceChildren(...reply.rows.map(([which, correlation, effect, differs]) => {
+      const bar = make("b", { className: correlation < 0 ? "minus" : "plus" });
+      bar.style.width = `${50 * Math.min(Math.abs(correlation || 0), 1)}%`;
+      return make("tr", { className: which === shown ? "shown" : "" },
+        make("td", {}, make("button", { type: "button", textContent: which, title: "Show how this column is spread, and colour by it", onclick: () => column(which) })),
+        make("td", {}, make("div", { className: "cell" }, make("div", { className: "bar" }, bar), make("span", { className: "num", textContent: (correlation || 0).toFixed(2).replace("-", "\u2212") }))),
+        make("td", { className: differs ? "" : "weak", textContent: effect === null ? "–" : effect.toFixed(2).replace("-", "\u2212"), title: differs ? "The means differ (q ≤ 0.05)" : "" }));
     }));
     byId("found").textContent = reply.found > reply.rows.length ? `The first ${reply.rows.length} of ${reply.found.toLocaleString("en")} columns; type to find others.` : reply.found ? "" : "No column has this in its name.";
   };
