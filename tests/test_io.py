@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
-import json
 import pickle
 import warnings
 
@@ -18,8 +16,7 @@ from scipy import sparse
 import standout
 from data_forms import COLUMNS, FILES, NAMED_FILES, numbers, write
 from standout._messages import CautionWarning, InvalidValueError
-from standout.io import Preparation, csv_writer, load_sums, prepare, read_table, save_sums, scan, write_csv
-from standout.moments import gather
+from standout.io import Preparation, csv_writer, prepare, read_table, scan, write_csv
 from standout.sources import InMemory, open_dataset, open_datasets
 
 
@@ -402,67 +399,6 @@ def test_columns_of_different_lengths_are_not_written(tmp_path):
     with pytest.raises(InvalidValueError, match=r"column 'b' has shape \(1,\), but the first column has 2 values"):
         write_csv(tmp_path / "a.csv", {"a": [1, 2], "b": [1]})
     assert not (tmp_path / "a.csv").exists()
-
-
-def test_sums_are_read_as_they_were_written(tmp_path):
-    rows = numbers("float", 50)
-    sums = [gather(rows), gather(rows[:20], norms=True)]
-    save_sums(tmp_path / "a.sums", sums, {"columns": COLUMNS})
-    found, about = load_sums(tmp_path / "a.sums")
-    assert about == {"columns": COLUMNS}
-    for one, other in zip(found, sums, strict=True):
-        np.testing.assert_array_equal(one.covariance(), other.covariance())
-        assert (one.count, one.total_variance) == (other.count, other.total_variance)
-    assert found[1].norms.quartic == sums[1].norms.quartic
-
-
-def forged(path, change):
-    """Change the description in a file of sums, with a checksum that fits."""
-    import hashlib
-
-    stored = path.read_bytes()
-    start = stored.index(b"PK")
-    with np.load(io.BytesIO(stored[start:]), allow_pickle=False) as loaded:
-        arrays = {name: loaded[name] for name in loaded.files}
-    described = json.loads(str(arrays.pop("described")))
-    change(described, arrays)
-    buffer = io.BytesIO()
-    np.savez(buffer, described=np.array(json.dumps(described)), **arrays)
-    path.write_bytes(stored[: start - 32] + hashlib.sha256(buffer.getvalue()).digest() + buffer.getvalue())
-
-
-FORGERIES = {
-    "another class": lambda tree, _: tree["sums"][0].update(record="Popen"),
-    "a word for a number": lambda tree, _: tree["sums"][0]["fields"].update(count="many"),
-    "no rows": lambda tree, _: tree["sums"][0]["fields"].update(count=0),
-    "an unknown field": lambda tree, _: tree["sums"][0]["fields"].update(other=1),
-    "an array that is not there": lambda tree, _: tree["sums"][0]["fields"]["mean"].update(array="zz"),
-    "NaN": lambda tree, arrays: arrays.update({name: array * np.nan for name, array in arrays.items()}),
-    "another width": lambda tree, arrays: arrays.update({n: a[..., :2] for n, a in arrays.items()}),
-    "words": lambda tree, arrays: arrays.update({n: a.astype(str) for n, a in arrays.items()}),
-    "no sums": lambda tree, _: tree.pop("sums"),
-}
-
-
-@pytest.mark.parametrize("forgery", FORGERIES)
-def test_forged_sums_are_refused(tmp_path, forgery):
-    path = tmp_path / "a.sums"
-    save_sums(path, [gather(numbers("float", 50))])
-    forged(path, FORGERIES[forgery])
-    with pytest.raises(InvalidValueError, match="reading it as sums stopped"):
-        load_sums(path)
-
-
-def test_sums_with_any_byte_changed_are_refused(tmp_path):
-    path = tmp_path / "a.sums"
-    save_sums(path, [gather(numbers("float", 50))])
-    stored = bytearray(path.read_bytes())
-    for place in range(0, len(stored), 41):
-        changed = bytearray(stored)
-        changed[place] ^= 1
-        path.write_bytes(changed)
-        with pytest.raises(InvalidValueError, match="checksum"):
-            load_sums(path)
 
 
 def test_public_names_are_those_of_the_package():

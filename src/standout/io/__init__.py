@@ -4,7 +4,7 @@ from standout.io._files import EXTENSIONS, FORMATS
 from standout.io._prepare import MISSING, Preparation, prepare
 from standout.io._scan import Scan, read_table, scan
 from standout.io._write import csv_writer as csv_writer
-from standout.io._write import load_sums, save_sums, write_csv
+from standout.io._write import write_csv
 from standout.sources import on_device
 
 __all__ = [
@@ -13,11 +13,9 @@ __all__ = [
     "MISSING",
     "Preparation",
     "Scan",
-    "load_sums",
     "on_device",
     "prepare",
     "read_table",
-    "save_sums",
     "scan",
     "write_csv",
 ]

@@ -8,18 +8,16 @@ import zipfile
 import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import product
-from math import ceil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from standout._arrays import Rows, is_sparse
+from standout._arrays import Rows, dense, is_sparse
 from standout._messages import InvalidValueError, choices, listed, require_extra, shown
-from standout.io._files import attempt, attempted, unusable
+from standout.io._files import Reader, as_words, attempt, attempted, unusable
+from standout.sources import Words
 from standout.sources._form import arrow_kind, as_rows
 
 # Columns of Parquet files are read in pieces of this size. Buffering ahead would hold a whole row group.
@@ -30,20 +28,8 @@ UNPACKED_BYTES, UNPACKED_TIMES = 256 * 2**20, 200
 MOST_COLUMNS = 10**7
 
 
-@dataclass
-class ArrowReader:
+class ArrowReader(Reader):
     """A Parquet or Arrow file. `kinds` has what each column holds: numbers, dates, text or other things."""
-
-    path: Path
-    kind: str
-    dialect: Any = None
-    variable: str | None = None
-    names: list[str] = field(default_factory=list)
-    kinds: list[str] = field(default_factory=list)
-    n_rows: int | None = None
-    index: str | None = None
-    beside: tuple[str, ...] = ()
-    has_names: bool = True
 
     def __post_init__(self) -> None:
         require_extra("pyarrow", "files", f"reading {self.kind} files")
@@ -60,9 +46,9 @@ class ArrowReader:
                 with parquet.ParquetFile(file) as opened:
                     schema, self.n_rows = opened.schema_arrow, opened.metadata.num_rows
             else:
-                reader = _ipc(file)
-                schema = reader.schema
-                self.n_rows = sum(batch.num_rows for batch in _record_batches(reader))
+                schema = _ipc(file).schema
+                # The file does not tell how many rows there are: they are counted in one column.
+                self.n_rows = sum(batch.num_rows for batch in _record_batches(file, [0]))
         self.names, self.kinds = schema.names, [arrow_kind(one) for one in schema.types]
         try:
             index = json.loads((schema.metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
@@ -73,90 +59,72 @@ class ArrowReader:
         self.index = only if isinstance(only, str) and only in self.names else None
 
     def batches(self, features: Sequence[int], words: Sequence[str], n_rows: int) -> Iterator[Any]:
-        """Read record batches: columns of numbers, then columns of words."""
-        needed = list(dict.fromkeys([*(self.names[place] for place in features), *words])) or self.names[:1]
-        return attempted(self.path, self.kind, self._read(needed, n_rows))
+        """Read record batches of Arrow, whose columns are named by their positions in the file."""
+        places = {self.names[place]: place for place in [*features, *map(self.names.index, words)] or [0]}
+        return attempted(self.path, self.kind, self._read(places, n_rows))
 
-    def _read(self, needed: list[str], n_rows: int) -> Iterator[Any]:
+    def _read(self, places: dict[str, int], n_rows: int) -> Iterator[Any]:
+        needed = list(places)
         with self.path.open("rb") as file:
             if self.kind == "parquet":
                 import pyarrow.parquet as parquet
 
-                with parquet.ParquetFile(file, buffer_size=BUFFER_BYTES, pre_buffer=False) as opened:
-                    for batch in opened.iter_batches(n_rows, columns=needed, use_threads=len(needed) <= 1000):
-                        # "a" also brings "a.b" along, which Parquet takes for a part of it.
-                        batch.validate(full=True)
-                        yield _renamed(batch.select(needed), self.names)
+                opened = parquet.ParquetFile(file, buffer_size=BUFFER_BYTES, pre_buffer=False)
+                found = opened.iter_batches(n_rows, columns=needed, use_threads=len(needed) <= 1000)
             else:
-                for batch in _record_batches(_ipc(file)):
-                    for start in range(0, batch.num_rows, n_rows):
-                        yield _renamed(batch.select(needed).slice(start, n_rows), self.names)
+                found = _record_batches(file, sorted(places.values()))
+            for batch in found:
+                # Checked in full: a forged offset would read memory that is not of the file.
+                batch.validate(full=True)
+                # "a" also brings "a.b" along, which Parquet takes for a part of it.
+                named = batch.select(needed).rename_columns([str(place) for place in places.values()])
+                yield from (named.slice(start, n_rows) for start in range(0, batch.num_rows, n_rows))
 
 
-def _renamed(batch: Any, names: list[str]) -> Any:
-    """Name columns by their positions in the file, as text files do."""
-    places = {name: str(place) for place, name in enumerate(names)}
-    return batch.rename_columns([places[name] for name in batch.schema.names])
-
-
-def _ipc(file: Any) -> Any:
+def _ipc(file: Any, **options: Any) -> Any:
     import pyarrow as pa
 
+    file.seek(0)
     is_file = file.read(6) == b"ARROW1"
     file.seek(0)
-    return pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
+    return pa.ipc.open_file(file, **options) if is_file else pa.ipc.open_stream(file, **options)
 
 
-def _record_batches(reader: Any) -> Iterator[Any]:
-    """Read record batches, each checked in full: a forged offset would read memory that is not of the file."""
-    several = hasattr(reader, "get_batch")
-    for batch in (reader.get_batch(place) for place in range(reader.num_record_batches)) if several else reader:
-        batch.validate(full=True)
-        yield batch
+def _record_batches(file: Any, fields: list[int]) -> Iterator[Any]:
+    """Read record batches with some of the columns."""
+    import pyarrow as pa
+
+    reader = _ipc(file, options=pa.ipc.IpcReadOptions(included_fields=fields))
+    if hasattr(reader, "get_batch"):
+        return (reader.get_batch(place) for place in range(reader.num_record_batches))
+    return iter(reader)
 
 
 # --- matrices ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class MatrixReader:
+class MatrixReader(Reader):
     """A file with a matrix, and perhaps names of its columns and vectors beside its rows."""
-
-    path: Path
-    kind: str
-    dialect: Any = None
-    variable: str | None = None
-    names: list[str] = field(default_factory=list)
-    n_rows: int | None = None
-    index: str | None = None
-    beside: tuple[str, ...] = ()
-    has_names: bool = False
 
     def __post_init__(self) -> None:
         with self._opened() as (matrix, names, vectors):
-            shape, dtype = matrix.shape, matrix.dtype
+            shape, kind = tuple(matrix.shape), matrix.dtype.kind
             if len(shape) != 2:
-                unusable(
-                    self.path, f"it holds an array of shape {shape}, but rows and columns are needed", "Reshape it."
-                )
+                problem = f"it holds an array of shape {shape}, but rows and columns are needed"
+                unusable(self.path, problem, "Reshape it.")
             if not 0 < shape[1] <= MOST_COLUMNS or not shape[0]:
                 problem = f"it has {shape[0]} rows and {shape[1]} columns"
                 unusable(self.path, problem, f"Give a table with at least 1 row and at most {MOST_COLUMNS} columns.")
-            if dtype.kind not in "biuf":
-                what = "complex numbers" if dtype.kind == "c" else f"values of type {str(dtype)[:40]}"
+            if kind not in "biuf":
+                what = "complex numbers" if kind == "c" else f"values of type {str(matrix.dtype)[:40]}"
                 unusable(self.path, f"it holds {what}, but real numbers are needed", "Turn them into numbers.")
-            self.n_rows, width = shape
-            self.has_names = names is not None
-            self.names = [f"x{place}" for place in range(width)] if names is None else names
+            self.n_rows, self.has_names = shape[0], names is not None
+            self.names = [f"x{place}" for place in range(shape[1])] if names is None else names
+            self.kinds = ["numbers"] * len(self.names)
             self.beside = tuple(name for name in vectors if name)
             self.index = "" if "" in vectors else None
-        if len(self.names) != width:
-            unusable(self.path, f"it names {len(self.names)} columns, but has {width}")
-
-    @property
-    def kinds(self) -> list[str]:
-        """What each column holds."""
-        return ["numbers"] * len(self.names)
+        if len(self.names) != shape[1]:
+            unusable(self.path, f"it names {len(self.names)} columns, but has {shape[1]}")
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Any, list[str] | None, dict[str, Any]]]:
@@ -171,13 +139,13 @@ class MatrixReader:
 
     def parts(
         self, features: Sequence[int], words: Sequence[str], n_rows: int
-    ) -> Iterator[tuple[Rows, dict[str, Any]]]:
-        """Read batches of rows, with vectors beside them."""
+    ) -> Iterator[tuple[Rows, dict[str, Words]]]:
+        """Read rows, with the words of vectors beside them or of columns."""
         with self._opened() as (matrix, _, vectors):
             said = attempt(self.path, self.kind, lambda: {name: self._vector(name, matrix, vectors) for name in words})
             every = list(features) == list(range(matrix.shape[1]))
 
-            def part(start: int) -> tuple[Rows, dict[str, Any]]:
+            def part(start: int) -> tuple[Rows, dict[str, Words]]:
                 rows = matrix[start : start + n_rows]
                 if is_sparse(rows):
                     # Indices that point outside make SciPy read and write where it should not.
@@ -188,15 +156,14 @@ class MatrixReader:
 
             yield from attempted(self.path, self.kind, map(part, range(0, matrix.shape[0], n_rows)))
 
-    def _vector(self, name: str, matrix: Any, vectors: dict[str, Any]) -> Any:
+    def _vector(self, name: str, matrix: Any, vectors: dict[str, Any]) -> Words:
         if name not in vectors:
-            column = matrix[:, [self.names.index(name)]]
-            return np.ravel(column.toarray() if is_sparse(column) else np.asarray(column))
-        values = vectors[name]() if callable(vectors[name]) else vectors[name]
-        if len(values) != matrix.shape[0]:
-            problem = f"it has {matrix.shape[0]} rows, but {len(values)} values in {name or 'obs_names'!r}"
+            place = self.names.index(name)
+            return as_words(np.ravel(dense(matrix[:, place : place + 1])))
+        if len(vectors[name]) != matrix.shape[0]:
+            problem = f"it has {matrix.shape[0]} rows, but {len(vectors[name])} values in {name or 'obs_names'!r}"
             unusable(self.path, problem, "Write the file again, or choose another column.")
-        return values
+        return as_words(vectors[name])
 
     def choose(self, candidates: Sequence[str], known: Sequence[str]) -> str:
         """Choose among the arrays of a file: the one that is named, or the only one that can be meant."""
@@ -216,6 +183,10 @@ class MatrixReader:
 Opened = Generator[tuple[Any, list[str] | None, dict[str, Any]]]
 
 
+def _most_unpacked(path: Path) -> int:
+    return max(UNPACKED_BYTES, UNPACKED_TIMES * path.stat().st_size)
+
+
 def _npy(reader: MatrixReader) -> Opened:
     yield np.load(reader.path, mmap_mode="r", allow_pickle=False), None, {}
 
@@ -225,16 +196,13 @@ def _npz(reader: MatrixReader) -> Opened:
     with reader.path.open("rb") as file:
         with zipfile.ZipFile(file) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())
-        limit = max(UNPACKED_BYTES, UNPACKED_TIMES * reader.path.stat().st_size)
+        limit = _most_unpacked(reader.path)
         if unpacked > limit:
             unusable(reader.path, f"it would unpack to {unpacked:,} bytes, but the limit is {limit:,}", "Use .npy.")
         file.seek(0)
         with np.load(file, allow_pickle=False) as stored:
             if {"format", "shape", "data"} <= set(stored.files) and reader.variable is None:
-                matrix = sparse.load_npz(reader.path)
-                if matrix.format in ("csr", "csc", "bsr"):
-                    matrix.check_format(full_check=True)
-                yield sparse.csr_array(matrix), None, {}
+                yield _by_rows(sparse.load_npz(reader.path)), None, {}
                 return
             arrays = {name: stored[name] for name in stored.files}
         yield _of_arrays(reader, arrays)
@@ -254,15 +222,20 @@ def _of_arrays(reader: MatrixReader, arrays: dict[str, Any]) -> tuple[Any, None,
     numeric = {name: value for name, value in found.items() if value.dtype.kind in "biufc" and value.ndim >= 2}
     candidates = [name for name, value in numeric.items() if min(value.shape) > 1] or list(numeric)
     matrix = found[reader.choose(candidates, list(found))]
-    if is_sparse(matrix):
-        matrix.check_format(full_check=True) if matrix.format in ("csr", "csc") else None
-        matrix = sparse.csr_array(matrix)
+    matrix = _by_rows(matrix) if is_sparse(matrix) else matrix
     vectors = {
         name: np.asarray(value)
         for name, value in arrays.items()
         if not name.startswith("__") and not is_sparse(value) and np.ndim(value) == 1
     }
     return matrix, None, {name: value for name, value in vectors.items() if len(value) == matrix.shape[0]}
+
+
+def _by_rows(matrix: Any) -> Any:
+    """Check a sparse matrix of any format, and return it by rows."""
+    if hasattr(matrix, "check_format"):
+        matrix.check_format(full_check=True)
+    return sparse.csr_array(matrix)
 
 
 def _check_parts(path: Path) -> None:
@@ -276,7 +249,7 @@ def _check_parts(path: Path) -> None:
     # Version 4 has no header and no types; version 7.3 is HDF5.
     if order is None or bytes(data[:10]) == b"MATLAB 7.3":
         return
-    limit = max(UNPACKED_BYTES, UNPACKED_TIMES * len(data))
+    limit = _most_unpacked(path)
     for kind, part in _parts(data[128:], order):
         if kind == 15:  # compressed
             unpacker = zlib.decompressobj()
@@ -335,7 +308,7 @@ def _annotated(reader: MatrixReader) -> Opened:
     import zarr
 
     store = zarr.open(str(reader.path), mode="r")
-    yield (_Chunks(store, reader.path), None, {}) if hasattr(store, "shape") else _of_group(reader, store)
+    yield (store, None, {}) if hasattr(store, "shape") else _of_group(reader, store)
 
 
 def _of_group(reader: MatrixReader, group: Any) -> tuple[Any, list[str] | None, dict[str, Any]]:
@@ -343,7 +316,7 @@ def _of_group(reader: MatrixReader, group: Any) -> tuple[Any, list[str] | None, 
         if reader.kind == "h5ad":
             unusable(reader.path, "it has no groups 'obs' and 'var'", "Write it with anndata 0.7 or newer.")
         arrays = {name: array for name, array in sorted(group.arrays()) if len(array.shape) == 2}
-        return _Chunks(arrays[reader.choose(list(arrays), list(arrays))], reader.path), None, {}
+        return arrays[reader.choose(list(arrays), list(arrays))], None, {}
     require_extra("anndata", "h5ad", "reading AnnData")
     from anndata.io import read_elem
 
@@ -354,70 +327,19 @@ def _of_group(reader: MatrixReader, group: Any) -> tuple[Any, list[str] | None, 
     obs = read_elem(group["obs"])
     vectors = {str(name): np.asarray(obs[name].astype(object)) for name in obs.columns}
     names = [str(name) for name in read_elem(group[var]).index]
-    return _backed(group[matrix], reader.path), names, {"": np.asarray(obs.index, dtype=object), **vectors}
+    return _backed(group[matrix]), names, {"": np.asarray(obs.index, dtype=object), **vectors}
 
 
-def _backed(node: Any, path: Path) -> Any:
+def _backed(node: Any) -> Any:
     """Return a matrix that reads rows by slices; the places of the rows of a sparse one are checked."""
     if hasattr(node, "shape"):
-        return _Chunks(node, path) if hasattr(node, "shards") else node
+        return node
     from anndata.io import read_elem, sparse_dataset
 
     ends = np.asarray(node["indptr"][:])
     n_stored = node["data"].shape[0]
     if ends[0] != 0 or ends[-1] != n_stored or (np.diff(ends.astype(np.int64)) < 0).any():
         raise ValueError("the places of the rows (indptr) are not in order")
-    for part in ("data", "indices") if hasattr(node["data"], "shards") else ():
-        _check_blosc_chunks(node[part], path, 0, n_stored)
     if str(node.attrs.get("encoding-type")) == "csc_matrix":
-        whole = read_elem(node)
-        whole.check_format(full_check=True)
-        return sparse.csr_array(whole)
+        return _by_rows(read_elem(node))
     return sparse_dataset(node)
-
-
-@dataclass
-class _Chunks:
-    """A Zarr array, whose chunks are checked before they are read."""
-
-    array: Any
-    path: Path
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
-        return tuple(self.array.shape)
-
-    @property
-    def dtype(self) -> Any:
-        """Type of the numbers."""
-        return self.array.dtype
-
-    def __getitem__(self, chosen: Any) -> Any:
-        rows = chosen[0] if isinstance(chosen, tuple) else chosen
-        start, stop, _ = rows.indices(self.shape[0])
-        _check_blosc_chunks(self.array, self.path, start, stop)
-        found = np.asarray(self.array[rows])
-        return found[:, chosen[1]] if isinstance(chosen, tuple) else found
-
-
-def _check_blosc_chunks(array: Any, store: Path, start: int, stop: int) -> None:
-    """Raise EOFError if a chunk that is about to be read was cut short.
-
-    The decoder of Blosc trusts the length that a chunk states and reads on in memory behind its end: wrong numbers,
-    without an error (https://github.com/zarr-developers/numcodecs/issues/228, open in numcodecs 0.16).
-    """
-    codecs = (*array.filters, *array.compressors)
-    if array.shards is not None or not codecs or "blosc" not in type(codecs[-1]).__name__.lower():
-        return
-    last = [ceil(size / chunk) for size, chunk in zip(array.shape[1:], array.chunks[1:], strict=True)]
-    for place in product(range(start // array.chunks[0], ceil(stop / array.chunks[0])), *map(range, last)):
-        chunk = store / f"{array.path}/{array.metadata.encode_chunk_key(place)}".lstrip("/")
-        # A chunk that was never written stands for the fill value.
-        if chunk.is_file():
-            with chunk.open("rb") as file:
-                header, found = file.read(16), file.seek(0, 2)
-            # The last number of the header is the length of the chunk, header included.
-            stated = struct.unpack("<4B3I", header)[-1] if len(header) == 16 else 16
-            if found < stated:
-                raise EOFError(f"the chunk {chunk.name!r} ends after {found:,} of {stated:,} bytes")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any, ClassVar
 
@@ -14,9 +14,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from standout._arrays import Array, Float, Rows, dense, is_sparse, row_blocks
-from standout._messages import InvalidTypeError, InvalidValueError, choices, listed, short, warn_user
+from standout._messages import InvalidTypeError, InvalidValueError, listed, short, warn_user
+from standout.io._files import check_choice
 from standout.io._scan import Scan
 from standout.sources import Batch, InMemory, Mapped, Source, frame_columns, open_dataset
+from standout.sources._base import Chosen
 from standout.sources._form import as_rows, keys_of
 
 MISSING = ("error", "drop-rows", "mean", "median", "zero")
@@ -83,11 +85,8 @@ class Preparation(TransformerMixin, BaseEstimator):
         if self._changes_nothing:
             return source
         keys = source.keys and [source.keys[place] for place in self.kept_]
-        if source.rows is not None:
-            return InMemory(self._changed(source.rows, source.name), source.name, keys)._beside(source)
-        changed = Mapped(source, self._changed, keys)
-        changed.width = len(self.kept_)
-        return changed
+        changed = Mapped(source, partial(self._changed, name=source.name), keys, len(self.kept_))
+        return changed if source.rows is None else changed.loaded()
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
         """Return the names of the columns that come out."""
@@ -131,9 +130,7 @@ class Preparation(TransformerMixin, BaseEstimator):
 
     def _learn(self, datasets: Sequence[Source], *, drop_constant: bool = False) -> list[str]:
         """Learn from the target and the backgrounds; return the names of constant columns, which are left out."""
-        if self.missing not in MISSING:
-            advice = f"Use one of {choices(MISSING)}."
-            raise InvalidValueError("is unknown", parameter="missing", value=self.missing, advice=advice)
+        check_choice(self.missing, "missing", MISSING)
         target = datasets[0]
         assert target.width is not None
         self.n_features_in_, self.kept_, self.fill_ = target.width, np.arange(target.width), None
@@ -228,7 +225,7 @@ def _without_rows(data: Source, missing: str) -> Source:
         raise InvalidValueError(problem, advice="Use missing='mean', 'median' or 'zero'.")
     if not kept.all():
         warn_user(f"{len(kept) - kept.sum()} row(s) of {data.name} with a missing value were left out")
-    return InMemory(data.rows[np.flatnonzero(kept)], data.name, data.keys)._beside(data, kept)
+    return Chosen(data, kept, data.name).loaded()
 
 
 def _with_gaps(data: Any, name: str, columns: list[str] | None = None) -> Source:

@@ -18,12 +18,10 @@ from standout._messages import InvalidValueError, choices, short, shown, warn_us
 from standout._writing import progress_bar
 from standout.io._binary import ArrowReader, MatrixReader
 from standout.io._columns import check_column, check_same, choose, conditions_of, find_ids, report_left_out
-from standout.io._files import find_files, stamp, unusable
+from standout.io._files import check_choice, find_files, unusable
 from standout.io._text import CsvReader, Dialect
 from standout.sources import Batch, InMemory, Source
 from standout.sources._base import Words, regrouped
-from standout.sources._form import column_numbers, joined_columns
-from standout.sources._open import word
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 MISSING = ("error", "keep", "drop-rows")
@@ -55,6 +53,7 @@ class Scan(Source):
         self,
         readers: Sequence[Any],
         columns: list[str],
+        left_out: dict[str, list[str]],
         id_column: str | None,
         label: str | None,
         where: dict[str, tuple[str, ...]],
@@ -62,10 +61,10 @@ class Scan(Source):
         batch_rows: int | None,
         progress: bool,
     ) -> None:
-        self.missing, self.n_dropped, self.left_out = missing, 0, dict[str, list[str]]()
+        self.missing, self.n_dropped, self.left_out = missing, 0, left_out
         self._readers, self._id, self._label, self._where = readers, id_column, label, where
         self._batch_rows, self._progress = batch_rows, progress
-        self._stamps = [stamp(reader.path) for reader in readers]
+        self._stamps = [reader.stamp() for reader in readers]
         self.name = shown(readers[0].path) if len(readers) == 1 else f"{len(readers)} files"
         self.known_columns = [*readers[0].names, *readers[0].beside]
         self._set_columns(columns)
@@ -107,7 +106,8 @@ class Scan(Source):
 
     def with_missing(self, missing: str) -> Scan:
         """Return the same files with another rule for missing values: "error", "keep" or "drop-rows"."""
-        return self._changed(missing=_checked_missing(missing))
+        check_choice(missing, "missing", MISSING)
+        return self._changed(missing=missing)
 
     def _changed(self, columns: list[str] | None = None, **attributes: Any) -> Scan:
         other = copy(self)
@@ -160,7 +160,7 @@ class Scan(Source):
         """Read the rows that are wanted, with the words of some columns."""
         self.n_dropped, found = 0, False
         for reader, stamped in zip(self._readers, self._stamps, strict=True):
-            if not reader.path.exists() or stamp(reader.path) != stamped:
+            if not reader.path.exists() or reader.stamp() != stamped:
                 unusable(reader.path, "it has changed since it was opened", "Open it again with standout.scan.")
             # Files without names have the same columns at the same places.
             known = self._readers[0].names if not reader.has_names else reader.names
@@ -168,7 +168,7 @@ class Scan(Source):
             places, first = [at[name] for name in columns], 0
             n_rows = self._batch_rows or max(BATCH_BYTES // (8 * max(len(places), 1)), 16)
             wanted = list(dict.fromkeys([*names, *self._where]))
-            for rows, words in _parts_of(reader, places, wanted, n_rows):
+            for rows, words in reader.parts(places, wanted, n_rows):
                 kept = np.ones(rows.shape[0], dtype=bool)
                 for name, values in self._where.items():
                     kept &= np.isin(words[name], list(values))
@@ -205,41 +205,6 @@ class Scan(Source):
         where = f"column {short(self._columns[column])!r}, row {first + numbers[row] + 1}"
         advice = GAPS if np.isnan(values[place]) else "Mend it, or leave the cell empty."
         raise InvalidValueError(f"{what} in {shown(reader.path)}: {where}", advice=advice)
-
-
-def _parts_of(reader: Any, places: list[int], names: list[str], n_rows: int) -> Iterator[tuple[Rows, dict[str, Any]]]:
-    """Read rows and words of one file."""
-    if isinstance(reader, MatrixReader):
-        for rows, said in reader.parts(places, names, n_rows):
-            yield rows, {name: as_words(values) for name, values in said.items()}
-        return
-    at = {name: str(reader.names.index(name)) for name in names}
-    for batch in reader.batches(places, names, n_rows):
-        found = []
-        for place in places:
-            try:
-                found.append(column_numbers(batch.column(str(place))))
-            except ValueError as error:
-                unusable(reader.path, f"column {reader.names[place]!r}: {error}", "Leave it out with `exclude`.")
-        words = {name: _arrow_words(batch.column(column)) for name, column in at.items()}
-        yield joined_columns(found, batch.num_rows), words
-
-
-def _arrow_words(column: Any) -> Words:
-    """Convert a column to words; equal ones share one string."""
-    import pyarrow as pa
-
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    known = as_words([*encoded.dictionary.to_pylist(), None])
-    return known[encoded.indices.fill_null(len(known) - 1).to_numpy(zero_copy_only=False)]
-
-
-def as_words(values: Any) -> Words:
-    """Return values as words: missing ones are empty, 3.0 is 3."""
-    listed_ = values.tolist() if isinstance(values, np.ndarray) else list(values)
-    words = np.empty(len(listed_), dtype=object)
-    words[:] = [word(value) for value in listed_]
-    return words
 
 
 # --- which column is what ---------------------------------------------------------------------------------------------
@@ -321,6 +286,7 @@ def scan(
     """
     if batch_rows is not None and (isinstance(batch_rows, bool) or not isinstance(batch_rows, int) or batch_rows < 1):
         raise InvalidValueError("is not a whole number of at least 1", parameter="batch_rows", value=batch_rows)
+    check_choice(missing, "missing", MISSING)
     files, kind = find_files(paths, format)
     if variable is not None and kind not in ("npz", "mat", "h5ad", "zarr"):
         problem, advice = f"is given, but a {kind} file holds one table only", "It is for npz, mat, h5ad and zarr."
@@ -343,13 +309,11 @@ def scan(
         check_same(other, first, chosen, aside, every=columns is None and not exclude)
     if left_out:
         report_left_out(first, left_out, strict)
-    made = Scan(readers, chosen, id_column, label, conditions, _checked_missing(missing), batch_rows, progress)
-    made.left_out = left_out
-    return made
+    return Scan(readers, chosen, left_out, id_column, label, conditions, missing, batch_rows, progress)
 
 
 def _first_words(reader: Any, name: str) -> list[str]:
-    _, words = next(iter(_parts_of(reader, [], [name], 1000)))
+    _, words = next(iter(reader.parts([], [name], 1000)))
     return words[name][:1000].tolist()
 
 
@@ -380,10 +344,3 @@ def read_table(path: Paths, **options: Any) -> Source:
     (('weight', 'length'), [[21.5, 9.0], [20.0, 8.0]], ['wild', 'mutant'])
     """
     return scan(path, **options).loaded()
-
-
-def _checked_missing(missing: Any) -> str:
-    if missing not in MISSING:
-        advice = f"Use one of {choices(MISSING)}."
-        raise InvalidValueError("is unknown", parameter="missing", value=missing, advice=advice)
-    return str(missing)

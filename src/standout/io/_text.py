@@ -8,12 +8,15 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import IO, Any, NoReturn
 
-from standout._messages import InvalidValueError, require_extra, short
-from standout.io._files import attempt, unusable
+import numpy as np
+
+from standout._arrays import Rows
+from standout._messages import require_extra, short
+from standout.io._files import Reader, attempt, unusable
+from standout.sources import Words
 from standout.sources._form import LARGEST_INTEGER
 
 DELIMITERS = {"csv": ",;\t|", "tsv": "\t"}
@@ -45,19 +48,8 @@ class Dialect:
     na_values: tuple[str, ...] = ()
 
 
-@dataclass
-class CsvReader:
+class CsvReader(Reader):
     """A file of cells. `kinds` has what each column holds: numbers, truths, dates, text or currency."""
-
-    path: Path
-    kind: str
-    dialect: Dialect
-    variable: str | None = None
-    n_rows: int | None = None
-    names: list[str] = field(default_factory=list)
-    kinds: list[str] = field(default_factory=list)
-    beside: tuple[str, ...] = ()
-    has_names: bool = True
 
     def __post_init__(self) -> None:
         require_extra("pyarrow", "files", "reading CSV and TSV files")
@@ -159,37 +151,40 @@ class CsvReader:
         return (*MISSING, *self.dialect.na_values)
 
     def batches(self, features: Sequence[int], words: Sequence[str], n_rows: int) -> Iterator[Any]:
-        """Parse record batches: columns of numbers, then columns of words."""
+        """Parse record batches of Arrow, whose columns are named by their positions in the file."""
         import pyarrow as pa
 
         kinds = {str(place): pa.bool_() if self.kinds[place] == "truths" else pa.float64() for place in features}
         kinds |= {str(self.names.index(name)): pa.string() for name in words}
         try:
             with self._opened(list(kinds), kinds) as reader:
-                for batch in reader:
-                    self._check_large(batch, features)
-                    yield batch
+                yield from reader
         except (ValueError, OSError) as error:
-            if isinstance(error, InvalidValueError):
-                raise
             # Arrow's errors are ValueErrors, or OSErrors where a compressed file ends too early.
             self._refuse(features, error)
 
-    def _check_large(self, batch: Any, features: Sequence[int]) -> None:
-        """Refuse whole numbers that a double rounds: columns with large numbers are read again as text."""
+    def parts(
+        self, features: Sequence[int], words: Sequence[str], n_rows: int
+    ) -> Iterator[tuple[Rows, dict[str, Words]]]:
+        """Read rows, with the words of some columns; whole numbers that a double rounds are refused."""
+        for rows, said in super().parts(features, words, n_rows):
+            if rows.size and np.fmax.reduce(np.abs(rows), axis=None) >= LARGEST_INTEGER:
+                large = np.fmax.reduce(np.abs(rows), axis=0) >= LARGEST_INTEGER
+                self._check_large([features[place] for place in np.flatnonzero(large).tolist()])
+            yield rows, said
+
+    def _check_large(self, places: Sequence[int]) -> None:
+        """Read columns with large numbers again, as text."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        columns = [str(place) for place in features if self.kinds[place] != "truths"]
-        for name in columns:
-            if (pc.max(pc.abs(batch.column(name))).as_py() or 0) < LARGEST_INTEGER:
-                continue
-            with self._opened([name], {name: pa.string()}) as reader:
+        for place in places:
+            with self._opened([str(place)], {str(place): pa.string()}) as reader:
                 for part in reader:
                     whole = part.filter(pc.match_substring_regex(part.column(0), r"^\s*[+-]?\d{16,}\s*$"))
                     wrong = [cell for cell in whole.column(0).to_pylist() if int(cell) != float(cell)]
                     if wrong:
-                        problem = f"column {self.names[int(name)]!r}: {wrong[0]} is beyond 2**53, and would be rounded"
+                        problem = f"column {self.names[place]!r}: {wrong[0]} is beyond 2**53, and would be rounded"
                         unusable(self.path, problem, "Leave it out with `exclude`: it may be an identifier.")
 
     @contextmanager

@@ -1,15 +1,10 @@
-"""Tables and sums to files, which are complete or not there at all."""
+"""Tables to files, which are complete or not there at all."""
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +12,11 @@ import numpy as np
 
 from standout._arrays import Array
 from standout._messages import InvalidValueError, require_extra, short
-from standout._writing import whole_file, write_whole
-from standout.io._files import attempt
+from standout._writing import whole_file
 from standout.sources._open import word
 
 # Words that start so are formulas to spreadsheets, in full width too.
 FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-_MAGIC = b"standout sums 2\n"
 
 
 class TableWriter:
@@ -137,85 +130,3 @@ def _as_arrow(array: Array) -> Any:
         return pa.array(array)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         return pa.array([word(value) for value in array.tolist()])
-
-
-# --- sums -------------------------------------------------------------------------------------------------------------
-
-# Records that sums consist of. No other class is made from a file.
-_RECORDS = ("ScatterMoments", "RootMoments", "NormSums", "WeightSums")
-
-
-def save_sums(path: str | os.PathLike[str], sums: Sequence[Any], about: Mapping[str, Any] | None = None) -> None:
-    """Write sums (moments) to a file: arrays and names of known records, nothing that can run code.
-
-    Parameters
-    ----------
-    path : str or path
-    sums : sequence of Moments
-    about : mapping, optional
-        What is known of the sums, as JSON: names of columns, for example.
-    """
-    arrays: dict[str, Array] = {}
-    described = json.dumps({"about": dict(about or {}), "sums": [_flat(one, arrays) for one in sums]})
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, described=np.array(described), **arrays)
-    content = buffer.getvalue()
-    write_whole(Path(path).expanduser(), _MAGIC + hashlib.sha256(content).digest() + content)
-
-
-def load_sums(path: str | os.PathLike[str]) -> tuple[list[Any], dict[str, Any]]:
-    """Read sums and what is known of them from a file; damaged and forged files are refused."""
-    return attempt(path, "sums", lambda: _loaded(Path(path).expanduser().read_bytes()))
-
-
-def _loaded(stored: bytes) -> tuple[list[Any], dict[str, Any]]:
-    start = len(_MAGIC)
-    content = stored[start + 32 :]
-    if not stored.startswith(_MAGIC) or hashlib.sha256(content).digest() != stored[start : start + 32]:
-        raise ValueError("the checksum does not fit")
-    with np.load(io.BytesIO(content), allow_pickle=False) as loaded:
-        arrays = {name: loaded[name] for name in loaded.files}
-    described = json.loads(str(arrays.pop("described")))
-    found = [_record(one, arrays) for one in described["sums"]]
-    for one in found:
-        _check_sums(one)
-    return found, dict(described["about"])
-
-
-def _flat(thing: Any, arrays: dict[str, Array]) -> Any:
-    if is_dataclass(thing) and type(thing).__name__ in _RECORDS:
-        parts = {one.name: _flat(getattr(thing, one.name), arrays) for one in fields(thing) if one.init}
-        return {"record": type(thing).__name__, "fields": parts}
-    if isinstance(thing, np.ndarray) and thing.ndim:
-        arrays[f"a{len(arrays)}"] = thing
-        return {"array": f"a{len(arrays) - 1}"}
-    if thing is None or isinstance(thing, bool | int | float | str):
-        return thing
-    return np.asarray(thing).item()
-
-
-def _record(tree: Any, arrays: Mapping[str, Array]) -> Any:
-    if not isinstance(tree, dict):
-        if tree is not None and not isinstance(tree, int | float):
-            raise ValueError("a part is not a number")
-        return tree
-    if "array" in tree:
-        found = arrays[tree["array"]]
-        if found.dtype.kind != "f" or not np.isfinite(found).all():
-            raise ValueError("an array does not have finite numbers")
-        return found
-    if tree["record"] not in _RECORDS:
-        raise ValueError("a record is unknown")
-    kind = getattr(import_module("standout.moments"), tree["record"])
-    return kind(**{name: _record(part, arrays) for name, part in tree["fields"].items()})
-
-
-def _check_sums(moments: Any) -> None:
-    """Refuse sums whose parts do not fit together."""
-    matrix: Any = moments.scatter if hasattr(moments, "scatter") else moments.scatter_root
-    mean, count = moments.mean, moments.count
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1 or mean.ndim != 1 or matrix.ndim != 2:
-        raise ValueError("the numbers do not fit together")
-    square = type(moments).__name__ != "ScatterMoments" or matrix.shape[0] == len(mean)
-    if matrix.shape[1] != len(mean) or not square or not float(moments.total_variance) >= 0:
-        raise ValueError("the shapes do not fit together")

@@ -267,6 +267,8 @@ def _arrow_numbers(column: Any) -> Array:
     import pyarrow.types as types
 
     how = {"zero_copy_only": False} if isinstance(column, pa.Array) else {}
+    if column.type in (pa.float64(), pa.float32()):
+        return np.asarray(column.to_numpy(**how))
     if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     kind = arrow_kind(column.type)
