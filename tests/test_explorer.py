@@ -201,11 +201,19 @@ def test_a_test_makes_a_report_with_the_same_ratio(page):
     assert page.reply({"do": "hello"})["answer"]["p_values"] == reply["p_values"]
 
 
-def test_words_of_a_frame_are_columns_to_choose_by():
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_words_of_a_frame_are_columns_to_choose_by(library):
     pd = pytest.importorskip("pandas")
+    frames = pytest.importorskip(library)
     frame = pd.DataFrame(rows(), columns=list("abcdef")).assign(condition=CONDITIONS, mouse=MICE)
-    table = Table.of(frame, "mouse")
-    assert list(table.words) == ["mouse", "condition"]
+    frame = frame.assign(cage=np.arange(N_ROWS) // 60)
+    if library != "pandas":
+        frame = frames.from_pandas(frame) if library == "polars" else frames.Table.from_pandas(frame)
+    # A column of numbers that is named is no data.
+    table = Table.of(frame, "cage")
+    assert list(table.words) == ["cage", "condition", "mouse"]
+    with pytest.raises(InvalidValueError, match="'caeg'"):
+        Table.of(frame, "caeg")
     assert table.columns == list("abcdef")
     assert begun(table, "dpca", ["ill"], by="condition").codes.tolist() == [1 if c == "ill" else 2 for c in CONDITIONS]
     with pytest.raises(InvalidValueError, match="'iil'"):

@@ -68,8 +68,8 @@ class State:
     >>> import numpy as np
     >>> table = Table.of(np.eye(4), ["a", "a", "b", "c"])
     >>> state = changed(State("y", bytes(4)), {"do": "role", "values": ["a"], "role": "target"}, table)
-    >>> changed(state, {"do": "rest"}, table).roles
-    b'\\x01\\x01\\x02\\x02'
+    >>> list(changed(state, {"do": "rest"}, table).roles)
+    [1, 1, 2, 2]
     """
 
     by: str

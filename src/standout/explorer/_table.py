@@ -14,7 +14,7 @@ from standout._messages import InvalidValueError
 from standout.io import scan
 from standout.io._files import as_words
 from standout.sources import Batch, InMemory, Source, Words, as_backgrounds, keys_of, open_datasets
-from standout.sources._open import frame_column, frame_columns
+from standout.sources._open import frame_column, frame_columns, is_missing
 
 # Different values that a column may have to be a column of conditions or subjects.
 MOST_VALUES = 1000
@@ -86,7 +86,8 @@ class Table:
         """Open a file, a frame or an array; columns of a frame that are not numbers are words beside the rows."""
         if isinstance(X, str | Path):
             return cls._of_file(X, y, **known)
-        parts = [_split(part) for part in (X, *as_backgrounds(background, X))]
+        aside = [name for name in (y, labels) if isinstance(name, str)]
+        parts = [_split(part, aside) for part in (X, *as_backgrounds(background, X))]
         opened = open_datasets(parts[0][0], [part for part, _ in parts[1:]] or None)
         sources = [source.loaded() for source in opened]
         names = ["target", *(["background"] if len(parts) == 2 else [f"background {k}" for k in range(1, len(parts))])]
@@ -97,7 +98,9 @@ class Table:
         }
         n_rows = int(sources[0].n_rows or 0)
         for name, given in (("label", labels), ("y", y)):
-            if isinstance(given, str) and given in words:
+            if isinstance(given, str):
+                if given not in words:
+                    raise InvalidValueError("is not a column of every dataset", parameter=name, value=given)
                 # The page begins with the column that is named.
                 words = {given: words[given], **words}
             elif given is not None:
@@ -186,15 +189,21 @@ def _joined(parts: Sequence[Source], role: str) -> Words | None:
     return np.concatenate([rest if one is None else one for one, rest in zip(found, empty, strict=True)]).astype(object)
 
 
-def _split(data: Any) -> tuple[Any, dict[str, Words]]:
-    """Return the columns of a frame that are numbers, and the others as words."""
+def _split(data: Any, aside: Sequence[str]) -> tuple[Any, dict[str, Words]]:
+    """Return the columns of a frame that are numbers, and the others as words, with those that are named."""
     keys = keys_of(data)
     if keys is None or isinstance(data, Source):
         return data, {}
-    kinds = {key: np.asarray(frame_column(data, key)).dtype.kind for key in keys}
-    numbers = [key for key in keys if kinds[key] in "iuf"]
+    numbers = [key for key in keys if key not in aside and _are_numbers(frame_column(data, key))]
     if not numbers:
         raise InvalidValueError("the table has no columns of numbers", advice="Give at least one.")
-    others = [key for key in keys if kinds[key] not in "iuf"]
+    others = [key for key in keys if key not in numbers]
     words = {str(key): as_words(frame_column(data, key)) for key in others}
     return (frame_columns(data, numbers) if others else data), words
+
+
+def _are_numbers(column: Any) -> bool:
+    """Tell whether a column has numbers; some libraries give them as objects."""
+    if column.dtype.kind != "O":
+        return column.dtype.kind in "iuf"
+    return all(is_missing(one) or (isinstance(one, int | float) and not isinstance(one, bool)) for one in column)
