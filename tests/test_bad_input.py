@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.decomposition import PCA
 
 from standout import ContrastivePCA, DiscriminativePCA, KernelDiscriminativePCA
 from standout._messages import InvalidTypeError, InvalidValueError
@@ -213,3 +214,7 @@ def test_constant_data_are_answered_with_a_warning():
     said = " ".join(str(one.message) for one in caught)
     assert "does not vary along 4 directions" in said
     assert "there is no ratio" in said
+    with pytest.warns(UserWarning, match="there is no ratio"):
+        model = ContrastivePCA().fit(X, background=np.ones((30, 4)))
+    assert np.isfinite(model.alpha_)
+    np.testing.assert_allclose(np.abs(model.components_), np.abs(PCA(2).fit(X).components_), atol=1e-8)

@@ -101,12 +101,12 @@ def test_the_repr_of_a_fitted_model_has_ratio_rows_columns_and_choice(kind, pair
 
 def test_the_html_of_a_fitted_model_has_the_findings_and_tooltips(pair):
     pandas = pytest.importorskip("pandas")
-    X, Y = (pandas.DataFrame(part, columns=list("abcd") + ["<e>"]) for part in pair)
+    X, Y = (pandas.DataFrame(part, columns=[*"abcd", "<e>"]) for part in pair)
     model = DiscriminativePCA(1)
     assert "standout-fit" not in model._repr_html_()
     assert model._get_doc_link().endswith("index.rst")
     html = model.fit(X, background=Y)._repr_html_()
-    assert html == model._repr_mimebundle_()["text/html"] or "standout-fit" in model._repr_mimebundle_()["text/html"]
+    assert "standout-fit" in model._repr_mimebundle_()["text/html"]
     assert f"<td>{model.ratio_[0]:.3g}</td>" in html
     assert "&lt;e&gt;" in html
     assert "<e>" not in html

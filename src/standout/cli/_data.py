@@ -198,7 +198,7 @@ def _names_of_files(paths: Sequence[str]) -> list[str]:
 
 
 def _rename(made: Datasets, options: dict[str, Any]) -> None:
-    """Give the datasets the names that the user has for them."""
+    """Call the datasets by the names that the user has for them."""
     given, names = list(options.get("background_name", ())), [source.name for source in made.sources]
     if given and len(given) != len(names) - 1:
         raise click.UsageError(f"--background-name is given {len(given)} time(s). Give one for each background.")
