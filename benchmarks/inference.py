@@ -122,11 +122,18 @@ def subjects(
     return make
 
 
-def paired(rng: Rng) -> Made:
-    own, d = rng.normal(size=(12, 1, 10)), 10
-    X, Y = ((0.6 * own + 0.8 * rng.normal(size=(12, 10, d))).reshape(-1, d) for _ in range(2))
-    codes = np.repeat(np.arange(12), 10)
-    return DiscriminativePCA(1), X, Y, {"groups": codes, "background_groups": codes}
+def paired(n: int, d: int, strength: float = 0.0) -> Callable[[Rng], Made]:
+    """Subjects that are in both datasets, each with a part of its own in each of them."""
+
+    def make(rng: Rng) -> Made:
+        own = rng.normal(size=(n, 1, d))
+        X, Y = (0.6 * own + 0.4 * rng.normal(size=(n, 1, d)) + 0.7 * rng.normal(size=(n, 10, d)) for _ in range(2))
+        f = OWN[0, :d] / np.linalg.norm(OWN[0, :d])
+        X = X + strength * (0.6 * rng.normal(size=(n, 1, 1)) + 0.8 * rng.normal(size=(n, 10, 1))) * f
+        codes = np.repeat(np.arange(n), 10)
+        return DiscriminativePCA(1), X.reshape(-1, d), Y.reshape(-1, d), {"groups": codes, "background_groups": codes}
+
+    return make
 
 
 NULLS: dict[str, Callable[[Rng], Made]] = {
@@ -154,7 +161,8 @@ NULLS: dict[str, Callable[[Rng], Made]] = {
     "scale=background 100+50 x 300": rows(100, 50, 300, scale="background"),
     "scale=pooled 24+24 x 500": rows(24, 24, 500, scale="pooled"),
     "time, blocks of 25, 600+600 x 10": time_blocks,
-    "paired subjects 12 x 10+10": paired,
+    "paired subjects 12 x 10+10, x 10": paired(12, 10),
+    "paired subjects 6 x 10+10, x 40": paired(6, 40),
     "subjects 5+5 x 50, icc .3": subjects((50, 50), (5, 5), 0.3, 10),
     "subjects 18+18 x 15, icc .6": subjects((15, 15), (18, 18), 0.6, 10),
     **{
@@ -174,6 +182,7 @@ FINDINGS: dict[str, Callable[[Rng], Made]] = {
     "subjects 8+8, rows 20/100, icc .3, 1.5": subjects((20, 100), (8, 8), 0.3, 20, 1.5),
     "subjects 8+8, rows 50/50, icc .3, 1.5": subjects((50, 50), (8, 8), 0.3, 20, 1.5),
     "subjects 8+8, rows lognormal, icc .3, 1.5": subjects(("lognormal", "lognormal"), (8, 8), 0.3, 20, 1.5),
+    "paired subjects 12 x 10+10, x 10, 1": paired(12, 10, 1.0),
     "subjects 5+5, rows 50/50, icc .3, 2": subjects((50, 50), (5, 5), 0.3, 10, 2.0),
 }
 
