@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 import standout
 from standout._messages import require_extra
 from standout._options import OPTION_NAMES, OPTIONS
@@ -66,7 +68,7 @@ def _opened(options: dict[str, Any], display: Display) -> tuple[Any, str | None,
     beside = list(dict.fromkeys([*named, *_columns_of_words(paths, reading)]))
     # Subjects are chosen on the page: they are words beside the rows until then.
     made = open_datasets({**options, "subject_column": None}, display, beside=beside, split=False)
-    words = {name: _stack([part[name] for part in made.words]) for name in beside}
+    words = {name: np.concatenate([part[name] for part in made.words]) for name in beside}
     if subjects is not None:
         words[subjects] = _matched(words[subjects], options)
     defaults = {"exclude": [], "missing": "error", "strict": False, "decimal": "."}
@@ -95,12 +97,6 @@ def _columns_of_words(paths: list[str], reading: Mapping[str, Any]) -> list[str]
     found = [name for names in scans[0].left_out.values() for name in names]
     used = (reading["id_column"], reading["label"], *reading["exclude"])
     return [name for name in found if name not in used and all(name in scan.known_columns for scan in scans)]
-
-
-def _stack(parts: list[Any]) -> Any:
-    import numpy as np
-
-    return np.concatenate(parts)
 
 
 def _typed(options: dict[str, Any]) -> list[str]:
