@@ -419,7 +419,8 @@ def test_the_rule_of_the_choice():
     assert choose_solver(1_000, 2) == "dense"
     assert choose_solver(1_001, 2) == "iterative"
     assert choose_solver(5_000, 600) == "dense"
-    assert choose_solver(5_000, 2, on_device=True) == "dense"
+    assert choose_solver(2_500, 2, on_device=True) == "dense"
+    assert choose_solver(2_501, 2, on_device=True) == "iterative"
     assert choose_solver(16_385, 2, only_applies=True) == "iterative"
 
 

@@ -29,13 +29,6 @@ Float: TypeAlias = npt.NDArray[np.float64]
 # on the host.
 DEVICE_BLOCK_BYTES = 512 * 2**20
 
-# From this size on iterations find a few eigenvectors faster than a device finds all. A block has so many vectors more
-# than are wanted. There are at most so many blocks, and a look at the result after every few of them.
-ITERATED_SIZE = 2500
-BLOCK_MORE, BLOCK_STEPS, BLOCK_LOOK = 6, 40, 8
-# The largest degree and growth of the polynomials, and the largest error of an eigenvector's equation.
-BLOCK_DEGREE, BLOCK_GROWTH, BLOCK_TOLERANCE = 8, 1e8, 1e-13
-
 _ON_HOST = (np.ndarray, np.generic, float, int)
 
 # --- libraries and devices ------------------------------------------------------------------------------------------
@@ -258,9 +251,6 @@ def eigh(matrix: Array) -> tuple[Array, Array]:
 def leading_eigenvectors(matrix: Float, count: int) -> tuple[Float, Float]:
     """Return the largest eigenvalues of a symmetric matrix, in descending order, and the eigenvectors as columns."""
     if is_foreign(matrix):
-        found = _by_iterations(matrix, count) if matrix.shape[0] >= ITERATED_SIZE else None
-        if found is not None:
-            return found
         xp = namespace(matrix)
         values, vectors = xp.linalg.eigh(matrix)
         first = matrix.shape[0] - count
@@ -273,67 +263,6 @@ def leading_eigenvectors(matrix: Float, count: int) -> tuple[Float, Float]:
         values, vectors = linalg.eigh(matrix, lower=True, driver="evd", check_finite=False)
         values, vectors, found = values[size - count :], vectors[:, size - count :], count
     return values[found - 1 :: -1], vectors[:, ::-1]
-
-
-def _by_iterations(matrix: Array, count: int) -> tuple[Array, Array] | None:
-    """Find the leading eigenvectors of a foreign matrix by block Lanczos iterations; None if that would take long.
-
-    A block that is wider than what is wanted finds values that are equal. After a first look, the iterations go on
-    from the vectors found, and a step is a Chebyshev polynomial of the matrix, small over all values but the leading
-    ones: on a device products cost less than making a block orthogonal to all before it.
-    """
-    xp, size = namespace(matrix), matrix.shape[0]
-    width = count + BLOCK_MORE
-    if 2 * width * BLOCK_STEPS > size:
-        return None
-    basis, images = (zeros((size, width * BLOCK_STEPS), matrix) for _ in range(2))
-    block = like(np.random.default_rng(0).standard_normal((size, width)), matrix)
-    polynomial: _Chebyshev | None = None
-    n_blocks = 0
-    while n_blocks < BLOCK_STEPS:
-        before, end = basis[:, : n_blocks * width], (n_blocks + 1) * width
-        # Twice: what is left of a block may be no more than rounding.
-        for _ in range(2):
-            block = xp.linalg.qr(block - before @ (before.T @ block))[0]
-        image = matrix @ block
-        basis[:, end - width : end], images[:, end - width : end] = block, image
-        n_blocks += 1
-        if n_blocks % BLOCK_LOOK == 0:
-            inside = basis[:, :end].T @ images[:, :end]
-            values, turn = xp.linalg.eigh(0.5 * (inside + inside.T))
-            values, turn = xp.flip(values, axis=0), xp.flip(turn, axis=1)[:, :width]
-            vectors, turned = basis[:, :end] @ turn, images[:, :end] @ turn
-            missed = column_norms(turned - values[:width] * vectors)
-            if largest(missed[:count]) <= BLOCK_TOLERANCE * float(abs(values[0])):
-                return values[:count], vectors[:, :count]
-            if not float(values[width - 1]) > float(values[-1]):
-                return None  # all values are the same, or not finite
-            if polynomial is None:
-                polynomial = _Chebyshev.below(float(values[width - 1]), float(values[-1]), float(values[0]))
-                block, image, n_blocks = vectors, turned, 1
-                basis[:, :width], images[:, :width] = block, image
-        block = image if polynomial is None else polynomial(matrix, block, image)
-    return None
-
-
-class _Chebyshev:
-    """A Chebyshev polynomial of a matrix that is small for values between two ends, and large above them."""
-
-    def __init__(self, lower: float, upper: float, degree: int) -> None:
-        self.middle, self.scale, self.degree = 0.5 * (lower + upper), 2.0 / (upper - lower), degree
-
-    @classmethod
-    def below(cls, upper: float, lower: float, largest_value: float) -> _Chebyshev:
-        """Choose the degree: what belongs to the largest value must not drown all else in rounding."""
-        growth = np.arccosh(max(2.0 * (largest_value - lower) / (upper - lower) - 1.0, 1.0 + 1e-3))
-        return cls(lower, upper, int(np.clip(np.arccosh(BLOCK_GROWTH) / growth, 1, BLOCK_DEGREE)))
-
-    def __call__(self, matrix: Array, block: Array, image: Array) -> Array:
-        """Multiply a block by the polynomial; `image` is ``matrix @ block``."""
-        before, block = block, self.scale * (image - self.middle * block)
-        for _ in range(1, self.degree):
-            before, block = block, 2.0 * self.scale * (matrix @ block - self.middle * block) - before
-        return block
 
 
 def cholesky(matrix: Array) -> Array | None:

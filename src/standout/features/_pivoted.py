@@ -7,15 +7,13 @@ from typing import NoReturn
 import numpy as np
 from scipy import linalg
 
-from standout._arrays import Array, Float, Rows, copied, mirror, product
+from standout._arrays import Array, Float, Rows, mirror, product
 from standout._messages import InvalidValueError
 from standout._xp import (
-    cholesky,
     column_products,
     concat,
     cumulative_sum,
     device,
-    diagonal,
     indices_like,
     is_foreign,
     largest,
@@ -23,14 +21,13 @@ from standout._xp import (
     namespace,
     solve_triangular,
     take,
+    to_host,
     zeros,
 )
 from standout.features._kernels import Kernel
 
 # Drawn rows whose residual kernel has no more than this share of the largest residual are copies of others.
 COPY_TOL = 1e-10
-# Pivots that are this many times larger show that no row repeats another, in whatever order they come.
-SURE = 1e4
 
 
 def reject_indefinite() -> NoReturn:
@@ -68,7 +65,9 @@ def pivoted_cholesky(matrix: Float, tol: float) -> tuple[Float, Array]:
            [2.]]), array([1]))
     """
     if is_foreign(matrix):
-        return _pivot_on_device(matrix, tol)
+        # Pivots come one after the other, and a device would wait for each.
+        factor, pivots = pivoted_cholesky(to_host(matrix), tol)
+        return like(factor, matrix), indices_like(pivots, matrix)
     matrix = np.ascontiguousarray(matrix)
     size = len(matrix)
     diagonal = np.diagonal(matrix).copy()
@@ -85,31 +84,6 @@ def pivoted_cholesky(matrix: Float, tol: float) -> tuple[Float, Array]:
     mirror(matrix)
     np.fill_diagonal(matrix, diagonal)
     return factor, order[:rank]
-
-
-def _pivot_on_device(matrix: Float, tol: float) -> tuple[Float, Array]:
-    """Factorise one column after the other, with the functions that every array library has."""
-    xp, size = namespace(matrix), matrix.shape[0]
-    residual = copied(xp.linalg.diagonal(matrix))
-    threshold = tol * largest(residual)
-    factor = zeros((size, size), matrix)
-    pivots: list[int] = []
-    while len(pivots) < size:
-        pivot = int(xp.argmax(residual))
-        height = float(residual[pivot])
-        if height <= threshold:
-            break
-        rank = len(pivots)
-        column = matrix[:, pivot]
-        if rank:
-            column = column - factor[:, :rank] @ factor[pivot, :rank]
-        column = column / height**0.5
-        factor[:, rank] = column
-        residual = residual - column**2
-        residual[pivot] = 0.0
-        pivots.append(pivot)
-    rank = len(pivots)
-    return factor[:, :rank], indices_like(np.array(pivots, dtype=np.int64), matrix)
 
 
 def random_pivots(
@@ -162,7 +136,7 @@ def random_pivots(
         columns = kernel(rows, take(rows, drawn))
         if done:
             columns -= product(factor[:, :done], take(factor[:, :done], drawn).T)
-        core, kept = _core_of(take(columns, drawn))
+        core, kept = pivoted_cholesky(take(columns, drawn), COPY_TOL)
         new = kept.shape[0]
         if not new:
             break
@@ -178,16 +152,6 @@ def random_pivots(
     picked = concat(chosen) if chosen else indices_like(np.zeros(0, dtype=np.intp), rows)
     left = float(xp.sum(residual)) / total if total > 0.0 else 0.0
     return picked, xp.tril(take(factor[:, :done], picked)), left
-
-
-def _core_of(matrix: Float) -> tuple[Float, Array]:
-    """Factorise the residual kernel of drawn rows: by pivots only if that is needed, as a device waits for each."""
-    factor = cholesky(1.0 * matrix)
-    if factor is not None:
-        xp = namespace(factor)
-        if float(xp.min(diagonal(factor))) ** 2 > SURE * COPY_TOL * largest(diagonal(matrix)):
-            return xp.tril(factor), indices_like(np.arange(matrix.shape[0]), matrix)
-    return pivoted_cholesky(matrix, COPY_TOL)
 
 
 def _drawn(weights: Float, shots: Float) -> Array:

@@ -1,4 +1,4 @@
-"""The iterative solver: Lanczos iterations on formed matrices, LOBPCG for sparse rows that only apply."""
+"""The iterative solver: block Lanczos iterations on formed matrices, LOBPCG for sparse rows that only apply."""
 
 from __future__ import annotations
 
@@ -8,27 +8,31 @@ from dataclasses import replace
 
 import numpy as np
 from scipy import linalg
-from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, lobpcg
+from scipy.sparse.linalg import LinearOperator, lobpcg
 
-from standout._arrays import Float
+from standout._arrays import Float, product
 from standout._messages import warn_user
-from standout._xp import argsort_descending, cholesky, column_products, solve_triangular
+from standout._xp import (
+    add_to_diagonal,
+    cholesky,
+    column_norms,
+    column_products,
+    largest,
+    like,
+    namespace,
+    solve_triangular,
+    whiten,
+    zeros,
+)
 from standout.pencil._direct import cholesky_factor, solve_dense
 from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, UnconvergedWarning, finish
 
 # Up to this many columns matrices are formed. Two of them need 4 GiB.
 FORMED_SIZE = 16384
-# Number of vectors in a Lanczos run; shifted iterations converge fast and need fewer.
-SUBSPACE = 48
-SHIFTED_SUBSPACE = 12
-# Iterations that take longer than LAPACK for the whole problem are stopped: after so many restarts, or so many
-# products per column.
-MOST_RESTARTS, MOST_PER_COLUMN = 20, 0.5
-# Tolerance of the vectors. The error of the values is its square.
-TOLERANCE = 1e-11
-# The check for missed values needs only a rough answer, and few vectors.
-ROUGH = 1e-2
-FEW = 8
+# Lanczos: vectors in a block beyond those that are wanted, most blocks, and blocks between two looks at the result.
+BLOCK_MORE, BLOCK_STEPS, BLOCK_LOOK = 2, 40, 6
+# The largest degree and growth of the polynomials, and the largest error of an eigenvector's equation.
+BLOCK_DEGREE, BLOCK_GROWTH, BLOCK_TOLERANCE = 4, 1e8, 1e-12
 # LOBPCG: additional vectors, which speed up convergence; rank of the approximation of B that preconditions.
 GUARD = 6
 SKETCH = 64
@@ -40,7 +44,7 @@ AIMED = 1e-6
 ACCEPTABLE = 1e-4
 
 
-def solve_iterative(pencil: Pencil, n_components: int, seed: int, start: Float | None = None) -> Solution:
+def solve_iterative(pencil: Pencil, n_components: int, seed: int) -> Solution:
     """Find the leading vectors by iterations.
 
     Raises
@@ -48,143 +52,127 @@ def solve_iterative(pencil: Pencil, n_components: int, seed: int, start: Float |
     NotDefiniteError
         If B is singular.
     """
-    if pencil.only_applies and pencil.n_features > FORMED_SIZE:
-        return _solve_lobpcg(pencil, n_components, seed, start)
-    return _solve_lanczos(pencil, n_components, seed)
+    formed = not pencil.only_applies or pencil.n_features <= FORMED_SIZE
+    return (_solve_lanczos if formed else _solve_lobpcg)(pencil, n_components, seed)
 
 
 def _solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
     """Find the leading eigenvectors of ``L⁻¹ A L⁻ᵀ`` with ``B = L Lᵀ`` (Remark 4).
 
-    A difference ``A = Cxx - α Cyy`` is solved by `_solve_shifted`. If the iterations fail (because values are equal, or
-    the target has no variance), the dense solver takes over.
+    The wanted values of a difference ``A = Cxx - α Cyy`` are close together at one end of a wide spectrum. They are
+    well separated for ``(σI - A)⁻¹``, with σ just above the largest value of Cxx. If the iterations fail, the dense
+    solver takes over.
 
     Raises
     ------
     NotDefiniteError
         If B is singular.
     """
-    size = pencil.n_features
-    if n_components >= size - 1:
-        return solve_dense(pencil, n_components)  # Lanczos needs more dimensions than components
+    matrix = pencil.a.matrix()
     if pencil.is_difference:
-        # The wanted values are close together at one end of a wide spectrum: plain iterations would converge slowly.
-        above = _solve_lanczos(Pencil(pencil.a.added, pencil.b), 1, seed)
-        return _solve_shifted(pencil, n_components, above)
-    factor = cholesky_factor(pencil.b)
-    # The transpose of a symmetric matrix is the same matrix, mostly in BLAS's order of memory.
-    matrix = np.asfortranarray(pencil.a.matrix().T)
-
-    def apply(v: Float) -> Float:
-        return linalg.blas.dsymv(1.0, matrix, v, lower=1)
-
-    def whitened(v: Float) -> Float:
-        if factor is None:
-            return apply(v.ravel())
-        inner = linalg.blas.dtrsv(factor, v.ravel(), lower=1, trans=1)
-        return linalg.blas.dtrsv(factor, apply(inner), lower=1, overwrite_x=True)
-
-    found = _iterated(whitened, size, n_components, np.random.default_rng(seed).standard_normal(size), SUBSPACE)
-    if found is None or _has_missed(whitened, size, *found):
+        top = float(_solve_lanczos(Pencil(pencil.a.added, pencil.b), 1, seed).values[0])
+        shifted = cholesky(add_to_diagonal(-matrix, 1.001 * top))
+        if shifted is None:
+            return solve_dense(pencil, n_components)
+        factor, apply = None, _Whitened(None, shifted)
+    else:
+        factor = cholesky_factor(pencil.b)
+        if factor is not None and pencil.on_device:
+            # Products take a device less time than triangular systems.
+            matrix = whiten(matrix, like(factor, matrix))
+        apply = _Whitened(matrix, None if pencil.on_device else factor)
+    start = np.random.default_rng(seed).standard_normal((pencil.n_features, n_components + BLOCK_MORE))
+    vectors = _block_lanczos(apply, like(start, matrix), n_components)
+    if vectors is None:
         return solve_dense(pencil, n_components)
-    values, vectors = np.maximum(found[0], 0.0), found[1]
     if factor is not None:
-        vectors = solve_triangular(factor, vectors, transposed=True)
-    return finish(pencil, values, vectors, "iterative")
+        vectors = solve_triangular(like(factor, vectors), vectors, transposed=True)
+    # Rayleigh quotients: values computed from a shift would be rounded at the size of the shift.
+    images = pencil.a.apply(vectors), pencil.b.apply(vectors)
+    values = column_products(vectors, images[0]) / column_products(vectors, images[1])
+    if pencil.a.is_nonnegative:
+        values = namespace(values).clip(values, 0.0, None)
+    return finish(pencil, values, vectors, "iterative", images=images)
 
 
-def _solve_shifted(pencil: Pencil, n_components: int, above: Solution) -> Solution:
-    """Find the leading eigenvectors of a difference ``A = Cxx - α Cyy`` by iterations on ``(σI - A)⁻¹``.
+class _Whitened:
+    """The operator ``L⁻¹ A L⁻ᵀ``, or without A the inverse of ``L Lᵀ``."""
 
-    `above` is the solution of a problem whose A is at least this one's in every direction, such as the same problem
-    with a smaller α. Its leading value is a bound for this one's, so that σ can be chosen just above all values, and
-    the iterations start from its vectors. With a large α the wanted values are close together at one end of a wide
-    spectrum. After the inversion they are well separated for every α.
+    def __init__(self, matrix: Float | None, factor: Float | None) -> None:
+        self.matrix, self.factor = matrix, factor
 
-    If the bound does not hold, or the iterations fail or miss one of several equal values, the dense solver takes over.
+    def __call__(self, block: Float) -> Float:
+        if self.factor is None:
+            return product(self.matrix, block)
+        if self.matrix is None:
+            return solve_triangular(self.factor, solve_triangular(self.factor, block), transposed=True)
+        inner = solve_triangular(self.factor, block, transposed=True)
+        return solve_triangular(self.factor, product(self.matrix, inner))
+
+
+def _block_lanczos(apply: Callable[[Float], Float], block: Float, count: int) -> Float | None:
+    """Return the eigenvectors of the largest eigenvalues of a symmetric operator; None if that would take long.
+
+    A block that is wider than what is wanted finds values that are equal. After a first look, the iterations go on
+    from the vectors found, and a step is a Chebyshev polynomial of the operator, small over all values but the leading
+    ones: products cost less than making a block orthogonal to all before it.
     """
-    size = pencil.n_features
-    if n_components >= size - 1:
-        return solve_dense(pencil, n_components)
-    top, spread = float(above.values[0]), float(above.values[0] - above.values[-1])
-    shift = top + 0.1 * spread + 1e-3 * abs(top)
-    shifted = pencil.a.matrix()
-    np.negative(shifted, out=shifted)
-    shifted.flat[:: size + 1] += shift
-    factor = cholesky(shifted)
-    if factor is None:
-        return solve_dense(pencil, n_components)
-
-    def inverse(v: Float) -> Float:
-        half = linalg.blas.dtrsv(factor, v.ravel(), lower=1)
-        return linalg.blas.dtrsv(factor, half, lower=1, trans=1, overwrite_x=True)
-
-    found = _iterated(inverse, size, n_components, _start(above), SHIFTED_SUBSPACE)
-    if found is None or _has_missed(inverse, size, *found):
-        return solve_dense(pencil, n_components)
-    vectors = found[1]
-    images = pencil.a.apply(vectors)
-    # Rayleigh quotients: values computed from the shift would be rounded at the size of the shift.
-    values = column_products(vectors, images)
-    return finish(pencil, values, vectors, "iterative", images=(images, vectors))
-
-
-def _iterated(
-    apply: Callable[[Float], Float], size: int, count: int, start: Float, subspace: int
-) -> tuple[Float, Float] | None:
-    """Return the largest eigenvalues of a symmetric operator, in descending order, and their vectors.
-
-    None if the iterations fail. They start from one vector, so that of several vectors with the same value they can
-    find only one: see `_has_missed`.
-    """
-    operator = LinearOperator((size, size), matvec=apply, dtype=np.float64)
-    subspace = min(size, max(2 * count + 1, subspace))
-    most = max(MOST_RESTARTS, int(MOST_PER_COLUMN * size / subspace))
-    try:
-        values, vectors = eigsh(operator, k=count, which="LA", v0=start, ncv=subspace, tol=TOLERANCE, maxiter=most)
-    except ArpackError:
+    xp, (size, width) = namespace(block), block.shape
+    if 2 * width * BLOCK_LOOK > size:
         return None
-    order = argsort_descending(values)
-    return values[order], vectors[:, order]
+    n_steps = min(BLOCK_STEPS, size // (2 * width))
+    basis, images = (zeros((size, width * n_steps), block) for _ in range(2))
+    polynomial: Callable[[Float, Float], Float] | None = None
+    n_blocks = 0
+    while n_blocks < n_steps:
+        before, end = basis[:, : n_blocks * width], (n_blocks + 1) * width
+        # Twice: what is left of a block may be no more than rounding.
+        for _ in range(2):
+            block = xp.linalg.qr(block - before @ (before.T @ block))[0]
+        image = apply(block)
+        basis[:, end - width : end], images[:, end - width : end] = block, image
+        n_blocks += 1
+        if n_blocks % BLOCK_LOOK == 0:
+            inside = basis[:, :end].T @ images[:, :end]
+            values, turn = xp.linalg.eigh(0.5 * (inside + inside.T))
+            values, turn = xp.flip(values, axis=0), xp.flip(turn, axis=1)[:, :width]
+            vectors, turned = basis[:, :end] @ turn, images[:, :end] @ turn
+            missed = column_norms(turned - values[:width] * vectors)
+            if largest(missed[:count]) <= BLOCK_TOLERANCE * float(abs(values[0])):
+                return vectors[:, :count]
+            if not float(values[width - 1]) > float(values[-1]):
+                return None  # all values are the same, or not finite
+            if polynomial is None:
+                polynomial = _chebyshev(apply, float(values[-1]), float(values[width - 1]), float(values[0]))
+                block, image, n_blocks = vectors, turned, 1
+                basis[:, :width], images[:, :width] = block, image
+        block = image if polynomial is None else polynomial(block, image)
+    return None
 
 
-def _has_missed(apply: Callable[[Float], Float], size: int, values: Float, vectors: Float) -> bool:
-    """Tell whether there is a larger value than the smallest one found, outside of the span of the vectors found."""
+def _chebyshev(
+    apply: Callable[[Float], Float], lower: float, upper: float, top: float
+) -> Callable[[Float, Float], Float]:
+    """Return a polynomial of an operator, for a block and its image, that is small for values between two ends."""
+    middle, scale = 0.5 * (lower + upper), 2.0 / (upper - lower)
+    # What belongs to the largest value must not drown all else in rounding.
+    growth = np.arccosh(max(scale * (top - lower) - 1.0, 1.0 + 1e-3))
+    degree = int(np.clip(np.arccosh(BLOCK_GROWTH) / growth, 1, BLOCK_DEGREE))
 
-    def outside(v: Float) -> Float:
-        return v - vectors @ (vectors.T @ v)
+    def polynomial(block: Float, image: Float) -> Float:
+        before, block = block, scale * (image - middle * block)
+        for _ in range(1, degree):
+            before, block = block, 2.0 * scale * (apply(block) - middle * block) - before
+        return block
 
-    floor = float(values[-1])
-
-    def apply_outside(v: Float) -> Float:
-        # Inside the span, all values are moved below the floor.
-        flat = v.ravel()
-        return outside(apply(outside(flat))) + (floor - 1.0 - abs(floor)) * (vectors @ (vectors.T @ flat))
-
-    operator = LinearOperator((size, size), matvec=apply_outside, dtype=np.float64)
-    start = outside(np.random.default_rng(1).standard_normal(size))
-    few = min(size, FEW)
-    try:
-        left = eigsh(operator, k=1, which="LA", v0=start, ncv=few, tol=ROUGH, return_eigenvectors=False)[0]
-    except ArpackError:
-        return True
-    return bool(left > values[-1] + 1e-9 * np.abs(values).max())
-
-
-def _start(above: Solution) -> Float:
-    """Return a start vector with a part in every wanted direction, and in all others."""
-    blur = np.random.default_rng(0).standard_normal(len(above.vectors))
-    start: Float = above.vectors.sum(axis=1) + 0.1 * blur / np.linalg.norm(blur)
-    return start
+    return polynomial
 
 
 # --- without matrices ------------------------------------------------------------------------------------------------
 
 
-def _solve_lobpcg(pencil: Pencil, n_components: int, seed: int, start: Float | None = None) -> Solution:
+def _solve_lobpcg(pencil: Pencil, n_components: int, seed: int) -> Solution:
     """Find the leading vectors by locally optimal block preconditioned conjugate gradients.
-
-    The iterations start from the columns of `start`, if it is given.
 
     Raises
     ------
@@ -204,15 +192,14 @@ def _solve_lobpcg(pencil: Pencil, n_components: int, seed: int, start: Float | N
     if too_small or (not pencil.b.has_ridge and n_background < size) or not np.any(pencil.a.added.diagonal):
         raise NotDefiniteError
     # SciPy uses absolute tolerances, so both forms are scaled to size 1.
-    added = pencil.a.added
-    size_a, size_b = float(np.mean(added.diagonal)), float(np.mean(pencil.b.diagonal))
+    size_a, size_b = float(np.mean(pencil.a.added.diagonal)), float(np.mean(pencil.b.diagonal))
     rng = np.random.default_rng(seed)
     vectors = rng.standard_normal((size, width))
     # Applying A once turns the random vectors towards its range.
-    vectors += added.apply(vectors) / size_a
-    if start is not None:
-        vectors[:, : start.shape[1]] = start[:, :width]
-    preconditioner = _preconditioner(_penalty(pencil, size_a), rng)
+    vectors += pencil.a.added.apply(vectors) / size_a
+    # The form that limits the size of vectors is B, or for a difference the part that is subtracted.
+    penalty = pencil.b if pencil.a.is_nonnegative else replace(pencil.a.subtracted, ridge=size_a)
+    preconditioner = _preconditioner(penalty, rng)
     last = np.inf
     for _ in range(MOST_ROUNDS):
         with warnings.catch_warnings():
@@ -245,13 +232,6 @@ def _solve_lobpcg(pencil: Pencil, n_components: int, seed: int, start: Float | N
     return solution
 
 
-def _penalty(pencil: Pencil, size: float) -> Form:
-    """Return the form that limits the size of vectors: B, or for a difference the part that is subtracted."""
-    if pencil.a.is_nonnegative:
-        return pencil.b
-    return replace(pencil.a.subtracted, ridge=size)
-
-
 def _operator(form: Form, size: float) -> LinearOperator:
     """Return the operator of a form, divided by its size."""
 
@@ -282,12 +262,10 @@ def _preconditioner(form: Form, rng: np.random.Generator) -> LinearOperator | No
     if floor <= shift:
         raise NotDefiniteError
 
+    weights = (1.0 / np.maximum(spread, floor) - 1.0 / floor)[:, np.newaxis]
+
     def apply(V: Float) -> Float:
-        inside = basis.T @ V
-        weights = (1.0 / np.maximum(spread, floor) - 1.0 / floor)[:, np.newaxis]
-        return V / floor + basis @ (weights * inside)
+        columns = V.reshape(size, -1)
+        return (columns / floor + basis @ (weights * (basis.T @ columns))).reshape(V.shape)
 
-    def matvec(v: Float) -> Float:
-        return apply(v.reshape(size, -1)).reshape(v.shape)
-
-    return LinearOperator((size, size), matvec=matvec, matmat=apply, dtype=np.float64)
+    return LinearOperator((size, size), matvec=apply, matmat=apply, dtype=np.float64)

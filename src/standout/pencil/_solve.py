@@ -14,8 +14,8 @@ from standout.pencil._direct import solve_dense, solve_root
 from standout.pencil._iterative import FORMED_SIZE, solve_iterative
 from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, check_directions
 
-# Up to this size LAPACK's reduction of the whole matrix takes no longer than iterations do.
-DENSE_FEATURES = 1000
+# Up to this size LAPACK's reduction of the whole matrix takes no longer than iterations do, on the host or a device.
+DENSE_FEATURES, DEVICE_FEATURES = 1000, 2500
 # Columns whose standard deviations differ by more than this power of two are brought to one size.
 MOST_UNITS = 10
 # Variances beyond this power of two are scaled, so that products of them stay within range. If the variances of
@@ -34,10 +34,10 @@ def choose_solver(n_features: int, n_components: int, *, only_applies: bool = Fa
 
     1. ``"iterative"`` for sparse rows with more than 16,384 columns: no matrix is formed, both forms are applied to a
        few vectors at a time (LOBPCG).
-    2. ``"dense"`` on a device, up to 1,000 columns, or if more than a tenth of all components is wanted: both matrices
-       are formed, and LAPACK finds the leading vectors.
-    3. ``"iterative"`` for more columns: both matrices are formed, B is factorised, and Lanczos iterations find the
-       leading vectors.
+    2. ``"dense"`` up to 1,000 columns (2,500 on a device), or if more than a tenth of all components is wanted: both
+       matrices are formed, and LAPACK finds the leading vectors.
+    3. ``"iterative"`` for more columns: both matrices are formed, B is factorised, and block Lanczos iterations find
+       the leading vectors.
 
     If B is singular, or the moments are QR roots, the problem is solved through roots of both matrices instead.
 
@@ -57,17 +57,16 @@ def choose_solver(n_features: int, n_components: int, *, only_applies: bool = Fa
     Examples
     --------
     >>> from standout.pencil import choose_solver
-    >>> choose_solver(500, 2), choose_solver(4_000, 2), choose_solver(4_000, 2, on_device=True)
+    >>> choose_solver(500, 2), choose_solver(2_000, 2), choose_solver(2_000, 2, on_device=True)
     ('dense', 'iterative', 'dense')
     """
     if only_applies and n_features > FORMED_SIZE:
         return "iterative"
-    return "dense" if on_device or n_features <= DENSE_FEATURES or 10 * n_components > n_features else "iterative"
+    few = n_features <= (DEVICE_FEATURES if on_device else DENSE_FEATURES)
+    return "dense" if few or 10 * n_components > n_features else "iterative"
 
 
-def solve(
-    pencil: Pencil, n_components: int, *, solver: str = "auto", seed: int = 0, start: Float | None = None
-) -> Solution:
+def solve(pencil: Pencil, n_components: int, *, solver: str = "auto", seed: int = 0) -> Solution:
     """What are the leading solutions of ``A u = λ B u``?
 
     Parameters
@@ -79,8 +78,6 @@ def solve(
         See `choose_solver`. Arrays of other libraries than NumPy are solved on their device, by "dense".
     seed : int, default=0
         Start of the iterations. The solution depends on it only by rounding.
-    start : ndarray of shape (n_features, d), default=None
-        Vectors near the solution, from which the iterations start.
 
     Returns
     -------
@@ -105,8 +102,7 @@ def solve(
     scale = None if pencil.b.is_identity else _units(inner)
     if scale is not None:
         inner = Pencil(inner.a.in_units(scale), inner.b.in_units(scale))
-        start = None if start is None else start / scale[:, None]
-    found = _solved(inner, n_components, solver, seed, start)
+    found = _solved(inner, n_components, solver, seed)
     if scale is not None:
         found = _in_own_units(found, scale)
     return found if factor == 1.0 else replace(found, values=found.values / factor)
@@ -165,7 +161,7 @@ def _in_own_units(found: Solution, scale: Float) -> Solution:
     return replace(found, vectors=vectors / factors, patterns=patterns * factors)
 
 
-def _solved(pencil: Pencil, n_components: int, solver: str, seed: int, start: Float | None) -> Solution:
+def _solved(pencil: Pencil, n_components: int, solver: str, seed: int) -> Solution:
     """Solve a pencil whose columns are of similar size."""
     if solver == "auto" or pencil.on_device:
         solver = choose_solver(
@@ -173,15 +169,11 @@ def _solved(pencil: Pencil, n_components: int, solver: str, seed: int, start: Fl
         )
     try:
         if pencil.is_difference:
-            return _solve_difference(pencil, n_components, solver, seed, start)
-        roots = [isinstance(part, RootMoments) for form in (pencil.a, pencil.b) for _, part in form.terms]
-        if any(roots):
+            return _solve_difference(pencil, n_components, solver, seed)
+        if any(isinstance(part, RootMoments) for form in (pencil.a, pencil.b) for _, part in form.terms):
             return solve_root(pencil, n_components)
         try:
-            if solver == "iterative":
-                found = solve_iterative(pencil, n_components, seed, start)
-            else:
-                found = solve_dense(pencil, n_components)
+            found = _formed(pencil, n_components, solver, seed)
             if found.consistent or (solver == "iterative" and pencil.only_applies):
                 return found
         except NotDefiniteError:
@@ -197,6 +189,12 @@ def _solved(pencil: Pencil, n_components: int, solver: str, seed: int, start: Fl
         ) from None
 
 
+def _formed(pencil: Pencil, n_components: int, solver: str, seed: int) -> Solution:
+    if solver == "iterative":
+        return solve_iterative(pencil, n_components, seed)
+    return solve_dense(pencil, n_components)
+
+
 def _check_formable(pencil: Pencil) -> None:
     """Refuse singular problems that are too large to be solved through roots."""
     if pencil.n_features > FORMED_SIZE and not pencil.on_device:
@@ -207,17 +205,13 @@ def _check_formable(pencil: Pencil) -> None:
         )
 
 
-def _solve_difference(pencil: Pencil, n_components: int, solver: str, seed: int, start: Float | None) -> Solution:
+def _solve_difference(pencil: Pencil, n_components: int, solver: str, seed: int) -> Solution:
     """Solve a difference of variances, within the directions in which a dataset varies.
 
     The difference is zero along other directions. If a value that was found is not above zero, these are left out.
     """
     try:
-        found = (
-            solve_iterative(pencil, n_components, seed, start)
-            if solver == "iterative"
-            else solve_dense(pencil, n_components)
-        )
+        found = _formed(pencil, n_components, solver, seed)
     except NotDefiniteError:
         found = solve_dense(pencil, n_components)
     if float(found.values[-1]) > largest(found.rounding) * abs(float(found.values[0])) or pencil.only_applies:
