@@ -131,7 +131,7 @@ def begun(
     unknown = [name for name in [*target, *(others or [])] if name not in present]
     if unknown:
         advice = f"Choose among {listed('value', sorted(present))}."
-        raise InvalidValueError(f"is not in column {known!r}", parameter="target", value=unknown[0], advice=advice)
+        raise InvalidValueError(f"{unknown[0]!r} is not in column {known!r}", advice=advice)
     state = changed(state, {"do": "role", "values": target, "role": "target"}, table)
     rest = {"do": "role", "values": others, "role": "background"} if others else {"do": "rest"}
     return changed(state, rest, table)
