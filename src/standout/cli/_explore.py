@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,9 @@ def explore_files(options: dict[str, Any]) -> None:
         method = FITTED_AS.get(options["method"], options["method"])
         others = list(options["background_condition"])
         state = begun(table, method, target, others, by=by, subjects=options["subject_column"], parameters=facts)
+        if options["method"] in FITTED_AS:
+            # PCA has no background: its rows are neither.
+            state = replace(state, roles=state.roles.replace(b"\x02", b"\x00"))
         page = serve(table, state, facts, session=options["session"], port=options["port"])
     for sentence in phrased(table.notes):
         display.caution(sentence)
