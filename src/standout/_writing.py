@@ -1,4 +1,4 @@
-"""Files that are complete or not there at all, and a progress bar."""
+"""Files and tables that are complete or not there at all, and a progress bar."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import re
 import shutil
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 from uuid import uuid4
 
-from standout._messages import FileError, MissingFileError, require_extra, shown
+import numpy as np
+import numpy.typing as npt
+
+from standout._messages import FileError, InvalidValueError, MissingFileError, require_extra, short, shown
 
 # A draft has the name of the file that it is to become, or the start of a long one.
 LONGEST_NAME = 60
@@ -53,7 +56,6 @@ def whole_file(path: Path, *, replace: bool = True) -> Iterator[Path]:
                 os.replace(draft, final)
             else:
                 put_beside_if_taken(draft, final, _link)
-        _sync_folder(final.parent)
     except OSError as error:
         if isinstance(error, FileError):
             raise
@@ -65,18 +67,17 @@ def whole_file(path: Path, *, replace: bool = True) -> Iterator[Path]:
 @contextmanager
 def _reader_of(path: Path) -> Iterator[None]:
     """Keep a named pipe open; without a program that reads it, opening it for writing would wait for ever."""
-    handle, waited = None, 0.0
+    handle, end = None, time.monotonic() + LONGEST_WAIT
     while handle is None and path.is_fifo():
         try:
             handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
         except OSError as error:
             if error.errno != errno.ENXIO:
                 raise
-            if waited >= LONGEST_WAIT:
+            if time.monotonic() > end:
                 problem, advice = f"{shown(path)} is a pipe that no program reads", "Start the reader first."
                 raise FileError(problem, advice=advice) from None
             time.sleep(0.1)
-            waited += 0.1
     try:
         yield
     finally:
@@ -130,16 +131,6 @@ def _split_name(path: Path) -> tuple[str, str]:
     """Split a name into its stem and all its extensions: scores and .csv.gz."""
     match = re.fullmatch(r"(.+?)((?:\.[A-Za-z0-9]{1,8}){0,2})", path.name)
     return (match[1], match[2]) if match else (path.name, "")
-
-
-def _sync_folder(folder: Path) -> None:
-    """Bring a new name to disk, where the system lets folders be opened."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 # --- drafts ----------------------------------------------------------------------------------------------------------
@@ -225,14 +216,134 @@ def _short(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else f"{name[:40]}~{zlib.crc32(os.fsencode(name)):08x}"
 
 
-# --- progress --------------------------------------------------------------------------------------------------------
+# --- tables -----------------------------------------------------------------------------------------------------------
 
-# Receives a description, what is done and the total. The command line sets it, and shows progress in its own way.
-_receivers: list[Callable[[str, float, float], None]] = []
+# Words that start so are formulas to spreadsheets, in full width too.
+FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+
+class TableWriter:
+    """A CSV or Parquet file to which columns are appended, some rows at a time."""
+
+    def __init__(self, file: Any, kind: str, spreadsheet: bool) -> None:
+        self._file, self._kind, self._spreadsheet = file, kind, spreadsheet
+        self._writer: Any = None
+        self._schema: Any = None
+
+    def append(self, columns: Mapping[str, Any]) -> None:
+        """Write some rows: the same columns every time."""
+        import pyarrow as pa
+
+        arrays = {str(name): np.asarray(column) for name, column in columns.items()}
+        limit = len(next(iter(arrays.values())))
+        for name, array in arrays.items():
+            if array.shape != (limit,):
+                problem = f"column {short(name)!r} has shape {array.shape}, but the first column has {limit} values"
+                raise InvalidValueError(problem, advice="Give columns of one length.")
+        if self._spreadsheet:
+            arrays = {_safe(name): _safe_column(array) for name, array in arrays.items()}
+        table = pa.table([_as_arrow(array) for array in arrays.values()], names=list(arrays))
+        if self._writer is None:
+            self._schema, self._writer = table.schema, self._opened(table.schema)
+        self._writer.write_table(table.cast(self._schema))
+
+    def _opened(self, schema: Any) -> Any:
+        from pyarrow import csv, parquet
+
+        if self._kind == "parquet":
+            return parquet.ParquetWriter(self._file, schema)
+        options = csv.WriteOptions(delimiter="\t" if self._kind == "tsv" else ",", batch_size=2**14)
+        return csv.CSVWriter(self._file, schema, write_options=options)
+
+    def close(self) -> None:
+        """Write what is left."""
+        if self._writer is not None:
+            self._writer.close()
 
 
 @contextmanager
-def progress_to(receiver: Callable[[str, float, float], None]) -> Iterator[None]:
+def csv_writer(
+    path: str | os.PathLike[str], *, replace: bool = True, spreadsheet: bool = False
+) -> Iterator[TableWriter]:
+    """Open a table to be written some rows at a time: Parquet if it is called .parquet, with tabs if .tsv, else CSV."""
+    require_extra("pyarrow", "files", "writing tables")
+    import pyarrow as pa
+
+    final = Path(path).expanduser()
+    suffixes = [suffix.lower() for suffix in final.suffixes[-2:]]
+    kind = "parquet" if {".parquet", ".pq"} & set(suffixes) else "tsv" if {".tsv", ".tab"} & set(suffixes) else "csv"
+    # Opened by Python, whose names need not be text, and whose errors are short.
+    with (
+        whole_file(final, replace=replace) as place,
+        place.open("wb") as file,
+        pa.CompressedOutputStream(file, "gzip") if ".gz" in suffixes else pa.PythonFile(file, "w") as stream,
+    ):
+        writer = TableWriter(stream, kind, spreadsheet)
+        yield writer
+        writer.close()
+
+
+def write_csv(path: str | os.PathLike[str], columns: Mapping[str, Any], *, spreadsheet: bool = False) -> None:
+    """How are columns written to a file that spreadsheets and other programs read?
+
+    Parameters
+    ----------
+    path : str or path
+        The file: Parquet if its name ends in ``.parquet``, with tabs if in ``.tsv``, compressed if in ``.gz``.
+    columns : mapping of str to array-like
+        Columns of one length, under their names.
+    spreadsheet : bool, default=False
+        Put an apostrophe before words and names that a spreadsheet would run as formulas. Numbers are never changed.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from standout.io import write_csv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "scores.csv")
+    ...     write_csv(file, {"id": ["A", "=B"], "score": [0.5, 1.25]}, spreadsheet=True)
+    ...     text = file.read_text()
+    >>> print(text.strip())
+    "id","score"
+    "A",0.5
+    "'=B",1.25
+    """
+    if not columns:
+        raise InvalidValueError("there are no columns to write", advice="Give at least one.")
+    with csv_writer(path, spreadsheet=spreadsheet) as writer:
+        writer.append(columns)
+
+
+def _safe_column(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if array.dtype.kind in "biuf":
+        return array
+    return np.array([_safe(value) if isinstance(value, str) else value for value in array.tolist()], dtype=object)
+
+
+def _safe(text: str) -> str:
+    # Spreadsheets skip spaces before a formula.
+    return f"'{text}" if text.startswith(FORMULAS) or text.lstrip().startswith(FORMULAS) else text
+
+
+def _as_arrow(array: npt.NDArray[Any]) -> Any:
+    """Convert a column to Arrow; values of more than one kind become words."""
+    import pyarrow as pa
+
+    try:
+        return pa.array(array)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([str(value) for value in array.tolist()])
+
+
+# --- progress --------------------------------------------------------------------------------------------------------
+
+# Receives a description, what is done and the total. The command line sets it, and shows progress in its own way.
+Receiver: TypeAlias = Callable[[str, float, float], None]
+_receivers: list[Receiver] = []
+
+
+@contextmanager
+def progress_to(receiver: Receiver) -> Iterator[None]:
     """Send the progress of everything within this block to a function, also if no bar was asked for."""
     _receivers.append(receiver)
     try:
@@ -244,34 +355,33 @@ def progress_to(receiver: Callable[[str, float, float], None]) -> Iterator[None]
 @contextmanager
 def progress_bar(description: str, total: int, *, done: int = 0, shown: bool = True) -> Iterator[Callable[[int], None]]:
     """Show on standard error how much of a total is done; yield the function that moves the bar."""
-    if _receivers:
-        yield _forwarded(description, total, done)
-        return
-    if not shown:
-        yield lambda step: None
-        return
+    with nullcontext() if _receivers or not shown else _bar():
+        receiver = _receivers[-1] if _receivers else None
+
+        def advance(step: int) -> None:
+            nonlocal done
+            done += step
+            if receiver is not None:
+                receiver(description, done, total)
+
+        advance(0)
+        yield advance
+
+
+@contextmanager
+def _bar() -> Iterator[None]:
+    """Receive progress within this block, and show it as a bar."""
     require_extra("rich", "progress", "a progress bar")
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True)) as bar:
-        task = bar.add_task(escape(description), total=total, completed=done)
-        yield lambda step: bar.advance(task, step)
-        # A total that was only estimated need not be met exactly.
-        bar.update(task, completed=total)
+    def receive(description: str, done: float, total: float) -> None:
+        bar.update(task, description=escape(description), completed=done, total=total)
 
-
-def _forwarded(description: str, total: float, done: float) -> Callable[[int], None]:
-    receiver = _receivers[-1]
-
-    def advance(step: int) -> None:
-        nonlocal done
-        done += step
-        receiver(description, done, total)
-
-    receiver(description, done, total)
-    return advance
+    with Progress(console=Console(stderr=True)) as bar, progress_to(receive):
+        task = bar.add_task("")
+        yield
 
 
 def tracked(items: Iterable[Item], total: int, description: str, shown: bool = False) -> Iterator[Item]:

@@ -17,8 +17,17 @@ from standout._arrays import Rows, all_finite, in_order, is_sparse, stacked
 from standout._messages import InvalidValueError, choices, short, shown, warn_user
 from standout._writing import progress_bar
 from standout.io._binary import ArrowReader, MatrixReader
-from standout.io._columns import check_column, check_same, choose, conditions_of, find_ids, report_left_out
-from standout.io._files import check_choice, find_files, unusable
+from standout.io._files import (
+    check_choice,
+    check_column,
+    check_same,
+    choose,
+    conditions_of,
+    find_files,
+    find_ids,
+    report_left_out,
+    unusable,
+)
 from standout.io._text import CsvReader, Dialect
 from standout.sources import Batch, InMemory, Source
 from standout.sources._base import Words, regrouped
@@ -302,7 +311,7 @@ def scan(
         if name is not None:
             check_column(name, parameter, first)
     if id_column is None:
-        id_column = find_ids(first, [*(wanted or ()), *unwanted], lambda name: _first_words(first, name))
+        id_column = find_ids(first, [*(wanted or ()), *unwanted])
     aside = {name for name in (id_column, label, *conditions) if name is not None}
     chosen, left_out = choose(first, wanted, unwanted, aside)
     for other in readers[1:]:
@@ -310,11 +319,6 @@ def scan(
     if left_out:
         report_left_out(first, left_out, strict)
     return Scan(readers, chosen, left_out, id_column, label, conditions, missing, batch_rows, progress)
-
-
-def _first_words(reader: Any, name: str) -> list[str]:
-    _, words = next(iter(reader.parts([], [name], 1000)))
-    return words[name][:1000].tolist()
 
 
 def read_table(path: Paths, **options: Any) -> Source:
