@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import kstest
+from scipy.stats import false_discovery_control, kstest
 from sklearn.metrics import roc_auc_score
 
 from standout.screen import screen
@@ -46,13 +46,13 @@ def eccite():
         print("  " + few.to_string().replace("\n", "\n  "))
     control = (cells["target"] == "non-targeting").to_numpy()
     guides = cells["grna"][control].to_numpy()
-    p = []
-    for guide in np.unique(guides):
-        labels = np.where(guides == guide, "one guide", "other guides")
-        p.append(screen(rows[control], labels, control="other guides").table["p_value"].iloc[0])
-    from scipy.stats import false_discovery_control
+    for name, groups in (("all cells", None), ("within replicates", cells["bio_rep"][control])):
+        p = [_p_value(rows[control], guides == guide, groups) for guide in np.unique(guides)]
+        print(f"  non-targeting guides at q < .05, {name}: {(false_discovery_control(p) < 0.05).sum()} of {len(p)}")
 
-    print(f"  non-targeting guides at q < .05: {(false_discovery_control(p) < 0.05).sum()} of {len(p)}")
+
+def _p_value(rows, chosen, groups):
+    return screen(rows, chosen, control=False, groups=groups).table["p_value"].iloc[0]
 
 
 def kang():
@@ -94,34 +94,37 @@ def null(n_screens=60):
             print(f"{kind}, {shape}: {wrong / n_screens:.3f}; {np.mean(p < 0.05):.3f}; {np.mean(p < 0.01):.3f}; {fits}")
 
 
-def energy_test(target, control, rng, n_draws=1000):
-    """Return the energy distance in null standard deviations, from permutations of the joint distance matrix."""
+def energy_test(target, control, strata, rng, n_draws=1000):
+    """Return the energy distance in null standard deviations, from permutations within strata."""
     rows = np.concatenate([target, control])
     squares = (rows**2).sum(1)
     distances = np.sqrt(np.maximum(squares[:, None] + squares - 2 * rows @ rows.T, 0))
     n, m = len(target), len(control)
     chosen = np.zeros((n + m, n_draws + 1))
-    chosen[:n, 0] = 1
-    for draw in range(1, n_draws + 1):
-        chosen[rng.permutation(n + m)[:n], draw] = 1
+    chosen[:n] = 1
+    for stratum in np.unique(strata):
+        places = np.flatnonzero(strata == stratum)
+        chosen[places, 1:] = rng.permuted(chosen[places, 1:], axis=0)
     product = distances @ chosen
     inside, total = (chosen * product).sum(0), product.sum(0)
     across, rest = total - inside, distances.sum() - 2 * total + inside
-    energy = 2 * across / (n * m) - inside / n**2 - rest / m**2
-    return (energy[0] - energy[1:].mean()) / energy[1:].std()
+    values = 2 * across / (n * m) - inside / n**2 - rest / m**2
+    return (values[0] - values[1:].mean()) / values[1:].std()
 
 
 def energy(n_splits=4):
     frame, cells = expression("eccite_seq.h5ad")
-    rows, names = frame.to_numpy(), cells["target"].to_numpy()
-    found = [_beside_energy(rows, names, np.random.default_rng(split)) for split in range(n_splits)]
+    rows, names, replicates = frame.to_numpy(), cells["target"].to_numpy(), cells["bio_rep"].to_numpy()
     print(f"ECCITE-seq labels in halves beside as many sets of control cells, mean of {n_splits} random splits")
-    for name, part in zip(("screen", "energy distance, 1,000 permutations"), np.mean(found, axis=0), strict=True):
-        print(f"  {name}: AUC of 25 knock-outs {part[0]:.3f}, of 8 known to act {part[1]:.3f}; {part[2]:.1f} CPU s")
-    print(f"  AUC of 25 by split: {np.array(found)[:, :, 0].round(3).tolist()}")
+    for how, groups in (("all cells", None), ("within replicates", replicates)):
+        found = [_beside_energy(rows, names, groups, np.random.default_rng(split)) for split in range(n_splits)]
+        for name, part in zip(("screen", "energy distance, 1,000 permutations"), np.mean(found, axis=0), strict=True):
+            aucs = f"AUC of 25 knock-outs {part[0]:.3f}, of 8 known to act {part[1]:.3f}"
+            print(f"  {how}, {name}: {aucs}; {part[2]:.1f} CPU s")
+        print(f"  {how}, AUC of 25 by split: {np.array(found)[:, :, 0].round(3).tolist()}")
 
 
-def _beside_energy(rows, names, rng):
+def _beside_energy(rows, names, groups, rng):
     """Return AUC of all knock-outs, AUC of those known to act and CPU seconds, of the screen and of the other test."""
     control = rng.permutation(np.flatnonzero(names == "non-targeting"))
     held, control = control[: len(control) // 2], control[len(control) // 2 :]
@@ -134,15 +137,19 @@ def _beside_energy(rows, names, rng):
     truth = np.array([not name.startswith("null") for name in parts])
     known = np.array([name.split()[0] in (*KNOWN, "BRD4", "CUL3", "null") for name in parts])
     labels = np.repeat(["control", *parts], [len(control), *map(len, parts.values())])
-    data = rows[np.concatenate([control, *parts.values()])]
+    every = np.concatenate([control, *parts.values()])
     start = time.process_time()
-    scores = -screen(data, labels, control="control").table.loc[list(parts), "p_value"].to_numpy()
+    table = screen(rows[every], labels, control="control", groups=None if groups is None else groups[every]).table
+    scores = -table.loc[list(parts), "p_value"].to_numpy()
     between = time.process_time()
-    others = np.array([energy_test(rows[some], rows[control], rng) for some in parts.values()])
+    strata = np.zeros(len(names), dtype=int) if groups is None else groups
+    others = [
+        energy_test(rows[some], rows[control], strata[np.concatenate([some, control])], rng) for some in parts.values()
+    ]
     end = time.process_time()
     return [
         (roc_auc_score(truth, values), roc_auc_score(truth[known], values[known]), seconds)
-        for values, seconds in ((scores, between - start), (others, end - between))
+        for values, seconds in ((scores, between - start), (np.array(others), end - between))
     ]
 
 

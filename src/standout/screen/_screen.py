@@ -60,8 +60,8 @@ def screen(
         The label of the control rows.
     groups : array-like of shape (n_rows,), default=None
         The guide, replicate, donor or other subject of each row. If labels share groups with the controls, every row
-        is compared with the controls of its group. Otherwise whole groups are drawn for the null distribution if there
-        are at least 16 control groups, so that differences between subjects are not mistaken for effects.
+        is compared with the controls of its group. Otherwise groups are the units: only rows of different groups are
+        multiplied for the shift, and null draws are whole groups if the controls have at least 24.
     background : dataset, default=None
         The control rows, if they are not in `X`.
     background_groups : array-like, default=None
@@ -88,9 +88,10 @@ def screen(
     Notes
     -----
     The controls are split into halves. One half gives the whitening and the other one the null draws, then the halves
-    are exchanged. At the size of each label, the p-values of shift and spread come from Pearson type III laws with the
-    mean, the standard deviation and the skewness of the draws. The Cauchy combination makes one p-value of them. Tests
-    clip outlying rows; the shift, the spread and the ratio in the table do not. A random sample of 20,000 rows
+    are exchanged. Three statistics are tested: the shift with and without whitening, and the spread. Their p-values
+    come from Pearson type III laws with the mean, the standard deviation and the skewness of the draws at the size of
+    the label. Fisher's sum with Brown's variance makes one p-value of three, the Cauchy combination one of both halves.
+    Tests clip outlying rows; the shift, the spread and the ratio in the table do not. A random sample of 20,000 rows
     represents a larger label.
 
     Examples
