@@ -272,7 +272,8 @@ class _Refit:
         target = self.everything[0]
         images = target.apply(self.reference)
         vectors = self.solved(times)
-        vectors = _aligned(vectors, vectors, self.reference, images)
+        order, signs = _aligned(vectors, images)
+        vectors = take(vectors, order, axis=1) * like(signs, vectors)
         lengths = to_host(target.variance(self.reference) * target.variance(vectors))
         cosines = np.abs(to_host(column_products(images, vectors))) / np.sqrt(np.maximum(lengths, SMALLEST))
         angles: Float = np.degrees(np.arccos(np.minimum(cosines, 1.0)))
