@@ -25,7 +25,7 @@ COMMANDS = ("fit", "transform", "info", "compare", "screen", "explore", "release
 BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```\n(?:\n```text\n(.*?)^```)?", flags=re.MULTILINE | re.DOTALL)
 FENCED = re.compile(r"^(```|:::+).*?^\1[^\n]*$", flags=re.MULTILINE | re.DOTALL)
 FORBIDDEN = re.compile(
-    r"(?m)^Give |\. Give |not fitted|lets expect|of its own|so many|whatever it|by itself|\b(?:agent|session of)\b"
+    r"(?m)^Give |\. Give |not fitted|lets expect|of its own(?! \w)|so many|whatever it|by itself|\b(?:agent|session of)\b"
 )
 # Names in backticks that belong to other packages.
 FOREIGN = {
