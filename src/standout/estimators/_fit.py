@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Float, Rows, product
-from standout._xp import like, namespace, to_host
+from standout._xp import like, namespace, take, to_host
 from standout.moments import Moments, RobustWeights, learn_from, weighed
 from standout.pencil import Solution
 from standout.problem import Problem, Sums, center_of, is_sparse_problem, lifted, mixed, solve, solve_inside
@@ -93,6 +93,11 @@ def fit_problem(
     held_out = None
     if folds is not None and len(sums.moments) > 1:
         held_out = judge(problem, data, folds, inner, starts=starts, seed=seed)
+        order = np.argsort(-held_out.ratio, kind="stable")
+        if np.all(np.isfinite(held_out.ratio)) and np.any(order != np.arange(len(order))):
+            # What stands out most on held-out rows comes first, also where the shrunken problem has another order.
+            held_out, inner = held_out.taken(order), take(inner, order, axis=1)
+            solution = solution.taken(order)
     return Fit(problem, solution, inner, sums, mean, path, columns_path, held_out)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ from standout._xp import (
     largest_entries,
     like,
     namespace,
+    take,
 )
 from standout.moments import Moments, RowMoments
 
@@ -98,10 +100,10 @@ class Form:
     @cached_property
     def diagonal(self) -> Float:
         """Diagonal of the matrix."""
-        total: Float | float = self.ridge
-        for coefficient, moments in self.terms:
-            total = coefficient * moments.variances + total
-        return total if self.terms else total + np.zeros(self.n_features)
+        if not self.terms:
+            return self.ridge + np.zeros(self.n_features)
+        total: Any = sum(coefficient * moments.variances for coefficient, moments in self.terms)
+        return total + self.ridge
 
     @property
     def precision(self) -> float:
@@ -263,6 +265,12 @@ class Solution:
     shrinkage: tuple[float, ...] = ()
     columns: npt.NDArray[np.intp] | None = None
     scale: Float | None = None
+
+    def taken(self, order: npt.NDArray[np.intp]) -> Solution:
+        """Return the components in another order."""
+        rows = {name: take(getattr(self, name), order) for name in ("values", "residuals", "rounding")}
+        columns = {name: take(getattr(self, name), order, axis=1) for name in ("vectors", "patterns")}
+        return replace(self, **rows, **columns)
 
     @property
     def accurate(self) -> bool:

@@ -347,6 +347,17 @@ class HeldOut:
             found[chosen] = scores * self.factors[dataset, fold]
         return found
 
+    def taken(self, order: Any) -> HeldOut:
+        """Return the components in another order."""
+        numbers = ("ratio", "log_error", "spread", "spread_error", "shift", "shift_error", "unit")
+        return replace(
+            self,
+            **{name: getattr(self, name)[order] for name in numbers},
+            vectors=namespace(self.vectors).stack([take(part, order, axis=1) for part in self.vectors]),
+            offsets=self.offsets[:, :, order],
+            slopes=None if self.slopes is None else [[part[:, order] for part in own] for own in self.slopes],
+        )
+
     def _folds_of(self, numbers: Any, dataset: int) -> Any:
         if isinstance(self.folds, FoldPattern):
             return self.folds.table[numbers % len(self.folds.table)]
