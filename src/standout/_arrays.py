@@ -148,24 +148,6 @@ def _block_size(rows: Rows, n_bytes: int | None) -> int:
     return max(n_bytes // n_bytes_row, 1)
 
 
-def column_slices(n_rows: int, n_features: int, n_bytes_number: int = 8, n_bytes: int = BLOCK_BYTES) -> Iterator[slice]:
-    """Cut the columns into consecutive slices; the columns of one slice have about `n_bytes`."""
-    size = max(n_bytes // (n_bytes_number * max(n_rows, 1)), 64)
-    for start in range(0, n_features, size):
-        yield slice(start, min(start + size, n_features))
-
-
-def bytes_held(thing: Any) -> int:
-    """Count the bytes of the arrays in an object: schedulers ask for the size of what they send and keep."""
-    if isinstance(thing, list | tuple):
-        return sum(map(bytes_held, thing))
-    if is_sparse(thing):
-        return sum(bytes_held(part) for part in vars(thing).values())
-    if hasattr(thing, "nbytes"):
-        return int(thing.nbytes)
-    return sum(map(bytes_held, vars(thing).values())) if hasattr(thing, "__dict__") else 0
-
-
 def stacked(blocks: Sequence[Rows]) -> Rows:
     """Stack blocks of rows; the result is sparse if all blocks are sparse."""
     if len(blocks) == 1:

@@ -292,6 +292,8 @@ def cholesky(matrix: Array) -> Array | None:
 
 def solve_triangular(factor: Array, right: Array, *, transposed: bool = False, overwrite: bool = False) -> Array:
     """Solve ``L X = right``, or ``Lᵀ X = right``, for a lower triangular L."""
+    if not factor.shape[0]:
+        return right
     if not is_foreign(factor):
         # A factor in C order is the transpose of an upper one in LAPACK's order of memory.
         lower = factor.flags.f_contiguous

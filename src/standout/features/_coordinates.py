@@ -24,7 +24,8 @@ from standout.features._kernels import (
     check_kernel_matrix,
 )
 from standout.features._maps import CoordinateMap, FourierMap, IdentityMap, LandmarkMap
-from standout.features._pivoted import pivoted_cholesky, random_pivots, reject_indefinite
+from standout.features._pivoted import random_pivots, reject_indefinite
+from standout.moments import pivoted_cholesky
 from standout.sources import InMemory, Mapped, Source
 
 # Up to this many rows of all datasets the kernel matrix is factorised.

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import NoReturn
 
 import numpy as np
-from scipy import linalg
 
-from standout._arrays import Array, Float, Rows, mirror, product
+from standout._arrays import Array, Float, Rows, product
 from standout._messages import InvalidValueError
 from standout._xp import (
     column_products,
@@ -21,10 +20,10 @@ from standout._xp import (
     namespace,
     solve_triangular,
     take,
-    to_host,
     zeros,
 )
 from standout.features._kernels import Kernel
+from standout.moments import pivoted_cholesky
 
 # Drawn rows whose residual kernel has no more than this share of the largest residual are copies of others.
 COPY_TOL = 1e-10
@@ -36,54 +35,6 @@ def reject_indefinite() -> NoReturn:
         "the kernel is not positive semidefinite on these rows: no coordinates have it as their inner product",
         advice="Use `approximation` 'exact', which leaves out its negative part, or another kernel.",
     )
-
-
-def pivoted_cholesky(matrix: Float, tol: float) -> tuple[Float, Array]:
-    """Factorise a kernel matrix by pivoted Cholesky, up to a tolerance.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, n)
-        Symmetric. LAPACK overwrites it; it is restored afterwards.
-    tol : float
-        The factorisation stops when no row has a residual above `tol` times the largest diagonal entry.
-
-    Returns
-    -------
-    factor : ndarray of shape (n, r)
-        Rows in the order of the matrix: ``factor factorᵀ`` is the matrix up to the tolerance.
-    pivots : ndarray of shape (r,)
-        The chosen rows; ``factor[pivots]`` is lower triangular.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from standout.features._pivoted import pivoted_cholesky
-    >>> factor, pivots = pivoted_cholesky(np.array([[1.0, 2.0], [2.0, 4.0]]), 1e-10)
-    >>> factor, pivots
-    (array([[1.],
-           [2.]]), array([1]))
-    """
-    if is_foreign(matrix):
-        # Pivots come one after the other, and a device would wait for each.
-        factor, pivots = pivoted_cholesky(to_host(matrix), tol)
-        return like(factor, matrix), indices_like(pivots, matrix)
-    matrix = np.ascontiguousarray(matrix)
-    size = len(matrix)
-    diagonal = np.diagonal(matrix).copy()
-    height = largest(diagonal)
-    if height <= 0.0:
-        return np.empty((size, 0)), np.empty(0, dtype=np.intp)
-    # LAPACK works in the upper triangle of the C-ordered matrix. The lower one then restores it.
-    lower, order, rank, _ = linalg.lapack.dpstrf(matrix.T, tol=tol * height, lower=1, overwrite_a=True)
-    rank, order = int(rank), order.astype(np.intp) - 1
-    factor = np.empty((size, rank))
-    part = lower[:, :rank].copy()
-    part[:rank] = np.tril(part[:rank])
-    factor[order] = part
-    mirror(matrix)
-    np.fill_diagonal(matrix, diagonal)
-    return factor, order[:rank]
 
 
 def random_pivots(

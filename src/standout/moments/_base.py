@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,6 @@ import numpy.typing as npt
 from standout._arrays import (
     Float,
     Rows,
-    bytes_held,
     double,
     in_type_of,
     inner,
@@ -22,7 +21,7 @@ from standout._arrays import (
     weighted_sum,
 )
 from standout._messages import InvalidTypeError, InvalidValueError
-from standout._xp import namespace
+from standout._xp import column_products, namespace
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +59,9 @@ class NormSums:
     def of(cls, rows: Rows, weights: Float | None = None) -> NormSums:
         """Sum over the rows, without centring them. Rows with weights are given times the roots of their weights."""
         lengths = double(squared_lengths(rows))
-        if weights is None:
-            ones = 0.0 * lengths + 1.0
-            cubic, linear = (double(weighted_sum(in_type_of(part, rows), rows)) for part in (lengths, ones))
-            return cls(cubic, sum_of_squares(lengths), linear, inner(ones, lengths))
-        roots = namespace(weights).sqrt(weights)
-        cubic, linear = weighted_sum(lengths * roots, rows), weighted_sum(weights * roots, rows)
+        weights = namespace(lengths).ones_like(lengths) if weights is None else weights
+        roots = weights**0.5
+        cubic, linear = (double(weighted_sum(in_type_of(part * roots, rows), rows)) for part in (lengths, weights))
         return cls(cubic, sum_of_squares(lengths), linear, inner(weights, lengths))
 
     def shifted(self, shift: Float, squares: float, spread_shift: Float) -> NormSums:
@@ -163,7 +159,8 @@ class Moments(ABC):
     weights: WeightSums | None = None
 
     def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + bytes_held(self)
+        # Schedulers ask for the size of what they send and keep.
+        return object.__sizeof__(self) + sum(getattr(part, "nbytes", 0) for part in vars(self).values())
 
     @property
     def n_features(self) -> int:
@@ -207,19 +204,17 @@ class Moments(ABC):
     def apply(self, U: Float) -> Float:
         """Multiply the covariance with the columns of U."""
 
-    @abstractmethod
     def variance(self, U: Float) -> Float:
         """Return the variance of the data along each column of U: ``uᵀCu``."""
+        return column_products(U, self.apply(U))
 
+    @abstractmethod
     def taken(self, columns: npt.NDArray[np.intp]) -> Moments:
         """Return the moments of some of the columns, by their numbers, without the sums of norms."""
-        raise InvalidTypeError(
-            f"{type(self).__name__} has no moments of some of its columns", advice="Use all columns."
-        )
 
+    @abstractmethod
     def mapped(self, L: Float) -> Moments:
         """Return the moments of ``rows @ L``, without the sums of norms; a 1-D array stands for a diagonal matrix."""
-        raise InvalidTypeError(f"{type(self).__name__} cannot be mapped to other columns", advice="Use all columns.")
 
     @abstractmethod
     def __add__(self, other: Moments) -> Moments:
@@ -231,49 +226,48 @@ class Moments(ABC):
         variances = self.variances
         return float(namespace(variances).sum(variances))
 
-    def _check_addable(self, other: Moments) -> None:
-        """Refuse to add exact sums and sums with noise."""
+    def _merged_fields(self, other: Moments, sign: float = 1.0) -> tuple[dict[str, Any], float, Float]:
+        """Return the fields of both datasets but the scatter, and the weight and vector of its rank-one term.
+
+        The sign 1 merges datasets. The sign -1 removes the rows of the other dataset.
+        """
         if self.exact is not other.exact:
             raise InvalidTypeError(
                 "exact sums and private sums cannot be added: the noise of the result would not be known",
                 advice="Release every dataset, or none.",
             )
-
-    # The sign 1 merges datasets. The sign -1 removes the rows of the other dataset.
-
-    def _merged_mean(self, other: Moments, sign: float = 1.0) -> tuple[float, Float, Float, Float]:
-        """Return mean and rest of both datasets, the step between the means and its weight in the scatter."""
-        self._check_addable(other)
         own, theirs = self.total_weight, sign * other.total_weight
-        total = own + theirs
         step = _with_rest(other.mean - self.mean, other.rest, self.rest)
-        mean, rest = two_sum(self.mean, step * (theirs / total))
-        return own * theirs / total, mean, _with_rest(rest, self.rest, None), step
-
-    def _merged_weights(self, other: Moments, sign: float = 1.0) -> WeightSums | None:
-        if self.weights is None and other.weights is None:
-            return None
-        own, theirs = (part.weights or WeightSums(part.count, part.count) for part in (self, other))
-        return WeightSums(own.total + sign * theirs.total, own.squares + sign * theirs.squares)
-
-    def _merged_norms(self, other: Moments, mean: Float, rest: Float, sign: float = 1.0) -> NormSums | None:
-        first, second = self._norms_about(mean, rest), other._norms_about(mean, rest)
-        if first is None or second is None:
-            return None
+        mean, rest = two_sum(self.mean, step * (theirs / (own + theirs)))
+        rest = _with_rest(rest, self.rest, None)
+        weights = None
+        if self.weights is not None or other.weights is not None:
+            weights = WeightSums(own + theirs, self._squared_weights + sign * other._squared_weights)
+        # Fourth powers may be out of range. `ledoit_wolf` raises an error if they are needed.
         with np.errstate(over="ignore", invalid="ignore"):
-            return first.plus(second, sign)
+            first, second = (part._norms_about(mean, rest) for part in (self, other))
+            norms = None if first is None or second is None else first.plus(second, sign)
+        fields = {
+            "count": self.count + round(sign) * other.count,
+            "mean": mean,
+            "precision": max(self.precision, other.precision),
+            "norms": norms,
+            "rest": rest,
+            "weights": weights,
+        }
+        return fields, own * theirs / (own + theirs), step
+
+    @property
+    def _squared_weights(self) -> float:
+        return self.count if self.weights is None else self.weights.squares
 
     def _norms_about(self, mean: Float, rest: Float) -> NormSums | None:
         """Return the sums of norms about another mean than the dataset's own."""
         if self.norms is None:
             return None
-        shift = _with_rest(self.mean - mean, self.rest, rest)
-        squares = self.count if self.weights is None else self.weights.squares
+        shift, squares = _with_rest(self.mean - mean, self.rest, rest), self._squared_weights
         # The scatter with squared weights is not kept. It is nearly a multiple of the scatter, and the shift is small.
-        spread_shift = squares * self.apply(shift[:, None])[:, 0]
-        # Fourth powers may be out of range. `ledoit_wolf` raises an error if they are needed.
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self.norms.shifted(shift, squares, spread_shift)
+        return self.norms.shifted(shift, squares, squares * self.apply(shift[:, None])[:, 0])
 
 
 def two_sum(first: Float, second: Float) -> tuple[Float, Float]:
@@ -333,8 +327,7 @@ def ledoit_wolf(moments: Moments, dimension: int | None = None) -> float:
         )
     # Both are n_features times the quantities of the article. Only their ratio matters.
     dispersion = squared_norm - variance * variance / n_features
-    weights = moments.weights
-    noise = (quartic / (n_rows if weights is None else weights.squares) - squared_norm) / n_rows
+    noise = (quartic / moments._squared_weights - squared_norm) / n_rows
     # Shrinkage does not change a covariance that is already a multiple of the identity, up to rounding.
     if dispersion <= 16 * n_features * np.finfo(np.float64).eps * squared_norm or noise <= 0.0:
         return 0.0

@@ -13,8 +13,7 @@ from standout._arrays import Float, Rows, all_finite, dense, double, is_sparse, 
 from standout._messages import InvalidValueError
 from standout._xp import like, namespace, take
 from standout.moments._base import Moments
-from standout.moments._root import gather_root
-from standout.moments._rows import RowMoments
+from standout.moments._kinds import RowMoments, gather_root
 from standout.moments._sums import FoldPattern, Keys, keyed_scatter, with_columns
 
 Kind = Literal["auto", "scatter", "root", "rows"]

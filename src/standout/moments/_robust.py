@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -150,32 +151,22 @@ class RobustWeights:
         return weights
 
     def _block(self, block: Rows) -> Weighed:
+        xp, wild = namespace(block), None
         # A number of any size has a weight, which may be zero.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            if is_sparse(block):
-                return self._weighed(block, double(block), None)
-            wild = None if self.low is None else self._wild(block)
+            if self.low is not None:
+                wild = self._wild(block)
             if wild is not None:
-                xp = namespace(block)
                 numbers = block if xp.isdtype(block.dtype, "real floating") else double(block)
                 limited = xp.where(double(block) < self.low, self.low, self.high)
                 block = xp.where(wild, xp.astype(limited, numbers.dtype), numbers)
-            return self._weighed(block, double(block) - self.centre, wild)
-
-    def _weighed(self, block: Rows, numbers: Rows, wild: Array | None) -> Weighed:
-        """Weigh rows; `numbers` are the same rows in float64, centred unless they are sparse."""
-        turned = product(numbers, self.root)
-        if is_sparse(block):
-            turned = turned - product(self.centre[None, :], self.root)
-        distances = squared_lengths(turned)
-        if self.level:
-            lengths = squared_lengths(numbers)
-            if is_sparse(block):
-                lengths = lengths - 2.0 * (numbers @ self.centre) + sum_of_squares(self.centre)
-            distances = self.level * lengths - distances
-        xp = namespace(distances)
-        # Numbers out of range are beyond all limits.
-        distances = xp.where(xp.isfinite(distances), abs(distances), xp.full_like(distances, np.inf))
+            # Sparse rows become dense, a block at a time: the root is dense.
+            centred = double(dense(block)) - self.centre
+            distances = squared_lengths(product(centred, self.root))
+            if self.level:
+                distances = self.level * squared_lengths(centred) - distances
+            # Numbers out of range are beyond all limits.
+            distances = xp.where(xp.isfinite(distances), abs(distances), xp.full_like(distances, np.inf))
         return Weighed(block, self.weight(distances), distances, wild)
 
     def _wild(self, block: Array) -> Array | None:
@@ -228,7 +219,8 @@ def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True, name: 
     middle = _median(numbers)
     numbers = numbers - middle
     spread = NORMAL * _median(abs(numbers))
-    unit = _unit(numbers, spread)
+    varied = take(spread, spread > 0.0)
+    unit = float(_median(varied)) if varied.shape[0] else float(xp.mean(abs(numbers)))
     equal = RobustWeights(middle, zeros((middle.shape[0], 0), middle), 0.0, 0.0, float("inf"))
     if unit == 0.0:
         return equal
@@ -241,7 +233,7 @@ def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True, name: 
         wild = replace(equal, low=-reach, high=reach)._wild(numbers)
         numbers = numbers if wild is None else xp.where(wild, xp.clip(numbers, -reach, reach), numbers)
     same = to_host(xp.all(numbers == 0.0, axis=1))
-    mostly = bool(2 * np.count_nonzero(same) > len(same))
+    mostly = 2 * int(same.sum()) > len(same)
     # If most rows are equal, these are the centre, and the others show how far rows are from it.
     learned = _learned(take(numbers, np.flatnonzero(~same)) if mostly else numbers, mostly, whole)
     if learned is None:
@@ -326,12 +318,6 @@ def _with_limit(learned: RobustWeights, distances: Float) -> RobustWeights:
     return replace(learned, typical=middle**3, limit=(middle + WILD * spread) ** 3)
 
 
-def _unit(centred: Float, spread: Float) -> float:
-    """Return the typical spread of a column that varies; 0 if no column does."""
-    varied = take(spread, spread > 0.0)
-    return float(_median(varied)) if varied.shape[0] else float(namespace(centred).mean(abs(centred)))
-
-
 def _median(numbers: Array) -> Array:
     """Return the median over the first axis."""
     if not is_foreign(numbers):
@@ -388,18 +374,12 @@ def weighed(source: Source, learned: RobustWeights) -> tuple[Source, Weighed | N
         other, weights = copy(source), to_host(found.weights)
         other.rows = found.rows
     else:
-        weights = np.concatenate(source.map_reduce(_WeightsOf(learned)))
+        weights = np.concatenate(source.map_reduce(partial(_weights_of, learned)))
         other = copy(source) if learned.low is None else Mapped(source, learned.cleaned, source.keys)
         other.width = source.width
     other.weights = weights if source.weights is None else weights * source.weights
     return other, found
 
 
-@dataclass(frozen=True, eq=False)
-class _WeightsOf:
-    """The function that weighs a batch. It can be sent to other processes."""
-
-    learned: RobustWeights
-
-    def __call__(self, batch: Batch) -> list[npt.NDArray[np.float64]]:
-        return [to_host(self.learned(batch.rows).weights)]
+def _weights_of(learned: RobustWeights, batch: Batch) -> list[npt.NDArray[np.float64]]:
+    return [to_host(learned(batch.rows).weights)]

@@ -10,13 +10,14 @@ from scipy import linalg
 
 from standout._arrays import (
     BLOCK_BYTES,
+    Array,
     Float,
     Rows,
-    column_slices,
     dense,
     double,
     is_plain,
     is_thin,
+    mirror,
     product,
     row_slice,
     self_product,
@@ -28,11 +29,13 @@ from standout._xp import (
     concat,
     diagonal,
     eigh,
+    indices_like,
     is_foreign,
     largest,
     like,
     namespace,
     solve_triangular,
+    to_host,
     zeros,
 )
 from standout.moments._sums import UNCENTRED_LIMIT
@@ -90,9 +93,9 @@ class Span:
 
     def drop(self, U: Float) -> Float:
         """Return the coordinates of vectors: the transposed basis times the columns of U."""
-        if self.weights is None or self.basis is not None:
-            assert self.basis is not None
+        if self.basis is not None:
             return product(self.basis.T, U)
+        assert self.weights is not None
         scores = concat([_scores(rows, U, self.origin, self.far) for rows in self.rows])
         return product(self.weights.T, scores)
 
@@ -155,8 +158,9 @@ def _mean(rows: Rows, weights: Float | None) -> Float:
 
 
 def _slices(rows: Rows, n_rows: int) -> Iterator[slice]:
-    n_bytes = DEVICE_BLOCK_BYTES // 4 if is_foreign(rows) else BLOCK_BYTES
-    return column_slices(n_rows, rows.shape[1], 8, n_bytes)
+    """Cut the columns into consecutive slices, whose columns have about the size of a block."""
+    size = max((DEVICE_BLOCK_BYTES // 4 if is_foreign(rows) else BLOCK_BYTES) // (8 * max(n_rows, 1)), 64)
+    return (slice(first, min(first + size, rows.shape[1])) for first in range(0, rows.shape[1], size))
 
 
 def _centred(rows: list[Rows], origin: Float) -> Iterator[tuple[slice, Float]]:
@@ -196,33 +200,75 @@ def _plain_gram(rows: list[Rows], origin: Float) -> Float:
     return gram
 
 
+def pivoted_cholesky(matrix: Float, tol: float) -> tuple[Float, Array]:
+    """Factorise a kernel matrix by pivoted Cholesky, up to a tolerance.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n)
+        Symmetric. LAPACK overwrites it; it is restored afterwards.
+    tol : float
+        The factorisation stops when no row has a residual above `tol` times the largest diagonal entry.
+
+    Returns
+    -------
+    factor : ndarray of shape (n, r)
+        Rows in the order of the matrix: ``factor factorᵀ`` is the matrix up to the tolerance.
+    pivots : ndarray of shape (r,)
+        The chosen rows; ``factor[pivots]`` is lower triangular.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.moments import pivoted_cholesky
+    >>> factor, pivots = pivoted_cholesky(np.array([[1.0, 2.0], [2.0, 4.0]]), 1e-10)
+    >>> factor, pivots
+    (array([[1.],
+           [2.]]), array([1]))
+    """
+    if is_foreign(matrix):
+        # Pivots come one after the other, and a device would wait for each.
+        factor, pivots = pivoted_cholesky(to_host(matrix), tol)
+        return like(factor, matrix), indices_like(pivots, matrix)
+    matrix = np.ascontiguousarray(matrix)
+    size = len(matrix)
+    diagonal = np.diagonal(matrix).copy()
+    height = largest(diagonal)
+    if height <= 0.0:
+        return np.empty((size, 0)), np.empty(0, dtype=np.intp)
+    # LAPACK works in the upper triangle of the C-ordered matrix. The lower one then restores it.
+    lower, order, rank, _ = linalg.lapack.dpstrf(matrix.T, tol=tol * height, lower=1, overwrite_a=True)
+    rank, order = int(rank), order.astype(np.intp) - 1
+    factor = np.empty((size, rank))
+    part = lower[:, :rank].copy()
+    part[:rank] = np.tril(part[:rank])
+    factor[order] = part
+    mirror(matrix)
+    np.fill_diagonal(matrix, diagonal)
+    return factor, order[:rank]
+
+
 def _by_pivots(gram: Float, most: int) -> tuple[Float, Float] | None:
-    """Find coordinates by a pivoted Cholesky factorisation; None if the Gram matrix is ill-conditioned."""
-    size, top = len(gram), largest(diagonal(gram))
-    coordinates = np.zeros((size, 0))
-    if top == 0.0:
-        return coordinates, coordinates
-    factor, order, rank, _ = linalg.lapack.dpstrf(gram, tol=4.0 * size * EPS * top, lower=1)
-    rank, order = min(int(rank), most), order - 1
-    if rank and factor[rank - 1, rank - 1] ** 2 < ILL_CONDITIONED * top:
+    """Return coordinates, and the weights of rows that make the basis; None if the Gram matrix is ill-conditioned."""
+    factor, pivots = pivoted_cholesky(gram, 4.0 * len(gram) * EPS)
+    rank = min(factor.shape[1], most)
+    factor, pivots = factor[:, :rank], pivots[:rank]
+    if rank and factor[pivots[-1], -1] ** 2 < ILL_CONDITIONED * largest(diagonal(gram)):
         return None
-    factor = np.tril(factor)[:, :rank]
-    coordinates, mixture = np.empty((size, rank)), np.zeros((size, rank))
-    coordinates[order] = factor
-    mixture[order[:rank]] = solve_triangular(factor[:rank], np.eye(rank), transposed=True)
-    return coordinates, mixture
+    mixture = np.zeros_like(factor)
+    mixture[pivots] = solve_triangular(np.tril(factor[pivots]), np.eye(rank), transposed=True)
+    return factor, mixture
 
 
 def _by_eigenvectors(gram: Float, most: int) -> tuple[Float, Float] | None:
-    """Find coordinates from the eigenvectors, for devices; None if the Gram matrix is ill-conditioned."""
+    """Return the same from eigenvectors: a device would wait for each pivot."""
     xp, size = namespace(gram), gram.shape[0]
     values, vectors = eigh(gram)
     rank = min(int(xp.count_nonzero(values > 4.0 * size * EPS * largest(values))), most)
     values, vectors = values[size - rank :], vectors[:, size - rank :]
     if rank and float(values[0]) < ILL_CONDITIONED * float(values[-1]):
         return None
-    roots = xp.sqrt(values)
-    return vectors * roots, vectors / roots
+    return vectors * values**0.5, vectors / values**0.5
 
 
 def _are_similar(gram: Float, rows: list[Rows]) -> bool:

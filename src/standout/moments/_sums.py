@@ -26,9 +26,9 @@ from standout._arrays import (
     self_product,
     squared_lengths,
 )
-from standout._xp import DEVICE_BLOCK_BYTES, concat, diagonal, is_foreign, like, namespace, take, to_host
+from standout._xp import DEVICE_BLOCK_BYTES, concat, diagonal, is_foreign, like, namespace, take
 from standout.moments._base import Moments, NormSums, WeightSums, two_sum
-from standout.moments._scatter import ScatterMoments, add_outer, centred_block, weighted_block
+from standout.moments._kinds import ScatterMoments, add_outer, centred_block, weighted_block
 
 # Rows are multiplied without centring them if each column's squared mean is below this many times its variance. The
 # correction for the mean then costs at most two of the sixteen digits of float64, and no centred copy is needed.
@@ -127,9 +127,16 @@ class Keys:
             return [(0, slice(0, count))]
         if not isinstance(self.keys, FoldPattern):
             return None
-        table = self.keys.table
-        length, first = len(table), self.start + first
-        return [(int(table[(first + k) % length]), slice(k, None, length)) for k in range(min(length, count))]
+        length = len(self.keys.table)
+        return [(int(key), slice(k, None, length)) for k, key in enumerate(self.of(first, min(length, count)))]
+
+    def places(self, first: int, count: int) -> list[tuple[int, npt.NDArray[np.intp]]]:
+        """Return each key of `count` rows with the places of its rows."""
+        numbers = self.of(first, count)
+        order = np.argsort(numbers, kind="stable")
+        ends = np.cumsum(np.bincount(numbers + 1, minlength=self.n_keys + 1))
+        pairs = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+        return [(key, order[start:stop]) for key, (start, stop) in enumerate(pairs) if stop > start]
 
 
 def keyed_scatter(
@@ -153,9 +160,9 @@ def keyed_scatter(
             return found
     total: list[Moments | None] = [None] * keys.n_keys
     for first, chunk in _chunks(rows, beside, keys, single=single):
-        for key, chosen in _chosen(keys, first, chunk):
-            some_weights = None if weights is None else weights[first : first + chunk.shape[0]][chosen]
-            part = _centred_scatter(take(chunk, chosen), some_weights, norms)
+        for key, places in keys.places(first, chunk.shape[0]):
+            some_weights = None if weights is None else weights[first : first + chunk.shape[0]][places]
+            part = _centred_scatter(take(chunk, places), some_weights, norms)
             before = total[key]
             total[key] = part if before is None else before if part is None else before + part
     return total
@@ -183,14 +190,21 @@ def _uncentred(
     rows: Rows, keys: Keys, norms: bool, beside: Float | None, shift: Float | None
 ) -> list[Moments | None] | None:
     """Multiply rows less a shift, and correct for the mean afterwards; None if that would cost accuracy."""
-    sums = _RawSums(keys.n_keys, norms)
+    counts: list[int] = [0] * keys.n_keys
+    # For each key: sum of rows, sum of products, and of norms the cubic, quartic and quadratic sum.
+    found: dict[int, list[Array]] = {}
     as_given = shift is None and beside is None
     thin, views = as_given and is_thin(rows), as_given and _has_views(rows, keys)
     for first, chunk in [(0, double(rows))] if thin else _chunks(rows, beside, keys, views=views):
-        part = chunk if shift is None else chunk - shift
-        for key, some, lengths in _parts(keys, first, part, norms, views):
-            sums.add(key, some, lengths)
-    return sums.moments(shift)
+        for key, part, lengths in _parts(keys, first, chunk if shift is None else chunk - shift, norms, views):
+            counts[key] += part.shape[0]
+            sums = _sums_of(part, norms, lengths)
+            if key in found:
+                for number, added in enumerate(sums):
+                    found[key][number] += added
+            else:
+                found[key] = sums
+    return _centred_sums(counts, found, shift)
 
 
 def _parts(keys: Keys, first: int, chunk: Rows, norms: bool, views: bool) -> Iterator[tuple[int, Rows, Float | None]]:
@@ -200,101 +214,51 @@ def _parts(keys: Keys, first: int, chunk: Rows, norms: bool, views: bool) -> Ite
         # Slices need no indices on the device.
         for key in {key for key, _ in slices}:
             yield key, concat([chunk[places, :] for number, places in slices if number == key]), None
-    elif is_foreign(chunk) or is_sparse(chunk):
-        yield from ((key, take(chunk, places), None) for key, places in _chosen(keys, first, chunk))
-    elif views and slices is not None:
+    elif slices is not None and (views or keys.keys is None):
         lengths = squared_lengths(chunk) if norms else None
         yield from ((key, chunk[places], None if lengths is None else lengths[places]) for key, places in slices)
     else:
-        numbers = keys.of(first, len(chunk))
-        counts = np.bincount(numbers[numbers >= 0], minlength=keys.n_keys)
-        chunk = chunk if keys.keys is None else chunk[np.argsort(numbers, kind="stable")]
-        lengths = squared_lengths(chunk) if norms else None
-        ends = len(chunk) - counts.sum() + np.cumsum(counts)
-        for key, (stop, count) in enumerate(zip(ends.tolist(), counts.tolist(), strict=True)):
-            if count:
-                places = slice(stop - count, stop)
-                yield key, chunk[places], None if lengths is None else lengths[places]
+        yield from ((key, take(chunk, places), None) for key, places in keys.places(first, chunk.shape[0]))
 
 
-class _RawSums:
-    """Sums over the rows of each key, which are not centred."""
-
-    def __init__(self, n_keys: int, norms: bool) -> None:
-        self.norms = norms
-        self.counts = [0] * n_keys
-        # For each key: sum of rows, sum of products, and of norms the cubic, quartic and quadratic sum.
-        self.found: list[list[Array] | None] = [None] * n_keys
-
-    def add(self, key: int, part: Rows, lengths: Float | None = None) -> None:
-        """Add the rows `part`, with their squared lengths if these are known."""
-        self.counts[key] += part.shape[0]
-        sums = _sums_of(part, self.norms, lengths)
-        before = self.found[key]
-        if before is None:
-            self.found[key] = sums
-            return
-        for number, added in enumerate(sums):
-            before[number] += added
-
-    def moments(self, shift: Float | None) -> list[Moments | None] | None:
-        """Centre the sums, and add the shift to the means; None if centring would cost accuracy."""
-        some = [number for number, sums in enumerate(self.found) if sums is not None]
-        found = [sums for sums in self.found if sums is not None]
-        if not found:
-            return [None] * len(self.counts)
-        xp = namespace(found[0][0])
-        counts = like(np.array([self.counts[number] for number in some], dtype=np.float64), found[0][0])[:, None]
-        means = xp.stack([sums[0] for sums in found]) / counts
-        squares = xp.stack([diagonal(sums[1]) for sums in found]) / counts
-        # The host waits for a device here, once for all keys.
-        if not bool(_is_near(means, squares)):
-            return None
-        norms = self._centred_norms(found, counts, means) if self.norms else [None] * len(found)
-        moments: list[Moments | None] = [None] * len(self.counts)
-        for place, (number, sums) in enumerate(zip(some, found, strict=True)):
-            mean, rest, scatter = means[place, :], None, sums[1]
-            add_outer(scatter, -float(self.counts[number]), mean)
-            if shift is not None:
-                mean, rest = two_sum(shift, mean)
-            moments[number] = ScatterMoments(self.counts[number], mean, scatter, norms=norms[place], rest=rest)
+def _centred_sums(counts: list[int], found: dict[int, list[Array]], shift: Float | None) -> list[Moments | None] | None:
+    """Centre the sums of all keys, and add the shift to the means; None if centring would cost accuracy."""
+    moments: list[Moments | None] = [None] * len(counts)
+    if not found:
         return moments
-
-    @staticmethod
-    def _centred_norms(found: list[list[Array]], counts: Array, means: Array) -> list[NormSums | None]:
-        """Return the sums of norms about the means: `NormSums.shifted` for all keys together."""
-        xp = namespace(means)
-        turned = xp.stack([product(sums[1], means[k, :, None])[:, 0] for k, sums in enumerate(found)])
-        cubic, quartic, before = (xp.stack([sums[k] for sums in found]) for k in (2, 3, 4))
-        quartic, before = quartic[:, None], before[:, None]
-        with np.errstate(over="ignore", invalid="ignore"):
-            length = xp.sum(means**2, axis=1, keepdims=True)
-            quadratic = before - counts * length
-            along = xp.sum((turned - cubic) * means, axis=1, keepdims=True)
-            quartic = quartic + 4.0 * along + length * (2.0 * quadratic - counts * length)
-            cubic = cubic - 2.0 * turned + (length * counts - quadratic) * means
-        fourth, second = to_host(xp.clip(quartic[:, 0], 0.0, None)), to_host(quadratic[:, 0])
-        return [NormSums(cubic[k, :], float(fourth[k]), 0.0 * means[k, :], float(second[k])) for k in range(len(found))]
+    means = {key: sums[0] / counts[key] for key, sums in found.items()}
+    xp = namespace(found[next(iter(found))][0])
+    squares = xp.stack([diagonal(sums[1]) / counts[key] for key, sums in found.items()])
+    # The host waits for a device here, once for all keys.
+    if not bool(_is_near(xp.stack(list(means.values())), squares)):
+        return None
+    for key, (total, scatter, *others) in found.items():
+        mean, rest, norms = means[key], None, None
+        if others:
+            with np.errstate(over="ignore", invalid="ignore"):
+                raw = NormSums(others[0], float(others[1]), total, float(others[2]))
+                norms = raw.shifted(-mean, counts[key], product(scatter, -mean[:, None])[:, 0])
+        add_outer(scatter, -float(counts[key]), mean)
+        if shift is not None:
+            mean, rest = two_sum(shift, mean)
+        moments[key] = ScatterMoments(counts[key], mean, scatter, norms=norms, rest=rest)
+    return moments
 
 
 def _sums_of(part: Rows, norms: bool, lengths: Float | None) -> list[Array]:
     """Sum rows and their products, and if asked for the sums of norms; on a device nothing waits for the results."""
-    xp = namespace(part)
-    if is_sparse(part):
-        ones = np.ones(part.shape[0])
-        squares = squared_lengths(part) if norms else ones
-        sums = [part.T @ ones, self_product(part), *([part.T @ squares] if norms else [])]
-        return [*sums, squares @ squares, squares @ ones] if norms else sums
-    ones = xp.ones_like(part[:, 0])
-    host = not is_foreign(part)
-    # NumPy multiplies strided views without a copy.
-    square = part.T @ part if host and part.shape[1] <= SAFE_SYMMETRIC else self_product(part)
-    if not norms:
-        return [ones @ part if host else product(ones[None, :], part)[0, :], square]
-    if lengths is None:
+    if norms and lengths is None:
         lengths = squared_lengths(part)
-    both = xp.stack([ones, lengths]) @ part
-    return [both[0, :], square, both[1, :], xp.sum(lengths**2), xp.sum(lengths)]
+    if is_sparse(part):
+        ones, square = np.ones(part.shape[0]), self_product(part)
+    else:
+        ones = namespace(part).ones_like(part[:, 0])
+        # NumPy multiplies strided views without a copy.
+        plain = not is_foreign(part) and part.shape[1] <= SAFE_SYMMETRIC
+        square = part.T @ part if plain else self_product(part)
+    if lengths is None:
+        return [ones @ part, square]
+    return [ones @ part, square, lengths @ part, lengths @ lengths, ones @ lengths]
 
 
 # --- chunks of rows -------------------------------------------------------------------------------------------------
@@ -327,15 +291,6 @@ def _chunks(
 def with_columns(rows: Rows, beside: Float | None) -> Rows:
     """Append columns to rows."""
     return rows if beside is None else concat([double(dense(rows)), like(beside, rows)], axis=1)
-
-
-def _chosen(keys: Keys, first: int, chunk: Rows) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
-    """Return each key of a chunk with the places of its rows."""
-    numbers = keys.of(first, chunk.shape[0])
-    for key in range(keys.n_keys):
-        places = np.flatnonzero(numbers == key)
-        if len(places):
-            yield key, places
 
 
 # --- far from zero --------------------------------------------------------------------------------------------------

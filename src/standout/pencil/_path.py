@@ -138,7 +138,7 @@ def path_vectors(folds: Sequence[Sequence[Pencil]], n_components: int, seed: int
         basis = _orthonormal(concat(blocks, axis=-1))
     values, vectors = stack.inside(basis, n_components)
     vectors = stack.scale[:, None, :, None] * vectors
-    usable = np.isfinite(values).all(axis=-1).tolist()
+    usable: list[list[bool]] = np.all(np.isfinite(values), axis=-1).tolist()
     return [[vectors[i, j] if known else None for j, known in enumerate(own)] for i, own in enumerate(usable)]
 
 
