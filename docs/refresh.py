@@ -79,7 +79,8 @@ def refresh(page: Path) -> None:
                 out = run(["bash", "-e", "-c", code], folder)
             if shown is None:
                 return match[0]
-            out = shortened(shown, out) if "..." in shown else out.rstrip("\n")
+            out = shortened(shown, out) if "..." in shown else out
+            out = "\n".join(line.rstrip() for line in out.rstrip("\n").split("\n"))
             return f"```{kind}\n{code}```\n\n```text\n{out}\n```\n"
 
         page.write_text(BLOCK.sub(filled, text), "utf-8")
