@@ -35,8 +35,8 @@ from standout.sources._base import Words, regrouped
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 MISSING = ("error", "keep", "drop-rows")
 GAPS = "Use `missing` 'drop-rows' to leave such rows out; standout.io.prepare fills in 'mean', 'median' or 'zero'."
-# About what is read at a time.
-BATCH_BYTES = 32 * 2**20
+# About what is read at a time. More takes memory in Arrow, too, which decodes all columns of a batch.
+BATCH_BYTES = 8 * 2**20
 T = TypeVar("T")
 
 
@@ -271,7 +271,7 @@ def scan(
         The dialect of text files: the sign between columns, whether the first line has names, the decimal sign, the
         encoding, further words for missing values. None is found in the file; if it is not clear, that is an error.
     batch_rows : int, optional
-        Rows to read at a time. None chooses about 32 MB.
+        Rows to read at a time. None chooses about 8 MB.
     progress : bool, default=False
         Show a progress bar for each pass.
 
