@@ -10,16 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Array, Float, stacked
-from standout._xp import cholesky, concat, diagonal, eigh, eye, largest_entries, like, namespace, take, to_host
+from standout._xp import concat, eye, largest_entries, like, namespace, to_host
 from standout.graphs import Smooth
 from standout.moments import Moments, RootMoments, ScatterMoments, ledoit_wolf
 from standout.pencil import Form, Pencil, Solution, path_vectors, refined
 from standout.pencil import solve as solve_pencil
 
-__all__ = ["Problem", "Sums", "adjusted", "rank_columns", "solve", "solve_path", "total_root"]
+__all__ = ["Problem", "Sums", "adjusted", "rank_columns", "solve", "solve_path"]
 
-# A pivot of a Cholesky factor below this many units of rounding may be nothing but rounding.
-ROUNDED_PIVOT = 100.0
 # Beyond this ratio of the variances of columns, each value of a path is solved alone.
 UNEVEN = 1e10
 # Share of the columns that one step of the search for few columns keeps.
@@ -89,22 +87,9 @@ class Problem:
 class Sums:
     """The moments of all datasets of a problem, the target first, and the way from their coordinates to the columns.
 
-    Attributes
-    ----------
-    moments : tuple of Moments
-    dimension : int
-        Number of columns of the data.
-    lift, drop : callable or None
-        For moments of coordinates in the span of wide rows: from vectors in these coordinates to the columns of the
-        data, and back. None if the moments are those of the columns.
-    scaled : array of shape (dimension,) or None
-        What the columns were divided by before they became coordinates.
-    some : callable or None
-        Returns the sums of some columns, by their numbers, where the moments are coordinates.
-    variances : tuple of array
-        The variances of the columns of each dataset, where the moments are coordinates.
-    origin : array of shape (dimension,) or None
-        The row whose coordinates are zero.
+    `dimension` is the number of columns. The other fields are for coordinates in the span of wide rows: `lift` and
+    `drop` change vectors to the columns and back, `scaled` is what columns were divided by, `some` returns the sums of
+    some columns, `variances` are those of the columns, and `origin` is the row whose coordinates are zero.
     """
 
     moments: tuple[Moments, ...]
@@ -159,10 +144,6 @@ class _Prepared:
         """Return vectors in the coordinates of the moments that were given."""
         return inner if self.scale is None else inner / self.scale[:, None]
 
-    def patterns(self, inner: Float) -> Float:
-        """Return patterns in the coordinates of the moments that were given."""
-        return inner if self.scale is None else inner * self.scale[:, None]
-
 
 def solve(
     moments: Sums | Sequence[Moments],
@@ -193,8 +174,6 @@ def solve(
 
     Examples
     --------
-    PCA: the variance of the target against unit length.
-
     >>> import numpy as np
     >>> from standout.moments import gather
     >>> from standout.problem import Problem, solve
@@ -216,10 +195,13 @@ def solve_inside(
     pencil, shares = _pencil(prepared, problem, sums.dimension)
     found = None
     if start is not None and solver == "auto":
-        found = refined(pencil, problem.n_components, _inside(start, prepared))
+        start = start if prepared.scale is None else start * prepared.scale[:, None]
+        found = refined(pencil, problem.n_components, start)
     if found is None:
         found = solve_pencil(pencil, problem.n_components, solver=solver, seed=seed)
-    vectors, patterns = prepared.vectors(found.vectors), prepared.patterns(found.patterns)
+    vectors, patterns = prepared.vectors(found.vectors), found.patterns
+    if prepared.scale is not None:
+        patterns = patterns * prepared.scale[:, None]
     scale = prepared.scale if sums.scaled is None else sums.scaled
     return replace(found, vectors=vectors, patterns=patterns, shrinkage=shares, scale=scale)
 
@@ -254,15 +236,10 @@ def center_of(problem: Problem, sums: Sums) -> Float:
 def solve_path(
     folds: Sequence[Sums | Sequence[Moments]], problems: Sequence[Problem], *, seed: int = 0
 ) -> list[list[Float | None]]:
-    """Which components have these datasets at each value of a parameter, approximately and fast?
+    """Return approximate components of each fold at each value of a parameter; None where the background is singular.
 
     The problems differ only in shrinkage, α or ε, from the least to the most regularised. A few values are solved by
-    block iterations, and all values in the span of what these find. Several folds are solved together.
-
-    Returns
-    -------
-    list of list of array of shape (n_features, d) or None
-        For each fold and value, in the coordinates of the moments; None where the background is singular.
+    block iterations, and all values in the span of what these find. Vectors are in the coordinates of the moments.
     """
     sums = [Sums.of(one, problems[0].n_covariates) for one in folds]
     prepared = [_prepared(one, problems[0]) for one in sums]
@@ -357,28 +334,6 @@ def about(moments: Moments, point: Any) -> Moments:
     return ScatterMoments(moments.count, moments.mean, scatter, moments.precision, weights=moments.weights)
 
 
-def total_root(parts: Sequence[Moments]) -> Float:
-    """Return L with ``L Lᵀ`` the total scatter of the datasets, each about its own mean.
-
-    Directions in which no dataset varies, such as the constant of a polynomial kernel, are left out. In coordinates
-    ``g L`` the paper's ridge ``ε T⁻¹`` of coordinates g is ``ε I``.
-    """
-    total: Array = sum(part.total_weight * part.covariance() for part in parts)  # type: ignore[assignment]
-    xp = namespace(total)
-    factor = cholesky(1.0 * total)
-    rounding = total.shape[0] * float(np.finfo(np.float64).eps)
-    if factor is not None and bool(xp.all(diagonal(factor) ** 2 > ROUNDED_PIVOT * rounding * diagonal(total))):
-        return xp.tril(factor)
-    values, vectors = eigh(total)
-    kept = np.flatnonzero(to_host(values > rounding * xp.max(values)))
-    return take(vectors, kept, axis=1) * xp.sqrt(take(values, kept))
-
-
-def _inside(start: Float, prepared: _Prepared) -> Float:
-    """Return start vectors in the coordinates of the pencil."""
-    return start if prepared.scale is None else start * prepared.scale[:, None]
-
-
 def _pencil(prepared: _Prepared, problem: Problem, dimension: int) -> tuple[Pencil, tuple[float, ...]]:
     """Pose the pencil ``A u = λ B u``; return it with the shrinkage of each background."""
     target, backgrounds = prepared.target, prepared.backgrounds
@@ -445,14 +400,9 @@ def _gaussian_share(background: Moments, dimension: int) -> float:
 
 
 def rank_columns(patterns: Array, spreads: Array) -> npt.NDArray[np.intp]:
-    """Order columns by the size of their pattern in units of the background's spread, the largest first.
+    """Order columns by their pattern in units of the background's spread; each by its best rank in any component.
 
-    Each column has its best rank in any component.
-
-    Examples
-    --------
     >>> import numpy as np
-    >>> from standout.problem import rank_columns
     >>> rank_columns(np.array([[3.0, 0.0], [4.0, 1.0], [1.0, 2.0]]), np.array([1.0, 10.0, 1.0]))
     array([0, 2, 1])
     """

@@ -10,7 +10,7 @@ import numpy as np
 
 from standout._arrays import Array, Float, Rows, product, stacked
 from standout._options import documented
-from standout._xp import columns_as_rows, like, namespace, to_host
+from standout._xp import cholesky, columns_as_rows, diagonal, eigh, like, namespace, take, to_host
 from standout.estimators._base import BackgroundTransformer
 from standout.estimators._fit import Fit, fit_problem, shifts_of, unit_of
 from standout.features import (
@@ -22,10 +22,13 @@ from standout.features import (
     resolve_kernel,
 )
 from standout.features import sample as sample_rows
-from standout.problem import Problem, adjusted, total_root
+from standout.moments import Moments
+from standout.problem import Problem, adjusted
 from standout.selection import Data, TallData, make_data, plan_folds
 from standout.sources import InMemory, Mapped, Source
 
+# A pivot of a Cholesky factor below this many units of rounding may be nothing but rounding.
+ROUNDED_PIVOT = 100.0
 # Weights of several kernels are learned from at most this many rows, on a grid with so many steps.
 LEARNED_ROWS, STEPS = 600, 4
 
@@ -80,7 +83,7 @@ class KernelTransformer(BackgroundTransformer):
         else:
             tall = make_data(sources, folds, norms=False)
             assert isinstance(tall, TallData)
-            root = total_root([adjusted(part, tall.n_covariates) for part in tall.totals])
+            root = _total_root([adjusted(part, tall.n_covariates) for part in tall.totals])
             data = tall.mapped(root)
         sums = data.sums(Problem())
         n_backgrounds = len(sources) - 1
@@ -197,6 +200,23 @@ class KernelTransformer(BackgroundTransformer):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
+
+
+def _total_root(parts: Sequence[Moments]) -> Float:
+    """Return L with ``L Lᵀ`` the total scatter of the datasets, each about its own mean.
+
+    Directions in which no dataset varies, such as the constant of a polynomial kernel, are left out. In coordinates
+    ``g L`` the paper's ridge ``ε T⁻¹`` of coordinates g is ``ε I``.
+    """
+    total: Array = sum(part.total_weight * part.covariance() for part in parts)  # type: ignore[assignment]
+    xp = namespace(total)
+    factor = cholesky(1.0 * total)
+    rounding = total.shape[0] * float(np.finfo(np.float64).eps)
+    if factor is not None and bool(xp.all(diagonal(factor) ** 2 > ROUNDED_PIVOT * rounding * diagonal(total))):
+        return xp.tril(factor)
+    values, vectors = eigh(total)
+    kept = np.flatnonzero(to_host(values > rounding * xp.max(values)))
+    return take(vectors, kept, axis=1) * xp.sqrt(take(values, kept))
 
 
 def _are_few(sources: Sequence[Source]) -> bool:

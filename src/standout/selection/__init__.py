@@ -1,7 +1,8 @@
 """Choices by held-out folds, the held-out ratio, weights of backgrounds, and inference by resampling."""
 
 from standout.selection._bootstrap import Bootstrap, bootstrap
-from standout.selection._choose import HeldOut, Path, choose, choose_columns, judge, rule
+from standout.selection._choose import Path, choose, choose_columns, rule
+from standout.selection._held_out import HeldOut, judge
 from standout.selection._inference import PermutationTest, permutation_test
 from standout.selection._inference import count_components as count_components
 from standout.selection._means import MeanDifferences, benjamini_hochberg, mean_differences

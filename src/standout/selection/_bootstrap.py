@@ -18,9 +18,9 @@ from standout._writing import tracked
 from standout._xp import column_products, like, take, to_host
 from standout.moments import ScatterMoments, Span, span_of
 from standout.problem import Problem, Sums, solve
-from standout.selection._choose import _aligned
 from standout.selection._data import WideData, column_variances
 from standout.selection._engine import Given, depends_on_columns, make_deck
+from standout.selection._held_out import aligned
 from standout.selection._inference import given_of, opened, seed_of, statistic_of
 from standout.selection._resample import Deck, Plan, RowDeck
 from standout.sources import InMemory
@@ -135,7 +135,9 @@ def bootstrap(
     if n_draws < 2:
         raise InvalidValueError("is too few", parameter="n_draws", value=n_draws, advice="Use 100 or more.")
     if not 0.0 < level < 1.0:
-        raise InvalidValueError("is not between 0 and 1", parameter="level", value=level, advice="Use 0.9, for example.")
+        raise InvalidValueError(
+            "is not between 0 and 1", parameter="level", value=level, advice="Use 0.9, for example."
+        )
     estimator, sources = opened(
         model,
         X,
@@ -272,7 +274,7 @@ class _Refit:
         target = self.everything[0]
         images = target.apply(self.reference)
         vectors = self.solved(times)
-        order, signs = _aligned(vectors, images)
+        order, signs = aligned(vectors, images)
         vectors = take(vectors, order, axis=1) * like(signs, vectors)
         lengths = to_host(target.variance(self.reference) * target.variance(vectors))
         cosines = np.abs(to_host(column_products(images, vectors))) / np.sqrt(np.maximum(lengths, SMALLEST))

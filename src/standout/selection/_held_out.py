@@ -1,0 +1,295 @@
+"""The held-out ratio: components are found without a fold and judged on its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import optimize
+
+from standout._arrays import Array, Float, Rows, product
+from standout._xp import column_norms, concat, like, namespace, take, to_host
+from standout.moments import FoldPattern, Moments, project
+from standout.problem import Problem, Sums, adjusted, center_of, is_sparse_problem, mixed, solve, solve_inside
+from standout.selection._data import Data, Folds, Places
+
+# Held-out variances below these shares are rounding: of the target's against the fitted one, and of the background's
+# against the target's.
+LEAST_HELD, LEAST_BACKGROUND = 1e-9, 1e-12
+
+
+def log_ratio(own: Float, against: Float, fitted: Float) -> Float:
+    """Return the logarithm of the ratio of variances; NaN where one of them is rounding."""
+    usable = (own > LEAST_HELD * fitted) & (against > LEAST_BACKGROUND * own)
+    logs: Float = np.full(own.shape, np.nan)
+    logs[usable] = np.log(own[usable] / against[usable])
+    return logs
+
+
+# --- variances of held-out rows --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class HeldVariances:
+    """Second moments of the rows of a fold along vectors that were found without it.
+
+    Attributes
+    ----------
+    target : ndarray of shape (d,)
+        About the target's own mean, or the backgrounds'.
+    backgrounds : ndarray of shape (n_backgrounds, d)
+    steps : ndarray of shape (n_datasets, d)
+        Mean score of the rows of each dataset.
+    apart : ndarray of shape (d,)
+        Mean of the target's rows less the backgrounds' mean without the fold.
+    fitted : ndarray of shape (d,)
+        Variance of the target without the fold.
+    factors : ndarray of shape (n_datasets,)
+        What scores are multiplied with, to allow for the centre that was estimated.
+    centres : list of array of shape (n_features,)
+        The point from which the scores of each dataset are measured.
+    """
+
+    target: Float
+    backgrounds: Float
+    steps: Float
+    apart: Float
+    fitted: Float
+    factors: Float
+    centres: list[Float]
+
+
+def held_variances(
+    problem: Problem, train: Sums, test: Sequence[Moments], vectors: Float, subjects: bool = False
+) -> HeldVariances:
+    """Return the second moments of held-out rows along vectors in the coordinates of the sums.
+
+    Rows are centred by the mean of their fold, so that a row far off in another fold, which moves the mean of the
+    others, adds nothing. With whole subjects in a fold, they are centred by the mean of the other folds: the mean of a
+    fold would hide how subjects differ.
+    """
+    q = problem.n_covariates
+    fitted = [adjusted(part, q) for part in train.moments]
+    rows = [adjusted(part, q, by=own) for part, own in zip(test, train.moments, strict=True)]
+    middle = mixed(problem.weights, [part.mean for part in fitted[1:]])
+    centres = [part.mean for part in (fitted if subjects else rows)]
+    # The mean of n other rows adds 1/n of the variance, the mean of the n rows themselves takes 1/n away.
+    factors = np.array([_factor(part.effective_count, subjects) for part in (fitted if subjects else rows)])
+    if problem.center == "background":
+        centres[0], factors[0] = middle, 1.0
+    squares, steps = [], []
+    for part, centre, factor in zip(rows, centres, factors, strict=True):
+        step = to_host(product((part.mean - centre)[None, :], vectors)[0, :])
+        squares.append((to_host(part.variance(vectors)) + step**2) * factor**2)
+        steps.append(step * factor)
+    apart = to_host(product((rows[0].mean - middle)[None, :], vectors)[0, :])
+    spread = to_host(fitted[0].variance(vectors))
+    return HeldVariances(squares[0], np.array(squares[1:]), np.array(steps), apart, spread, factors, centres)
+
+
+def _factor(count: float, subjects: bool) -> float:
+    # Weights can leave less than one effective row.
+    return float(1.0 / np.sqrt(1.0 + 1.0 / count if subjects else max(1.0 - 1.0 / count, 0.1)))
+
+
+# --- the held-out ratio ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """What are the components of a fit worth on held-out rows?
+
+    Each fold is left out in turn. Components are found on the other folds, brought to the order and the signs of those
+    of the fit, and applied to the rows of the fold. A ratio is the variance of all these scores of the target (with
+    ``center="background"`` their mean square) over the weighted variance of the backgrounds' scores.
+
+    Attributes
+    ----------
+    ratio, spread, shift : ndarray of shape (d,)
+        The ratio; the variance of the target's scores; the squared distance of the means. All in units of the
+        backgrounds' variance. NaN if a variance is at the level of rounding.
+    log_error : ndarray of shape (d,)
+        Standard error of the logarithm of the ratio, by a jackknife over the folds.
+    spread_error, shift_error : ndarray of shape (d,)
+    unit : ndarray of shape (d,)
+        Standard deviation of the backgrounds' held-out scores before they are divided by it.
+    vectors : array of shape (n_folds, n_features, d)
+        The components without each fold, in units of the backgrounds' held-out standard deviation.
+    offsets : ndarray of shape (n_datasets, n_folds, d)
+        Scores of each dataset's centre, from the fit's mean.
+    factors : ndarray of shape (n_datasets, n_folds)
+    folds : FoldPattern or list of ndarray
+        Which fold a row is in, by its number.
+    slopes : list of list of array of shape (n_covariates, d), or None
+        Scores of the covariates of each dataset and fold.
+    """
+
+    ratio: Float
+    log_error: Float
+    spread: Float
+    spread_error: Float
+    shift: Float
+    shift_error: Float
+    unit: Float
+    vectors: Float
+    offsets: Float
+    factors: Float
+    folds: Folds | Places
+    slopes: list[list[Float]] | None = None
+
+    def scores(self, rows: Rows, numbers: Any, dataset: int, mean: Any, covariates: Float | None = None) -> Float:
+        """Return the scores of fitted rows, by their numbers in a dataset, each by components without its fold."""
+        own = self._folds_of(np.asarray(numbers), dataset)
+        found = np.empty((len(own), self.ratio.shape[0]))
+        for fold in np.unique(own).tolist():
+            chosen = np.flatnonzero(own == fold)
+            scores = to_host(project(take(rows, chosen), mean, self.vectors[fold])) - self.offsets[dataset, fold]
+            if self.slopes is not None and covariates is not None:
+                scores = scores - covariates[chosen] @ self.slopes[dataset][fold]
+            found[chosen] = scores * self.factors[dataset, fold]
+        return found
+
+    def taken(self, order: Any) -> HeldOut:
+        """Return the components in another order."""
+        numbers = ("ratio", "log_error", "spread", "spread_error", "shift", "shift_error", "unit")
+        return replace(
+            self,
+            **{name: getattr(self, name)[order] for name in numbers},
+            vectors=namespace(self.vectors).stack([take(part, order, axis=1) for part in self.vectors]),
+            offsets=self.offsets[:, :, order],
+            slopes=None if self.slopes is None else [[part[:, order] for part in own] for own in self.slopes],
+        )
+
+    def _folds_of(self, numbers: Any, dataset: int) -> Any:
+        if isinstance(self.folds, FoldPattern):
+            return self.folds.table[numbers % len(self.folds.table)]
+        if isinstance(self.folds, Places):
+            return self.folds.of(dataset, numbers)
+        return self.folds[dataset][numbers]
+
+
+def judge(
+    problem: Problem,
+    data: Data,
+    folds: Folds | Places,
+    inner: Float,
+    *,
+    starts: Sequence[Float | None] | None = None,
+    seed: int = 0,
+) -> HeldOut:
+    """Find out what the components of a fit, in the coordinates of its sums, are worth on held-out rows."""
+    whole = data.sums(problem)
+    images = adjusted(whole.moments[0], problem.n_covariates).apply(inner)
+    centre = center_of(problem, whole)
+    # Wide rows have other coordinates without each fold if columns are scaled.
+    moved = whole.lift is not None and problem.scale is not None
+    few = is_sparse_problem(problem, whole)
+    vectors, held, offsets, slopes = [], [], [], []
+    for fold in range(data.n_folds):
+        train, test = data.sums(problem, fold), data.held_out(problem, fold)
+        if few:
+            found = solve(train, problem, seed=seed).vectors
+            inside = train.dropped(found)
+        else:
+            start = None if starts is None else starts[fold]
+            inside = found = solve_inside(train, problem, seed=seed, start=start).vectors
+            if moved:
+                found = train.lifted(inside)
+        order, signs = aligned(whole.dropped(found) if few or moved else inside, images)
+        inside, found = (take(part, order, axis=1) * like(signs, part) for part in (inside, found))
+        held.append(held_variances(problem, train, test, inside, data.subjects))
+        vectors.append(found)
+        offsets.append(_offsets(held[-1].centres, train, whole, inside, found, centre, moved))
+        if problem.n_covariates:
+            slopes.append([_slopes(part, problem.n_covariates, inside) for part in train.moments])
+    if not few and not moved and whole.lift is not None:
+        # One pass over the rows for all folds.
+        every = whole.lift(concat(vectors, axis=1))
+        width = inner.shape[1]
+        vectors = [every[:, fold * width : (fold + 1) * width] for fold in range(data.n_folds)]
+    counts = np.array([[part.total_weight for part in data.held_out(problem, fold)] for fold in range(data.n_folds)]).T
+    ratio, log_error, parts, part_errors, unit = _pooled(problem, held, counts)
+    return HeldOut(
+        ratio=ratio,
+        log_error=log_error,
+        spread=parts[0],
+        spread_error=part_errors[0],
+        shift=parts[1],
+        shift_error=part_errors[1],
+        unit=unit,
+        vectors=namespace(vectors[0]).stack([part / like(unit, part) for part in vectors]),
+        offsets=np.swapaxes(np.array(offsets), 0, 1) / unit,
+        factors=np.array([part.factors for part in held]).T,
+        folds=folds,
+        slopes=None if not slopes else [[part / unit for part in own] for own in zip(*slopes, strict=True)],
+    )
+
+
+def _offsets(
+    centres: Sequence[Float], train: Sums, whole: Sums, inside: Float, found: Float, centre: Float, moved: bool
+) -> Float:
+    """Return the score of each dataset's centre, from the centre of the fit."""
+    if moved:
+        assert train.origin is not None
+        away = product((whole.point(centre) - train.origin)[None, :], found)
+    else:
+        away = product(centre[None, :], inside)
+    return np.array([to_host((product(part[None, :], inside) - away)[0, :]) for part in centres])
+
+
+def _slopes(moments: Moments, q: int, inside: Float) -> Float:
+    """Return the scores of the covariates."""
+    covariance = to_host(moments.covariance())
+    size = covariance.shape[0] - q
+    return np.linalg.pinv(covariance[size:, size:]) @ covariance[size:, :size] @ to_host(inside)
+
+
+def aligned(inner: Float, images: Float) -> tuple[Array, Float]:
+    """Return the order and the signs of components that fit those of the whole, by their products in the target."""
+    both = to_host(product(images.T, inner))
+    sizes = to_host(column_norms(inner)) * to_host(column_norms(images))[:, None]
+    both = np.divide(both, sizes, out=np.zeros_like(both), where=sizes > 0.0)
+    _, order = optimize.linear_sum_assignment(-np.abs(np.nan_to_num(both)))
+    return order, np.where(both[np.arange(len(order)), order] < 0, -1.0, 1.0)
+
+
+def _pooled(problem: Problem, held: Sequence[HeldVariances], counts: Float) -> tuple[Float, Float, Float, Float, Float]:
+    """Return ratio, error of its logarithm, spread and shift with their errors, and the backgrounds' spread."""
+    target = np.array([part.target for part in held])
+    backgrounds = np.array([part.backgrounds for part in held])
+    steps = np.array([part.steps for part in held])
+    apart = np.array([part.apart for part in held])
+    fitted = np.array([part.fitted for part in held]).mean(axis=0)
+
+    def pooled(kept: Any) -> tuple[Float, Float, Float, Float]:
+        shares = counts[:, kept] / counts[:, kept].sum(axis=1, keepdims=True)
+        means = np.einsum("kf,fkd->kd", shares, steps[kept])
+        square = shares[0] @ target[kept]
+        spread = square - means[0] ** 2
+        shift = (shares[0] @ apart[kept]) ** 2
+        back = np.einsum("kf,fkd->kd", shares[1:], backgrounds[kept]) - means[1:] ** 2
+        against = np.asarray(problem.weights) @ back
+        own = square if problem.center == "background" else spread
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return log_ratio(own, against, fitted), spread / against, shift / against, against
+
+    every = np.arange(counts.shape[1])
+    log_ratio, spread, shift, against = pooled(every)
+    without = [pooled(every[every != fold]) for fold in every]
+    bad = ~np.isfinite(log_ratio)
+    log_error, spread_error, shift_error = (
+        _jackknife(np.array([part[place] for part in without])) for place in range(3)
+    )
+    unit = np.where(bad | ~(against > 0.0), 1.0, np.sqrt(np.maximum(against, 0.0)))
+    parts = np.where(bad, np.nan, [spread, shift])
+    return np.exp(log_ratio), log_error, parts, np.where(bad, np.nan, [spread_error, shift_error]), unit
+
+
+def _jackknife(estimates: Float) -> Float:
+    """Return the standard error from the estimates without each fold."""
+    n_folds = len(estimates)
+    with np.errstate(invalid="ignore"):
+        error: Float = np.sqrt((n_folds - 1.0) / n_folds * np.sum((estimates - estimates.mean(axis=0)) ** 2, axis=0))
+    return error
