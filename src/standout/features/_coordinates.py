@@ -23,8 +23,14 @@ from standout.features._kernels import (
     SumKernel,
     check_kernel_matrix,
 )
-from standout.features._maps import CoordinateMap, FourierMap, IdentityMap, LandmarkMap
-from standout.features._pivoted import random_pivots, reject_indefinite
+from standout.features._maps import (
+    CoordinateMap,
+    FourierMap,
+    IdentityMap,
+    LandmarkMap,
+    random_pivots,
+    reject_indefinite,
+)
 from standout.moments import pivoted_cholesky
 from standout.sources import InMemory, Mapped, Source
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -104,16 +104,22 @@ class NamedKernel(Kernel):
             X, Z = X - self.origin, Z - self.origin
         if self.metric in BY_INNER_PRODUCTS and not (is_sparse(X) or is_sparse(Z)):
             return self._by_inner_products(X, Z)
+        if is_foreign(X) and self.metric == "laplacian":
+            return namespace(X).exp(-self._gamma(X.shape[1]) * _manhattan_distances(X, Z))
         if is_foreign(X):
-            return self._by_columns(X, Z)
-        filtered = not callable(self.metric)
+            raise InvalidTypeError(
+                f"the kernel {self.metric!r} needs NumPy arrays",
+                advice="Use 'rbf', 'laplacian' or a polynomial kernel.",
+            )
+        if callable(self.metric):
+            return double(dense(pairwise_kernels(X, Z, metric=self.metric, **self.params)))
         try:
-            values = pairwise_kernels(X, Z, metric=self.metric, filter_params=filtered, **self.params)
+            return double(dense(pairwise_kernels(X, Z, metric=self.metric, filter_params=True, **self.params)))
         except ValueError as error:
-            if callable(self.metric):
-                raise
-            _reject_data(self.metric, str(error))
-        return double(dense(values))
+            # Such as negative numbers for a kernel of counts.
+            said = " ".join(str(error).split()).rstrip(".")
+            problem = f"the kernel {self.metric!r} cannot be computed from these data: {said}"
+            raise InvalidValueError(problem, advice="Use another kernel.") from None
 
     def _by_inner_products(self, X: Float, Z: Float) -> Float:
         """Compute scikit-learn's most common kernels, with products by the same BLAS as all others."""
@@ -134,15 +140,6 @@ class NamedKernel(Kernel):
         values *= gamma
         values += self.params.get("coef0", 1)
         return xp.tanh(values) if self.metric == "sigmoid" else values ** self.params.get("degree", 3)
-
-    def _by_columns(self, X: Float, Z: Float) -> Float:
-        """Compute the Laplacian kernel for foreign arrays, as a sum over columns."""
-        if self.metric != "laplacian":
-            raise InvalidTypeError(
-                f"the kernel {self.metric!r} needs NumPy arrays",
-                advice="Use 'rbf', 'laplacian' or a polynomial kernel.",
-            )
-        return namespace(X).exp(-self._gamma(X.shape[1]) * _manhattan_distances(X, Z))
 
     def _gamma(self, n_features: int) -> float:
         gamma = self.params.get("gamma")
@@ -188,24 +185,17 @@ class SumKernel(Kernel):
 
     def __call__(self, X: Rows, Z: Landmarks) -> Float:
         """Return the kernel of every row of X with every row of Z."""
-        total: Float | None = None
-        for weight, kernel in self._active():
-            part = weight * kernel(X, Z)
-            if total is None:
-                total = part
-            else:
-                total += part
-        assert total is not None
+        total: Any = sum(weight * kernel(X, Z) for weight, kernel in self._active())
         return total
 
     def diagonal(self, X: Rows) -> Float:
         """Return the kernel of every row of X with itself."""
-        return sum((weight * kernel.diagonal(X) for weight, kernel in self._active()), like(np.zeros(X.shape[0]), X))
+        total: Any = sum(weight * kernel.diagonal(X) for weight, kernel in self._active())
+        return total
 
     def _active(self) -> list[tuple[float, Kernel]]:
-        return [
-            (float(weight), kernel) for weight, kernel in zip(self.weights, self.kernels, strict=True) if weight > 0
-        ]
+        pairs = zip(self.weights.tolist(), self.kernels, strict=True)
+        return [(weight, kernel) for weight, kernel in pairs if weight > 0.0]
 
 
 class PrecomputedKernel(Kernel):
@@ -387,13 +377,6 @@ def _manhattan_distances(X: Array, Z: Array) -> Array:
 
 
 # --- checks ---------------------------------------------------------------------------------------------------------
-
-
-def _reject_data(kernel: str, reason: str) -> NoReturn:
-    """Reject data for which a kernel is not defined, such as negative numbers for a kernel of counts."""
-    said = " ".join(reason.split()).rstrip(".")
-    problem = f"the kernel {kernel!r} cannot be computed from these data: {said}"
-    raise InvalidValueError(problem, advice="Use another kernel.") from None
 
 
 def check_kernel_matrix(matrix: Float, symmetric: bool) -> None:
