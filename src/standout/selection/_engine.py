@@ -9,14 +9,24 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import Float, Rows, dense, double, product, stacked
+from standout._arrays import Float, Rows, dense, double, stacked
 from standout._messages import InvalidValueError
-from standout._xp import like, namespace, take, to_host
+from standout._xp import column_norms, like, namespace, take, to_host
 from standout.moments import Moments, gather_keyed, span_of
 from standout.problem import Problem, Sums, solve
 from standout.selection._data import WideData
 from standout.selection._leading import Statistic
-from standout.selection._resample import Deck, Numbers, Plan, RowDeck, SumDeck, centred, plan_rows, plan_subjects
+from standout.selection._resample import (
+    Deck,
+    Numbers,
+    Plan,
+    RowDeck,
+    SumDeck,
+    Totals,
+    centred,
+    plan_rows,
+    plan_subjects,
+)
 from standout.sources import Source
 
 # Up to so many rows, rows are dealt one by one. More rows become blocks, unless they have more columns than this.
@@ -235,29 +245,25 @@ class Engine:
         mean: Float = np.mean(found, axis=0)
         return mean
 
-    def without(self, n_components: int) -> Engine:
-        """Remove the leading components of the datasets as they are from all rows.
+    def without_leading(self, place: int) -> Engine:
+        """Remove the leading component of the datasets as they are from all rows, at one value of the path.
 
-        With the pattern ``B u`` of each component removed, the largest value in what is left is the next one. The
-        variance of the backgrounds along the patterns stays: it is part of the ridge.
+        With the pattern ``B u`` removed, the largest value in what is left is the next one. The variance of the
+        backgrounds along the pattern stays: it is part of the ridge.
         """
-        n_thinnings = len(self.deck.plan.parts)
-        problem = replace(self.statistic.problem, n_components=n_components)
         if self.anew:
-            patterns = solve(self._wide_sums(self.identity, 0), problem).patterns
+            sums = self._wide_sums(self.identity, 0)
         else:
-            totals = [sum(parts[1:], parts[0]) for parts in zip(*self._observed(n_thinnings), strict=True)]
-            patterns = solve(Sums(tuple(part.moments() for part in totals), self.dimension), problem).patterns
-        basis = namespace(patterns).linalg.qr(patterns)[0]
-        held: list[Float | None] = [None] * len(self.held)
-        if not self.anew:
-            for home, part in enumerate(totals[1:], start=1):
-                inner = product(basis.T, product(part.moments().covariance(), basis))
-                held[home] = product(product(basis, inner), basis.T)
-        return replace(self, deck=self.deck.without(basis), held=tuple(held))
-
-    def _observed(self, n_thinnings: int) -> Sequence[list]:  # type: ignore[type-arg]
-        return [self.deck.dealt(self.identity, thinning) for thinning in range(n_thinnings)]
+            thinned = [self.deck.dealt(self.identity, number) for number in range(len(self.deck.plan.parts))]
+            totals = [sum(parts[1:], parts[0]) for parts in zip(*thinned, strict=True)]
+            sums = Sums(tuple(map(Totals.moments, totals, self.held)), self.dimension)
+        pattern = solve(sums, self.statistic.problems(sums)[place]).patterns[:, :1]
+        pattern = pattern / column_norms(pattern)
+        held = list(self.held)
+        for home, part in enumerate(sums.moments[1:] if not self.anew else (), start=1):
+            own = float(part.variance(pattern)[0]) * pattern * pattern.T
+            held[home] = own if held[home] is None else held[home] + own
+        return replace(self, deck=self.deck.without(pattern), held=tuple(held))
 
 
 def refuse_no_background(sources: Sequence[Source]) -> None:

@@ -308,24 +308,26 @@ def _tested(
     small = engine.deck.rows.size <= SINGLE_THREADED if by_rows else given.width <= 256
     most = min(most, given.width, given.counts[0] - 1)
     p_values: list[float] = []
-    found: list[tuple[float, Float]] = []
+    found: list[Float] = []
     reason = f"all {most} components were tested"
     with threadpool_limits(1, user_api="blas") if small else nullcontext():
         for number in range(most):
-            own = engine if number == 0 else engine.without(number)
             with progress_bar(f"component {number + 1}", n_draws, shown=progress) as advance:
-                p_value, observed, draws = _component(own, n_draws, level, [seed, 2, number], n_jobs, advance)
+                p_value, values = _component(engine, n_draws, level, [seed, 2, number], n_jobs, advance)
             p_values.append(max(p_value, *p_values[-1:], 0.0))
-            found.append((observed, draws))
+            found.append(combined(values))
             if p_values[-1] > level and not every:
                 reason = f"component {number + 1} is not distinguishable from chance"
                 break
+            if number + 1 < most:
+                # The component is removed at the value of the path at which it stands out most.
+                engine = engine.without_leading(int(np.argmax(standardised(values)[0])))
     return PermutationTest(
         n_components=int(np.sum(np.array(p_values) <= level)),
         p_values=np.array(p_values),
-        statistics=np.array([observed for observed, _ in found]),
-        draws=[draws for _, draws in found],
-        n_draws=tuple(len(draws) for _, draws in found),
+        statistics=np.array([values[0] for values in found]),
+        draws=[values[1:] for values in found],
+        n_draws=tuple(len(values) - 1 for values in found),
         level=level,
         reason=reason,
         unit=engine.deck.plan.kind,
@@ -346,29 +348,39 @@ def _check(level: float, n_draws: int) -> None:
 
 def _component(
     engine: Engine, n_draws: int, level: float, seed: list[int], n_jobs: int | None, advance: Any
-) -> tuple[float, float, Float]:
-    """Return the p-value of the leading component, its statistic and those of the draws."""
+) -> tuple[float, Float]:
+    """Return the p-value of the leading component, and the values of the data and of the draws."""
     # So many draws may reach the observed value in a complete test that is still significant.
     allowed = int(np.floor(level * (n_draws + 1) + 1e-9)) - 1
     values = [engine.values(engine.identity)]
     for drawn in _draws(engine, n_draws, np.random.default_rng(seed), n_jobs):
         values.append(drawn)
         advance(1)
-        if len(values) <= FIRST and len(drawn) > 1:
-            continue
-        compared = combined(np.array(values))
-        reached = int(np.sum(compared[1:] >= compared[0] - ROUNDING * abs(compared[0])))
-        if reached >= max(ENOUGH, allowed + 1):
-            # Sequential test of Besag and Clifford (1991).
-            stopped = len(values) <= n_draws
-            return reached / (len(values) - 1) if stopped else (1 + reached) / len(values), compared[0], compared[1:]
-    compared = combined(np.array(values))
-    reached = int(np.sum(compared[1:] >= compared[0] - ROUNDING * abs(compared[0])))
-    return (1 + reached) / len(values), float(compared[0]), compared[1:]
+        if len(values) > FIRST or len(drawn) == 1:
+            reached = _reached(np.array(values))
+            if reached >= max(ENOUGH, allowed + 1) and len(values) <= n_draws:
+                # Sequential test of Besag and Clifford (1991).
+                return reached / (len(values) - 1), np.array(values)
+    return (1 + _reached(np.array(values))) / len(values), np.array(values)
+
+
+def _reached(values: Float) -> int:
+    """Return the number of draws whose statistic is at least the observed one."""
+    compared = combined(values)
+    return int(np.sum(compared[1:] >= compared[0] - ROUNDING * abs(compared[0])))
+
+
+def standardised(values: Float) -> Float:
+    """Return the values of a path in standard deviations of all draws; a single value as it is."""
+    if values.shape[1] == 1:
+        return values
+    spread = values.std(axis=0)
+    z: Float = (values - values.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+    return z
 
 
 def combined(values: Float) -> Float:
-    """Combine the values of a path: their largest, in standard deviations of all draws.
+    """Return the statistic: the largest value of a path, in standard deviations of all draws.
 
     Parameters
     ----------
@@ -384,13 +396,9 @@ def combined(values: Float) -> Float:
     >>> import numpy as np
     >>> from standout.selection._inference import combined
     >>> combined(np.array([[4.0, 1.0], [1.0, 2.0], [1.0, 3.0]])).round(2)
-    array([ 1.41, -0.  ,  1.22])
+    array([1.41, 0.  , 1.22])
     """
-    if values.shape[1] == 1:
-        return values[:, 0]
-    spread = values.std(axis=0)
-    z: Float = (values - values.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
-    return z.max(axis=1)
+    return standardised(values).max(axis=1)
 
 
 def _draws(engine: Engine, n_draws: int, rng: np.random.Generator, n_jobs: int | None) -> Iterator[Float]:
