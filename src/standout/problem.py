@@ -28,9 +28,8 @@ KEPT_SHARE = 2 / 3
 class Problem:
     """What is solved: the paper's problem with every choice that a fit makes.
 
-    Everything that depends on rows (scale, centre, columns, shrinkage by Ledoit and Wolf) is a rule here, and is
-    computed anew from the moments that `solve` receives. A fit, a fold, a value of a path, a permutation and a
-    bootstrap draw are therefore the same call with other moments.
+    Everything that depends on rows (scale, centre, columns, shrinkage by Ledoit and Wolf) is a rule here, computed anew
+    from the moments that `solve` receives, so that folds and permutations are the same call with other moments.
 
     Attributes
     ----------
@@ -164,8 +163,7 @@ def solve(
     seed : int, default=0
         Start of iterations.
     start : array of shape (n_features, k), optional
-        Vectors near the solution, such as those of a similar problem, in the coordinates of the moments. They make the
-        solution faster and change it only by rounding.
+        Vectors near the solution, in the coordinates of the moments, which make it faster.
 
     Returns
     -------
@@ -258,11 +256,10 @@ def solve_path(
 
 def _is_even(moments: Moments) -> bool:
     """Tell whether the variances of columns are so similar that one subspace serves all values of a path."""
-    if not isinstance(moments, ScatterMoments):
-        return False
-    variances = to_host(moments.variances)
-    varying = variances[variances > 0.0]
-    return len(varying) == 0 or bool(varying.max() <= UNEVEN * varying.min())
+    varying = to_host(moments.variances)
+    varying = varying[varying > 0.0]
+    similar = len(varying) == 0 or bool(varying.max() <= UNEVEN * varying.min())
+    return similar and isinstance(moments, ScatterMoments)
 
 
 # --- from moments to a pencil ----------------------------------------------------------------------------------------

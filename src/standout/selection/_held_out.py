@@ -276,15 +276,15 @@ def _pooled(problem: Problem, held: Sequence[HeldVariances], counts: Float) -> t
             return log_ratio(own, against, fitted), spread / against, shift / against, against
 
     every = np.arange(counts.shape[1])
-    log_ratio, spread, shift, against = pooled(every)
+    logs, spread, shift, against = pooled(every)
     without = [pooled(every[every != fold]) for fold in every]
-    bad = ~np.isfinite(log_ratio)
+    bad = ~np.isfinite(logs)
     log_error, spread_error, shift_error = (
         _jackknife(np.array([part[place] for part in without])) for place in range(3)
     )
     unit = np.where(bad | ~(against > 0.0), 1.0, np.sqrt(np.maximum(against, 0.0)))
     parts = np.where(bad, np.nan, [spread, shift])
-    return np.exp(log_ratio), log_error, parts, np.where(bad, np.nan, [spread_error, shift_error]), unit
+    return np.exp(logs), log_error, parts, np.where(bad, np.nan, [spread_error, shift_error]), unit
 
 
 def _jackknife(estimates: Float) -> Float:
