@@ -266,10 +266,7 @@ def _is_even(moments: Moments) -> bool:
 
 
 def adjusted(moments: Moments, n_covariates: int, by: Moments | None = None) -> Moments:
-    """Remove what the trailing columns explain of the others: a Schur complement of the scatter.
-
-    The coefficients are those of `by` (the rows of other folds), or of the moments themselves.
-    """
+    """Remove what the trailing columns explain of the others, by the coefficients of `by` or their own."""
     if n_covariates == 0:
         return moments
     size = moments.n_features - n_covariates
@@ -304,10 +301,7 @@ def mixed(weights: Sequence[float], arrays: Sequence[Float]) -> Float:
 
 
 def column_scale(variances: Sequence[Float], problem: Problem) -> Float:
-    """Return the standard deviation of each column; 1 for a column that does not vary.
-
-    "pooled" is the mean of the target's variance and the backgrounds', so that it does not depend on numbers of rows.
-    """
+    """Return the standard deviation of each column, 1 if it does not vary; "pooled" does not depend on row numbers."""
     own, *others = variances
     xp = namespace(own)
     if not others:
@@ -384,7 +378,7 @@ def _share(background: Moments, shrinkage: float | str, dimension: int) -> float
 
 
 def _gaussian_share(background: Moments, dimension: int) -> float:
-    """Return the estimate of Chen et al. (2010) for Gaussian rows: scaled columns have no sums of fourth powers."""
+    """Return the estimate of Chen et al. (2010) for Gaussian rows, which needs no sums of fourth powers."""
     trace, square = background.total_variance, background.squared_norm
     spread = square - trace**2 / dimension
     if not spread > 0.0:
@@ -421,7 +415,9 @@ def _solve_few(sums: Sums, problem: Problem, solver: str, seed: int) -> Solution
         kept = np.sort(order[: max(int(KEPT_SHARE * len(chosen)), wanted)])
         chosen = chosen[kept]
         some = sums.taken(chosen, problem.n_covariates)
-        solution = solve(some, replace(whole, smooth=_fewer(whole.smooth, chosen)), solver=solver, seed=seed)
+        if whole.smooth is not None and problem.smooth is not None:
+            whole = replace(whole, smooth=replace(problem.smooth, graph=problem.smooth.graph.taken(chosen)))
+        solution = solve(some, whole, solver=solver, seed=seed)
     return replace(
         solution,
         vectors=_spread_out(solution.vectors, chosen, sums.dimension),
@@ -431,10 +427,6 @@ def _solve_few(sums: Sums, problem: Problem, solver: str, seed: int) -> Solution
         else 1.0 + _spread_out(solution.scale[:, None] - 1.0, chosen, sums.dimension)[:, 0],
         columns=chosen,
     )
-
-
-def _fewer(smooth: Smooth | None, chosen: npt.NDArray[np.intp]) -> Smooth | None:
-    return None if smooth is None else replace(smooth, graph=smooth.graph.taken(chosen))
 
 
 def _spreads(sums: Sums, problem: Problem, shares: tuple[float, ...], scale: Float | None) -> Float:
