@@ -8,6 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,8 @@ class ArrowReader(Reader):
                 # "a" also brings "a.b" along, which Parquet takes for a part of it.
                 named = batch.select(needed).rename_columns([str(place) for place in places.values()])
                 yield from (named.slice(start, n_rows) for start in range(0, batch.num_rows, n_rows))
+        # Arrow would keep the memory of its decoders, which later stages of a fit need.
+        import_module("pyarrow").default_memory_pool().release_unused()
 
 
 def _ipc(file: Any, **options: Any) -> Any:
