@@ -64,8 +64,7 @@ class Problem:
     >>> from standout.problem import Problem, solve
     >>> rng = np.random.default_rng(0)
     >>> target, background = rng.normal(size=(1000, 3)) * [9, 1, 2], rng.normal(size=(1000, 3)) * [9, 1, 1]
-    >>> solution = solve([gather(target), gather(background)], Problem())
-    >>> int(np.argmax(np.abs(solution.vectors[:, 0])))
+    >>> int(np.abs(solve([gather(target), gather(background)], Problem()).vectors).argmax())
     2
     """
 
