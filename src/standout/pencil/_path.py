@@ -83,12 +83,16 @@ class _Stack:
 
     def at(self, values: list[int]) -> tuple[Float, Float]:
         """Return A and B at some values, stacks of shape (n_folds * n_values, n, n)."""
-        a, b = (_mixed(part[:, values], self.matrices) for part in (self.first, self.second))
-        ridges = like(self.ridges[:, values, None], b) * self.squares[:, None, :]
-        size = b.shape[-1]
-        b = b + ridges[..., None] * eye(size, b)
-        xp = namespace(b)
-        return xp.reshape(a, (-1, size, size)), xp.reshape(b, (-1, size, size))
+        xp, size = namespace(self.matrices), self.matrices.shape[-1]
+        a, b = (
+            xp.reshape(_mixed(part[:, values], self.matrices), (-1, size, size)) for part in (self.first, self.second)
+        )
+        ridges = xp.reshape(like(self.ridges[:, values, None], b) * self.squares[:, None, :], (-1, size))
+        if is_foreign(b):
+            return a, b + ridges[:, :, None] * eye(size, b)
+        # In place: matrices may be large.
+        b.reshape(len(b), -1)[:, :: size + 1] += ridges
+        return a, b
 
     def inside(self, basis: Float, count: int) -> tuple[Float, Float]:
         """Solve all pencils in the span of orthonormal bases; NaN where B is singular."""
