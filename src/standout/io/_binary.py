@@ -80,8 +80,9 @@ class ArrowReader(Reader):
                 # "a" also brings "a.b" along, which Parquet takes for a part of it.
                 named = batch.select(needed).rename_columns([str(place) for place in places.values()])
                 yield from (named.slice(start, n_rows) for start in range(0, batch.num_rows, n_rows))
-        # Arrow would keep the memory of its decoders, which later stages of a fit need.
-        import_module("pyarrow").default_memory_pool().release_unused()
+        if self.kind == "parquet":
+            # Arrow would keep the memory of its decoders, which later stages of a fit need.
+            import_module("pyarrow").default_memory_pool().release_unused()
 
 
 def _ipc(file: Any, **options: Any) -> Any:
