@@ -70,8 +70,8 @@ def test_whoever_stops_listening_does_not_stop_the_work(folder):
 def test_what_libraries_log_is_not_among_our_words():
     script = """
 import logging, sys
-from standout.cli import _run, main
-_run._invoke = lambda words: logging.getLogger("matplotlib.font_manager").warning("building the font cache") or 0
+from standout.cli import _display, main
+_display._invoke = lambda words: logging.getLogger("matplotlib.font_manager").warning("building the font cache") or 0
 sys.exit(main(["fit"]))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     try:
         # Everything is loaded here: an interruption outside of this function would end in Python's traceback.
-        from standout.cli._run import run
+        from standout.cli._display import run
 
         return run(sys.argv[1:] if arguments is None else list(arguments))
     except KeyboardInterrupt:

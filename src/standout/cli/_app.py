@@ -20,8 +20,9 @@ from standout import __version__
 from standout._options import KERNELIZED, METHODS, OPTION_NAMES, OPTIONS, POLYNOMIALS
 from standout.cli import _options as o
 from standout.cli._display import loading
-from standout.cli._options import COMMAND_METHODS, FITTED_AS, SectionedCommand, option, with_options
+from standout.cli._options import COMMAND_METHODS, FITTED_AS, SectionedCommand, option
 
+Check = Callable[[dict[str, Any]], None]
 # The kernels that have these parameters.
 OF_KERNELS = {
     "bandwidth": ("gaussian",),
@@ -49,30 +50,35 @@ def app() -> None:
     """
 
 
-def output_option(help: str, **settings: Any) -> Any:
+def argument(name: str, metavar: str, **settings: Any) -> click.Argument:
+    """Return a word of a command that is not an option."""
+    return click.Argument([name], metavar=metavar, **settings)
+
+
+def output_option(help: str, **settings: Any) -> click.Option:
     """Return the option for the output."""
     return option(o.OUTPUT, "-o --output", help, "OUT", **(settings or {"required": True}))
 
 
-def command(short_help: str, runs: str, *options: Any) -> Callable[[Callable[[Any, Any], None]], click.Command]:
+def command(short_help: str, runs: str, *params: click.Parameter) -> Callable[[Check], click.Command]:
     """Make a command of a function that checks its options; `runs` is the function that does the work, with its module.
 
     That function gets the options, the names of those that were given, and the command as it was typed.
     """
 
-    def decorate(check: Callable[[click.Context, dict[str, Any]], None]) -> click.Command:
+    def decorate(check: Check) -> click.Command:
         @click.pass_context
         def invoked(context: click.Context, /, **values: Any) -> None:
-            values |= {"given": given_options(context), "command": command_line(context.obj or [])}
-            check(context, values)
+            given = {name for name in values if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+            values |= {"given": given, "command": command_line(context.obj or [])}
+            check(values)
             module, _, name = runs.partition(":")
             with loading():
                 work = getattr(import_module(f"standout.cli.{module}"), name)
             work(values)
 
-        invoked.__doc__ = check.__doc__
-        made = app.command(check.__name__, cls=SectionedCommand, short_help=short_help)
-        return made(with_options(*options)(invoked))
+        settings: Any = {"params": list(params), "short_help": short_help, "help": check.__doc__}
+        return app.command(check.__name__, cls=SectionedCommand, context_settings=o.SETTINGS, **settings)(invoked)
 
     return decorate
 
@@ -80,13 +86,12 @@ def command(short_help: str, runs: str, *options: Any) -> Callable[[Callable[[An
 @command(
     "Find what stands out in TARGET, and write a folder.",
     "_fit:fit_files",
-    *o.data_options,
-    *o.subject_options,
+    *(argument("data", "TARGET"), *o.data_options, *o.subject_options),
     option(o.FILES, "--from-sums", "TARGET and backgrounds are private sums of standout release.", is_flag=True),
     *(o.method_option, *o.parameter_options, *o.test_options, *o.report_options, o.image_option),
     *(output_option("Folder to write."), *o.writing_options, o.spreadsheet_option),
 )
-def fit(context: click.Context, options: dict[str, Any]) -> None:
+def fit(options: dict[str, Any]) -> None:
     """Find what stands out in TARGET against the backgrounds, and write a folder with the answer.
 
     TARGET is a file (CSV, TSV, Parquet, Arrow, .npy, .npz, .mat, .h5ad, Zarr), a folder of such files, or a pattern in
@@ -105,10 +110,10 @@ def fit(context: click.Context, options: dict[str, Any]) -> None:
 @command(
     "Write the scores of new rows.",
     "_models:transform_files",
-    *(click.argument("model_path", metavar="MODEL"), click.argument("data", metavar="NEW"), *o.file_options),
+    *(argument("model_path", "MODEL"), argument("data", "NEW"), *o.file_options),
     *(output_option("CSV file to write."), *o.writing_options, o.spreadsheet_option),
 )
-def transform(context: click.Context, options: dict[str, Any]) -> None:
+def transform(options: dict[str, Any]) -> None:
     """Write the scores of the rows of NEW: a file of any kind that fit reads, a folder, or a pattern in quotes.
 
     MODEL is the folder that fit wrote, or a model in a file. The data are prepared as for the fit (logarithm, missing
@@ -116,36 +121,34 @@ def transform(context: click.Context, options: dict[str, Any]) -> None:
     """
 
 
-@command("Describe a model.", "_models:describe", click.argument("model_path", metavar="MODEL"))
-def info(context: click.Context, options: dict[str, Any]) -> None:
+@command("Describe a model.", "_models:describe", argument("model_path", "MODEL"))
+def info(options: dict[str, Any]) -> None:
     """Describe MODEL: the folder that fit wrote, or a model in a file."""
 
 
 @command(
     "Show PCA, cPCA, dPCA and their kernel forms side by side.",
     "_fit:compare_methods",
-    *o.data_options,
-    *o.subject_options,
+    *(argument("data", "TARGET"), *o.data_options, *o.subject_options),
     option(o.METHOD, "--methods", "Which to compare.", "M1,M2,...", default="pca,cpca,dpca,kpca,kcpca,kdpca"),
     *(*o.parameter_options, o.image_option, output_option("HTML file to write."), *o.writing_options),
 )
-def compare(context: click.Context, options: dict[str, Any]) -> None:
+def compare(options: dict[str, Any]) -> None:
     """Show PCA, cPCA, dPCA and their kernel forms of TARGET side by side, in one page.
 
     Data are given as for standout fit. All methods get the same prepared data; each uses the options that it has.
     """
     given = options["methods"]
-    methods = list(dict.fromkeys(word.strip() for word in given.split(",") if word.strip()))
-    if not methods or not set(methods) <= set(COMMAND_METHODS):
-        raise click.UsageError(f"--methods {given!r} is not a list of methods. Use {', '.join(COMMAND_METHODS)}.")
-    options["methods"] = methods
+    options["methods"] = methods = list(dict.fromkeys(word.strip() for word in given.split(",")))
+    unknown = not set(methods) <= set(COMMAND_METHODS)
+    refuse((unknown, f"--methods {given!r} is not a list of methods. Use {', '.join(COMMAND_METHODS)}."))
     check_options(options, methods)
 
 
 @command(
     "Compare many conditions with one control.",
     "_further:screen_file",
-    click.argument("data", metavar="FILE"),
+    argument("data", "FILE"),
     option(o.FILES, "--condition-column", "Column with the condition of each row.", "NAME", required=True),
     option(o.FILES, "--control", "Condition that is the control.", "CONDITION", required=True),
     *(*o.file_options, *o.value_options, *o.subject_options[:2]),
@@ -153,7 +156,7 @@ def compare(context: click.Context, options: dict[str, Any]) -> None:
     output_option("CSV file to write, or a page if it ends in .html."),
     *(*o.writing_options, o.spreadsheet_option),
 )
-def screen(context: click.Context, options: dict[str, Any]) -> None:
+def screen(options: dict[str, Any]) -> None:
     """Which conditions of FILE stand out against the control, in their mean or in their spread?
 
     Writes one row per condition: rows, ratio, spread, shift, p-value, q-value, leading columns and a verdict.
@@ -164,11 +167,10 @@ def screen(context: click.Context, options: dict[str, Any]) -> None:
 @command(
     "Choose the question by hand, on a page that answers.",
     "_explore:explore_files",
-    click.argument("data", metavar="TARGET", required=False),
-    *(*o.data_options[1:], *o.subject_options[:2], o.method_option, *o.parameter_options, o.image_option),
-    *(*o.page_options, o.quiet_option),
+    *(argument("data", "TARGET", required=False), *o.data_options, *o.subject_options[:2]),
+    *(o.method_option, *o.parameter_options, o.image_option, *o.page_options, o.quiet_option),
 )
-def explore(context: click.Context, options: dict[str, Any]) -> None:
+def explore(options: dict[str, Any]) -> None:
     """Choose target and background by hand, and see what stands out.
 
     Opens a page in the browser. Rows are chosen by their conditions, or by a lasso around points. Data are given as for
@@ -177,18 +179,18 @@ def explore(context: click.Context, options: dict[str, Any]) -> None:
     The page is for this machine only, and for those who know its address. It ends with Ctrl-C, or when its last page is
     closed.
     """
-    if options["demo"] == (options["data"] is not None):
-        raise click.UsageError("give a file to explore, or --demo for data that need none.")
+    both = options["demo"] == (options["data"] is not None)
+    refuse((both, "give a file to explore, or --demo for data that need none."))
     check_options(options, [options["method"]], complete=False)
 
 
 @command(
     "Write sums with noise that may leave this place.",
     "_private:release_file",
-    *(click.argument("data", metavar="ROWS"), *o.budget_options, *o.file_options),
+    *(argument("data", "ROWS"), *o.budget_options, *o.file_options),
     *(output_option("File to write, such as place1.sums."), *o.writing_options),
 )
-def release(context: click.Context, options: dict[str, Any]) -> None:
+def release(options: dict[str, Any]) -> None:
     """Write count, means and sums of products of ROWS with noise: a differentially private release.
 
     No row is in the file. It can be sent to others, who compare it with those of other places by standout fit
@@ -201,15 +203,14 @@ def release(context: click.Context, options: dict[str, Any]) -> None:
     "_further:show_digits",
     *(o.method_option, output_option("Folder to write.", default="standout-demo"), o.quiet_option),
 )
-def demo(context: click.Context, options: dict[str, Any]) -> None:
+def demo(options: dict[str, Any]) -> None:
     """Find handwritten digits that are hidden over pieces of photographs.
 
     PCA of the images shows the photographs. Given other pieces of the same photographs as background, discriminative
     PCA shows the digits. The labels of the images are used for the colours only.
     """
-    defaults = fit.make_context("fit", ["TARGET", "--output", "OUT"]).params
     # An earlier demo is replaced.
-    options |= {**defaults, **options, "overwrite": True}
+    options |= {**fit.make_context("fit", ["TARGET", "-o", "OUT"]).params, **options, "overwrite": True}
 
 
 # --- what the options ask for -----------------------------------------------------------------------------------------
@@ -217,15 +218,9 @@ def demo(context: click.Context, options: dict[str, Any]) -> None:
 
 def command_line(words: Sequence[str]) -> str:
     """Return the command as it was typed, but of absolute paths only the last part: a page may be sent to others."""
-    return " ".join(
-        quote(PurePath(word).name if PurePath(word).is_absolute() else word) for word in ["standout", *words]
-    )
-
-
-def given_options(context: click.Context) -> set[str]:
-    """Name the parameters that were given on the command line."""
-    names = [str(param.name) for param in context.command.params]
-    return {name for name in names if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    paths = [PurePath(word) for word in words]
+    shown = [path.name if path.is_absolute() else word for path, word in zip(paths, words, strict=True)]
+    return " ".join(map(quote, ["standout", *shown]))
 
 
 def check_options(options: dict[str, Any], methods: Sequence[str], *, complete: bool = True) -> None:
@@ -237,49 +232,46 @@ def check_options(options: dict[str, Any], methods: Sequence[str], *, complete: 
     fitted = {FITTED_AS.get(method, method) for method in methods}
     having = {name: one.methods for name, one in OPTIONS.items()} | {"bandwidth": KERNELIZED}
     for name, those in having.items():
-        if name in given and not set(those) & fitted:
-            raise click.UsageError(f"{_option_name(name)} is for {', '.join(those)}, not for {', '.join(methods)}.")
+        alien = name in given and not set(those) & fitted
+        refuse((alien, f"{OPTION_NAMES[name]} is for {', '.join(those)}, not for {', '.join(methods)}."))
     if "bandwidth" in given and "kernel" not in given:
         options["kernel"] = "gaussian"
     for name, kernels in OF_KERNELS.items():
-        if name in given and options["kernel"] not in kernels:
-            raise click.UsageError(
-                f"{_option_name(name)} is for --kernel {', '.join(kernels)}, not {options['kernel']}."
-            )
+        alien = name in given and options["kernel"] not in kernels
+        refuse((alien, f"{OPTION_NAMES[name]} is for --kernel {', '.join(kernels)}, not {options['kernel']}."))
     _check_subjects(options)
     _check_form(options, complete and any(method in METHODS for method in methods), complete)
 
 
-def _option_name(parameter: str) -> str:
-    return OPTION_NAMES.get(parameter, f"--{parameter.replace('_', '-')}")
+def refuse(*cases: tuple[object, str]) -> None:
+    """Raise an error with the words of the first case that is true."""
+    for problem, words in cases:
+        if problem:
+            raise click.UsageError(words)
 
 
 def _check_subjects(options: dict[str, Any]) -> None:
     """Check the options that say which rows belong together."""
-    column, pattern = options.get("subject_column"), options.get("subject_pattern")
-    if options.get("within") and column is None:
-        raise click.UsageError("--within needs --subject-column, the column that names the subjects.")
-    if options.get("blocks") is not None and column is not None:
-        raise click.UsageError("--blocks and --subject-column exclude each other. Leave one out.")
-    if pattern is not None:
-        if column is None:
-            raise click.UsageError("--subject-pattern needs --subject-column, the column that it is for.")
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise click.UsageError(f"--subject-pattern {pattern!r} is not a regular expression: {error}.") from None
+    column, pattern, blocks = (options.get(name) for name in ("subject_column", "subject_pattern", "blocks"))
+    alone = column is None
+    refuse(
+        (options.get("within") and alone, "--within needs --subject-column, the column that names the subjects."),
+        (blocks and not alone, "--blocks and --subject-column exclude each other. Leave one out."),
+        (pattern is not None and alone, "--subject-pattern needs --subject-column, the column that it is for."),
+    )
+    try:
+        re.compile(pattern or "")
+    except re.error as error:
+        raise click.UsageError(f"--subject-pattern {pattern!r} is not a regular expression: {error}.") from None
 
 
 def _check_form(options: dict[str, Any], need_background: bool, need_target: bool) -> None:
     """Check that backgrounds are files, or conditions of one file, and that there are some if they are needed."""
-    by_column = options["condition_column"] is not None
-    if by_column and options["background"]:
-        raise click.UsageError("--background and --condition-column exclude each other. Give files, or conditions.")
-    if by_column and need_target and not options["target"]:
-        raise click.UsageError("--condition-column needs --target, the condition that is the target.")
-    if not by_column and (options["target"] or options["background_condition"]):
-        raise click.UsageError("--target and --background-condition need --condition-column, the column that has them.")
-    if need_background and not by_column and not options["background"]:
-        raise click.UsageError(
-            "there is nothing to compare with. Give --background, or --condition-column with --target."
-        )
+    by_column, files, target = options["condition_column"] is not None, options["background"], options["target"]
+    named, none = target or options["background_condition"], "there is nothing to compare with. "
+    refuse(
+        (by_column and files, "--background and --condition-column exclude each other. Give files, or conditions."),
+        (by_column and need_target and not target, "--condition-column needs --target, the condition to look at."),
+        (named and not by_column, "--target and --background-condition need --condition-column, their column."),
+        (need_background and not by_column and not files, f"{none}Give --background, or --condition-column."),
+    )

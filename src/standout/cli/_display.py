@@ -1,14 +1,16 @@
-"""What the command prints while it works, at the end and when it fails; and signals, which interrupt it."""
+"""How a command runs: what it prints while it works, at the end and when it fails; and signals, which interrupt it."""
 
 from __future__ import annotations
 
 import contextlib
 import gc
+import logging
 import os
 import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 
 # As in typing, which takes long to load.
@@ -19,8 +21,7 @@ if TYPE_CHECKING:
 LONGEST_NAME = 30
 # Seconds between two lines on the progress, if standard output is not a terminal.
 INTERVAL = 10.0
-
-
+FAILED = 2
 # A terminal that closes, or a user who presses Ctrl-C twice, sends several signals. Seconds until another one counts.
 PATIENCE = 5.0
 
@@ -32,31 +33,27 @@ class Signals:
     ----------
     came : int or None
         The signal that came, if one did.
+    held : int
+        If not 0, signals wait.
     """
 
     def __init__(self) -> None:
         self.came: int | None = None
         self._at = 0.0
-        self._held = 0
-
-    @property
-    def exit_code(self) -> int:
-        """The exit code that a shell shows for the signal."""
-        return 128 + (signal.SIGINT if self.came is None else self.came)
+        self.held = 0
 
     @contextlib.contextmanager
     def as_interruptions(self) -> Iterator[None]:
         """Raise KeyboardInterrupt when a signal comes."""
-        self.came, self._at, self._held = None, 0.0, 0
+        self.came, self._at, self.held = None, 0.0, 0
         numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
         before = {}
-        try:
+        # Other threads than the main one get a ValueError, and no signals.
+        with contextlib.suppress(ValueError):
             for number in numbers:
                 # A command that was started with nohup goes on ignoring that its terminal is closed.
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     before[number] = signal.signal(number, self._receive)
-        except ValueError:  # not in the main thread, where no signal arrives anyway
-            pass
         try:
             yield
         finally:
@@ -65,23 +62,19 @@ class Signals:
 
     def check(self) -> None:
         """Raise the interruption again if it was lost: Python drops exceptions that are raised in callbacks."""
-        if self.came is not None and not self._held:
+        if self.came is not None and not self.held:
             raise KeyboardInterrupt
-
-    def hold(self) -> None:
-        """Ignore further interruptions while the last message is printed."""
-        self._held += 1
 
     @contextlib.contextmanager
     def held_back(self) -> Iterator[None]:
         """Let a step that must not stop half-way finish; the interruption follows."""
-        self._held += 1
+        self.held += 1
         came_before = self.came
         try:
             yield
         finally:
-            self._held -= 1
-        if self.came != came_before and not self._held:
+            self.held -= 1
+        if self.came != came_before and not self.held:
             raise KeyboardInterrupt
 
     def _receive(self, number: int, _frame: object) -> None:
@@ -89,7 +82,7 @@ class Signals:
         again = self.came is not None and now - self._at < PATIENCE
         if self.came is None:
             self.came, self._at = number, now
-        if not self._held and not again:
+        if not self.held and not again:
             raise KeyboardInterrupt
 
 
@@ -111,7 +104,8 @@ class Display:
 
     def __init__(self, *, quiet: bool) -> None:
         self.quiet = quiet or sys.stdout is None
-        self.moves = not quiet and is_terminal(sys.stderr)
+        # It is None if it was closed before the start.
+        self.moves = not quiet and sys.stderr is not None and sys.stderr.isatty()
         self._bar: Any = None
         self._task: Any = None
         self._ended = threading.Event()
@@ -151,13 +145,11 @@ class Display:
     def progress(self, what: str, done: float, total: float) -> None:
         """Show how much of a stage is done."""
         SIGNALS.check()
-        if self._part is None or self._part[0] != what:
-            self._part = (what, done, total, time.monotonic())
-            if self._task is not None:
-                self._bar.reset(self._task, total=total, completed=done, description=f"{self._stage}: {what}")
-        self._part = (what, done, total, self._part[3])
+        new = self._part is None or self._part[0] != what
+        self._part = (what, done, total, time.monotonic() if self._part is None or new else self._part[3])
         if self._task is not None:
-            self._bar.update(self._task, completed=done, total=total)
+            change = self._bar.reset if new else self._bar.update
+            change(self._task, total=total, completed=done, description=f"{self._stage}: {what}")
 
     def say(self, words: str = "") -> None:
         """Print a line of the result; if the reader has closed the pipe, go on without printing."""
@@ -182,18 +174,10 @@ class Display:
 
     def _start_bar(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-        words = TextColumn("{task.description}", markup=False)
-        columns = (
-            SpinnerColumn(),
-            words,
-            BarColumn(20),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-        )
-        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        words, times = TextColumn("{task.description}", markup=False), (TextColumn("left"), TimeRemainingColumn())
+        self._bar = Progress(words, BarColumn(20), *times, console=Console(stderr=True), transient=True)
         self._bar.start()
 
     def _tell(self) -> None:
@@ -210,21 +194,6 @@ class Display:
 
 
 # --- streams ----------------------------------------------------------------------------------------------------------
-
-
-def accept_any_character() -> None:
-    """Have characters that a stream cannot encode written by their code, instead of failing."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(AttributeError, ValueError, OSError):
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-
-
-def is_terminal(stream: object) -> bool:
-    """Return whether a stream is a terminal."""
-    try:
-        return bool(stream.isatty())  # type: ignore[attr-defined]
-    except (AttributeError, ValueError):  # None, if it was closed before the start
-        return False
 
 
 def print_failure(words: str) -> None:
@@ -274,3 +243,91 @@ def loading() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+# --- a command, from its words to its exit code -----------------------------------------------------------------------
+
+
+def run(words: list[str]) -> int:
+    """Run the command of these words, and return its exit code."""
+    with SIGNALS.as_interruptions(), _silent_libraries():
+        try:
+            code = _invoke(words)
+            if sys.stdout is not None:
+                sys.stdout.flush()
+            return code
+        except BrokenPipeError:
+            # The reader of our output has closed it. That is not a failure: the result has been written.
+            close_output()
+            return 0
+        except (Exception, KeyboardInterrupt) as error:
+            # Further interruptions wait until the message is printed.
+            SIGNALS.held += 1
+            return _fail(error)
+
+
+def _invoke(words: list[str]) -> int:
+    import click
+
+    from standout.cli._app import app
+
+    if not words:
+        print(app.get_help(click.Context(app, info_name="standout", **app.context_settings)))
+        return FAILED
+    # Not by app.main, which handles interruptions and closed pipes in its own way.
+    with contextlib.suppress(click.exceptions.Exit), app.make_context("standout", words, obj=words) as context:
+        app.invoke(context)
+    return 0
+
+
+def _fail(error: BaseException) -> int:
+    """Print in one line what went wrong, and return the exit code."""
+    # Readers of files turn an interruption into errors of their own: the signal tells.
+    if SIGNALS.came is not None or isinstance(error, KeyboardInterrupt):
+        print_failure("interrupted.")
+        return 128 + (SIGNALS.came or signal.SIGINT)
+    print_failure(_phrased(error))
+    return FAILED
+
+
+def _phrased(error: BaseException) -> str:
+    from standout._options import OPTION_NAMES
+
+    words = str(error)
+    if hasattr(error, "phrased"):
+        return str(error.phrased(OPTION_NAMES))
+    if hasattr(error, "format_message"):
+        return str(error.format_message())
+    if isinstance(error, ImportError):
+        advice = "Install all packages of the command line: pip install 'standout[cli]'."
+        return words if "pip install" in words else f"a package is missing ({words}). {advice}"
+    if isinstance(error, MemoryError):
+        return "there is not enough memory. Read the files in parts (--stream), or use fewer columns (--columns)."
+    if isinstance(error, OSError) and error.strerror is not None:
+        where = f"{str(error.filename)!r} cannot be read or written" if error.filename is not None else "it stopped"
+        return f"{where}: {error.strerror}. Check the name, the permissions and the free space."
+    if isinstance(error, ValueError | TypeError | OSError) and words:
+        return words
+    return f"an unforeseen error occurred ({type(error).__name__}: {flat(error)}). Please report it."
+
+
+@contextlib.contextmanager
+def _silent_libraries() -> Iterator[None]:
+    """Keep Python and libraries from printing; commands collect and show the warnings that matter."""
+    before = sys.unraisablehook
+    # Files that cannot be closed because the disk is full raise a second time when they are deleted.
+    sys.unraisablehook = lambda _: None
+    # Python prints what libraries log if there is no handler: matplotlib, when it makes its list of fonts.
+    handler = logging.NullHandler()
+    logging.getLogger().addHandler(handler)
+    for stream in (sys.stdout, sys.stderr):
+        # Characters that a stream cannot encode are written by their code.
+        with contextlib.suppress(AttributeError, ValueError, OSError):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.getLogger().removeHandler(handler)
+        sys.unraisablehook = before

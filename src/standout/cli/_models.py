@@ -13,7 +13,7 @@ from standout.cli._data import reading_of
 from standout.cli._display import Display, shortened
 from standout.cli._fit import beside, collected_warnings, numbered, phrased
 from standout.cli._folder import check_output_file, recover
-from standout.estimators._sklearn import described
+from standout.estimators._scores import described
 from standout.io import Preparation, Scan, csv_writer
 from standout.sources import transformed
 

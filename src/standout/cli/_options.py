@@ -6,6 +6,7 @@ Nothing here loads NumPy: the help, the version and a wrong option do not have t
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -23,80 +24,62 @@ SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_
 FILES, COLUMNS, ROWS, METHOD = "Target and backgrounds", "Columns and rows", "Values and files", "Method"
 KERNEL, TEST, REPORT, OUTPUT, OTHER = "Kernels (kdpca, kcpca, kpca)", "Test", "Report", "Output", "Other"
 BUDGET, PAGE = "Bounds and budget", "The page"
-Command = Callable[..., Any]
 
 
-class Value(click.ParamType):  # type: ignore[type-arg]
-    """The values of a parameter of an estimator: words, a number, or numbers; ``none`` stands for None."""
+def value_of(one: Option) -> Callable[[Any], Any]:
+    """Return the reader of a parameter of an estimator: words, a number, or numbers; ``none`` stands for None."""
 
-    name = "value"
-
-    def __init__(self, option: Option) -> None:
-        self.option = option
-        self.words = (*option.words, *(["none"] if option.none else []))
-
-    @property
-    def metavar(self) -> str:
-        """What the help shows in place of the value."""
-        number = [] if self.option.number is None else ["N" if self.option.number.kind is int else "NUMBER"]
-        several = ["W1,W2,..."] if self.option.several else []
-        image = ["HEIGHTxWIDTH"] if self.option.name == "smooth" else []
-        return "NAME" if len(self.words) > 5 else "|".join([*number, *several, *image, *self.words])
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the word, the number or the list of numbers."""
-        if not isinstance(value, str) or value in self.words:
+    def read(value: Any) -> Any:
+        if not isinstance(value, str) or value in words_of(one):
             return None if value == "none" else value
-        try:
-            if self.option.name == "smooth":
-                return Sides().convert(value, param, ctx)
-            if self.option.several:
+        with suppress(ValueError, click.BadParameter):
+            if one.name == "smooth":
+                return sides(value)
+            if one.several:
                 return [float(part) for part in value.split(",")]
-            if self.option.number is not None:
-                return self.option.number.kind(value)
-        except (ValueError, click.BadParameter):
-            pass
-        return self.fail(f"{value!r} is none of these: {self.metavar.replace('|', ', ')}.", param, ctx)
+            if one.number is not None:
+                return one.number.kind(value)
+        raise click.BadParameter(f"{value!r} is none of these: {metavar_of(one).replace('|', ', ')}.")
+
+    return read
 
 
-class Pair(click.ParamType):  # type: ignore[type-arg]
-    """A column and a value: ``NAME=VALUE``."""
-
-    name = "pair"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the name of the column and the value."""
-        if "=" not in value:
-            self.fail(f"{value!r} has no equals sign. Give, for example, tissue=liver.", param, ctx)
-        return tuple(value.split("=", 1))
+def words_of(one: Option) -> tuple[str, ...]:
+    """Return the words that a parameter may be."""
+    return (*one.words, "none") if one.none else one.words
 
 
-class Sides(click.ParamType):  # type: ignore[type-arg]
-    """The sides of an image: ``28x28``."""
+def metavar_of(one: Option) -> str:
+    """Return what the help shows in place of a value."""
+    number = [] if one.number is None else ["N" if one.number.kind is int else "NUMBER"]
+    further = {"background_weights": ["W1,W2,..."], "smooth": ["HEIGHTxWIDTH"]}.get(one.name, [])
+    return "NAME" if len(words_of(one)) > 5 else "|".join([*number, *further, *words_of(one)])
 
-    name = "sides"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return height and width."""
-        sides = value.lower().split("x") if isinstance(value, str) else list(map(str, value))
-        if len(sides) != 2 or not all(side.isdecimal() and 0 < int(side) < 10**6 for side in sides):
-            self.fail(f"{value!r} is not a height and a width. Give, for example, 28x28.", param, ctx)
-        return int(sides[0]), int(sides[1])
+def pair(value: str) -> tuple[str, str]:
+    """Return the column and the value of ``NAME=VALUE``."""
+    name, equals, word = value.partition("=")
+    if not equals:
+        raise click.BadParameter(f"{value!r} has no equals sign. Give, for example, tissue=liver.")
+    return name, word
+
+
+def sides(value: str) -> tuple[int, int]:
+    """Return the height and width of an image: ``28x28``."""
+    parts = value.lower().split("x")
+    if len(parts) != 2 or not all(part.isdecimal() and 0 < int(part) < 10**6 for part in parts):
+        raise click.BadParameter(f"{value!r} is not a height and a width. Give, for example, 28x28.")
+    return int(parts[0]), int(parts[1])
 
 
 class SectionedOption(click.Option):
     """An option with its section of the help."""
 
-    def __init__(self, *arguments: Any, section: str, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        self.section = section
+    section: str = OTHER
 
 
 class SectionedCommand(click.Command):
     """A command whose help lists its options in sections."""
-
-    def __init__(self, name: str, **settings: Any) -> None:
-        super().__init__(name, **{**settings, "context_settings": SETTINGS})
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the sections, in the order of their first options."""
@@ -105,42 +88,27 @@ class SectionedCommand(click.Command):
             record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
             if record is not None:
                 sections.setdefault(getattr(param, "section", OTHER), []).append(record)
-        for name, records in sorted(sections.items(), key=lambda section: section[0] == OTHER):
+        for name, records in sections.items():
             with formatter.section(name):
                 formatter.write_dl(records)
 
 
-def option(section: str, names: str, help: str, metavar: str | None = None, **settings: Any) -> Command:
+def option(section: str, names: str, help: str, metavar: str | None = None, **settings: Any) -> click.Option:
     """Return an option of a section; its default is shown, if it has one."""
-    known = {"help": help, "metavar": metavar, "show_default": "default" in settings}
-    return click.option(*names.split(), cls=SectionedOption, section=section, **{**known, **settings})
-
-
-def with_options(*options: Command) -> Command:
-    """Add options to a command, in this order."""
-
-    def add(command: Command) -> Command:
-        for one in reversed(options):
-            command = one(command)
-        return command
-
-    return add
-
-
-def click_options(*methods: str) -> list[Command]:
-    """Return the options of the parameters that one of the methods has."""
-    made = []
-    for one in OPTIONS.values():
-        if one.command and set(one.methods) & set(methods):
-            kind = Value(one)
-            whose = "" if one.methods == ALL or one.methods == KERNELIZED else f" ({', '.join(one.methods)})"
-            default = "none" if one.default is None else one.default
-            section = KERNEL if one.methods == KERNELIZED else METHOD
-            words = (
-                one.help.partition(" In Python")[0].replace("None", "none").replace("`", "").replace('"', "") + whose
-            )
-            made.append(option(section, OPTION_NAMES[one.name], words, kind.metavar, type=kind, default=default))
+    made = SectionedOption(
+        names.split(), help=help, metavar=metavar, **{"show_default": "default" in settings, **settings}
+    )
+    made.section = section
     return made
+
+
+def parameter_option(one: Option) -> click.Option:
+    """Return the option of a parameter of the estimators."""
+    words = one.help.partition(" In Python")[0].replace("None", "none").replace("`", "").replace('"', "")
+    words += "" if one.methods in (ALL, KERNELIZED) else f" ({', '.join(one.methods)})"
+    section = KERNEL if one.methods == KERNELIZED else METHOD
+    default = "none" if one.default is None else one.default
+    return option(section, OPTION_NAMES[one.name], words, metavar_of(one), type=value_of(one), default=default)
 
 
 file_options = (
@@ -152,17 +120,12 @@ file_options = (
     option(COLUMNS, "--id-column", "Column that names the rows.", "NAME"),
     option(COLUMNS, "--columns", "Columns to use, or patterns as 'gene_*'. Repeatable.", "NAME", multiple=True),
     option(COLUMNS, "--exclude", "Columns to leave out, or patterns. Repeatable.", "NAME", multiple=True),
-    option(COLUMNS, "--where", "Rows to use: with this value in this column. Repeatable.", "NAME=VALUE", type=Pair(),
+    option(COLUMNS, "--where", "Rows to use: with this value in this column. Repeatable.", "NAME=VALUE", type=pair,
            multiple=True),
 )  # fmt: skip
-background_option = option(
-    FILES,
-    "-b --background",
-    "A background: a file, a folder, or a pattern in quotes. Repeatable.",
-    "FILES",
-    multiple=True,
-)
 condition_options = (
+    option(FILES, "-b --background", "A background: a file, a folder, or a pattern in quotes. Repeatable.", "FILES",
+           multiple=True),
     option(FILES, "--condition-column", "Column that tells target and backgrounds apart, in one file.", "NAME"),
     option(FILES, "--target", "Condition that is the target. Repeatable.", "CONDITION", multiple=True),
     option(FILES, "--background-condition", "Condition that is a background; all others if none is named. Repeatable.",
@@ -177,13 +140,7 @@ value_options = (
     option(ROWS, "--in-memory/--stream", "Read all rows at once, or in parts as often as needed. If neither is given, "
            "the size of the data decides.", default=None, show_default=False),
 )  # fmt: skip
-data_options = (
-    click.argument("data", metavar="TARGET"),
-    background_option,
-    *condition_options,
-    *file_options,
-    *value_options,
-)
+data_options = (*condition_options, *file_options, *value_options)
 subject_options = (
     option(COLUMNS, "--subject-column", "Column with the subject of each row (mouse, donor, recording). Rows of a "
            "subject are not independent: folds and permutations then keep whole subjects together.", "NAME"),
@@ -198,22 +155,21 @@ subject_options = (
 )  # fmt: skip
 method_option = option(METHOD, "--method", "What to fit.", type=click.Choice(tuple(COMMAND_METHODS)), default="dpca")
 parameter_options = (
-    *click_options(*ALL),
+    *(parameter_option(one) for one in OPTIONS.values() if one.command),
     option(KERNEL, "--bandwidth", "Width of the Gaussian kernel (makes --kernel gaussian).", "NUMBER", type=float),
 )
 test_options = (
-    option(
-        TEST, "--test/--no-test", "Test by permutation which components are real.", default=True, show_default=False
-    ),
+    option(TEST, "--test/--no-test", "Test by permutation which components are real.", default=True,
+           show_default=False),
     option(TEST, "--n-draws", "Number of permutations.", "N", type=click.IntRange(19), default=199),
-)
+)  # fmt: skip
 report_options = (
     option(REPORT, "--title", "Title of the report.", "TEXT"),
     option(REPORT, "--target-name", "Name of the target in the report, if not that of its file or condition.", "NAME"),
     option(REPORT, "--background-name", "Name of a background, one for each. Repeatable.", "NAME", multiple=True),
 )
 image_option = option(
-    REPORT, "--image-shape", "Height and width of images whose pixels are the columns.", "HEIGHTxWIDTH", type=Sides()
+    REPORT, "--image-shape", "Height and width of images whose pixels are the columns.", "HEIGHTxWIDTH", type=sides
 )
 quiet_option = option(OUTPUT, "-q --quiet", "Print nothing unless something goes wrong.", is_flag=True)
 writing_options = (option(OUTPUT, "--overwrite", "Replace an earlier result.", is_flag=True), quiet_option)
