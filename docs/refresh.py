@@ -93,4 +93,5 @@ if __name__ == "__main__":
         print(one.relative_to(ROOT))
         refresh(one)
     subprocess.run([sys.executable, DOCS / "images" / "start.py"], check=True)
-    subprocess.run([sys.executable, DOCS / "data" / "evidence.py"], check=True)
+    for script in ("evidence", "reference"):
+        subprocess.run([sys.executable, DOCS / "data" / f"{script}.py"], check=True)

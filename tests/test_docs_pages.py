@@ -222,18 +222,6 @@ def test_extras_and_goals_that_pages_name_exist():
             assert re.search(rf"(?m)^{goal}:", makefile), (page.name, goal)
 
 
-def test_the_reference_lists_every_public_name():
-    section, listed = "", set()
-    for line in (DOCS / "api" / "index.rst").read_text("utf-8").splitlines():
-        section = line.removeprefix(".. currentmodule:: ") if line.startswith(".. currentmodule") else section
-        listed |= {f"{section}.{name}" for name in re.findall(r"^   (\w+)$|``(\w+)``", line) for name in name if name}
-    for module in MODULES:
-        if module == "standout.estimators":
-            continue
-        for name in importlib.import_module(module).__all__:
-            assert {f"{module}.{name}", f"standout.{name}"} & listed or name == "__version__", f"{module}.{name}"
-
-
 # --- length and words ---
 
 
@@ -271,6 +259,14 @@ def test_tables_of_pages_are_those_that_scripts_make():
     for name, lines in script("make").make().items():
         assert (DOCS / "data" / name).read_text("utf-8").splitlines() == lines
     assert script("evidence").table() in (DOCS / "evidence.md").read_text("utf-8")
+
+
+def test_the_reference_is_the_list_of_all_public_names():
+    assert script("reference").reference() == (DOCS / "api" / "index.rst").read_text("utf-8")
+    named = {*script("reference").BLOCKS, "estimators"}
+    assert named == {*standout._PACKAGES, "report", "screen"}
+    main = " ".join(script("reference").MAIN.values()).split()
+    assert {*main, "__version__"} == set(standout.__all__)
 
 
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
