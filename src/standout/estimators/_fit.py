@@ -1,20 +1,23 @@
-"""From the sums of the datasets to a fit: choose, solve, and judge by held-out rows."""
+"""From datasets to a fitted model: open, choose, solve, and judge by held-out rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
+from sklearn.utils.validation import _check_feature_names, check_random_state
 
-from standout._arrays import Float, Rows, product
+from standout._arrays import Float, product
+from standout._messages import FindingWarning, InvalidValueError, dataset_names, warn_user
+from standout._options import check_parameters
 from standout._xp import like, namespace, take, to_host
-from standout.moments import Moments, RobustWeights, learn_from, weighed
+from standout.estimators._pipeline import check_caller
+from standout.estimators._scores import CHOSEN, FittedTransformer
+from standout.moments import Moments, learn_from, weighed
 from standout.pencil import Solution
-from standout.problem import Problem, Sums, center_of, is_sparse_problem, lifted, mixed, solve, solve_inside
+from standout.problem import Problem, Sums, adjusted, center_of, is_sparse_problem, lifted, mixed, solve, solve_inside
 from standout.selection import (
     Data,
     Folds,
@@ -25,10 +28,20 @@ from standout.selection import (
     choose,
     choose_columns,
     choose_weights,
+    count_components,
     judge,
     ridge_unit,
 )
-from standout.sources import Source
+from standout.sources import Source, open_datasets
+
+# Beyond this shrinkage the backgrounds have little effect, and the fit warns.
+NEARLY_PCA = 0.9
+# The regularisation before a choice.
+FIRST: dict[str, Any] = {"shrinkage": "ledoit-wolf", "alpha": 0.0, "epsilon": 1.0}
+# Components that "auto" tests at most.
+MOST_COMPONENTS = 20
+# Sparse rows that are larger than this both ways are not multiplied out.
+LARGE = 8192
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,29 +154,246 @@ def shifts_of(problem: Problem, moments: Sequence[Moments], vectors: Float) -> F
     return shifts
 
 
-# --- robust weights --------------------------------------------------------------------------------------------------
+class BackgroundTransformer(FittedTransformer):
+    """A transformer that is fitted to a target and its backgrounds."""
+
+    # Number of components that "auto" has found.
+    _n_found: int = 1
+    # What a missing ratio says about the parameters.
+    _why_no_ratio: ClassVar[str] = ""
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        background: Any = None,
+        groups: Any = None,
+        background_groups: Any = None,
+        sample_weight: Any = None,
+        background_sample_weight: Any = None,
+        adjust: Any = None,
+        background_adjust: Any = None,
+    ) -> Self:
+        """Find the components.
+
+        Parameters
+        ----------
+        X : dataset
+            The target: an array, a frame, a sparse matrix, `standout.scan` of files, a Dask collection or an iterator
+            of batches; with `target_label`, the rows of all datasets.
+        y : array-like of shape (n_samples,), default=None
+            Label of each row, with `target_label`; otherwise ignored.
+        background : dataset, or list or tuple of datasets, default=None
+            None is PCA of the target.
+        groups, background_groups : array-like, str or None, default=None
+            The subject of each row, or the name of a column. Whole subjects are left out together.
+        sample_weight, background_sample_weight : array-like, str or None, default=None
+            Weight of each row, or the name of a column.
+        adjust, background_adjust : array-like, list of str or None, default=None
+            Covariates: what they explain of each column, within each dataset, is removed.
+
+        Returns
+        -------
+        object
+            The estimator itself.
+        """
+        parameters = self.get_params(deep=False)
+        if background is not None:
+            check_caller(background)
+        elif self.target_label is None:
+            # PCA has no folds, and scikit-learn's checks set `cv` to a list of splits.
+            del parameters["cv"]
+        check_parameters(self.method, parameters)
+        sources = open_datasets(
+            X,
+            background,
+            sample_weight=sample_weight,
+            background_sample_weight=background_sample_weight,
+            groups=groups,
+            background_groups=background_groups,
+            adjust=adjust,
+            background_adjust=background_adjust,
+            y=y,
+            target_label=self.target_label,
+        )
+        check_counts([source.n_rows for source in sources])
+        self._keep_columns(X, sources[0].columns, sources[0].width)
+        if self.target_label is not None:
+            self.classes_ = np.unique(np.asarray(y))
+            self.background_labels_ = [label for label in self.classes_.tolist() if label != self.target_label]
+        self._fit_sources(self._weighed(sources))
+        return self
+
+    def _fit_sources(self, sources: list[Source]) -> None:
+        raise NotImplementedError
+
+    def _forget(self, *kept: str) -> None:
+        """Remove what an earlier fit left."""
+        self._n_found = 1
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("__")]:
+            if name not in kept:
+                delattr(self, name)
+
+    def _keep_columns(self, X: Any, columns: Sequence[str] | None, width: int | None) -> None:
+        self._forget()
+        if columns is not None:
+            self.feature_names_in_ = np.array(columns, dtype=object)
+        elif hasattr(X, "columns") or hasattr(X, "__dataframe__"):
+            _check_feature_names(self, X, reset=True)
+        self.n_features_in_ = int(width or 0)
+
+    def _seed(self) -> int:
+        return 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _weighed(self, sources: list[Source]) -> list[Source]:
+        """Learn robust weights from each dataset, and keep them beside its rows."""
+        if self.robust is None:
+            return sources
+        found = []
+        self.row_weights_, self.robust_weights_, self.outlying_rows_ = [], [], []
+        for source in sources:
+            learned = learn_from(source, cells=self.robust == "cells", seed=self._seed())
+            part, _ = weighed(source, learned)
+            weights: Any = part.weights
+            if source.weights is not None:
+                weights = weights / np.where(source.weights > 0.0, source.weights, 1.0)
+            far = [to_host(learned.outlying(batch.rows)) for batch in source.batches()]
+            found.append(part)
+            self.row_weights_.append(weights)
+            self.robust_weights_.append(learned)
+            self.outlying_rows_.append(np.flatnonzero(np.concatenate(far)))
+        return found
+
+    def _count_components(self, sources: list[Source], fit: Fit) -> bool:
+        """Test one component after the other, if their number is to be found; return whether there are several."""
+        if not isinstance(self.n_components, str) or len(sources) == 1:
+            return False
+        shares = fit.solution.shrinkage
+        numeric = replace(fit.problem, shrinkage=float(np.mean(shares))) if shares else fit.problem
+        self.component_test_ = count_components(
+            sources,
+            numeric,
+            chosen=self._auto(),
+            columns_chosen=fit.columns_path is not None,
+            learned=getattr(self, "row_weights_", None),
+            most=max(min(MOST_COMPONENTS, *(part.count - 1 for part in fit.sums.moments)), 1),
+            seed=self._seed(),
+        )
+        if self.component_test_.n_components == 0:
+            _warn("no component is distinguishable from chance", "One component is kept.")
+        self._n_found = max(self.component_test_.n_components, 1)
+        return self._n_found > 1
+
+    def _auto(self) -> bool:
+        """Tell whether the regularisation is chosen by held-out rows."""
+        given = getattr(self, CHOSEN[self.method])
+        return isinstance(given, str) and given == "auto"
+
+    def _posed(self) -> Problem:
+        """Return the problem of the method, with the regularisation that was given or a first value of it."""
+        name = CHOSEN[self.method]
+        given = getattr(self, name)
+        value: Any = FIRST[name] if isinstance(given, str) else float(given or 0.0)
+        return Problem(kind="difference" if name == "alpha" else "ratio", **{name: value})
+
+    def _n_wanted(self, n_columns: int, n_directions: int) -> int:
+        """Return the number of components, and refuse more than there are directions."""
+        most = max(min(n_columns, n_directions), 1)
+        if self.n_components is None:
+            return most
+        wanted = self._n_found if isinstance(self.n_components, str) else self.n_components
+        if wanted > most:
+            what = "columns" if n_columns <= n_directions else "directions in which the rows vary"
+            problem = f"is more than the {most} {what}"
+            raise InvalidValueError(problem, parameter="n_components", value=wanted, advice=f"Use at most {most}.")
+        return int(wanted)
+
+    def _weights(self, n_backgrounds: int) -> tuple[tuple[float, ...], str | None]:
+        """Return the weights of the backgrounds, and the rule if one is to choose them."""
+        equal = (1.0 / n_backgrounds,) * n_backgrounds if n_backgrounds else ()
+        given = self.background_weights
+        if given is None or n_backgrounds == 0:
+            return equal, None
+        if isinstance(given, str):
+            return equal, given if n_backgrounds > 1 else None
+        numbers = np.asarray(given, dtype=np.float64).ravel()
+        if numbers.shape != (n_backgrounds,) or np.any(~(numbers >= 0)) or not 0 < numbers.sum() < np.inf:
+            problem = f"is not one non-negative number for each of {n_backgrounds} backgrounds, with a positive sum"
+            advice = "Give one number per background."
+            raise InvalidValueError(problem, parameter="background_weights", value=given, advice=advice)
+        return tuple((numbers / numbers.sum()).tolist()), None
+
+    # --- what was found ------------------------------------------------------------------------------------------
+
+    def _keep_fit(self, fit: Fit, vectors: Float) -> list[Moments]:
+        """Keep what was found as attributes; return the moments, along which vectors have unit background variance."""
+        problem = fit.problem
+        moments = [adjusted(part, problem.n_covariates) for part in fit.sums.moments]
+        self.problem_ = problem
+        self.n_components_ = int(fit.solution.values.shape[0])
+        self.eigenvalues_ = fit.solution.values
+        self.solver_ = fit.solution.solver
+        self.background_weights_ = np.array(problem.weights[: len(moments) - 1])
+        self.n_samples_, *self.background_n_samples_ = (part.count for part in moments)
+        self.path_, self.held_out_ = fit.path, fit.held_out
+        self.n_folds_ = 0 if fit.held_out is None else fit.held_out.vectors.shape[0]
+        self.shifts_ = shifts_of(problem, moments, vectors)
+        self.target_variance_, *others = (to_host(part.variance(vectors)) for part in moments)
+        self.background_variance_ = np.array(others)
+        shares = fit.solution.shrinkage
+        name = CHOSEN[self.method]
+        share = float(np.dot(shares, problem.weights)) if shares else 0.0
+        setattr(self, f"{name}_", share if name == "shrinkage" else float(getattr(problem, name) or 0.0))
+        self._keep_ratios(fit.held_out)
+        self._warn_of(fit)
+        return moments
+
+    def _keep_ratios(self, held_out: HeldOut | None) -> None:
+        missing = np.full(self.n_components_, np.nan)
+        self.ratio_ = missing if held_out is None else held_out.ratio
+        log_error = missing if held_out is None else held_out.log_error
+        self.ratio_error_ = self.ratio_ * log_error
+        self.ratio_interval_ = np.stack([self.ratio_ * np.exp(-log_error), self.ratio_ * np.exp(log_error)], axis=1)
+        for name in ("spread", "spread_error", "shift", "shift_error"):
+            setattr(self, f"{name}_", missing if held_out is None else getattr(held_out, name))
+
+    def _warn_of(self, fit: Fit) -> None:
+        solution, held_out = fit.solution, fit.held_out
+        if solution.n_absent:
+            _warn(
+                f"the background does not vary along {solution.n_absent} directions of the target: their eigenvalues "
+                "are infinite",
+                'Use `shrinkage`="auto".',
+            )
+        if held_out is not None and not np.all(np.isfinite(held_out.ratio)):
+            _warn(f"held-out rows do not vary along a component beyond rounding: there is no ratio{self._why_no_ratio}")
+        share = max(solution.shrinkage, default=0.0)
+        if fit.path is not None and not fit.path.reason and share > NEARLY_PCA:
+            _warn(
+                f"the chosen shrinkage is {share:.2f}: the background has little effect, and the view is nearly that "
+                "of PCA"
+            )
+        # In the feature space of a kernel, a larger spread is a shift, too.
+        linear = self.method in ("dpca", "cpca") and fit.problem.center == "own"
+        if linear and held_out is not None and np.any(held_out.shift > np.maximum(held_out.ratio, 1.0)):
+            _warn(
+                f"the means of target and background are {np.sqrt(np.nanmax(held_out.shift)):.1f} standard deviations "
+                "apart along a component, further than the target varies",
+                'Use `center`="background" to let a shift of the mean stand out.',
+            )
+        if not solution.accurate:
+            problem = "rounding has left less than half of the digits of the eigenvalues"
+            _warn(problem, "Scale the columns, or use a shrinkage.")
 
 
-def weighed_sources(
-    sources: Sequence[Source], *, cells: bool, seed: int
-) -> tuple[list[Source], list[Float], list[RobustWeights], list[npt.NDArray[np.intp]]]:
-    """Learn robust weights from each dataset; return it with weights, the factors learned, rules and outlying rows."""
-    found, factors, rules, outlying = [], [], [], []
-    for source in sources:
-        learned = learn_from(source, cells=cells, seed=seed)
-        part, _ = weighed(source, learned)
-        assert part.weights is not None
-        own = part.weights if source.weights is None else source.weights
-        factors.append(part.weights if own is part.weights else part.weights / np.where(own > 0.0, own, 1.0))
-        far = [to_host(learned.outlying(batch.rows)) for batch in source.batches()]
-        found.append(part)
-        rules.append(learned)
-        outlying.append(np.flatnonzero(np.concatenate(far)))
-    return found, factors, rules, outlying
+def _warn(problem: str, advice: str = "") -> None:
+    warn_user(problem, advice=advice, category=FindingWarning)
 
 
-def clipped(rows: Rows, learned: Sequence[RobustWeights]) -> Rows:
-    """Bring cells that are wild in every dataset to the limits."""
-    xp = namespace(rows)
-    lows, highs = ([getattr(part, side) for part in learned] for side in ("low", "high"))
-    return xp.clip(rows, reduce(xp.minimum, lows), reduce(xp.maximum, highs))
+def check_counts(counts: Sequence[int | None]) -> None:
+    """Refuse a dataset with fewer than two rows."""
+    for name, count in zip(dataset_names(len(counts)), counts, strict=True):
+        if count is not None and count < 2:
+            problem = f"{name} has {count} sample{'' if count == 1 else 's'}, but a minimum of 2 is required"
+            raise InvalidValueError(problem, advice="Give at least 2 rows.")

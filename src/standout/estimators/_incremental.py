@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from itertools import accumulate
 from typing import Any, Self
@@ -15,15 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 from standout._messages import InvalidTypeError, InvalidValueError, dataset_names
 from standout._options import check_parameters
 from standout._xp import take
-from standout.estimators._base import BackgroundTransformer
-from standout.estimators._fit import Fit
+from standout.estimators._fit import BackgroundTransformer, Fit
 from standout.moments import FoldPattern, Moments, RootMoments, ScatterMoments, gather, gather_keyed
 from standout.selection import Data, Folds, Places, TallData
 from standout.selection._data import FEW_FOLDS, MANY_COLUMNS, MOST_COLUMNS, ROWS_PER_FOLD
 from standout.sources import InMemory, Source, as_backgrounds, as_labels, matched, open_dataset
 
 Parts = list[Moments | None]
-_NO_FOLDS = "only sums over all rows are known"
+# Attributes that do not depend on the components.
+_KNOWN_BEFORE = ("n_features_in_", "feature_names_in_", "classes_", "background_labels_")
 
 
 def _sums_suffice(model: Any) -> bool:
@@ -36,12 +36,8 @@ def _sums_suffice(model: Any) -> bool:
 
 
 def _reject(parameter: str, value: Any, advice: str) -> None:
-    raise InvalidValueError(
-        "needs the rows of the data, but only sums over the rows are available",
-        parameter=parameter,
-        value=value,
-        advice=f"{advice}, or fit all rows together.",
-    )
+    problem = "needs the rows of the data, but only sums over the rows are available"
+    raise InvalidValueError(problem, parameter=parameter, value=value, advice=f"{advice}, or fit all rows together.")
 
 
 class IncrementalTransformer(BackgroundTransformer):
@@ -87,7 +83,8 @@ class IncrementalTransformer(BackgroundTransformer):
             batch = self._labelled(X, y, background, fresh=not known)
         if not known:
             self._data = None
-            self._keep_columns(X, [source for source in batch.values() if source is not None])
+            first = next(source for source in batch.values() if source is not None)
+            self._keep_columns(X, first.columns, first.width)
             self._folds = _pattern(self.cv, self.n_features_in_)
         parts = {key: self._extended(known.get(key, []), batch.get(key)) for key in self._order({*known, *batch})}
         self._solve_parts(parts)
@@ -111,10 +108,8 @@ class IncrementalTransformer(BackgroundTransformer):
             The estimator itself.
         """
         if type(self) is not type(other):
-            raise InvalidTypeError(
-                f"a {type(self).__name__} cannot be merged with an object of type {type(other).__name__}",
-                advice="Give an estimator of the same class.",
-            )
+            problem = f"a {type(self).__name__} cannot be merged with an object of type {type(other).__name__}"
+            raise InvalidTypeError(problem, advice="Give an estimator of the same class.")
         for model in (self, other):
             check_is_fitted(model, "n_features_in_")
             _data_of(model)
@@ -168,7 +163,7 @@ class IncrementalTransformer(BackgroundTransformer):
         moments = [_as_moments(part, name, model) for part, name in zip([target, *several], names, strict=True)]
         _check_alike(moments, names)
         columns = next((known for known in (getattr(part, "columns", None) for part in moments) if known), None)
-        model._keep_columns(None, [_Columns(moments[0].n_features, columns)])  # type: ignore[list-item]
+        model._keep_columns(None, columns, moments[0].n_features)
         model._solve_parts({number: [part] for number, part in enumerate(moments)})
         if not moments[0].exact:
             from standout.private import warn_if_drowned
@@ -188,12 +183,12 @@ class IncrementalTransformer(BackgroundTransformer):
         counts = [sum(part.count for part in own if part is not None) for own in parts]
         wanted = self.n_components if isinstance(self.n_components, int) else 1
         if min(counts) < 2 or sum(counts) - len(counts) < wanted:
-            self._forget("n_features_in_", "feature_names_in_", "classes_", "background_labels_")
+            self._forget(*_KNOWN_BEFORE)
             self._data = data
             return
         folds, reason = self._usable_folds(parts, counts)
         fit = self._fit_data(TallData(parts, n_covariates, isinstance(folds, Places)), folds, reason)
-        self._forget("n_features_in_", "feature_names_in_", "classes_", "background_labels_")
+        self._forget(*_KNOWN_BEFORE)
         kept = self._folds
         self._keep_linear(fit, data)
         self._data, self._folds = data, kept
@@ -205,7 +200,7 @@ class IncrementalTransformer(BackgroundTransformer):
         if self.cv is None:
             return None, "cv is None"
         if self._folds is None or len(parts[0]) < 2:
-            return None, _NO_FOLDS
+            return None, "only sums over all rows are known"
         if isinstance(self._folds, FoldPattern) and min(counts) < ROWS_PER_FOLD * self._folds.n_folds:
             return None, f"a dataset has {min(counts)} rows, and {self._folds.n_folds} folds need more"
         if any(part is None for own in parts for part in own):
@@ -225,10 +220,8 @@ class IncrementalTransformer(BackgroundTransformer):
             return {}
         data = _data_of(self)
         if data.n_covariates or not (self._folds is None or isinstance(self._folds, FoldPattern)):
-            raise InvalidValueError(
-                "rows cannot be added to a model that was merged, or fitted with `groups` or `adjust`",
-                advice="Fit another estimator to them, and merge it.",
-            )
+            problem = "rows cannot be added to a model that was merged, or fitted with `groups` or `adjust`"
+            raise InvalidValueError(problem, advice="Fit another estimator to them, and merge it.")
         return dict(zip(_keys(self), (list(own) for own in data.parts), strict=True))
 
     def _batch(self, X: Any, background: Any, known: dict[Any, Parts]) -> dict[Any, Source | None]:
@@ -237,11 +230,9 @@ class IncrementalTransformer(BackgroundTransformer):
         if all(part is None for part in given):
             raise InvalidValueError("the batch has no rows", advice="Give rows of the target or of a background.")
         if len(known) > 1 and len(given) > 1 and len(given) != len(known):
-            raise InvalidValueError(
-                f"the batch has {len(given) - 1} background(s), but the rows before had {len(known) - 1}",
-                parameter="background",
-                advice="Give a list with None for each background without new rows.",
-            )
+            problem = f"the batch has {len(given) - 1} background(s), but the rows before had {len(known) - 1}"
+            advice = "Give a list with None for each background without new rows."
+            raise InvalidValueError(problem, parameter="background", advice=advice)
         found: dict[Any, Source | None] = {}
         first = None
         for number, (name, part) in enumerate(zip(dataset_names(len(given)), given, strict=True)):
@@ -253,10 +244,8 @@ class IncrementalTransformer(BackgroundTransformer):
     def _labelled(self, X: Any, y: Any, background: Any, fresh: bool) -> dict[Any, Source | None]:
         """Open a batch of rows with labels: one dataset per label."""
         if background is not None or y is None:
-            raise InvalidValueError(
-                "with `target_label`, partial_fit needs one label per row in y, and no background",
-                advice="Pass partial_fit(X, y).",
-            )
+            problem = "with `target_label`, partial_fit needs one label per row in y, and no background"
+            raise InvalidValueError(problem, advice="Pass partial_fit(X, y).")
         whole = (open_dataset(X, "the data") if fresh else self._open(X)).loaded()
         labels = as_labels(y, whole.n_rows)
         return {
@@ -291,18 +280,8 @@ class IncrementalTransformer(BackgroundTransformer):
         same = self.target_label is not None or len(mine.parts) == len(theirs.parts)
         same = same and mine.n_covariates == theirs.n_covariates and names[0] == names[1]
         if not same or self.target_label != other.target_label:
-            raise InvalidValueError(
-                "the other estimator has other backgrounds, labels, covariates or order of columns",
-                advice="Merge estimators that were fitted in the same way.",
-            )
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """Number and names of columns, in the place of a source."""
-
-    width: int
-    columns: tuple[str, ...] | None
+            problem = "the other estimator has other backgrounds, labels, covariates or order of columns"
+            raise InvalidValueError(problem, advice="Merge estimators that were fitted in the same way.")
 
 
 def _pattern(cv: int | None, width: int) -> FoldPattern | None:
@@ -354,26 +333,19 @@ def _as_moments(given: Any, name: str, model: Any) -> Moments:
     if isinstance(given, Moments):
         return given
     if not isinstance(given, tuple) or len(given) not in (2, 3):
-        raise InvalidTypeError(
-            f"{name} is a {type(given).__name__}, not moments",
-            advice="Give moments, or a tuple (covariance, count) or (covariance, count, mean).",
-        )
+        advice = "Give moments, or a tuple (covariance, count) or (covariance, count, mean)."
+        raise InvalidTypeError(f"{name} is a {type(given).__name__}, not moments", advice=advice)
     covariance, count = np.asarray(given[0], dtype=np.float64), int(given[1])
     size = covariance.shape[0] if covariance.ndim == 2 else -1
     mean = np.zeros(max(size, 0)) if len(given) == 2 else np.asarray(given[2], dtype=np.float64)
     sound = covariance.shape == (size, size) and mean.shape == (size,) and count >= 2
     if not sound or not np.all(np.isfinite(covariance)) or not np.allclose(covariance, covariance.T):
-        raise InvalidValueError(
-            f"{name} has a covariance of shape {covariance.shape}, a mean of shape {mean.shape} and {count} rows",
-            advice="Give a finite symmetric matrix, a mean of as many columns, and at least 2 rows.",
-        )
+        problem = f"{name} has a covariance of shape {covariance.shape}, a mean of shape {mean.shape} and {count} rows"
+        advice = "Give a finite symmetric matrix, a mean of as many columns, and at least 2 rows."
+        raise InvalidValueError(problem, advice=advice)
     if len(given) == 2 and model.center == "background":
-        raise InvalidValueError(
-            f"needs means, but {name} has none",
-            parameter="center",
-            value=model.center,
-            advice="Give (covariance, count, mean).",
-        )
+        problem, advice = f"needs means, but {name} has none", "Give (covariance, count, mean)."
+        raise InvalidValueError(problem, parameter="center", value=model.center, advice=advice)
     return ScatterMoments(count, mean, count * 0.5 * (covariance + covariance.T))
 
 
@@ -381,11 +353,8 @@ def _check_alike(moments: Sequence[Moments], names: Sequence[str]) -> None:
     """Refuse moments of other columns, and private sums beside exact ones."""
     for part, name in zip(moments[1:], names[1:], strict=True):
         if part.n_features != moments[0].n_features:
-            raise InvalidValueError(
-                f"{name} has {part.n_features} features, but the target has {moments[0].n_features}",
-                advice="Give every dataset the same columns.",
-            )
+            problem = f"{name} has {part.n_features} features, but the target has {moments[0].n_features}"
+            raise InvalidValueError(problem, advice="Give every dataset the same columns.")
         if part.exact is not moments[0].exact:
-            raise InvalidTypeError(
-                "exact sums and private sums cannot be used together", advice="Release every dataset, or none."
-            )
+            problem = "exact sums and private sums cannot be used together"
+            raise InvalidTypeError(problem, advice="Release every dataset, or none.")

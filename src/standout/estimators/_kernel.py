@@ -11,8 +11,8 @@ import numpy as np
 from standout._arrays import Array, Float, Rows, product, stacked
 from standout._options import documented
 from standout._xp import cholesky, columns_as_rows, diagonal, eigh, like, namespace, take, to_host
-from standout.estimators._base import BackgroundTransformer
-from standout.estimators._fit import Fit, fit_problem, shifts_of, unit_of
+from standout.estimators._fit import BackgroundTransformer, Fit, fit_problem, unit_of
+from standout.estimators._scores import keep_parameters
 from standout.features import (
     CoordinateMap,
     Coordinates,
@@ -52,8 +52,10 @@ class KernelTransformer(BackgroundTransformer):
     approximation_: str
     residual_: float
 
-    def _posed(self) -> Problem:
-        raise NotImplementedError
+    _why_no_ratio = (
+        ". The kernel is too narrow for these rows: choose a smaller `gamma`, such as the default that follows their "
+        "distances"
+    )
 
     def _weighed(self, sources: list[Source]) -> list[Source]:
         # Robust weights are those of the coordinates, which `_fit_sources` finds; wild cells are those of the rows.
@@ -148,40 +150,25 @@ class KernelTransformer(BackgroundTransformer):
         )
 
     def _keep_kernel(self, fit: Fit) -> None:
-        self._keep_fit(fit)
         moments = [adjusted(part, fit.problem.n_covariates) for part in fit.sums.moments]
         vectors = fit.solution.vectors
-        unit = unit_of(fit, moments, vectors)
         # The target's mean has the larger score (of the feature space's origin, if there is no background): signs of
         # coordinates mean nothing.
         step = moments[0].mean if len(moments) == 1 else moments[0].mean - moments[1].mean
         along = to_host(product(step[None, :], vectors)[0, :])
         signs = np.where(along < 0.0, -1.0, 1.0)
-        vectors = vectors * like(signs, vectors) / unit
+        vectors = vectors * like(signs, vectors) / unit_of(fit, moments, vectors)
+        self._keep_fit(fit, vectors)
         if self.held_out_ is not None:
+            slopes = self.held_out_.slopes
             self.held_out_ = replace(
                 self.held_out_,
                 vectors=self.held_out_.vectors * like(signs, vectors),
                 offsets=self.held_out_.offsets * signs,
-                slopes=None
-                if self.held_out_.slopes is None
-                else [[part * signs for part in own] for own in self.held_out_.slopes],
+                slopes=None if slopes is None else [[part * signs for part in own] for own in slopes],
             )
         self.components_ = columns_as_rows(vectors)
         self.feature_mean_ = fit.mean
-        self.shifts_ = shifts_of(fit.problem, moments, vectors)
-        self.target_variance_ = to_host(moments[0].variance(vectors))
-        self.background_variance_ = np.array([to_host(part.variance(vectors)) for part in moments[1:]])
-        self._keep_parameters(fit)
-
-    def _keep_parameters(self, fit: Fit) -> None:
-        raise NotImplementedError
-
-    def _no_ratio(self) -> str:
-        return (
-            "held-out rows do not vary along a component beyond rounding: there is no ratio. The kernel is too narrow "
-            "for these rows: choose a smaller `gamma`, such as the default that follows their distances"
-        )
 
     def _scores(self, rows: Rows) -> Array:
         # One product with few columns: coordinates are not multiplied by the root.
@@ -325,32 +312,7 @@ class KernelDiscriminativePCA(KernelTransformer):
         target_label: Any = None,
         random_state: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.kernel_weights = kernel_weights
-        self.epsilon = epsilon
-        self.background_weights = background_weights
-        self.center = center
-        self.approximation = approximation
-        self.rank = rank
-        self.tol = tol
-        self.robust = robust
-        self.cv = cv
-        self.target_label = target_label
-        self.random_state = random_state
-
-    def _auto(self) -> bool:
-        return isinstance(self.epsilon, str)
-
-    def _posed(self) -> Problem:
-        return Problem(epsilon=1.0 if isinstance(self.epsilon, str) else float(self.epsilon))
-
-    def _keep_parameters(self, fit: Fit) -> None:
-        self.epsilon_ = float(fit.problem.epsilon or 0.0)
+        keep_parameters(self, locals())
 
 
 @documented("kcpca")
@@ -412,29 +374,4 @@ class KernelContrastivePCA(KernelTransformer):
         target_label: Any = None,
         random_state: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.kernel_weights = kernel_weights
-        self.alpha = alpha
-        self.background_weights = background_weights
-        self.center = center
-        self.approximation = approximation
-        self.rank = rank
-        self.tol = tol
-        self.robust = robust
-        self.cv = cv
-        self.target_label = target_label
-        self.random_state = random_state
-
-    def _auto(self) -> bool:
-        return isinstance(self.alpha, str)
-
-    def _posed(self) -> Problem:
-        return Problem(kind="difference", alpha=0.0 if isinstance(self.alpha, str) else float(self.alpha))
-
-    def _keep_parameters(self, fit: Fit) -> None:
-        self.alpha_ = fit.problem.alpha
+        keep_parameters(self, locals())

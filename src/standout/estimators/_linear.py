@@ -13,9 +13,9 @@ from standout._arrays import Array, Float, Rows, double, is_sparse
 from standout._messages import InvalidValueError
 from standout._options import documented
 from standout._xp import columns_as_rows, indices_like, namespace, to_host
-from standout.estimators._base import LARGE, check_counts
-from standout.estimators._fit import Fit, fit_problem, shifts_of, unit_of
+from standout.estimators._fit import LARGE, Fit, check_counts, fit_problem, unit_of
 from standout.estimators._incremental import IncrementalTransformer
+from standout.estimators._scores import keep_parameters
 from standout.graphs import as_smooth
 from standout.moments import Moments, RowMoments, project
 from standout.problem import Problem, Sums, adjusted
@@ -47,37 +47,6 @@ class LinearTransformer(IncrementalTransformer):
     columns_: npt.NDArray[np.intp]
     columns_path_: Path | None
 
-    def _auto(self) -> bool:
-        raise NotImplementedError
-
-    def _posed(self) -> Problem:
-        raise NotImplementedError
-
-    def _problem(
-        self, n_backgrounds: int, n_columns: int, n_directions: int, reference: Any
-    ) -> tuple[Problem, str | None]:
-        """Return the problem that the parameters pose, and the rule for weights if there is one."""
-        weights, rule = self._weights(n_backgrounds)
-        n_components = self._n_wanted(n_columns, n_directions)
-        columns = self.n_columns if isinstance(self.n_columns, int | np.integer) else None
-        if columns is not None and not n_components <= columns <= n_columns:
-            raise InvalidValueError(
-                f"is not between the {n_components} components and the {n_columns} columns",
-                parameter="n_columns",
-                value=self.n_columns,
-                advice="Use a number between them.",
-            )
-        problem = replace(
-            self._posed(),
-            n_components=n_components,
-            weights=weights,
-            center=self.center,
-            scale=self.scale,
-            n_columns=None if columns is None else int(columns),
-            smooth=None if self.smooth is None else as_smooth(self.smooth, n_columns, reference),
-        )
-        return problem, rule
-
     def _fit_sources(self, sources: list[Source]) -> None:
         width = int(sources[0].width or 0)
         counts = [source.n_rows for source in sources]
@@ -103,17 +72,30 @@ class LinearTransformer(IncrementalTransformer):
     def _fit_data(self, data: Data, folds: Folds | Places | None, reason: str) -> Fit:
         moments = data.sums(Problem()).moments
         check_counts([part.count for part in moments])
-        n_datasets, n_directions = len(moments), sum(part.count - 1 for part in moments)
-        problem, rule = self._problem(n_datasets - 1, data.n_columns, n_directions, moments[0].mean)
-        problem = replace(problem, n_covariates=data.n_covariates)
-        auto = self._auto() and n_datasets > 1
+        compared, width = len(moments) > 1, data.n_columns
+        weights, rule = self._weights(len(moments) - 1)
+        n_components = self._n_wanted(width, sum(part.count - 1 for part in moments))
+        columns = self.n_columns if isinstance(self.n_columns, int | np.integer) else None
+        if columns is not None and not n_components <= columns <= width:
+            wrong = f"is not between the {n_components} components and the {width} columns"
+            raise InvalidValueError(wrong, parameter="n_columns", value=columns, advice="Use a number between them.")
+        problem = replace(
+            self._posed(),
+            n_components=n_components,
+            weights=weights,
+            center=self.center,
+            scale=self.scale,
+            n_columns=None if columns is None else int(columns),
+            smooth=None if self.smooth is None else as_smooth(self.smooth, width, moments[0].mean),
+            n_covariates=data.n_covariates,
+        )
         return fit_problem(
             problem,
             data,
             folds,
             reason,
-            auto=auto,
-            auto_columns=isinstance(self.n_columns, str) and n_datasets > 1,
+            auto=compared and self._auto(),
+            auto_columns=compared and isinstance(self.n_columns, str),
             weight_rule=rule,
             solver=self.solver,
             seed=self._seed(),
@@ -121,18 +103,14 @@ class LinearTransformer(IncrementalTransformer):
 
     def _keep_linear(self, fit: Fit, data: Data) -> None:
         """Keep what was found, with components in units of the background's standard deviation."""
-        self._keep_fit(fit)
-        sums, problem = fit.sums, fit.problem
-        moments = [adjusted(part, problem.n_covariates) for part in sums.moments]
-        vectors, patterns = fit.solution.vectors, fit.solution.patterns
-        unit = unit_of(fit, moments, fit.inner)
-        vectors, patterns, inner = vectors / unit, patterns * unit, fit.inner / unit
-        self.components_, self.patterns_ = columns_as_rows(vectors), columns_as_rows(patterns)
+        sums = fit.sums
+        unit = unit_of(fit, [adjusted(part, fit.problem.n_covariates) for part in sums.moments], fit.inner)
+        inner = fit.inner / unit
+        moments = self._keep_fit(fit, inner)
+        self.components_ = columns_as_rows(fit.solution.vectors / unit)
+        self.patterns_ = columns_as_rows(fit.solution.patterns * unit)
         self.mean_ = fit.mean
-        self.shifts_ = shifts_of(problem, moments, inner)
         self.correlations_ = columns_as_rows(_correlations(sums, moments[0], inner, data))
-        self.target_variance_ = to_host(moments[0].variance(inner))
-        self.background_variance_ = np.array([to_host(part.variance(inner)) for part in moments[1:]])
         self.n_columns_ = self.n_features_in_
         if fit.solution.scale is not None:
             self.scale_ = fit.solution.scale
@@ -140,14 +118,10 @@ class LinearTransformer(IncrementalTransformer):
             self.columns_ = indices_like(fit.solution.columns, self.mean_)
             self.n_columns_ = len(fit.solution.columns)
             self.columns_path_ = fit.columns_path
-        self._keep_parameters(fit)
         self._column_facts = (*data.column_facts(), [part.effective_count for part in moments])
         # Sparse rows that were not multiplied out are rows, and not sums.
         sums_only = isinstance(data, TallData) and not isinstance(sums.moments[0], RowMoments)
         self._data = data if sums_only else None  # type: ignore[assignment]
-
-    def _keep_parameters(self, fit: Fit) -> None:
-        raise NotImplementedError
 
     def _scores(self, rows: Rows) -> Array:
         scores: Array = project(rows, self.mean_, self.components_.T)
@@ -170,10 +144,8 @@ class LinearTransformer(IncrementalTransformer):
         scores = open_dataset(X, "the scores").loaded().rows
         assert scores is not None
         if scores.shape[1] != self.n_components_:
-            raise InvalidValueError(
-                f"the rows have {scores.shape[1]} scores, but the model has {self.n_components_} components",
-                advice="Give one score per component.",
-            )
+            problem = f"the rows have {scores.shape[1]} scores, but the model has {self.n_components_} components"
+            raise InvalidValueError(problem, advice="Give one score per component.")
         rows: Array = double(scores) @ self.patterns_ + self.mean_
         return rows
 
@@ -303,29 +275,7 @@ class DiscriminativePCA(LinearTransformer):
         solver: Literal["auto", "dense", "iterative"] = "auto",
         random_state: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.shrinkage = shrinkage
-        self.background_weights = background_weights
-        self.center = center
-        self.scale = scale
-        self.n_columns = n_columns
-        self.smooth = smooth
-        self.robust = robust
-        self.cv = cv
-        self.target_label = target_label
-        self.solver = solver
-        self.random_state = random_state
-
-    def _auto(self) -> bool:
-        return isinstance(self.shrinkage, str) and self.shrinkage == "auto"
-
-    def _posed(self) -> Problem:
-        given: Any = self.shrinkage
-        return Problem(shrinkage="ledoit-wolf" if isinstance(given, str) else float(given or 0.0))
-
-    def _keep_parameters(self, fit: Fit) -> None:
-        shares = fit.solution.shrinkage
-        self.shrinkage_ = float(np.dot(shares, fit.problem.weights)) if shares else 0.0
+        keep_parameters(self, locals())
 
 
 @documented("cpca")
@@ -390,25 +340,6 @@ class ContrastivePCA(LinearTransformer):
         solver: Literal["auto", "dense", "iterative"] = "auto",
         random_state: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.alpha = alpha
-        self.background_weights = background_weights
-        self.center = center
-        self.scale = scale
-        self.n_columns = n_columns
-        self.robust = robust
-        self.cv = cv
-        self.target_label = target_label
-        self.solver = solver
-        self.random_state = random_state
+        keep_parameters(self, locals())
 
     smooth = None
-
-    def _auto(self) -> bool:
-        return isinstance(self.alpha, str)
-
-    def _posed(self) -> Problem:
-        return Problem(kind="difference", alpha=0.0 if isinstance(self.alpha, str) else float(self.alpha))
-
-    def _keep_parameters(self, fit: Fit) -> None:
-        self.alpha_ = fit.problem.alpha

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from inspect import signature
 from typing import Any
@@ -12,9 +13,12 @@ from sklearn.pipeline import make_pipeline as make_plain_pipeline
 from sklearn.utils.metaestimators import available_if
 
 from standout._arrays import is_sparse
-from standout._messages import InvalidTypeError, dataset_names
+from standout._messages import InvalidTypeError, InvalidValueError, dataset_names, warn_user
 from standout._xp import is_foreign
 from standout.sources import DaskBlocks, Source, as_backgrounds, frame_columns, keys_of, open_dataset, transformed
+
+# Packages between a pipeline or search of scikit-learn and our ``fit``.
+_PASSED = ("standout", "sklearn", "joblib")
 
 
 def _last_transforms(pipeline: Any) -> bool:
@@ -220,3 +224,38 @@ def _fitted_step(name: str, step: Any, data: Any, y: Any) -> Any:
             rows = pd.DataFrame(rows, columns=list(data.columns))
         fresh.partial_fit(rows)
     return fresh
+
+
+# --- callers of scikit-learn that would lead to wrong results ---------------------------------------------------------
+
+
+def check_caller(background: Any) -> None:
+    """Look for a caller of scikit-learn that does not treat the background as it treats the target.
+
+    A plain pipeline passes the background to its last step as it is, while the target goes through all steps. A plain
+    search cuts a background into the folds of the target, if both have equally many rows.
+    """
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED:
+        if frame.f_globals["__name__"] == "sklearn.pipeline":
+            _check_pipeline(frame.f_locals.get("self"))
+        elif frame.f_code.co_name == "_fit_and_score":
+            _check_search(frame.f_locals.get("train"), background)
+            return
+        frame = frame.f_back
+
+
+def _check_pipeline(pipeline: Any) -> None:
+    steps = [step for _, step in getattr(pipeline, "steps", ()) if is_step(step)]
+    if len(steps) > 1 and "background" not in (pipeline.transform_input or ()):
+        problem = "a plain scikit-learn Pipeline takes the target through its steps, but not the background"
+        raise InvalidValueError(problem, advice="Use standout.make_pipeline(...).fit(X, background=...).")
+
+
+def _check_search(train: Any, background: Any) -> None:
+    shape = getattr(background, "shape", (None,))
+    if train is not None and shape[0] == len(train):
+        warn_user(
+            "scikit-learn has cut the background into the folds of X, because both have equally many rows",
+            advice="Use standout.BackgroundSearchCV, or pass the background in a list: background=[...].",
+        )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
+from html import escape
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,14 +14,23 @@ from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import _check_feature_names, _get_feature_names, check_is_fitted
 
 from standout._arrays import Array, Float, Rows, stacked
-from standout._messages import InvalidValueError
-from standout._xp import is_foreign, to_host
-from standout.estimators._fit import clipped
-from standout.estimators._sklearn import DOC_LINK, described, described_in_html, summary_frame
+from standout._messages import InvalidValueError, require_extra
+from standout._xp import is_foreign, namespace, to_host
 from standout.moments import RobustWeights
 from standout.problem import Problem
-from standout.selection import HeldOut, Path
+from standout.selection import HeldOut
 from standout.sources import DaskBlocks, Source, keys_of, open_dataset, open_datasets
+
+DOC_LINK = "https://github.com/standout-pca/standout/tree/main/docs/api/index.rst"
+# The parameter that each method chooses.
+CHOSEN = {"dpca": "shrinkage", "cpca": "alpha", "kdpca": "epsilon", "kcpca": "alpha"}
+
+
+def keep_parameters(model: Any, given: dict[str, Any]) -> None:
+    """Keep the arguments of ``__init__``, which scikit-learn wants to see in its signature, one by one."""
+    for name, value in given.items():
+        if name != "self":
+            setattr(model, name, value)
 
 
 class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -34,34 +45,17 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     target_label: Any
     random_state: Any
 
-    components_: Float
-    eigenvalues_: Float
-    ratio_: Float
-    ratio_error_: Float
-    ratio_interval_: Float
-    spread_: Float
-    spread_error_: Float
-    shift_: Float
-    shift_error_: Float
-    correlations_: Float
-    mean_: Float
-    background_weights_: Float
+    held_out_: HeldOut | None
     problem_: Problem
+    background_weights_: Float
+    mean_: Float
+    # The score of each dataset's mean.
+    shifts_: Float
     n_components_: int
     n_features_in_: int
     n_samples_: int
     background_n_samples_: list[int]
-    n_folds_: int
-    solver_: str
-    held_out_: HeldOut | None
-    path_: Path | None
-    # Variances of all rows along the components, and the score of each dataset's mean.
-    target_variance_: Float
-    background_variance_: Float
-    shifts_: Float
-    # Only with `target_label`, names of columns or `robust`.
-    classes_: npt.NDArray[Any]
-    background_labels_: list[Any]
+    # Only with names of columns or `robust`.
     feature_names_in_: npt.NDArray[np.object_]
     row_weights_: list[Float]
     outlying_rows_: list[npt.NDArray[np.intp]]
@@ -82,11 +76,9 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             _check_feature_names(self, X, reset=False)
         source = open_dataset(X, name, columns=getattr(self, "feature_names_in_", None))
         if source.width is not None and source.width != self.n_features_in_:
-            raise InvalidValueError(
-                f"X has {source.width} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
-                "as input",
-                advice="Give the columns of the fit.",
-            )
+            expected = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
+            problem = f"X has {source.width} features, but {expected}"
+            raise InvalidValueError(problem, advice="Give the columns of the fit.")
         return source
 
     def _scores(self, rows: Rows) -> Array:
@@ -159,9 +151,8 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         counts = [self.n_samples_, *self.background_n_samples_]
         given = [source.count_rows() for source in sources]
         if given != counts:
-            raise InvalidValueError(
-                f"the datasets have {given} rows, but the fit had {counts}", advice="Give the datasets of the fit."
-            )
+            problem = f"the datasets have {given} rows, but the fit had {counts}"
+            raise InvalidValueError(problem, advice="Give the datasets of the fit.")
         return [self._held_out_scores(source, number) for number, source in enumerate(sources)]
 
     def _held_out_scores(self, source: Source, dataset: int) -> Float:
@@ -183,7 +174,9 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """Return new rows without cells that are wild in every dataset of the fit."""
         if self.robust != "cells":
             return rows
-        return clipped(rows, self.robust_weights_)
+        xp = namespace(rows)
+        lows, highs = ([getattr(part, side) for part in self.robust_weights_] for side in ("low", "high"))
+        return xp.clip(rows, reduce(xp.minimum, lows), reduce(xp.maximum, highs))
 
     def _coordinates(self, rows: Rows) -> Rows:
         return rows
@@ -239,7 +232,10 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         pandas.DataFrame
         """
         check_is_fitted(self)
-        return summary_frame(self)
+        require_extra("pandas", "frames", "summary()")
+        import pandas as pd
+
+        return pd.DataFrame(_table(self), index=[f"component {number + 1}" for number in range(self.n_components_)])
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether there are components; after few rows of ``partial_fit`` there are none."""
@@ -278,3 +274,64 @@ class _Scores:
 
     def __call__(self, rows: Rows) -> Array:
         return self.model._scores(self.model._tidied(rows))
+
+
+# --- how a fitted model looks ----------------------------------------------------------------------------------------
+
+
+def described(model: Any) -> str:
+    """Return rows, columns, ratio and choice of a fitted model in one line."""
+    counts = [f"{count:,}" for count in model.background_n_samples_]
+    against = f" against {' and '.join(counts)} rows" if counts else ""
+    rows = f"fitted to {model.n_samples_:,}{'' if counts else ' rows'}{against} of {model.n_features_in_:,} columns"
+    parts = [rows] if len(counts) == 0 else [rows, _ratios(model), _choice(model)]
+    return "; ".join(part for part in parts if part)
+
+
+def _ratios(model: Any) -> str:
+    known = [
+        f"{ratio:.3g} ({low:.3g} to {high:.3g})"
+        for ratio, (low, high) in zip(model.ratio_, model.ratio_interval_, strict=True)
+        if np.isfinite(ratio)
+    ]
+    return f"ratio {', '.join(known)}" if known else "no held-out ratio"
+
+
+def _choice(model: Any) -> str:
+    name = CHOSEN[model.method]
+    path = model.path_
+    how = "" if path is None else f" ({path.reason})" if path.reason else " (chosen)"
+    return f"{name} {getattr(model, f'{name}_'):.3g}{how}"
+
+
+def described_in_html(model: Any) -> str:
+    """Return rows, columns, choice and a table of the components of a fitted model, for notebooks."""
+    table = _table(model)
+    head = "".join(f"<th>{escape(name)}</th>" for name in table)
+    lines = [
+        "".join(f"<td>{escape(part if isinstance(part, str) else f'{part:.3g}')}</td>" for part in row)
+        for row in zip(*table.values(), strict=True)
+    ]
+    body = "".join(f"<tr>{line}</tr>" for line in lines[:10])
+    table_html = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<div class='standout-fit'><p>{escape(described(model))}</p>{table_html}</div>"
+
+
+def _table(model: Any) -> dict[str, Any]:
+    """Return the columns of a table with one row per component."""
+    low, high = model.ratio_interval_.T
+    table = {"ratio": model.ratio_, "lower": low, "upper": high, "spread": model.spread_, "shift": model.shift_}
+    table["eigenvalue"] = to_host(model.eigenvalues_)
+    if hasattr(model, "correlations_"):
+        table["leading columns"] = [", ".join(names) for names in leading_columns(model)]
+    return table
+
+
+def leading_columns(model: Any, most: int = 3) -> list[list[str]]:
+    """Return the columns with the largest correlations with each component, with their signs."""
+    names = getattr(model, "feature_names_in_", None)
+    found = []
+    for row in np.nan_to_num(to_host(model.correlations_)):
+        order = np.argsort(-np.abs(row), kind="stable")[:most]
+        found.append([f"{'-' if row[i] < 0 else '+'}{i if names is None else names[i]}" for i in order])
+    return found

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from standout._messages import InvalidTypeError, InvalidValueError, dataset_names, warn_user
 from standout.estimators._pipeline import background_step
-from standout.estimators._sklearn import DOC_LINK
+from standout.estimators._scores import DOC_LINK, keep_parameters
 from standout.sources import as_backgrounds, keys_of, open_dataset
 
 Numbers = npt.NDArray[np.intp]
@@ -106,14 +106,7 @@ class BackgroundSearchCV(TransformerMixin, BaseEstimator):
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.scoring = scoring
-        self.refit = refit
-        self.cv = cv
-        self.error_score = error_score
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        keep_parameters(self, locals())
 
     def fit(
         self,
