@@ -19,7 +19,7 @@ from standout.pencil._record import Form, Pencil, Solution, finish
 DEPTH, REPRESENTATIVES = 3, 4
 # Vectors in a block beyond those that are wanted, rounds of iterations at a representative, and the residual that ends
 # them: enough to choose a value by.
-MORE, ROUNDS, ROUGH = 1, 2, 0.03
+MORE, ROUNDS, ROUGH = 2, 2, 0.03
 # The same for a solution that is reported.
 MORE_EXACT, MOST_ROUNDS, EXACT = 2, 8, 1e-11
 # Smaller problems are solved by LAPACK as fast.
