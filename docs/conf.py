@@ -131,7 +131,17 @@ html_css_files = ["standout.css"]
 html_favicon = "_static/standout.svg"
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"index": [], "changelog": [], "contributing": []}
+html_sidebars = {
+    name: []
+    for name in (
+        "index",
+        "start",
+        "changelog",
+        "contributing",
+        "glossary",
+        "your-name-for-it",
+    )
+}
 html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {
@@ -141,7 +151,7 @@ html_theme_options = {
     },
     "show_prev_next": True,
     "navbar_align": "left",
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 5,
     "navbar_end": ["theme-switcher"],
     "primary_sidebar_end": [],
     "secondary_sidebar_items": ["page-toc"],
