@@ -21,19 +21,8 @@ from standout.private import PrivateMoments, Spent, from_ranges, release, requir
 pytest.importorskip("opendp", reason="OpenDP is not installed")
 
 from standout.private import _release
-from standout.private._grid import (
-    BESIDE,
-    LAST,
-    LONGEST,
-    ON_DIAGONAL,
-    ROW_SENSITIVITY,
-    Grid,
-    noise_for,
-    packed,
-    sum_up,
-    unpacked,
-    with_noise,
-)
+from standout.private._release import noise_for, with_noise
+from standout.private._sums import BESIDE, LAST, LONGEST, ON_DIAGONAL, ROW_SENSITIVITY, Grid, packed, sum_up, unpacked
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 ROWS_20 = np.random.default_rng(0).normal(size=(20, 2))

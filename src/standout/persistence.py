@@ -44,7 +44,7 @@ from standout.graphs import GraphMoments, Smooth
 from standout.io import Preparation
 from standout.moments import FoldPattern, NormSums, RobustWeights, RootMoments, ScatterMoments, WeightSums
 from standout.private import PrivateMoments, Spent
-from standout.private._grid import Grid
+from standout.private._sums import Grid
 from standout.problem import Problem
 from standout.selection import HeldOut, TallData
 from standout.selection import Path as SelectionPath

@@ -18,7 +18,7 @@ from standout._messages import InvalidValueError, require_extra
 from standout._xp import is_foreign, namespace, to_host
 from standout.moments import RobustWeights
 from standout.problem import Problem
-from standout.selection import HeldOut
+from standout.selection import HeldOut, Path
 from standout.sources import DaskBlocks, Source, keys_of, open_dataset, open_datasets
 
 DOC_LINK = "https://github.com/standout-pca/standout/tree/main/docs/api/index.rst"
@@ -45,17 +45,34 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     target_label: Any
     random_state: Any
 
-    held_out_: HeldOut | None
-    problem_: Problem
-    background_weights_: Float
+    components_: Float
+    eigenvalues_: Float
+    ratio_: Float
+    ratio_error_: Float
+    ratio_interval_: Float
+    spread_: Float
+    spread_error_: Float
+    shift_: Float
+    shift_error_: Float
+    correlations_: Float
     mean_: Float
-    # The score of each dataset's mean.
-    shifts_: Float
+    background_weights_: Float
+    problem_: Problem
     n_components_: int
     n_features_in_: int
     n_samples_: int
     background_n_samples_: list[int]
-    # Only with names of columns or `robust`.
+    n_folds_: int
+    solver_: str
+    held_out_: HeldOut | None
+    path_: Path | None
+    # Variances of all rows along the components, and the score of each dataset's mean.
+    target_variance_: Float
+    background_variance_: Float
+    shifts_: Float
+    # Only with `target_label`, names of columns or `robust`.
+    classes_: npt.NDArray[Any]
+    background_labels_: list[Any]
     feature_names_in_: npt.NDArray[np.object_]
     row_weights_: list[Float]
     outlying_rows_: list[npt.NDArray[np.intp]]

@@ -1,4 +1,13 @@
-"""The result of a private release: noisy sums that behave as moments, with the noise and the budget beside them."""
+"""Private sums: the grid of whole numbers that rows are put on, exact sums over it, and moments of noisy sums.
+
+A row x becomes ``z = (x - centre) / scale``. A row longer than the radius is shortened to it. The result is rounded to
+whole numbers, and gets a last entry that is the same for every row: ``a = (z, LAST)``. All that is released of a
+dataset is one noisy copy of ``Σ a aᵀ``. It holds the sums of products, the sums and the count.
+
+Each entry of this symmetric matrix is released once, those on the diagonal times 5 and the others times 7. One row
+changes this vector by at most ``5 |a|²`` in Euclidean length, because ``7² < 2 · 5²``. All numbers are whole. Rounding
+of floating-point numbers can therefore give nothing away, and sums do not depend on their order.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +24,147 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import Array, Float
+from standout._arrays import Array, Float, Rows, dense, double, row_slice, self_product
 from standout._messages import FileError, InvalidTypeError, InvalidValueError, MissingFileError, shown
 from standout._writing import write_whole
+from standout._xp import to_host
 from standout.moments import ScatterMoments
-from standout.private._grid import BESIDE, LAST, LONGEST, Grid, Whole, unpacked
 
+Whole = npt.NDArray[np.int64]
+
+# A row has at most this length on the grid. A million rows times a square of it fits the 53 bits of float64.
+LONGEST = 2**15
+# The last entry of every row. A larger one makes count and mean more precise, and all else less.
+LAST = LONGEST // 4
+# Multiples of the diagonal and of the other entries that are released.
+ON_DIAGONAL, BESIDE = 5, 7
+# By how much one row changes what is released, at most.
+ROW_SENSITIVITY = ON_DIAGONAL * (LONGEST**2 + LAST**2)
+# Rows that are multiplied at once: all sums of products stay below 2**53, where float64 is exact.
+BLOCK_ROWS = 2**20
+# Rows in all: sums stay below 2**61, and noise has room in 64 bits.
+MOST_ROWS = 2**28
+# In units of the radius. Differences that overflow count as this large.
+FAR = 1e100
+# Limits of radius and units: products of four such numbers are still within the range of float64.
+LEAST, MOST = 1e-60, 1e60
+# Of a matrix of units. Beyond it, rows would be placed by rounding errors.
+MOST_CONDITION = 1e10
 FORMAT = "standout private sums 1"
 # Multiple of the noise that a background is smoothed with. In simulations 0.35 to 1 have the same results.
 RIDGE = 0.5
 # Radius for rows that have unit variance along every direction, per square root of the number of columns.
 WHITE_RADIUS = 0.7
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Where rows are put before they are summed up: public numbers, never computed from the rows.
+
+    Attributes
+    ----------
+    centre : ndarray of shape (n_features,)
+    scale : ndarray of shape (n_features,) or (n_features, n_features)
+        The unit of each column; or a matrix S, for ``z = S⁻¹ (x - centre)``.
+    radius : float
+    """
+
+    centre: Float
+    scale: Float
+    radius: float
+
+    @property
+    def units(self) -> Float:
+        """The matrix S with ``x = centre + S z``."""
+        return np.diag(self.scale) if self.scale.ndim == 1 else self.scale
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return len(self.centre)
+
+    def __post_init__(self) -> None:
+        """Refuse bounds that rows cannot be placed by. Nothing overflows later, when noise has been drawn."""
+        size, plain = self.centre.shape, self.scale.ndim == 1
+        limits, each = f"[{LEAST:g}, {MOST:g}]", "Give one number for each column."
+        if self.centre.ndim != 1 or not size[0] or self.scale.shape not in (size, size * 2):
+            problem = f"has shape {self.scale.shape}, but `centre` has shape {size}"
+            raise InvalidValueError(problem, parameter="scale", advice=each)
+        if not LEAST <= self.radius <= MOST:
+            advice = "Give a length in units of `scale`."
+            raise InvalidValueError(f"is outside {limits}", parameter="radius", value=self.radius, advice=advice)
+        if not np.all(np.abs(self.centre) <= MOST):
+            problem = f"has a number that is not finite, or beyond {MOST:g}"
+            raise InvalidValueError(problem, parameter="centre", advice=each)
+        matrix = not plain and np.isfinite(self.scale).all()
+        units = np.linalg.svd(self.scale, compute_uv=False) if matrix else self.scale
+        if not np.all((units >= LEAST) & (units <= MOST)) or not (plain or units[0] < MOST_CONDITION * units[-1]):
+            problem = f"has a number outside {limits}, or is a singular matrix"
+            raise InvalidValueError(problem, parameter="scale", advice=each)
+
+    @property
+    def reach(self) -> float:
+        """Length on the grid that the radius becomes: rounding can make a row longer by half a diagonal of a cell."""
+        return LONGEST - 1.0 - 0.5 * float(np.sqrt(self.n_features))
+
+    @property
+    def step(self) -> float:
+        """What one step of the grid is in units of `scale`."""
+        return self.radius / self.reach
+
+    def place(self, rows: Float) -> Float:
+        """Put rows on the grid: whole numbers, of which no row is longer than `LONGEST`.
+
+        What becomes of a row must not depend on the rows beside it, not even by rounding: otherwise one row could
+        change others. Therefore only operations on single elements are used. A product or a sum of NumPy may add up in
+        another order for another number of rows.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            moved = rows - self.centre
+            moved = (moved / self.scale if self.scale.ndim == 1 else self._in_units(moved)) / self.radius
+        # Differences of infinities come from rows that are too far away to have a direction.
+        moved = np.clip(np.nan_to_num(moved, nan=0.0, posinf=FAR, neginf=-FAR), -FAR, FAR)
+        squares = np.zeros(len(rows))
+        for column in range(self.n_features):
+            squares += moved[:, column] * moved[:, column]
+        return np.rint(moved * (self.reach / np.maximum(np.sqrt(squares), 1.0))[:, np.newaxis])
+
+    def _in_units(self, rows: Float) -> Float:
+        """Multiply rows by the inverse of the matrix of units, one column after the other."""
+        total = np.zeros_like(rows)
+        for column, factors in enumerate(np.linalg.inv(self.scale).T):
+            total += rows[:, column, np.newaxis] * factors
+        return total
+
+
+def sum_up(rows: Rows, grid: Grid) -> Whole:
+    """Sum ``a aᵀ`` over the rows, exactly: a matrix of n_features + 1 rows and columns. It stays with the rows."""
+    size = grid.n_features + 1
+    total = np.zeros((size, size), dtype=np.int64)
+    n_block = max(1, min(BLOCK_ROWS, 2**22 // size))
+    for start in range(0, rows.shape[0], n_block):
+        block = double(to_host(dense(row_slice(rows, start, start + n_block))))
+        placed = np.empty((len(block), size))
+        placed[:, :-1] = grid.place(block)
+        placed[:, -1] = LAST
+        # Whole numbers below 2**53: the product is exact in every order.
+        total += self_product(placed).astype(np.int64)
+    return total
+
+
+def packed(products: Whole) -> Whole:
+    """Return each entry of a symmetric matrix once, weighted for the release."""
+    row, column = np.triu_indices(len(products))
+    return products[row, column] * np.where(row == column, ON_DIAGONAL, BESIDE)
+
+
+def unpacked(released: Whole, size: int) -> Float:
+    """Undo `packed`."""
+    row, column = np.triu_indices(size)
+    matrix = np.zeros((size, size))
+    matrix[row, column] = released / np.where(row == column, ON_DIAGONAL, BESIDE)
+    matrix[column, row] = matrix[row, column]
+    return matrix
 
 
 @dataclass(frozen=True)
@@ -122,17 +261,13 @@ class PrivateMoments(ScatterMoments):
         beside = {"released": released, "grid": grid, "noise_variance": noise_variance, "spent": spent}
         return cls(whole, grid.centre + units @ mean, (scatter + scatter.T) / 2.0, columns=columns, **beside)  # type: ignore[arg-type]
 
-    @property
-    def _plain(self) -> ScatterMoments:
-        return ScatterMoments(self.count, self.mean, self.scatter)
-
     def taken(self, columns: npt.NDArray[np.intp]) -> ScatterMoments:
         """Return the moments of some of the columns."""
-        return self._plain.taken(columns)
+        return ScatterMoments(self.count, self.mean, self.scatter).taken(columns)
 
     def mapped(self, matrix: Float) -> ScatterMoments:
         """Return the moments of rows that are mapped linearly."""
-        return self._plain.mapped(matrix)
+        return ScatterMoments(self.count, self.mean, self.scatter).mapped(matrix)
 
     # --- noise ----------------------------------------------------------------------------------------------------
 
