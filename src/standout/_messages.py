@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
@@ -96,6 +97,21 @@ def require_extra(module: str, extra: str, what: str) -> None:
     if find_spec(module) is None:
         package = INSTALLED_AS.get(module, module)
         raise ImportError(f"{what} needs the package {package!r}. Install it with: pip install 'standout[{extra}]'")
+
+
+@contextmanager
+def collected_warnings() -> Iterator[list[Any]]:
+    """Collect what users are warned of, each once; complete when the block ends.
+
+    Warnings on what a fit has found are left out: the report says the same from its own figures.
+    """
+    messages: list[Any] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield messages
+    told = [one.message for one in caught if not isinstance(one.message, FindingWarning)]
+    kept = [one for one in told if isinstance(one, CautionWarning) or type(one) is UserWarning]
+    messages += {str(one): one for one in kept}.values()
 
 
 def listed(noun: str, names: Iterable[Any], most: int = 5) -> str:

@@ -109,7 +109,7 @@ def fit(options: dict[str, Any]) -> None:
 
 @command(
     "Write the scores of new rows.",
-    "_models:transform_files",
+    "_further:transform_files",
     *(argument("model_path", "MODEL"), argument("data", "NEW"), *o.file_options),
     *(output_option("CSV file to write."), *o.writing_options, o.spreadsheet_option),
 )
@@ -121,7 +121,7 @@ def transform(options: dict[str, Any]) -> None:
     """
 
 
-@command("Describe a model.", "_models:describe", argument("model_path", "MODEL"))
+@command("Describe a model.", "_further:describe", argument("model_path", "MODEL"))
 def info(options: dict[str, Any]) -> None:
     """Describe MODEL: the folder that fit wrote, or a model in a file."""
 
@@ -166,7 +166,7 @@ def screen(options: dict[str, Any]) -> None:
 
 @command(
     "Choose the question by hand, on a page that answers.",
-    "_explore:explore_files",
+    "_further:explore_files",
     *(argument("data", "TARGET", required=False), *o.data_options, *o.subject_options[:2]),
     *(o.method_option, *o.parameter_options, o.image_option, *o.page_options, o.quiet_option),
 )

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from glob import has_magic
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 import numpy as np
 
 import standout
-from standout._messages import InvalidValueError, listed
+from standout._messages import FileError, InvalidValueError, collected_warnings, listed
 from standout.cli._display import Display, printable
+from standout.cli._options import MISSING
 from standout.io import Scan, prepare
+from standout.io._scan import GAPS
 from standout.sources import InMemory, Source
 from standout.sources import open_datasets as matched_datasets
 from standout.sources._base import Chosen
@@ -40,6 +42,8 @@ class Datasets:
         Names of the columns that go into the fit.
     label_name : str or None
         The column that the labels are from.
+    id_name : str or None
+        The column that the names of rows are from.
     notes : list
         Warnings of reading.
     steps : list
@@ -51,6 +55,7 @@ class Datasets:
     sources: list[Source]
     columns: list[str]
     label_name: str | None = None
+    id_name: str | None = None
     notes: list[Any] = field(default_factory=list)
     steps: list[Any] = field(default_factory=list)
     words: list[dict[str, Any]] = field(default_factory=list)
@@ -63,17 +68,14 @@ def open_datasets(
 
     `beside` names further columns that are not data, whose words are wanted.
     """
-    from standout.cli._fit import collected_warnings
-
     column = options["condition_column"] if split else None
-    paths = [options["data"], *options.get("background", ())]
-    needed = [*beside, *(name for name in (column, *_roles(options)) if name is not None)]
-    with collected_warnings() as notes:
+    beside = [*beside, *([] if column is None else [column])]
+    needed = list(dict.fromkeys([*beside, *_roles(options)]))
+    with collected_warnings() as notes, _gaps_offered():
         display.stage("looking at the files")
-        scans = _scans(paths, options, [*beside, *([] if column is None else [column])])
-        sources = _loaded(scans, options, display)
-        words = [scan.words(list(dict.fromkeys(needed))) if needed else {} for scan in scans]
-        made = Datasets(sources, [], options["label_column"], words=words)
+        scans, id_name = _scans([options["data"], *options.get("background", ())], options, beside)
+        words = [scan.words(needed) if needed else {} for scan in scans]
+        made = Datasets(_loaded(scans, options, display), [], options["label_column"], id_name, words=words)
         if column is not None:
             _split(made, options)
         _rename(made, options)
@@ -81,10 +83,19 @@ def open_datasets(
         _prepare(made, options)
         _attach(made, options)
     dropped = sum(scan.n_dropped for scan in scans)
-    made.notes += notes
-    if dropped:
-        made.notes.append(f"{dropped} row(s) with a missing value were left out.")
+    made.notes += [*notes, *([f"{dropped} row(s) with a missing value were left out."] if dropped else [])]
     return made
+
+
+@contextmanager
+def _gaps_offered() -> Iterator[None]:
+    """Offer what the command line can do about missing values."""
+    try:
+        yield
+    except (FileError, InvalidValueError) as error:
+        if error.advice == GAPS:
+            error.advice = f"Choose what to do: --missing {', '.join(MISSING[1:-1])} or {MISSING[-1]}."
+        raise
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -113,9 +124,12 @@ def _roles(options: dict[str, Any]) -> dict[str, str]:
     return given | dict.fromkeys(options.get("adjust", ()), "adjust")
 
 
-def _scans(paths: list[str], options: dict[str, Any], beside: Sequence[str]) -> list[Any]:
-    """Open the files of each dataset, with the columns of the target in its order."""
+def _scans(paths: list[str], options: dict[str, Any], beside: Sequence[str]) -> tuple[list[Any], str | None]:
+    """Open the files of each dataset, with the columns of the target in its order; return the column of ids, too."""
     unknown: dict[str, list[InvalidValueError]] = {}
+    if options["id_column"] is None:
+        with collected_warnings():
+            options = {**options, "id_column": _column_of_ids(_scan(paths[0], options, beside, 0, {}))}
     scans = [_scan(path, options, beside, number, unknown) for number, path in enumerate(paths)]
     for errors in unknown.values():
         if len(errors) == len(paths):
@@ -127,7 +141,17 @@ def _scans(paths: list[str], options: dict[str, Any], beside: Sequence[str]) -> 
     matched: Any = matched_datasets(scans[0], scans[1:] or None)
     named = zip(matched, _names_of_files(paths), strict=True)
     # Missing values stay to be filled in: a fit would refuse them.
-    return [scan.named(name).with_missing(reading_of(options)["missing"]) for scan, name in named]
+    missing = reading_of(options)["missing"]
+    return [scan.named(name).with_missing(missing) for scan, name in named], options["id_column"]
+
+
+def _column_of_ids(scan: Any) -> str | None:
+    """Return the column that names the rows: the one that the reader finds, or else text of which no two are equal."""
+    texts = scan.left_out.get("text", [])
+    if scan._id is not None or not texts:
+        return cast("str | None", scan._id)
+    _, words = next(iter(scan._parts(texts, [])))
+    return next((name for name in texts if 2 < len(words[name]) == len(set(words[name].tolist()))), None)
 
 
 def _scan(
@@ -164,11 +188,8 @@ def _loaded(scans: list[Any], options: dict[str, Any], display: Display) -> list
     if not in_memory:
         display.stage(f"the files are read in parts ({needed / 1e9:.1f} GB needed, {available / 1e9:.1f} GB available)")
         return scans
-    found = []
-    for scan in scans:
-        display.stage(f"reading {scan.name}")
-        found.append(scan.loaded())
-    return found
+    display.stage(f"reading {', '.join(scan.name for scan in scans)}")
+    return [scan.loaded() for scan in scans]
 
 
 def _n_bytes(scan: Any) -> float:
@@ -238,9 +259,7 @@ def _chosen_conditions(options: dict[str, Any], present: list[str]) -> tuple[lis
         if named.count(name) > 1:
             raise click.UsageError(f"{option} {name} is named more than once. Name each condition once.")
     if not backgrounds and "" in present:
-        raise click.UsageError(
-            f"some rows have no value of {column}. Name the backgrounds with --background-condition."
-        )
+        raise click.UsageError(f"some rows have no value of {column}. Name backgrounds by --background-condition.")
     others = backgrounds or [name for name in present if name not in target]
     if not others and options.get("method") not in ("pca", "kpca"):
         raise click.UsageError(f"every value of {column} is the target, and none is left as a background.")
@@ -255,13 +274,16 @@ def _attach(made: Datasets, options: dict[str, Any]) -> None:
     facts: dict[str, list[Any]] = {}
     subject, weight, names = options.get("subject_column"), options.get("weight_column"), options.get("adjust")
     if subject is not None:
-        facts["groups"] = [_matched(part[subject], options) for part in made.words]
+        facts["groups"] = [matched_words(part[subject], options) for part in made.words]
     elif options.get("blocks") is not None:
         numbers = [standout.blocks(source.count_rows(), options["blocks"]) for source in made.sources]
         # Blocks of two datasets are never the same.
         facts["groups"] = [np.array([f"{k}:{block}" for block in each]) for k, each in enumerate(numbers)]
     if weight is not None:
-        facts["sample_weight"] = [_numbers(part[weight]) for part in made.words]
+        try:
+            facts["sample_weight"] = [part[weight].astype(np.float64) for part in made.words]
+        except ValueError as error:
+            raise click.UsageError(f"--weight-column has a value that is not a number: {error}.") from None
     if names:
         facts["adjust"] = [{name: part[name] for name in names} for part in made.words]
     if options.get("within"):
@@ -277,7 +299,7 @@ def _attach(made: Datasets, options: dict[str, Any]) -> None:
         made.sources = [after.named(before.name) for after, before in zip(opened, made.sources, strict=True)]
 
 
-def _matched(words: Any, options: dict[str, Any]) -> Any:
+def matched_words(words: Any, options: dict[str, Any]) -> Any:
     """Return what the pattern finds in words: its first group, or all that it matches."""
     pattern = options.get("subject_pattern")
     if pattern is None:
@@ -287,13 +309,6 @@ def _matched(words: Any, options: dict[str, Any]) -> Any:
         word = words[found.index(None)]
         raise click.UsageError(f"--subject-pattern {pattern!r} does not match {word!r}. Choose one that matches all.")
     return np.array([match[1] if match.groups() else match[0] for match in found if match is not None], dtype=object)
-
-
-def _numbers(words: Any) -> Any:
-    try:
-        return words.astype(np.float64)
-    except ValueError as error:
-        raise click.UsageError(f"--weight-column has a value that is not a number: {error}.") from None
 
 
 def _prepare(made: Datasets, options: dict[str, Any]) -> None:

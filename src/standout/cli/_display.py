@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 # As in typing, which takes long to load.
 TYPE_CHECKING = False
@@ -161,9 +161,10 @@ class Display:
             self.quiet = True
             close_output()
 
-    def caution(self, words: str) -> None:
-        """Print a sentence on what to be careful about."""
-        self.say(f"! {words[:1].upper()}{words[1:]}")
+    def cautions(self, messages: Iterable[object]) -> None:
+        """Print sentences and warnings on what to be careful about."""
+        for words in map(phrased, messages):
+            self.say(f"! {words[:1].upper()}{words[1:]}")
 
     def table(self, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Print a table of the result, with a line for each row."""
@@ -213,6 +214,13 @@ def close_output() -> None:
 
 
 # --- text -------------------------------------------------------------------------------------------------------------
+
+
+def phrased(message: object) -> str:
+    """Return an error or a warning as a sentence with the names of options."""
+    from standout._options import OPTION_NAMES
+
+    return str(message.phrased(OPTION_NAMES)) if hasattr(message, "phrased") else str(message)
 
 
 def flat(words: object) -> str:
@@ -286,16 +294,14 @@ def _fail(error: BaseException) -> int:
     if SIGNALS.came is not None or isinstance(error, KeyboardInterrupt):
         print_failure("interrupted.")
         return 128 + (SIGNALS.came or signal.SIGINT)
-    print_failure(_phrased(error))
+    print_failure(_failure(error))
     return FAILED
 
 
-def _phrased(error: BaseException) -> str:
-    from standout._options import OPTION_NAMES
-
+def _failure(error: BaseException) -> str:
     words = str(error)
     if hasattr(error, "phrased"):
-        return str(error.phrased(OPTION_NAMES))
+        return phrased(error)
     if hasattr(error, "format_message"):
         return str(error.format_message())
     if isinstance(error, ImportError):

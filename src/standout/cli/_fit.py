@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ import click
 import numpy as np
 
 import standout
-from standout._messages import CautionWarning, FindingWarning, require_extra
+from standout._messages import collected_warnings, require_extra
 from standout._options import METHODS, OPTION_NAMES, check_parameters, options_for
 from standout._writing import write_whole
 from standout.cli._data import Datasets, open_datasets
@@ -93,7 +91,11 @@ def fit_and_find(model: Any, datasets: Datasets, options: dict[str, Any], displa
     display.stage("scores, PCA for comparison, other choices")
     with collected_warnings() as more:
         settings |= {"title": options.get("title"), "image_shape": options.get("image_shape"), "test": test}
-        settings |= {"label_name": datasets.label_name or "label", "notes": [*datasets.notes, *said]}
+        settings |= {
+            "label_name": datasets.label_name or "label",
+            "id_name": datasets.id_name or None,
+            "notes": [*datasets.notes, *said],
+        }
         found = findings(model, sources, options=OPTION_NAMES, **settings)
     found["cautions"] += [{"kind": "note", "weight": 0, "text": str(one), "advice": ""} for one in more]
     return found
@@ -126,31 +128,6 @@ def make_estimator(options: dict[str, Any]) -> Any:
         parameters |= {"kernel": "gaussian", "kernel_params": {"bandwidth": options["bandwidth"]}}
     check_parameters(method, parameters)
     return getattr(standout, ESTIMATORS[method])(**parameters)
-
-
-@contextmanager
-def collected_warnings() -> Iterator[list[Any]]:
-    """Collect what users are warned of, each once; complete when the block ends.
-
-    Warnings on what a fit has found are left out: the report says the same from its own figures.
-    """
-    messages: list[Any] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield messages
-    told: dict[str, Any] = {}
-    for warning in caught:
-        given = warning.message
-        if isinstance(given, CautionWarning) and not isinstance(given, FindingWarning):
-            told.setdefault(str(given), given)
-        elif type(given) is UserWarning:
-            told.setdefault(str(given), str(given))
-    messages.extend(told.values())
-
-
-def phrased(messages: Iterable[Any]) -> list[str]:
-    """Return warnings as sentences with the names of options."""
-    return [one.phrased(OPTION_NAMES) if hasattr(one, "phrased") else str(one) for one in messages]
 
 
 # --- the files of the folder ------------------------------------------------------------------------------------------
@@ -225,7 +202,7 @@ def show_result(found: Found, final: Path, display: Display, command: str = "") 
     display.say(f"{rows} rows, {found['n_columns']:,} columns")
     display.say()
     for sentence in cautions:
-        display.caution(sentence)
+        display.cautions([sentence])
         if "--scale pooled" in sentence and command:
             overwrite = "" if "--overwrite" in command else " --overwrite"
             display.say(f"  {command} --scale pooled{overwrite}")
@@ -272,8 +249,7 @@ def compare_methods(options: dict[str, Any]) -> None:
         write_whole(final, made.encode(), replace=options["overwrite"])
     display.table(["method", "ratio", "grouped wrongly", "columns that follow it"], rows)
     display.say()
-    for sentence in dict.fromkeys(one for found in views for one in sentences(found)[1:]):
-        display.caution(sentence)
+    display.cautions(dict.fromkeys(one for found in views for one in sentences(found)[1:]))
     display.say(f"Page: {final}")
 
 

@@ -1,22 +1,35 @@
-"""``standout demo`` and ``standout screen``."""
+"""``standout transform``, ``info``, ``demo``, ``screen`` and ``explore``."""
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 
+import standout
+from standout._messages import InvalidValueError, collected_warnings, listed, require_extra
+from standout._options import OPTION_NAMES, OPTIONS
 from standout._writing import write_whole
-from standout.cli._data import Datasets, open_datasets
-from standout.cli._display import Display
-from standout.cli._fit import collected_warnings, fit_and_write, make_estimator, phrased, require_packages, show_result
-from standout.cli._folder import check_output_file, check_output_folder
+from standout.cli._data import Datasets, matched_words, open_datasets, reading_of
+from standout.cli._display import Display, shortened
+from standout.cli._fit import beside, fit_and_write, make_estimator, numbered, require_packages, show_result
+from standout.cli._folder import check_output_file, check_output_folder, recover
+from standout.cli._options import FITTED_AS
 from standout.datasets import ImageContrast, make_digits_over_photographs
-from standout.io import write_csv
-from standout.sources import InMemory
+from standout.estimators._scores import described
+from standout.io import Preparation, Scan, csv_writer, write_csv
+from standout.sources import InMemory, transformed
 
+# Columns that are named.
+MOST_COLUMNS = 5
+# Options that choose rows or belong to the page: the page writes them itself.
+CHOSEN = ("data", "background", "condition_column", "target", "background_condition", "subject_column", "method")
+OF_THE_PAGE = ("demo", "session", "port", "browser", "quiet")
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
@@ -24,6 +37,81 @@ PAGE = """<!doctype html>
 td, th {{ padding: 4px 10px; text-align: right; border-bottom: 1px solid #ddd; }}</style></head>
 <body><h1>{title}</h1>{body}</body></html>
 """
+
+
+# --- transform --------------------------------------------------------------------------------------------------------
+
+
+def transform_files(options: dict[str, Any]) -> None:
+    """Write the scores of new rows, batch by batch."""
+    display = Display(quiet=options["quiet"])
+    final = check_output_file(options["output"], options["overwrite"], [options["data"], options["model_path"]])
+    with display.working():
+        display.stage(f"loading {options['model_path']}")
+        with collected_warnings() as said:
+            model = load_model(options["model_path"])
+        *steps, last = [step for _, step in model.steps] if hasattr(model, "steps") else [model]
+        scan = _new_rows(options, [*steps, last])
+        source = transformed(scan, steps) if steps else scan
+        display.stage(f"computing and writing the scores of {options['data']}")
+        n_rows = 0
+        with csv_writer(final, replace=options["overwrite"], spreadsheet=options["spreadsheet"]) as writer:
+            for batch in source.batches():
+                columns = beside(source, slice(batch.start, batch.start + batch.n_rows), words=False)
+                writer.append(columns | numbered("component", last.transform(batch.rows)))
+                n_rows += batch.n_rows
+    display.cautions(said)
+    if scan.n_dropped:
+        display.cautions([f"{scan.n_dropped} row(s) were left out because a value is missing, as in the fit."])
+    display.say(f"Scores of {n_rows} rows: {final}")
+
+
+def _new_rows(options: dict[str, Any], steps: list[Any]) -> Scan:
+    """Open new rows with the columns of the fit, found by name if both have names."""
+    rule = next((step.missing for step in steps if isinstance(step, Preparation)), "error")
+    reading = reading_of(options) | {"missing": rule if rule in ("error", "drop-rows") else "keep"}
+    names, width = list(map(str, getattr(steps[0], "feature_names_in_", []))), int(steps[0].n_features_in_)
+    try:
+        # Further columns may be anything, even text.
+        known = standout.scan(options["data"], **reading | ({"columns": names} if names else {}))
+    except InvalidValueError as error:
+        if error.parameter != "columns":
+            raise
+        # The file does not name its columns, or lacks some.
+        known = standout.scan(options["data"], **reading)
+        lacking = [name for name in names if name not in known.known_columns]
+        if known.columns is not None and lacking:
+            raise click.UsageError(f"{options['data']!r} lacks {listed('column', lacking)} of the fit.") from None
+    if known.width != width:
+        raise click.UsageError(f"{options['data']!r} has {known.width} columns, but the fit had {width}.")
+    return known
+
+
+def load_model(path: str) -> Any:
+    """Load a model from its file, or from the folder that ``standout fit`` wrote."""
+    place = Path(path).expanduser()
+    recover(place)
+    return standout.load(place / "model.skops" if place.is_dir() else place)
+
+
+# --- info -------------------------------------------------------------------------------------------------------------
+
+
+def describe(options: dict[str, Any]) -> None:
+    """Print what a model is."""
+    display = Display(quiet=False)
+    with collected_warnings() as said:
+        model = load_model(options["model_path"])
+    steps = [step for _, step in model.steps] if hasattr(model, "steps") else [model]
+    last, names = steps[-1], getattr(model, "feature_names_in_", [])
+    parameters = {name: value for name, value in last.get_params(deep=False).items() if value is not None}
+    display.say(f"model:       {' -> '.join(type(step).__name__ for step in steps)}")
+    display.say(f"parameters:  {', '.join(f'{name}={value!r}' for name, value in parameters.items())}")
+    display.say(f"state:       {described(last) if hasattr(last, 'n_components_') else 'not fitted'}")
+    if len(names):
+        more = f", and {len(names) - MOST_COLUMNS} more" if len(names) > MOST_COLUMNS else ""
+        display.say(f"columns:     {', '.join(shortened(str(name)) for name in names[:MOST_COLUMNS])}{more}")
+    display.cautions(said)
 
 
 # --- demo -------------------------------------------------------------------------------------------------------------
@@ -115,6 +203,104 @@ def screen_file(options: dict[str, Any]) -> None:
             write_csv(final, columns, spreadsheet=options["spreadsheet"])
     for line in str(found).splitlines():
         display.say(line)
-    for sentence in phrased([*made.notes, *said]):
-        display.caution(sentence)
+    display.cautions([*made.notes, *said])
     display.say(f"Table: {final}")
+
+
+# --- explore ----------------------------------------------------------------------------------------------------------
+
+
+def explore_files(options: dict[str, Any]) -> None:
+    """Open the files, and serve the page until it is closed."""
+    require_extra("jinja2", "explore", "the page")
+    from standout.explorer import begun, serve
+
+    display = Display(quiet=options["quiet"])
+    with display.working():
+        table, by, target = _demo(options) if options["demo"] else _opened(options, display)
+        facts = {name: options[name] for name in OPTIONS if name in options["given"]}
+        if options["bandwidth"] is not None:
+            facts |= {"kernel": "gaussian", "kernel_params": {"bandwidth": options["bandwidth"]}}
+        display.stage("the first answer")
+        method = FITTED_AS.get(options["method"], options["method"])
+        others = list(options["background_condition"])
+        state = begun(table, method, target, others, by=by, subjects=options["subject_column"], parameters=facts)
+        if options["method"] in FITTED_AS:
+            # PCA has no background: its rows are neither.
+            state = replace(state, roles=state.roles.replace(b"\x02", b"\x00"))
+        page = serve(table, state, facts, session=options["session"], port=options["port"])
+    display.cautions(table.notes)
+    display.say(f"Explore: {page.address}")
+    display.say("Ctrl-C ends it.")
+    if options["browser"]:
+        page.open_browser()
+    page.wait()
+
+
+def _demo(options: dict[str, Any]) -> tuple[Any, str | None, list[str]]:
+    from standout.explorer import Table
+
+    images = make_digits_over_photographs()
+    sources = demo_datasets(images).sources
+    shape = images.image_shape
+    return Table.stacked(sources, [one.name for one in sources], words={}, image_shape=shape), None, []
+
+
+def _opened(options: dict[str, Any], display: Display) -> tuple[Any, str | None, list[str]]:
+    """Return the table, the column by which rows are chosen, and the conditions that are the target."""
+    from standout.explorer import Table
+    from standout.explorer._table import Origin
+
+    column, subjects = options["condition_column"], options["subject_column"]
+    paths, reading = [options["data"], *options["background"]], reading_of(options)
+    named = [name for name in (column, subjects) if name is not None]
+    beside = list(dict.fromkeys([*named, *_columns_of_words(paths, reading)]))
+    # Subjects are chosen on the page: they are words beside the rows until then.
+    made = open_datasets({**options, "subject_column": None}, display, beside=beside, split=False)
+    words = {name: np.concatenate([part[name] for part in made.words]) for name in beside}
+    if subjects is not None:
+        words[subjects] = matched_words(words[subjects], options)
+    defaults = {"exclude": [], "missing": "error", "strict": False, "decimal": "."}
+    given = {name: value for name, value in reading.items() if value is not None and value != defaults.get(name)}
+    preparing = {name: options[name] for name in ("log1p", "missing") if name in options["given"]}
+    origin = Origin(tuple(paths), given, preparing, tuple(_typed(options)))
+    table = Table.stacked(
+        made.sources,
+        [source.name for source in made.sources],
+        words=words,
+        notes=made.notes,
+        image_shape=options["image_shape"],
+        origin=origin,
+        label_name=made.label_name,
+    )
+    return table, column, list(options["target"])
+
+
+def _columns_of_words(paths: list[str], reading: dict[str, Any]) -> list[str]:
+    """Name the columns that all files have and that are not numbers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scans = [
+            standout.scan(path, **{**reading, "label": None, "id_column": None, "strict": False}) for path in paths
+        ]
+    found = [name for names in scans[0].left_out.values() for name in names]
+    used = (reading["id_column"], reading["label"], *reading["exclude"])
+    return [name for name in found if name not in used and all(name in scan.known_columns for scan in scans)]
+
+
+def _typed(options: dict[str, Any]) -> list[str]:
+    """Return the options for reading and preparing as they were given."""
+    words: list[str] = []
+    for name in sorted(options["given"] - {*CHOSEN, *OF_THE_PAGE, *OPTIONS}):
+        value, option = options[name], OPTION_NAMES.get(name, f"--{name.replace('_', '-')}")
+        if name == "in_memory":
+            words.append("--in-memory" if value else "--stream")
+        elif isinstance(value, bool):
+            words += [option] if value else []
+        elif name == "image_shape":
+            words += [option, "x".join(map(str, value))]
+        elif isinstance(value, tuple):
+            words += [word for one in value for word in (option, "=".join(one) if isinstance(one, tuple) else str(one))]
+        elif value is not None:
+            words += [option, str(value)]
+    return words

@@ -13,18 +13,11 @@ import click
 import numpy as np
 
 import standout
-from standout._messages import FileError, InvalidValueError, MissingFileError, require_extra, shown
+from standout._messages import FileError, InvalidValueError, MissingFileError, collected_warnings, require_extra, shown
 from standout._options import LINEAR, METHODS, OPTION_NAMES, options_for
 from standout.cli._data import reading_of
-from standout.cli._display import Display, printable
-from standout.cli._fit import (
-    collected_warnings,
-    leading_columns,
-    make_estimator,
-    phrased,
-    require_packages,
-    write_columns,
-)
+from standout.cli._display import Display, phrased, printable
+from standout.cli._fit import leading_columns, make_estimator, require_packages, write_columns
 from standout.cli._folder import MARK, check_output_file, check_output_folder, folder_as_a_whole
 from standout.cli._options import COMMAND_METHODS
 from standout.private import PrivateMoments, from_ranges, release
@@ -70,8 +63,7 @@ def release_file(options: dict[str, Any]) -> None:
         sums.save(final)
     display.say(f"About {sums.count:.0f} rows and {sums.n_features} columns, with noise: no row is in the file.")
     display.say(f"Spent: {sums.spent[0]}. Another release of the same rows would spend as much again.")
-    for sentence in phrased(said):
-        display.caution(sentence)
+    display.cautions(said)
     display.say(f"Sums: {final}")
 
 
@@ -134,7 +126,7 @@ def fit_sums(options: dict[str, Any]) -> None:
         display.stage(f"fitting {COMMAND_METHODS[method]}")
         with collected_warnings() as said:
             model = type(estimator).from_moments(sums[0], sums[1:] or None, **estimator.get_params())
-        found = _found(model, sums, files, options, phrased(said))
+        found = _found(model, sums, files, options, list(map(phrased, said)))
         display.stage("writing the report")
         with folder_as_a_whole(final, overwrite=options["overwrite"]) as draft:
             names = list(sums[0].columns or [f"x{number}" for number in range(sums[0].n_features)])
@@ -151,8 +143,7 @@ def fit_sums(options: dict[str, Any]) -> None:
     for one in found["datasets"]:
         for words in one["spent"]:
             display.say(f"- {one['name']}: {words}")
-    for caution in found["cautions"]:
-        display.caution(caution["text"])
+    display.cautions(said)
     display.say(f"Report: {final / 'report.html'}")
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import threading
-import warnings
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
@@ -19,7 +17,7 @@ import numpy.typing as npt
 
 from standout import __version__
 from standout._arrays import Float, dense
-from standout._messages import CautionWarning, FindingWarning, InvalidValueError, choices
+from standout._messages import InvalidValueError, choices, collected_warnings
 from standout._options import METHODS, OPTIONS, check_parameters, options_for
 from standout._xp import take, to_host
 from standout.estimators import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
@@ -198,7 +196,8 @@ class Answer:
     sources : list of Source
     model : estimator
         Fitted. Without a target it is PCA of all rows, for the picture only.
-    notes : list of CautionWarning
+    notes : list
+        Warnings of the fit.
     reason : str
         What is missing for a comparison; empty if nothing is.
     """
@@ -207,7 +206,7 @@ class Answer:
     parts: list[Part]
     sources: list[Source]
     model: Any
-    notes: list[CautionWarning]
+    notes: list[Any]
     reason: str
 
     @property
@@ -288,14 +287,14 @@ class Engine:
         if len(parts[0].numbers) < 2:
             d = min(2, self.table.source.width or 1)
             every = InMemory(self._rows, "the table", self.table.source.keys)
-            with _collected():
+            with collected_warnings():
                 return Answer(state, [], [], DiscriminativePCA(d).fit(every), [], reason)
         if state.method in ("kdpca", "kcpca") and sum(len(part.numbers) for part in parts) > MOST_KERNEL_ROWS:
             problem = f"kernels of more than {MOST_KERNEL_ROWS:,} rows take too long while you wait"
             raise InvalidValueError(problem, advice="Choose fewer rows, or use standout fit.")
         sources = self._sources(parts, state.subjects)
         model = self.estimator(state)
-        with _collected() as notes:
+        with collected_warnings() as notes:
             model.fit(sources[0], background=sources[1:] or None)
         return Answer(state, parts, sources, model, notes, reason)
 
@@ -327,7 +326,7 @@ class Engine:
         check_parameters(state.method, {name: value})
         if len(answer.parts) < 2 or state.method not in ("dpca", "cpca"):
             raise InvalidValueError("there is nothing to slide", advice="Release the slider.")
-        with self._lock, _collected():
+        with self._lock, collected_warnings():
             model = copy(answer.model)
             if answer.state not in self._data:
                 wide = model._data is None
@@ -378,17 +377,6 @@ class Engine:
         means, variances = ([to_host(one(part)) for part in rows] for one in (column_means, column_variances))
         counts = [float(len(part.numbers)) for part in answer.parts]
         return mean_differences(means, variances, counts, answer.model.background_weights_.tolist())
-
-
-@contextmanager
-def _collected() -> Iterator[list[CautionWarning]]:
-    """Collect what users are warned of; facts that findings repeat are left out."""
-    notes: list[CautionWarning] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield notes
-    every: list[Any] = [one.message for one in caught]
-    notes += [one for one in every if isinstance(one, CautionWarning) and not isinstance(one, FindingWarning)]
 
 
 def _called(names: Any, otherwise: str) -> str:
