@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from standout._arrays import Float, Rows, product
+from standout._arrays import Float, product, stacked
 from standout._messages import InvalidValueError
 from standout._writing import tracked
 from standout._xp import column_products, like, take, to_host
 from standout.moments import ScatterMoments, Span, span_of
-from standout.problem import Problem, Sums, solve
-from standout.selection._data import WideData, column_variances
-from standout.selection._engine import Given, depends_on_columns, make_deck
+from standout.problem import Problem, Sums, mixed, solve
+from standout.selection._data import column_variances
+from standout.selection._engine import is_wide, make_deck, needs_columns, wide_sums
 from standout.selection._held_out import aligned
 from standout.selection._inference import given_of, opened, seed_of, statistic_of
-from standout.selection._resample import Deck, Plan, RowDeck
-from standout.sources import InMemory
+from standout.selection._resample import RowDeck, SumDeck
+from standout.sources import InMemory, Source
 
 # Correlations are kept from the ends of the range of Fisher's z.
 LARGEST_CORRELATION, SMALLEST = 1.0 - 1e-9, 1e-300
@@ -78,30 +76,24 @@ def bootstrap(
     X: Any,
     *,
     background: Any = None,
-    y: Any = None,
-    groups: Any = None,
-    background_groups: Any = None,
-    sample_weight: Any = None,
-    background_sample_weight: Any = None,
-    adjust: Any = None,
-    background_adjust: Any = None,
     n_draws: int = 200,
     level: float = 0.9,
     n_jobs: int | None = None,
     random_state: Any = None,
     progress: bool = False,
+    **rows: Any,
 ) -> Bootstrap:
     """How far would the components move with other rows from the same source?
 
-    Rows, or whole subjects, of each dataset are drawn with replacement, and the problem of the fit is solved again, with
-    the regularisation that the fit chose.
+    Rows, or whole subjects, of each dataset are drawn with replacement, and the problem of the fit is solved again,
+    with the regularisation that the fit chose.
 
     Parameters
     ----------
     model : estimator or pipeline
         Fitted, as in `permutation_test`.
-    X, background, y, groups, background_groups, sample_weight, background_sample_weight, adjust, background_adjust
-        As in ``fit``. With `groups`, whole subjects are drawn.
+    X, background
+        As in ``fit``.
     n_draws : int, default=200
     level : float, default=0.9
         Share of intervals that should contain the truth.
@@ -111,6 +103,8 @@ def bootstrap(
         Seed of the draws. None is a fixed seed.
     progress : bool, default=False
         Show a progress bar.
+    **rows
+        What is beside the rows, as in `permutation_test`. With groups, whole subjects are drawn.
 
     Returns
     -------
@@ -138,32 +132,17 @@ def bootstrap(
         raise InvalidValueError(
             "is not between 0 and 1", parameter="level", value=level, advice="Use 0.9, for example."
         )
-    estimator, sources = opened(
-        model,
-        X,
-        background,
-        y=y,
-        groups=groups,
-        background_groups=background_groups,
-        sample_weight=sample_weight,
-        background_sample_weight=background_sample_weight,
-        adjust=adjust,
-        background_adjust=background_adjust,
-    )
-    given = given_of(estimator, sources)
-    refit = _Refit.of(given, estimator, sources[0].rows, np.random.default_rng([seed_of(random_state), 1]))
-    rng = np.random.default_rng([seed_of(random_state), 2])
-    times = tracked(_times(refit.deck.plan, rng, n_draws), n_draws, "drawing again", progress)
+    estimator, sources = opened(model, X, background, rows)
+    seed = seed_of(random_state)
+    refit = _Refit.of(estimator, given_of(estimator, sources)[0], np.random.default_rng([seed, 1]))
+    times = refit.deck.plan.times(np.random.default_rng([seed, 2]), n_draws)
     with threadpool_limits(1, user_api="blas"):
-        if n_jobs in (None, 1):
-            found = [refit.draw(one) for one in times]
-        else:
-            found = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(refit.draw)(one) for one in times)
+        work = Parallel(n_jobs=n_jobs or 1, prefer="threads")
+        found = work(delayed(refit.draw)(one) for one in tracked(times, n_draws, "drawing again", progress))
     ratios, angles = np.array([draw[0] for draw in found]), np.array([draw[1] for draw in found])
-    estimate = refit.correlations(refit.once, refit.reference)
     correlations = None
-    if estimate is not None:
-        correlations = _fisher_intervals(estimate, np.array([draw[2] for draw in found]), level)
+    if refit.estimate is not None:
+        correlations = _fisher_intervals(refit.estimate, np.array([draw[2] for draw in found]), level)
     tails = [(1.0 - level) / 2.0, (1.0 + level) / 2.0]
     return Bootstrap(
         ratio_intervals=np.exp(np.nanquantile(np.log(ratios), tails, axis=0)).T,
@@ -175,21 +154,6 @@ def bootstrap(
         n_draws=n_draws,
         unit=refit.deck.plan.kind,
     )
-
-
-def _times(plan: Plan, rng: np.random.Generator, n_draws: int) -> Iterator[Float]:
-    """Yield how often each unit is drawn. A subject in several datasets is drawn for all of them together."""
-    owners = np.where(plan.groups < 0, plan.groups.max() + 1 + np.arange(len(plan.groups)), plan.groups)
-    entities, entity_of = np.unique(owners, return_inverse=True)
-    member = np.zeros((plan.n_datasets, len(entities)), dtype=bool)
-    member[plan.homes, entity_of] = True
-    _, kinds = np.unique(member, axis=1, return_inverse=True)
-    sets = [np.flatnonzero(kinds.ravel() == kind) for kind in range(int(kinds.max()) + 1)]
-    for _ in range(n_draws):
-        times = np.zeros(len(entities))
-        for members in sets:
-            times[members] = np.bincount(rng.integers(len(members), size=len(members)), minlength=len(members))
-        yield times[entity_of]
 
 
 def _fisher_intervals(estimate: Float, draws: Float, level: float) -> Float:
@@ -212,111 +176,87 @@ class _Refit:
         Number of columns of the data.
     span : Span or None
         The coordinates of wide rows.
-    columns : rows or None
-        The target's rows in the columns of the data, if the deck has other coordinates.
     linear : bool
-    reference : array of shape (r, n_components)
-        The components of all rows.
+        Whether components are directions in the columns.
     """
 
-    deck: Deck
+    deck: RowDeck | SumDeck
     problem: Problem
     dimension: int
     span: Span | None
-    columns: Rows | None
     linear: bool
-    reference: Float
 
     @classmethod
-    def of(cls, given: Given, model: Any, rows: Rows | None, rng: np.random.Generator) -> _Refit:
-        """Read what draws need, and solve the problem for all rows."""
-        problem = replace(statistic_of(model).problem, weights=model.problem_.weights, n_components=model.n_components_)
-        dimension, span = given.width, None
-        if given.is_wide and problem.smooth is None:
-            sources = [source.loaded() for source in given.sources]
-            span = span_of([source.rows for source in sources])
-            sources = [InMemory(own)._beside(part) for own, part in zip(span.coordinates, sources, strict=True)]
-            given = Given(sources, given.learned)
-        deck = make_deck(given, problem, rng, thinned=False)
-        linear = not hasattr(model, "kernel")
-        columns = rows if isinstance(deck, RowDeck) and (span is not None or not linear) else None
-        problem = replace(problem, n_covariates=0)
-        refit = cls(deck, problem, dimension, span, columns, linear, np.zeros(0))
-        return replace(refit, reference=refit.solved(refit.once))
-
-    @property
-    def once(self) -> Float:
-        """Every unit once."""
-        return np.ones(len(self.deck.plan.homes))
+    def of(cls, model: Any, sources: list[Source], rng: np.random.Generator) -> _Refit:
+        """Read what draws need."""
+        problem = replace(statistic_of(model)["problem"], weights=model.problem_.weights)
+        dimension, span = int(sources[0].width or 0), None
+        if is_wide(sources, problem):
+            loaded = [source.loaded() for source in sources]
+            span = span_of([source.rows for source in loaded])
+            sources = [InMemory(own)._beside(part) for own, part in zip(span.coordinates, loaded, strict=True)]
+        deck = make_deck(sources, [source.weights for source in sources], problem, rng, thinned=False)
+        return cls(deck, replace(problem, n_covariates=0), dimension, span, not hasattr(model, "kernel"))
 
     @cached_property
-    def everything(self) -> list[ScatterMoments]:
-        """The moments of all rows."""
-        return [part.moments() for part in self.deck.drawn(self.once)]
+    def _whole(self) -> tuple[ScatterMoments, Float]:
+        """The moments of all rows of the target, and the components of all rows."""
+        once = np.ones(len(self.deck.plan.homes))
+        return self.deck.drawn(once)[0].moments(), self._solved(once)
 
-    def solved(self, times: Float) -> Float:
+    @cached_property
+    def estimate(self) -> Float | None:
+        """The correlations of all rows."""
+        return self._correlations(*self._whole)
+
+    def _solved(self, times: Float) -> Float:
         """Return the components of a draw, in the coordinates of the deck."""
-        if self.span is None or not depends_on_columns(self.problem):
+        if self.span is None or not needs_columns(self.problem):
             moments = tuple(part.moments() for part in self.deck.drawn(times))
             return solve(Sums(moments, self.dimension), self.problem).vectors
         assert isinstance(self.deck, RowDeck)
-        weights = self.deck.weights_of(times)
-        starts = np.cumsum([0, *(rows.shape[0] for rows in self.span.rows)])
-        chosen = [np.flatnonzero(weights[start:end]) for start, end in pairwise(starts)]
-        rows = [take(part, own) for part, own in zip(self.span.rows, chosen, strict=True)]
-        own_weights = [weights[start + own] for start, own in zip(starts, chosen, strict=False)]
-        folds = [np.zeros(len(own), dtype=np.intp) for own in chosen]
-        sums = WideData(rows, folds, 1, own_weights, [None] * len(rows), False).sums(self.problem)
+        columns = replace(self.deck, rows=stacked(self.span.rows))
+        sums = wide_sums(columns, columns.times_hands(times), self.problem)
         return self.span.drop(solve(sums, self.problem).vectors)
 
     def draw(self, times: Float) -> tuple[Float, Float, Float | None]:
         """Return the ratios of units that were not drawn, the angles of the scores, and the correlations."""
-        target = self.everything[0]
-        images = target.apply(self.reference)
-        vectors = self.solved(times)
+        target, reference = self._whole
+        images, vectors = target.apply(reference), self._solved(times)
         order, signs = aligned(vectors, images)
         vectors = take(vectors, order, axis=1) * like(signs, vectors)
-        lengths = to_host(target.variance(self.reference) * target.variance(vectors))
+        lengths = to_host(target.variance(reference) * target.variance(vectors))
         cosines = np.abs(to_host(column_products(images, vectors))) / np.sqrt(np.maximum(lengths, SMALLEST))
         angles: Float = np.degrees(np.arccos(np.minimum(cosines, 1.0)))
-        return self.left_out_ratios(times, vectors), angles, self.correlations(times, vectors)
+        drawn = self.deck.drawn(times)[0].moments()
+        return self._left_out(times, vectors), angles, self._correlations(drawn, vectors)
 
-    def left_out_ratios(self, times: Float, vectors: Float) -> Float:
-        """Return the ratio of the units that were not drawn along vectors; NaN if a dataset has no such units."""
-        left = (times == 0).astype(np.float64)
+    def _left_out(self, times: Float, vectors: Float) -> Float:
+        """Return the ratio of the units that were not drawn along vectors; NaN if a dataset has fewer than two."""
+        left, weights = (times == 0).astype(np.float64), self.problem.weights
         if np.min(np.bincount(self.deck.plan.homes, weights=left)) < 2:
             return np.full(vectors.shape[1], np.nan)
-        target, *backgrounds = (part.moments() for part in self.deck.drawn(left))
-        weights = self.problem.weights
-        own = _variance(target, vectors)
+        parts = [part.moments() for part in self.deck.drawn(left)]
+        # Without the bias of the mean.
+        free = [part.total_weight / max(part.total_weight - 1.0, 1.0) for part in parts]
+        own, *others = [by * to_host(part.variance(vectors)) for by, part in zip(free, parts, strict=True)]
         if self.problem.center == "background":
-            middle = sum(weight * part.mean for weight, part in zip(weights, backgrounds, strict=True))
-            own = own + to_host(product((target.mean - middle)[None, :], vectors)[0, :]) ** 2
-        against = sum(weight * _variance(part, vectors) for weight, part in zip(weights, backgrounds, strict=True))
+            step = parts[0].mean - mixed(weights, [part.mean for part in parts[1:]])
+            own = own + to_host(product(step[None, :], vectors)[0, :]) ** 2
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(own / against)
+            return np.asarray(own / mixed(weights, others))
 
-    def correlations(self, times: Float, vectors: Float) -> Float | None:
-        """Return the correlation of each column with each score in the target, shape (d, n_features)."""
-        if self.columns is None and not (self.linear and self.span is None):
+    def _correlations(self, target: ScatterMoments, vectors: Float) -> Float | None:
+        """Return the correlation of each column with each score in the target; None for a kernel."""
+        if not self.linear:
             return None
-        if self.columns is None:
-            target = self.deck.drawn(times)[0].moments()
-            images, variances, spread = target.apply(vectors), target.variances, target.variance(vectors)
-        else:
-            assert isinstance(self.deck, RowDeck)
-            n_rows = self.columns.shape[0]
-            shares = self.deck.weights_of(times)[:n_rows]
-            shares = shares / shares.sum()
-            scores = to_host(product(self.deck.rows[:n_rows], vectors))
-            scores = scores - shares @ scores
-            images = to_host(self.columns.T @ like(shares[:, None] * scores, self.deck.rows))
-            variances, spread = column_variances(self.columns, like(shares, self.deck.rows)), shares @ scores**2
-        scale = np.sqrt(to_host(variances)[:, None] * to_host(spread))
-        return np.asarray(np.divide(to_host(images), scale, out=np.zeros(scale.shape), where=scale > 0.0).T)
+        images, variances = target.apply(vectors), target.variances
+        if self.span is not None:
+            images, variances = self.span.lift(images), self._column_variances
+        scale = np.sqrt(to_host(variances)[:, None] * to_host(target.variance(vectors)))
+        return np.divide(to_host(images), scale, out=np.zeros(scale.shape), where=scale > 0.0).T
 
-
-def _variance(moments: ScatterMoments, vectors: Float) -> Float:
-    """Return the variance along vectors without the bias of the mean."""
-    count = moments.effective_count
-    return to_host(moments.variance(vectors)) * (count / max(count - 1.0, 1.0))
+    @cached_property
+    def _column_variances(self) -> Float:
+        assert self.span is not None
+        return column_variances(self.span.rows[0], self.deck.weights)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -15,13 +14,12 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 from threadpoolctl import threadpool_limits
 
 from standout._arrays import Float
-from standout._messages import InvalidValueError
+from standout._messages import InvalidValueError, warn_user
 from standout._writing import progress_bar
 from standout.problem import Problem
-from standout.selection._engine import Engine, Given, refuse_no_background
+from standout.selection._engine import Engine
 from standout.selection._leading import Statistic
-from standout.selection._resample import RowDeck
-from standout.sources import Mapped, Source, open_datasets
+from standout.sources import Mapped, Source, open_datasets, transformed
 
 # A test ends once this many draws reach the observed value. With several values of a path, their spread is estimated
 # from this many draws first.
@@ -30,8 +28,10 @@ ENOUGH, FIRST = 10, 19
 ROUNDING = 1e-7
 # Components that are tested at most if none is given.
 MOST_COMPONENTS = 20
-# Numbers in all rows up to which one thread is faster than several.
-SINGLE_THREADED = 2**21
+# Columns up to which one thread is faster than several.
+FEW_COLUMNS = 1000
+# What transformers keep of the data's form alone.
+STATELESS = {"n_features_in_", "feature_names_in_", "_sklearn_output_config"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,19 +84,13 @@ def permutation_test(
     X: Any,
     *,
     background: Any = None,
-    y: Any = None,
-    groups: Any = None,
-    background_groups: Any = None,
-    sample_weight: Any = None,
-    background_sample_weight: Any = None,
-    adjust: Any = None,
-    background_adjust: Any = None,
     n_draws: int = 199,
     level: float = 0.05,
     n_components: int | None = None,
     n_jobs: int | None = None,
     random_state: Any = None,
     progress: bool = False,
+    **rows: Any,
 ) -> PermutationTest:
     """Which components of a model are distinguishable from chance?
 
@@ -113,12 +107,6 @@ def permutation_test(
         The target, as in ``fit``.
     background : dataset, or list or tuple of datasets
         The backgrounds, as in ``fit``.
-    y : array-like, default=None
-        Label of each row, for a model with `target_label`.
-    groups, background_groups : array-like, str or None, default=None
-        The subject of each row. Whole subjects are dealt then. A subject in several datasets is swapped within itself.
-    sample_weight, background_sample_weight, adjust, background_adjust
-        As in ``fit``. Weights stay at their places when rows are dealt. Robust weights go with their rows.
     n_draws : int, default=199
         Most draws for each component. A test ends earlier if a component is clearly not significant. If there are fewer
         ways to deal the subjects, each is used once.
@@ -132,6 +120,10 @@ def permutation_test(
         Seed of the draws. None is a fixed seed.
     progress : bool, default=False
         Show a progress bar.
+    **rows
+        What is beside the rows, as in ``fit``: y, groups, background_groups, sample_weight, background_sample_weight,
+        adjust, background_adjust. With groups, whole subjects are dealt, and a subject in several datasets is swapped
+        within itself. Weights stay at their places when rows are dealt. Robust weights go with their rows.
 
     Returns
     -------
@@ -159,31 +151,89 @@ def permutation_test(
     >>> permutation_test(DiscriminativePCA(1).fit(X, background=Y), X, background=Y).n_components
     0
     """
-    estimator, sources = opened(
-        model,
-        X,
-        background,
-        y=y,
-        groups=groups,
-        background_groups=background_groups,
-        sample_weight=sample_weight,
-        background_sample_weight=background_sample_weight,
-        adjust=adjust,
-        background_adjust=background_adjust,
-    )
-    given = given_of(estimator, sources)
-    most = estimator.n_components_ if n_components is None else n_components
-    return _tested(
-        given,
-        statistic_of(estimator),
+    estimator, sources = opened(model, X, background, rows)
+    sources, learned = given_of(estimator, sources)
+    return count_components(
+        sources,
+        **statistic_of(estimator),
+        learned=learned,
+        most=estimator.n_components_ if n_components is None else n_components,
+        every=n_components is not None,
         level=level,
         n_draws=n_draws,
-        most=most,
-        every=n_components is not None,
         n_jobs=n_jobs,
         seed=seed_of(random_state),
         progress=progress,
     )
+
+
+# --- what a model says of its problem --------------------------------------------------------------------------------
+
+
+def opened(model: Any, X: Any, background: Any, rows: dict[str, Any]) -> tuple[Any, list[Source]]:
+    """Return the fitted estimator, and the datasets after the steps of a pipeline before it."""
+    steps = [step for _, step in getattr(model, "steps", [("", model)]) if hasattr(step, "transform")]
+    place = next((number for number, step in enumerate(steps) if hasattr(step, "problem_")), len(steps) - 1)
+    estimator = steps[place]
+    check_is_fitted(estimator)
+    sources = open_datasets(X, background, target_label=estimator.target_label, **rows)
+    if len(sources) < 2:
+        raise InvalidValueError("there is nothing to compare with", advice="Give `background`.")
+    sources = [source if source.again else source.loaded() for source in sources]
+    if place:
+        if any(set(vars(step)) - set(step.get_params()) - STATELESS for step in steps[:place]):
+            warn_user(
+                "steps of the pipeline were fitted to the data, and are not fitted again in every draw",
+                advice="To scale columns, use the parameter `scale` of the estimator.",
+            )
+        sources = [_mapped(source, transformed(source, steps[:place])) for source in sources]
+    return estimator, sources
+
+
+def given_of(model: Any, sources: list[Source]) -> tuple[list[Source], list[Float | None]]:
+    """Return the datasets in the coordinates of a model, and the weights that were learned from their rows."""
+    learned: list[Float | None] = [None] * len(sources)
+    if model.robust is not None:
+        # The model itself does not change.
+        other = copy(model)
+        if model.robust == "cells":
+            sources = other._weighed(sources)
+        learned = list(other.row_weights_)
+        if model.robust == "rows":
+            for source, own in zip(sources, other.row_weights_, strict=True):
+                source.weights = own if source.weights is None else own * source.weights
+    if hasattr(model, "kernel"):
+        sources = [_mapped(source, Mapped(source, model._coordinates, None)) for source in sources]
+    return sources, learned
+
+
+def _mapped(source: Source, changed: Source) -> Source:
+    """Return a changed dataset with the arrays beside its rows; in memory if it was."""
+    changed.width = changed.width or int(next(changed.batches()).rows.shape[1])
+    found = changed if source.rows is None else changed.loaded()
+    found.weights, found.subjects, found.covariates = source.weights, source.subjects, source.covariates
+    return found
+
+
+def statistic_of(model: Any) -> dict[str, Any]:
+    """Return the problem of a model with numbers for all choices, and what the data chose."""
+    problem = model.problem_
+    if isinstance(problem.shrinkage, str):
+        # The rule of Ledoit and Wolf needs more than the sums of draws.
+        problem = replace(problem, shrinkage=model.shrinkage_)
+    if isinstance(model.background_weights, str):
+        # Weights that the data chose would have to be chosen in every draw.
+        problem = replace(problem, weights=(1.0 / len(problem.weights),) * len(problem.weights))
+    chosen = any(isinstance(getattr(model, name, None), str) for name in ("shrinkage", "alpha", "epsilon"))
+    return {"problem": problem, "chosen": chosen, "columns_chosen": isinstance(getattr(model, "n_columns", None), str)}
+
+
+def seed_of(random_state: Any) -> int:
+    """Return the seed of draws."""
+    return 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
+
+
+# --- one component after the other -----------------------------------------------------------------------------------
 
 
 def count_components(
@@ -194,9 +244,12 @@ def count_components(
     columns_chosen: bool = False,
     learned: list[Float | None] | None = None,
     most: int = MOST_COMPONENTS,
+    every: bool = False,
     level: float = 0.05,
     n_draws: int = 199,
+    n_jobs: int | None = None,
     seed: int = 0,
+    progress: bool = False,
 ) -> PermutationTest:
     """How many components do these datasets have at least?
 
@@ -211,106 +264,26 @@ def count_components(
     learned : list of ndarray or None
         The factor of each dataset's weights that was learned from its rows.
     most : int
-    level, n_draws, seed
+        Components that are tested at most; all of them if `every`.
+    level, n_draws, n_jobs, seed, progress
         As in `permutation_test`.
 
     Returns
     -------
     PermutationTest
     """
-    given = Given(sources, learned or [None] * len(sources))
-    statistic = Statistic(_numeric(problem, None), chosen, columns_chosen)
-    return _tested(given, statistic, level=level, n_draws=n_draws, most=most, seed=seed)
-
-
-# --- what a model says of its problem --------------------------------------------------------------------------------
-
-
-def opened(model: Any, X: Any, background: Any, **beside: Any) -> tuple[Any, list[Source]]:
-    """Return the fitted estimator, and the datasets after the steps of a pipeline before it."""
-    estimator = model.steps[-1][1] if hasattr(model, "steps") else model
-    check_is_fitted(estimator)
-    sources = open_datasets(X, background, target_label=estimator.target_label, **beside)
-    refuse_no_background(sources)
-    if estimator is not model and len(model.steps) > 1:
-        sources = [_mapped(source, model[:-1].transform) for source in sources]
-    return estimator, sources
-
-
-def given_of(model: Any, sources: list[Source]) -> Given:
-    """Return the datasets in the coordinates of a model, with its robust weights."""
-    sources = [source if source.again else source.loaded() for source in sources]
-    learned: list[Float | None] = [None] * len(sources)
-    if model.robust is not None:
-        # The model itself does not change.
-        other = copy(model)
-        sources = other._weighed(sources)
-        learned = list(other.row_weights_)
-    if hasattr(model, "kernel"):
-        sources = [_mapped(source, model._coordinates) for source in sources]
-    return Given(sources, learned)
-
-
-def _mapped(source: Source, function: Any) -> Source:
-    found: Source = Mapped(source, function, None)
-    if source.rows is not None:
-        found = found.loaded()
-    elif found.width is None:
-        found.width = next(found.batches()).rows.shape[1]
-    found.weights, found.subjects, found.covariates = source.weights, source.subjects, source.covariates
-    return found
-
-
-def statistic_of(model: Any) -> Statistic:
-    """Return the statistic that tests the components of a model."""
-    problem = _numeric(model.problem_, getattr(model, "shrinkage_", None))
-    by_rule = isinstance(model.background_weights, str)
-    if by_rule:
-        # Weights that the data chose would have to be chosen in every draw.
-        count = len(problem.weights)
-        problem = replace(problem, weights=(1.0 / count,) * count)
-    words = (getattr(model, name, None) for name in ("shrinkage", "alpha", "epsilon"))
-    chosen = any(isinstance(word, str) for word in words)
-    return Statistic(problem, chosen, isinstance(getattr(model, "n_columns", None), str))
-
-
-def _numeric(problem: Problem, shrinkage: float | None) -> Problem:
-    """Return the problem with a number in place of the Ledoit-Wolf rule, which needs more than the sums of draws."""
-    if not isinstance(problem.shrinkage, str):
-        return problem
-    return replace(problem, shrinkage=0.1 if shrinkage is None else shrinkage)
-
-
-def seed_of(random_state: Any) -> int:
-    """Return the seed of draws."""
-    return 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
-
-
-# --- one component after the other -----------------------------------------------------------------------------------
-
-
-def _tested(
-    given: Given,
-    statistic: Statistic,
-    *,
-    level: float,
-    n_draws: int,
-    most: int,
-    every: bool = False,
-    n_jobs: int | None = None,
-    seed: int = 0,
-    progress: bool = False,
-) -> PermutationTest:
     _check(level, n_draws)
-    refuse_no_background(given.sources)
-    engine = Engine.of(given, statistic, np.random.default_rng([seed, 1]), level)
-    by_rows = isinstance(engine.deck, RowDeck)
-    small = engine.deck.rows.size <= SINGLE_THREADED if by_rows else given.width <= 256
-    most = min(most, given.width, given.counts[0] - 1)
+    weights = [None] * len(sources) if learned is None else learned
+    engine = Engine.of(
+        sources, weights, Statistic(problem, chosen, columns_chosen), level, np.random.default_rng([seed, 1])
+    )
+    size = engine.deck.rows.shape[1]
+    most = min(most, size, sources[0].count_rows() - 1)
     p_values: list[float] = []
     found: list[Float] = []
     reason = f"all {most} components were tested"
-    with threadpool_limits(1, user_api="blas") if small else nullcontext():
+    # Threads of BLAS wait for each other longer than small products take.
+    with threadpool_limits(1 if size <= FEW_COLUMNS else None, user_api="blas"):
         for number in range(most):
             with progress_bar(f"component {number + 1}", n_draws, shown=progress) as advance:
                 p_value, values = _component(engine, n_draws, level, [seed, 2, number], n_jobs, advance)

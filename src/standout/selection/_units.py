@@ -1,0 +1,209 @@
+"""Units that change places or are drawn again: rows, random blocks of rows, or subjects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil, comb, exp, lgamma, log
+
+import numpy as np
+import numpy.typing as npt
+
+from standout._messages import InvalidValueError
+
+Numbers = npt.NDArray[np.intp]
+
+# Thinnings of subjects with different numbers of rows over which a statistic is averaged.
+N_THINNINGS = 5
+# Correlation of the rows of a subject, by which subjects and rows are weighed against each other.
+INTRACLASS = 0.4
+# Blocks that the smallest dataset has at least, if it has as many rows.
+LEAST_BLOCKS = 16
+# Relabelings up to which their number is exact.
+MOST_COUNTED = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Which rows form a unit, and which units may change places.
+
+    Attributes
+    ----------
+    keys : list of ndarray of shape (n_rows,)
+        The part of each row, for each dataset; -1 for rows that are left out.
+    parts : ndarray of shape (n_thinnings, n_units)
+        The part that stands for each unit in each thinning.
+    homes : ndarray of shape (n_units,)
+        The dataset of each unit.
+    groups : ndarray of shape (n_units,)
+        Units with the same number change places with each other.
+    n_parts : int
+        With one part for each dataset at the end, whose rows stay where they are, if `has_fixed`.
+    kind : {"rows", "blocks", "subjects"}
+    """
+
+    keys: list[Numbers]
+    parts: Numbers
+    homes: Numbers
+    groups: Numbers
+    n_parts: int
+    kind: str
+    has_fixed: bool = False
+
+    @property
+    def places(self) -> list[Numbers]:
+        """The places of each dataset."""
+        return [np.flatnonzero(self.homes == home) for home in range(len(self.keys))]
+
+    @property
+    def n_ways(self) -> float:
+        """Number of ways in which the units can be dealt to the datasets."""
+        total = 0.0
+        for group in np.unique(self.groups):
+            counts = np.bincount(self.homes[self.groups == group])
+            total += lgamma(counts.sum() + 1) - sum(lgamma(count + 1) for count in counts)
+        ways = exp(min(total, 700.0))
+        return float(round(ways)) if ways < MOST_COUNTED else ways
+
+    def check(self, level: float) -> None:
+        """Raise an error if there are too few units for a test at this level."""
+        counts = np.bincount(self.homes, minlength=len(self.keys))
+        each = next(n for n in range(2, 999) if comb(2 * n, n) * level >= 1.0)
+        pairs = next(n for n in range(2, 999) if 2**n * level >= 1.0)
+        what = "subjects" if self.kind == "subjects" else "rows"
+        also = f", or {pairs} subjects that are in both datasets" if what == "subjects" else ""
+        advice = f"At least {each} {what} in each dataset would do{also}."
+        if counts.min() < 2:
+            problem = f"a dataset has {'one' if counts.min() else 'no'} {what[:-1]}, but a test needs two or more"
+            raise InvalidValueError(problem, advice=advice)
+        if self.n_ways * level < 1.0 - 1e-9:
+            n_units = np.sum(self.groups < 0) + len(np.unique(self.groups[self.groups >= 0]))
+            problem = f"{n_units} {what} can be dealt to the datasets in {round(self.n_ways)} ways only"
+            raise InvalidValueError(f"{problem}, but level={level:g} needs {ceil(1.0 / level)}", advice=advice)
+
+    def deals(self, rng: np.random.Generator, count: int, every: bool = True) -> Iterator[Numbers]:
+        """Yield the unit at each place of one random deal after the other.
+
+        If there are few deals and `every`, each one but the observed deal is made once.
+        """
+        ordered = np.argsort(self.groups, kind="stable")
+        complete = every and self.n_ways <= count + 1
+        seen = {self.homes.tobytes()}
+        made, most = 0, min(count, self.n_ways - 1) if complete else count
+        while made < most:
+            at = np.empty_like(ordered)
+            at[ordered] = np.lexsort((rng.random(len(ordered)), self.groups))
+            labels = np.empty_like(self.homes)
+            labels[at] = self.homes
+            if not complete or labels.tobytes() not in seen:
+                seen.add(labels.tobytes())
+                made += 1
+                yield at
+
+    def times(self, rng: np.random.Generator, count: int) -> Iterator[npt.NDArray[np.float64]]:
+        """Yield how often each unit is drawn with replacement. A subject is drawn for all of its datasets together."""
+        own = 1 + int(self.groups.max()) + np.arange(len(self.groups))
+        names, entity = np.unique(np.where(self.groups < 0, own, self.groups), return_inverse=True)
+        member = np.zeros((len(self.keys), len(names)), dtype=bool)
+        member[self.homes, entity] = True
+        kinds = np.unique(member, axis=1, return_inverse=True)[1].ravel()
+        for _ in range(count):
+            times = np.zeros(len(names))
+            for kind in range(int(kinds.max()) + 1):
+                some = np.flatnonzero(kinds == kind)
+                times[some] = np.bincount(rng.integers(len(some), size=len(some)), minlength=len(some))
+            yield times[entity]
+
+
+def plan_rows(counts: Sequence[int], most: int, rng: np.random.Generator) -> Plan:
+    """Make units of rows, or of random blocks of rows of equal size if there are more rows than `most`."""
+    size, n_blocks = _blocks(counts, most)
+    n_units, keys = sum(n_blocks), []
+    for home, (count, own) in enumerate(zip(counts, n_blocks, strict=True)):
+        block = rng.permutation(count) // size
+        keys.append(np.where(block < own, sum(n_blocks[:home]) + block, n_units + home))
+    homes = np.repeat(np.arange(len(counts)), n_blocks)
+    fixed = n_units * size < sum(counts)
+    n_parts = n_units + fixed * len(counts)
+    kind = "rows" if size == 1 else "blocks"
+    return Plan(keys, np.arange(n_units)[None], homes, np.full(n_units, -1), n_parts, kind, fixed)
+
+
+def _blocks(counts: Sequence[int], most: int) -> tuple[int, list[int]]:
+    """Return the size of blocks, and their number in each dataset."""
+    if sum(counts) <= most:
+        return 1, list(counts)
+    size = max(1, min(sum(counts) // most, min(counts) // LEAST_BLOCKS))
+    whole = [count // size for count in counts]
+    cap = next(cap for cap in range(most, 0, -1) if sum(min(own, cap) for own in whole) <= most)
+    return size, [min(own, cap) for own in whole]
+
+
+def plan_subjects(
+    subjects: Sequence[Numbers], most: int, most_parts: int, rng: np.random.Generator, *, thinned: bool = True
+) -> Plan:
+    """Make units of subjects: the same number of rows of each if `thinned`, otherwise all rows.
+
+    The leading ratio depends on the number of rows. A test by whole subjects of different size is therefore wrong: a
+    deal changes the number of rows of the target.
+    """
+    sizes = _sizes(subjects)
+    if np.sum(sizes > 0) > most:
+        subjects = _joined(subjects, sizes, most, rng)
+        sizes = _sizes(subjects)
+    n_rows = _rows_of_each(sizes) if thinned else 1
+    kept = sizes >= n_rows
+    homes, owners = np.nonzero(kept)
+    available = np.ones(len(homes), dtype=np.intp)
+    if thinned:
+        available = np.minimum(sizes[kept] // n_rows, int(np.clip(most_parts // len(homes), 1, N_THINNINGS)))
+    first, place = np.cumsum(available) - available, np.full(sizes.shape, -1)
+    place[kept] = np.arange(len(homes))
+    keys = []
+    for codes, own, unit_of in zip(subjects, sizes, place, strict=True):
+        # The place of each row among those of its subject, at random. Rows without a subject come first.
+        order = rng.permutation(len(codes))
+        order = order[np.argsort(codes[order], kind="stable")]
+        starts = np.sum(codes < 0) + np.cumsum(own) - own
+        step = np.empty(len(codes), dtype=np.intp)
+        step[order] = np.arange(len(codes)) - starts[codes[order]]
+        step = step // n_rows if thinned else np.zeros_like(step)
+        unit = np.where(codes < 0, -1, unit_of[codes])
+        keys.append(np.where((unit >= 0) & (step < available[unit]), first[unit] + step, -1))
+    parts = first + np.arange(int(available.max()))[:, None] % available
+    groups = np.where(kept.sum(axis=0)[owners] > 1, owners, -1)
+    return Plan(keys, parts, homes, groups, int(available.sum()), "subjects")
+
+
+def _sizes(subjects: Sequence[Numbers]) -> Numbers:
+    """Return the number of rows of each subject in each dataset."""
+    n_subjects = 1 + max(int(codes.max()) for codes in subjects)
+    return np.array([np.bincount(codes[codes >= 0], minlength=n_subjects) for codes in subjects])
+
+
+def _joined(subjects: Sequence[Numbers], sizes: Numbers, most: int, rng: np.random.Generator) -> list[Numbers]:
+    """Join the same number of subjects of the same datasets at random. Subjects that are left over have the code -1."""
+    kinds = np.unique(sizes > 0, axis=1, return_inverse=True)[1].ravel()
+    kinds[sizes.sum(axis=0) == 0] = -1
+    members = [np.flatnonzero(kinds == kind) for kind in np.unique(kinds[kinds >= 0])]
+    size, n_blocks = _blocks([len(some) for some in members], max(most // len(subjects), 2 * len(members)))
+    block, start = np.full(sizes.shape[1], -1), 0
+    for some, own in zip(members, n_blocks, strict=True):
+        number = rng.permutation(len(some)) // size
+        block[some] = np.where(number < own, start + number, -1)
+        start += own
+    return [block[codes] for codes in subjects]
+
+
+def _rows_of_each(sizes: Numbers) -> int:
+    """Return the number of rows that all subjects are thinned to. Subjects with fewer rows are left out.
+
+    Many rows of few subjects and few rows of many subjects are weighed by the effective number of rows.
+    """
+    least = np.minimum(np.sum(sizes > 0, axis=1), 3)
+    found = {}
+    for n_rows in np.unique(sizes[sizes > 0]).tolist():
+        n_kept = np.sum(sizes >= n_rows, axis=1)
+        if np.all(n_kept >= least):
+            found[n_rows] = np.mean(np.log(n_kept)) + log(n_rows / (1.0 + INTRACLASS * (n_rows - 1)))
+    return int(max(found, key=lambda n_rows: found[n_rows]))
