@@ -22,13 +22,11 @@ print(f"{len(background[0])} background rows for {target.shape[1]} columns")
 # the value halfway between.
 
 model = DiscriminativePCA(2).fit(target, background=background)
-fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-plots.path(model, ax=axes[0])
+values = model.path_.values
 
 # %%
 # The labels were not used. They show what each value is worth:
 
-values = model.path_.values
 errors = [
     clustering_error(
         DiscriminativePCA(2, shrinkage=value, cv=None).fit_transform(
@@ -38,13 +36,11 @@ errors = [
     )
     for value in values
 ]
+fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+plots.path(model, ax=axes[0])
 axes[1].plot(values, errors, "o-", color="#0072B2")
 axes[1].axvline(model.shrinkage_, color="#D55E00", label="chosen")
 axes[1].set(xlabel="shrinkage", ylabel="clustering error (uses labels)", ylim=(0, 0.55))
 axes[1].legend(frameon=False)
-print(
-    "chosen:",
-    np.round(model.shrinkage_, 2),
-    "with an error of",
-    np.round(errors[model.path_.chosen], 2),
-)
+print("chosen:", np.round(model.shrinkage_, 2))
+print("error:", np.round(errors[model.path_.chosen], 2))
