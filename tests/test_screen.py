@@ -85,7 +85,7 @@ def test_whitening_in_the_span_of_few_rows_is_that_of_the_full_covariance():
     centred = rows - rows.mean(0)
     covariance = 0.7 * np.cov(centred.T) + 0.3 * np.trace(np.cov(centred.T)) / 30 * np.eye(30)
     new = rng_of(1).standard_normal((4, 30))
-    whitened = Side(rows, rows, None, False, False, 0.3).whitened(new)
+    whitened = Side(rows, rows, np.arange(12), False, 0.3).whitened(new)
     np.testing.assert_allclose(whitened @ whitened.T, new @ np.linalg.solve(covariance, new.T), rtol=1e-9)
 
 
@@ -165,7 +165,7 @@ def test_one_outlying_row_does_not_make_a_label_stand_out():
 def test_tail_beyond_the_draws_is_that_of_the_exact_law():
     rng = rng_of(0)
     rows = rng.standard_normal((4000, 20))
-    side = Side(rows[:2000], rows[2000:], None, False, False, 1.0)
+    side = Side(rows[:2000], rows[2000:], np.arange(2000), False, 1.0)
     sizes = np.array([50, 100])
     null = Null.of_draws(sizes, [side.draws(sizes, 4000, rng)])
     for p in (1e-4, 1e-6, 1e-9):
@@ -233,9 +233,8 @@ def test_labels_may_be_whole_numbers_and_missing():
 
 
 def test_a_large_label_is_sampled_and_labels_are_read_in_blocks(monkeypatch):
-    monkeypatch.setattr("standout.screen._controls.MOST_ROWS", 80)
     monkeypatch.setattr("standout.screen._screen.MOST_ROWS", 80)
-    monkeypatch.setattr("standout.screen._controls.BLOCK_NUMBERS", 100)
+    monkeypatch.setattr("standout.screen._screen.BLOCK_NUMBERS", 100)
     rng, labels = rng_of(0), labelled(60, 100, 30, 30)
     rows = rng.standard_normal((len(labels), 3))
     rows[labels == "L2"] += 3

@@ -4,8 +4,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from standout.screen._screen import screen
-from standout.screen._table import Screen, plot_screen
+from standout.screen._screen import Screen, plot_screen, screen
 
 __all__ = ["Screen", "plot_screen", "screen"]
 

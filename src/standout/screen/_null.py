@@ -4,12 +4,14 @@ One half of the controls gives the whitening. Null draws come from the other hal
 whitening as a target is. Both statistics are divided by a scale that removes most of their dependence on the number of
 rows. The rest of the dependence is interpolated over a grid of sizes.
 
-A *unit* is what is exchanged between target and controls under the null hypothesis: a row, or a whole subject.
+A *unit* is what is independent under the null hypothesis: a row, or a whole subject. Null draws are rows. For subjects,
+the scale of a target has an effective number of rows, by the intraclass correlation of the control subjects.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from scipy.stats import chi2, pearson3
 
-from standout._messages import InvalidValueError
+from standout._messages import InvalidValueError, warn_user
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -34,6 +36,12 @@ POWER_STEPS = 12
 TINY = 1e-12
 # Normal score of a power of 80 %.
 POWER_SCORE = 0.8416
+# Each half of the controls needs rows for a covariance and for null draws.
+LEAST_CONTROLS = 20
+# With fewer control groups than the first number rows are treated as independent; below the second, warn.
+LEAST_GROUPS, ENOUGH_GROUPS = 4, 8
+# A group needs this many control rows for its own control mean.
+LEAST_IN_GROUP = 5
 
 
 class Units(NamedTuple):
@@ -56,7 +64,6 @@ class Units(NamedTuple):
 class Measure(NamedTuple):
     """Shift, spread and ratio of a target, and what is tested."""
 
-    size: int
     shift: float
     spread: float
     ratio: float
@@ -84,10 +91,8 @@ def sums_of(rows: Array, codes: Codes, n_codes: int) -> Array:
     return sparse.csr_array((np.ones(len(rows)), (codes, np.arange(len(rows)))), shape=(n_codes, len(rows))) @ rows
 
 
-def units_of(rows: Array, codes: Codes | None, correlation: float) -> Units:
-    """Return units of rows; without codes, every row is a unit."""
-    if codes is None:
-        return Units(rows, np.ones(len(rows)))
+def units_of(rows: Array, codes: Codes, correlation: float) -> Units:
+    """Return units of rows, by the number of each row's unit."""
     counts = np.bincount(codes).astype(float)
     return Units(sums_of(rows, codes, len(counts)) / counts[:, None], counts / (1 + (counts - 1) * correlation))
 
@@ -191,9 +196,9 @@ class Null:
         z = (scaled - mean) / deviation
         return z, np.maximum(pearson3.sf(z, skewness), SMALLEST_P)
 
-    def test(self, measure: Measure) -> tuple[Array, float]:
+    def test(self, size: int, scaled: Array) -> tuple[Array, float]:
         """Return the statistics in null standard deviations, and one p-value: Fisher's sum with Brown's variance."""
-        z, p_values = self.tests(measure.size, measure.scaled)
+        z, p_values = self.tests(size, scaled)
         p_values = p_values[np.isfinite(p_values)]
         total = -2 * float(np.log(p_values).sum()) / self.inflation
         return z, max(float(chi2.sf(total, 2 * len(p_values) / self.inflation)), SMALLEST_P)
@@ -240,56 +245,47 @@ class Space:
     ----------
     raw, others : arrays, about the mean of all controls
         The reference rows, and the other half of the controls.
-    subjects : subject of each reference row, or None if every row is a unit
-    whole : whether null draws are of whole subjects
+    subjects : number of each reference row's unit
     within : whether every row is compared with the controls of its group
     """
 
-    def __init__(self, raw: Array, others: Array, subjects: Codes | None, whole: bool, within: bool) -> None:
+    def __init__(self, raw: Array, others: Array, subjects: Codes, within: bool) -> None:
         self.raw, self.limit = raw, limit_of(raw)
-        self.reference = self.clipped(raw)
+        self.reference = clipped(raw, self.limit)
         # Rows that were whitened by themselves are shorter, so they have another limit.
         rest = clipped(others, limit_of(others))
         self.center = (self.reference.sum(0) + rest.sum(0)) / (len(raw) + len(rest))
-        self.correlation = 0.0 if subjects is None else intraclass(self.reference, subjects)
+        self.correlation = intraclass(self.reference, subjects)
         self.raw_variance = units_of(raw, subjects, self.correlation).variance
-        self.units = units_of(self.reference, subjects, self.correlation)
-        self.variance, self.whole = self.units.variance, whole
+        self.variance = units_of(self.reference, subjects, self.correlation).variance
         # Means of groups are subtracted before rows are clipped, so outlying rows are in their errors.
         self.control_variance = self.raw_variance if within else self.variance
-        if not whole:
-            self.units = units_of(self.reference, None, 0.0)
 
-    def clipped(self, rows: Array) -> Array:
-        """Return rows; those beyond the limit of the reference are pulled in."""
-        return clipped(rows, self.limit)
-
-    def effective(self, counts: Array) -> float:
+    def effective(self, counts: Codes) -> float:
         """Return the effective number of rows of subjects: dependent rows have a smaller weight."""
         return float((counts / (1 + np.maximum(counts - 1, 0) * self.correlation)).sum())
 
-    def shift(self, raw: Array, codes: Codes | None, n_controls: float) -> tuple[float, float]:
+    def shift(self, raw: Array, codes: Codes, n_controls: float) -> tuple[float, float]:
         """Return the squared distance of the means without bias, as it is, and clipped and scaled for the test."""
         plain = units_of(raw, codes, self.correlation)
-        tested = units_of(self.clipped(raw), codes, self.correlation)
+        tested = units_of(clipped(raw, self.limit), codes, self.correlation)
         total = float(plain.weights.sum())
         shift = float((plain.mean**2).sum()) - plain.variance / total - self.raw_variance / n_controls
         moved = float(((tested.mean - self.center) ** 2).sum())
         moved -= tested.variance / total + self.control_variance / n_controls
-        if codes is not None and not self.whole:
-            # Pairs of rows of one subject are left out, which draws of rows do not show.
-            moved *= np.sqrt((1 - 1 / len(plain.weights)) / (1 - 1 / len(raw)))
+        # Pairs of rows of one subject are left out, which draws of rows do not show.
+        moved *= np.sqrt((1 - 1 / len(plain.weights)) / (1 - 1 / len(raw)))
         return shift, moved / (1 / total + self.control_variance / max(self.variance, TINY) / n_controls)
 
     def drawn_shifts(self, drawn: Mask) -> Array:
-        """Return the scaled shift of each set of reference units against the rest."""
-        weights, squares = self.units.weights, self.units.weights * (self.units.means**2).sum(1)
+        """Return the scaled shift of each set of reference rows against the rest."""
+        squares = (self.reference**2).sum(1)
         found = []
         for chosen in (drawn, ~drawn):
-            total = chosen @ weights
-            mean = (chosen * weights) @ self.units.means / total[:, None]
-            variance = (chosen @ squares - total * (mean**2).sum(1)) / np.maximum(chosen.sum(1) - 1, 1)
-            found.append((mean, variance / total, 1 / total))
+            n = chosen.sum(1)
+            mean = chosen @ self.reference / n[:, None]
+            variance = (chosen @ squares - n * (mean**2).sum(1)) / np.maximum(n - 1, 1)
+            found.append((mean, variance / n, 1 / n))
         (one, noise, scale), (other, other_noise, other_scale) = found
         return (((one - other) ** 2).sum(1) - noise - other_noise) / (scale + other_scale)
 
@@ -300,20 +296,16 @@ class Side:
     Parameters
     ----------
     fitted, held : arrays, about the mean of all controls
-    subjects : subject of each held row, or None if every row is a unit
-    whole : whether null draws are of whole subjects
+    subjects : number of each held row's unit
     within : whether every row is compared with the controls of its group
     shrinkage : float
     """
 
-    def __init__(
-        self, fitted: Array, held: Array, subjects: Codes | None, whole: bool, within: bool, shrinkage: float
-    ) -> None:
+    def __init__(self, fitted: Array, held: Array, subjects: Codes, within: bool, shrinkage: float) -> None:
         self._fit(fitted - fitted.mean(0), shrinkage)
-        self.codes = subjects if whole else None
-        self.white = Space(self.whitened(held), self.whitened(fitted), subjects, whole, within)
+        self.white = Space(self.whitened(held), self.whitened(fitted), subjects, within)
         # An effect along a direction of large variance is best seen without whitening.
-        self.plain = Space(held / self._level, fitted / self._level, subjects, whole, within)
+        self.plain = Space(held / self._level, fitted / self._level, subjects, within)
 
     def _fit(self, rows: Array, shrinkage: float) -> None:
         """Find the whitening of the shrunken covariance; with fewer rows than columns, in the span of the rows."""
@@ -338,45 +330,121 @@ class Side:
         return self._rest * rows + scores @ self._basis.T if self._rest else scores
 
     def measure(
-        self, rows: Array, raw: Array, codes: Codes | None, n_controls: list[float], rng: np.random.Generator
+        self, rows: Array, raw: Array, codes: Codes, n_controls: list[float], rng: np.random.Generator
     ) -> Measure:
         """Measure a target: rows, whitened rows, units, and the effective numbers of control rows in both spaces."""
-        numbers = np.arange(len(raw)) if codes is None else codes
-        n_units = int(numbers.max()) + 1
-        total = float(units_of(raw[:, :1], codes, self.white.correlation).weights.sum())
+        counts = np.bincount(codes)
+        n_units, total = len(counts), self.white.effective(counts)
         shift, moved = self.white.shift(raw, codes, n_controls[0])
         scaled = np.array([moved, self.plain.shift(rows / self._level, codes, n_controls[1])[1], np.nan])
-        size, scale = len(raw) if self.codes is None else n_units, 1 / total + 1 / n_controls[0]
-        parts = halves(numbers, rng)
+        scale, parts = 1 / total + 1 / n_controls[0], halves(codes, rng)
         if min(part.sum() for part in parts) < 2:
-            return Measure(size, shift, np.nan, np.nan, np.nan, scaled, scale, None)
-        near, reference = self.white.clipped(raw), self.white.raw
+            return Measure(shift, np.nan, np.nan, np.nan, scaled, scale, None)
+        near, reference = clipped(raw, self.white.limit), self.white.raw
         vectors = own_vectors(near, parts)
         spread = spread_of(raw, vectors, parts, reference, np.inf)
-        n_spread = total if self.codes is None else len(raw)
-        scaled[2] = scaled_spread(near, vectors, parts, self.white.reference, n_spread)
+        scaled[2] = scaled_spread(near, vectors, parts, self.white.reference, total)
         squares = np.empty(len(raw))
         for part, other in (parts, parts[::-1]):
             vector = leading(near[other])
             squares[part] = (raw[part] @ vector) ** 2 / max(float(np.var(reference @ vector, ddof=1)), TINY)
         ratio = float(squares.mean())
-        error = np.sqrt(n_units / (n_units - 1) * (np.bincount(numbers, squares - ratio) ** 2).sum()) / len(raw)
-        return Measure(size, shift, spread, ratio, float(error), scaled, scale, vectors[0])
+        error = np.sqrt(n_units / (n_units - 1) * (np.bincount(codes, squares - ratio) ** 2).sum()) / len(raw)
+        return Measure(shift, spread, ratio, float(error), scaled, scale, vectors[0])
 
     def draws(self, sizes: NDArray[np.intp], n_draws: int, rng: np.random.Generator) -> list[Array]:
-        """Return scaled statistics of random sets of reference units, each against the rest: (n_draws, 3) per size."""
-        n_units = len(self.white.units.means)
-        ranks = rng.permuted(np.tile(np.arange(n_units), (n_draws, 1)), axis=1)
-        codes = np.arange(n_units) if self.codes is None else self.codes
+        """Return scaled statistics of random sets of reference rows, each against the rest: (n_draws, 3) per size."""
+        reference = self.white.reference
+        ranks = rng.permuted(np.tile(np.arange(len(reference)), (n_draws, 1)), axis=1)
         found = []
         for size in sizes:
             drawn = ranks < size
             spreads = np.full(n_draws, np.nan)
             for number in range(0, n_draws, SPREAD_EVERY):
-                mask = drawn[number][codes]
-                rows, rest = self.white.reference[mask], self.white.reference[~mask]
-                parts = halves(np.unique(codes[mask], return_inverse=True)[1], rng)
+                rows, rest = reference[drawn[number]], reference[~drawn[number]]
+                parts = halves(np.arange(size), rng)
                 if min(part.sum() for part in parts) >= 2:
-                    spreads[number] = scaled_spread(rows, own_vectors(rows, parts), parts, rest, len(rows))
+                    spreads[number] = scaled_spread(rows, own_vectors(rows, parts), parts, rest, size)
             found.append(np.stack([self.white.drawn_shifts(drawn), self.plain.drawn_shifts(drawn), spreads], axis=1))
         return found
+
+
+# --- the controls ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Controls:
+    """Control rows about their mean.
+
+    `kind` is "rows" if rows are independent, "subjects" if groups are, and "within" if every row is compared with the
+    controls of its group.
+    """
+
+    rows: Array
+    groups: Codes | None
+    kind: str
+    means: Array  # one, or one for each group
+    counts: Array  # number of control rows behind each mean, 0 if there are too few
+
+    @cached_property
+    def variances(self) -> Array:
+        """The variance of every column."""
+        return self.rows.var(0, ddof=1)
+
+    def centred(self, rows: Array, groups: Codes | None) -> tuple[Array, Codes | None, float]:
+        """Return rows about the control mean, their groups, and the effective number of control rows."""
+        cells = groups if self.kind == "within" and groups is not None else np.zeros(len(rows), dtype=np.intp)
+        known = self.counts[cells] > 0
+        share = np.bincount(cells[known], minlength=len(self.counts)) / max(known.sum(), 1)
+        error = float((share**2 / np.maximum(self.counts, 1)).sum())
+        found = rows[known] - self.means[cells[known]]
+        return found, None if groups is None else groups[known], 1 / max(error, 1e-12)
+
+    def sides(self, shrinkage: float, rng: np.random.Generator) -> list[Side]:
+        """Return both directions of the cross-fit: one half whitens, the other one is the reference."""
+        groups = self.groups if self.kind == "subjects" else None
+        units = np.arange(len(self.rows)) if groups is None else np.unique(groups, return_inverse=True)[1]
+        parts = halves(units, rng)
+        found = []
+        for fitted, held in (parts, parts[::-1]):
+            subjects = np.unique(units[held], return_inverse=True)[1]
+            found.append(Side(self.rows[fitted], self.rows[held], subjects, self.kind == "within", shrinkage))
+        return found
+
+    def effective(self, side: Side, n_controls: float) -> list[float]:
+        """Return the effective numbers of control rows with and without whitening."""
+        if self.kind != "subjects" or self.groups is None:
+            return [n_controls, n_controls]
+        return [space.effective(np.bincount(self.groups)) for space in (side.white, side.plain)]
+
+
+def gather_controls(rows: Array, groups: Codes | None, target_groups: Codes | None) -> Controls:
+    """Subtract the mean of the control rows, by group if other labels have rows of the same groups."""
+    kind, n_cells, cells = "rows", 1, np.zeros(len(rows), dtype=np.intp)
+    if groups is not None and target_groups is not None:
+        kind = "within" if np.isin(groups, target_groups).any() else _independent(groups)
+        if kind == "within":
+            cells, n_cells = groups, int(max(groups.max(), target_groups.max())) + 1
+    counts = np.bincount(cells, minlength=n_cells).astype(float)
+    counts[counts < LEAST_IN_GROUP] = 0
+    means = sums_of(rows, cells, n_cells) / np.maximum(counts, 1)[:, None]
+    known = counts[cells] > 0
+    if known.sum() < LEAST_CONTROLS:
+        where = f" in groups with {LEAST_IN_GROUP} or more" if kind == "within" else ""
+        problem = f"There are {known.sum()} control rows{where}, but at least {LEAST_CONTROLS} are required"
+        raise InvalidValueError(problem, advice="Give more control rows.")
+    # Rows about the mean of n rows have (n - 1) / n of the variance.
+    stretch = np.sqrt(counts / np.maximum(counts - 1, 1))
+    centred = (rows[known] - means[cells[known]]) * stretch[cells[known], None]
+    return Controls(centred, None if groups is None else groups[known], kind, means, counts)
+
+
+def _independent(groups: Codes) -> str:
+    """Return whether groups or rows are independent if controls have their own groups."""
+    n_groups = len(np.unique(groups))
+    if n_groups < ENOUGH_GROUPS:
+        some = "rows are treated as independent" if n_groups < LEAST_GROUPS else "p-values are approximate"
+        problem = f"The controls have {n_groups} groups, which no other label has: {some}"
+        advice = f"Give {ENOUGH_GROUPS} or more control groups, or controls in the groups of the labels."
+        warn_user(problem, advice=advice)
+    return "subjects" if n_groups >= LEAST_GROUPS else "rows"

@@ -2,31 +2,110 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
+from scipy.stats import false_discovery_control
 from threadpoolctl import threadpool_limits
 
-from standout._messages import InvalidValueError, require_extra
-from standout.screen._controls import (
-    MOST_ROWS,
+from standout._arrays import dense, double
+from standout._messages import InvalidTypeError, InvalidValueError, listed, require_extra
+from standout._xp import to_host
+from standout.screen._null import (
+    LARGEST_SIZE,
+    Array,
+    Codes,
     Controls,
-    Target,
-    code_of,
-    coded,
+    Null,
+    Side,
+    combined,
     gather_controls,
-    read,
-    sampled,
-    targets_of,
+    sums_of,
 )
-from standout.screen._null import LARGEST_SIZE, Array, Codes, Null, Side, combined, sums_of
-from standout.screen._table import COLUMNS, Screen, judged
 from standout.sources import Source, open_dataset
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+STANDS_OUT, NO_EVIDENCE, TOO_FEW = "stands out", "no evidence", "too few rows to say"
+COLOURS = {STANDS_OUT: "#D55E00", NO_EVIDENCE: "#56B4E9", TOO_FEW: "#999999"}
+MOST_SHOWN = 30
+COLUMNS = (
+    *("rows", "ratio", "ratio_error", "spread", "shift", "statistic", "p_value", "q_value"),
+    *("shift_columns", "spread_columns", "agreement", "detectable", "verdict", "note"),
+)
 MEASURED = ("shift", "spread", "ratio", "ratio_error")
 LEAST_DRAWS = 40
+# A random sample of this many rows represents a larger label.
+MOST_ROWS = 20_000
+# Numbers that are read at a time.
+BLOCK_NUMBERS = 2**23
+
+
+class Target(NamedTuple):
+    """Rows of one label, the group of each, and the number of rows before sampling."""
+
+    name: Any
+    rows: Array
+    groups: Codes | None
+    n_rows: int
+
+
+@dataclass(frozen=True)
+class Screen:
+    """A table of labels, the most significant first, and how it was made.
+
+    Attributes
+    ----------
+    table : pandas.DataFrame
+        One row per label. `rows`: their number. `ratio`, `ratio_error`: second moment about the controls' mean along
+        the direction in which it is largest, on held-out rows, in units of the controls' variance. `spread`: the same
+        for the variance about the label's mean. `shift`: squared distance of the means, without bias. `statistic`: the
+        larger of shift and spread in null standard deviations. `p_value`, `q_value` (Benjamini-Hochberg).
+        `shift_columns`, `spread_columns`: leading columns with signs. `agreement`: share of groups whose shift points
+        the same way as that of the label's other groups. `detectable`: smallest shift that is found with a power of
+        80 % at this number of rows. `verdict`, `note`.
+    control : object
+        The label of the controls.
+    n_controls : int
+        Number of control rows.
+    units : {"rows", "subjects", "within"}
+        What is independent: rows, whole groups, or rows about the control mean of their group.
+    level, effect : float
+        The limit of the q-value, and the shift that decides between "no evidence" and "too few rows to say".
+    """
+
+    table: pd.DataFrame = field(repr=False)
+    control: Any
+    n_controls: int
+    units: str
+    level: float
+    effect: float
+
+    def to_csv(self, path: Any) -> None:
+        """Write the table as a CSV file."""
+        self.table.to_csv(path)
+
+    def summary(self) -> str:
+        """Return the numbers of labels by verdict, as a sentence."""
+        counts = Counter(self.table["verdict"])
+        parts = ", ".join(f"{counts[verdict]} {verdict!r}" for verdict in COLOURS if counts[verdict])
+        controls = f"{self.n_controls:,} control rows"
+        return f"{len(self.table):,} labels against {controls}: {parts}."
+
+    def __str__(self) -> str:
+        columns = ["rows", "ratio", "shift", "spread", "q_value", "verdict", "shift_columns"]
+        return f"{self.summary()}\n{_rounded(self.table[columns].head(MOST_SHOWN)).to_string()}"
+
+    def _repr_html_(self) -> str:
+        html = _rounded(self.table.head(MOST_SHOWN)).to_html(escape=True, border=0)
+        more = f"<p>The first {MOST_SHOWN} labels are shown.</p>" if len(self.table) > MOST_SHOWN else ""
+        return f"<p>{escape(self.summary())}</p>{html}{more}"
 
 
 def screen(
@@ -61,7 +140,7 @@ def screen(
     groups : array-like of shape (n_rows,), default=None
         The guide, replicate, donor or other subject of each row. If labels share groups with the controls, every row
         is compared with the controls of its group. Otherwise groups are the units: only rows of different groups are
-        multiplied for the shift, and null draws are whole groups if the controls have at least 24.
+        multiplied for the shift, and the intraclass correlation of the control groups scales the null draws.
     background : dataset, default=None
         The control rows, if they are not in `X`.
     background_groups : array-like, default=None
@@ -110,81 +189,74 @@ def screen(
         if not least < value <= most:
             problem = f"is not in ({least}, {most}]"
             raise InvalidValueError(problem, parameter=parameter, value=value)
+    if (control is None) == (background is None):
+        problem = "Controls are given twice" if control is not None else "There are no controls"
+        raise InvalidValueError(problem, advice="Give `control`, a label, or `background`, rows.")
     source = _opened(X, "the data")
-    names, codes = coded(labels, source.count_rows(), "labels")
-    host, numbers, own = _control_rows(source, names, codes, control, background)
+    names, codes = coded(_words(labels, source, "labels"))
+    host, own = (source, code_of(control, names)) if background is None else (_opened(background, "the background"), -1)
     row_groups, host_groups = _groups(groups, source, background_groups, host)
     others = (codes != own) & (codes >= 0)
     if not others.any():
         raise InvalidValueError("has no label but the controls", parameter="labels", advice="Give rows to compare.")
     rng = np.random.default_rng(random_state)
     seed = int(rng.integers(2**31))
-    numbers = sampled(numbers, rng)
+    numbers = sampled(np.flatnonzero(codes == own) if host is source else np.arange(host.count_rows()), rng)
     control_groups = None if host_groups is None else host_groups[numbers]
     target_groups = None if row_groups is None else row_groups[others]
     controls = gather_controls(read(host, numbers), control_groups, target_groups)
     sides = controls.sides(shrinkage, rng)
-    grid = _grid(codes[others], None if sides[0].codes is None else target_groups, sides)
+    sizes = _sizes(codes[others], sides)
     columns = source.columns or tuple(f"column {number}" for number in range(controls.rows.shape[1]))
+
+    def leaders(scores: Array) -> str:
+        chosen = np.argsort(-np.abs(scores), kind="stable")[:n_columns]
+        return " ".join(f"{'+' if scores[one] > 0 else '-'}{columns[one]}" for one in chosen if scores[one] != 0)
+
     # Products are small: threads of BLAS would wait for each other.
     with threadpool_limits(1, "blas"):
-        null = Null.of_draws(grid, [side.draws(grid, n_draws, rng) for side in sides])
-        bench = Bench(controls, sides, null, columns, n_columns)
+        null = Null.of_draws(sizes, [side.draws(sizes, n_draws, rng) for side in sides])
         found = [
-            bench.row_of(target, np.random.default_rng([seed, crc32(str(target.name).encode())]))
+            row_of(target, controls, sides, null, leaders, seed)
             for target in targets_of(source, codes, names, own, row_groups, rng)
         ]
     noise = float(np.mean([side.white.variance for side in sides])) / len(columns)
     return Screen(judged(found, null, noise, level, effect), control, len(controls.rows), controls.kind, level, effect)
 
 
-@dataclass(frozen=True)
-class Bench:
-    """Everything that a label is compared with."""
-
-    controls: Controls
-    sides: list[Side]
-    null: Null
-    columns: tuple[str, ...]
-    n_columns: int
-
-    def row_of(self, target: Target, rng: np.random.Generator) -> dict[str, Any]:
-        """Return the row of the table for one label, without a verdict."""
-        rows, groups, n_controls = self.controls.centred(target)
-        row: dict[str, Any] = {"label": target.name, **dict.fromkeys(COLUMNS, np.nan), "rows": target.n_rows}
-        row |= {"shift_columns": "", "spread_columns": "", "note": "", "size": 0, "scale": np.nan}
-        if target.n_rows > MOST_ROWS:
-            row["note"] = f"a random sample of {MOST_ROWS:,} rows"
-        if len(rows) < len(target.rows):
-            row["note"] = f"{len(target.rows) - len(rows):,} rows are in groups without controls"
-        units = None if groups is None else np.unique(groups, return_inverse=True)[1]
-        if len(rows) < 2 or (self.controls.kind == "subjects" and units is not None and not units.any()):
-            row["note"] = row["note"] or ("one row" if len(rows) < 2 else "all rows are in one group")
-            return row
-        found, subjects = [], units if self.controls.kind == "subjects" else None
-        for side in self.sides:
-            whitened, totals = side.whitened(rows), self.controls.effective(side, n_controls)
-            measure = side.measure(rows, whitened, subjects, totals, rng)
-            agreed = np.nan if units is None else agreement(whitened, units, side.white.raw_variance / totals[0])
-            found.append((measure, agreed, *self.null.test(measure)))
-        measures, shares, z, p_values = zip(*found, strict=True)
-        row |= {name: float(np.mean([getattr(measure, name) for measure in measures])) for name in MEASURED}
-        row |= {"agreement": float(np.mean(shares)), "statistic": float(np.nanmax(np.mean(z, axis=0)))}
-        row |= {"p_value": combined(np.array(p_values)), "size": measure.size, "scale": measure.scale}
-        row["shift_columns"] = self._leaders(self._shifts(rows, n_controls))
-        if measure.vector is not None:
-            row["spread_columns"] = self._leaders(_correlations(rows, whitened @ measure.vector))
+def row_of(
+    target: Target, controls: Controls, sides: list[Side], null: Null, leaders: Callable[[Array], str], seed: int
+) -> dict[str, Any]:
+    """Return the row of the table for one label, without a verdict."""
+    rows, groups, n_controls = controls.centred(target.rows, target.groups)
+    row: dict[str, Any] = {"label": target.name, **dict.fromkeys(COLUMNS, np.nan), "rows": target.n_rows}
+    row |= {"shift_columns": "", "spread_columns": "", "note": "", "size": 0, "scale": np.nan}
+    if target.n_rows > MOST_ROWS:
+        row["note"] = f"a random sample of {MOST_ROWS:,} rows"
+    if len(rows) < len(target.rows):
+        row["note"] = f"{len(target.rows) - len(rows):,} rows are in groups without controls"
+    units = None if groups is None else np.unique(groups, return_inverse=True)[1]
+    subjects = units if controls.kind == "subjects" and units is not None else np.arange(len(rows))
+    if len(rows) < 2 or not subjects.any():
+        row["note"] = row["note"] or ("one row" if len(rows) < 2 else "all rows are in one group")
         return row
-
-    def _shifts(self, rows: Array, n_controls: float) -> Array:
-        """Return Welch's t of every column."""
-        error = np.sqrt(rows.var(0, ddof=1) / len(rows) + self.controls.variances / n_controls)
-        return np.divide(rows.mean(0), error, out=np.zeros(rows.shape[1]), where=error > 0)
-
-    def _leaders(self, scores: Array) -> str:
-        """Return the names of the columns with the largest scores, with signs."""
-        chosen = np.argsort(-np.abs(scores), kind="stable")[: self.n_columns]
-        return " ".join(f"{'+' if scores[one] > 0 else '-'}{self.columns[one]}" for one in chosen if scores[one] != 0)
+    rng = np.random.default_rng([seed, crc32(str(target.name).encode())])
+    found = []
+    for side in sides:
+        whitened, totals = side.whitened(rows), controls.effective(side, n_controls)
+        measure = side.measure(rows, whitened, subjects, totals, rng)
+        agreed = np.nan if units is None else agreement(whitened, units, side.white.raw_variance / totals[0])
+        found.append((measure, agreed, *null.test(len(rows), measure.scaled)))
+    measures, shares, z, p_values = zip(*found, strict=True)
+    row |= {name: float(np.mean([getattr(measure, name) for measure in measures])) for name in MEASURED}
+    row |= {"agreement": float(np.mean(shares)), "statistic": float(np.nanmax(np.mean(z, axis=0)))}
+    row |= {"p_value": combined(np.array(p_values)), "size": len(rows), "scale": measure.scale}
+    # Welch's t of every column.
+    error = np.sqrt(rows.var(0, ddof=1) / len(rows) + controls.variances / n_controls)
+    row["shift_columns"] = leaders(np.divide(rows.mean(0), error, out=np.zeros(rows.shape[1]), where=error > 0))
+    if measure.vector is not None:
+        row["spread_columns"] = leaders(_correlations(rows, whitened @ measure.vector))
+    return row
 
 
 def agreement(rows: Array, units: Codes, noise: float) -> float:
@@ -206,15 +278,16 @@ def _correlations(rows: Array, scores: Array) -> Array:
     return found * np.sign(found[np.argmax(np.abs(found))])
 
 
-def _grid(codes: Codes, groups: Codes | None, sides: list[Side]) -> Codes:
-    """Return sizes for null draws, from the smallest to the largest label, at most half of the reference units."""
-    if groups is not None:
-        codes = np.unique(np.stack([codes, groups]), axis=1)[0]
-    sizes = np.bincount(codes)
-    most = min(LARGEST_SIZE, *(len(side.white.units.means) // 2 for side in sides))
-    low, high = (int(np.clip(size, 2, most)) for size in (sizes[sizes > 0].min(), sizes.max()))
+def _sizes(codes: Codes, sides: list[Side]) -> Codes:
+    """Return sizes for null draws, from the smallest to the largest label, at most half of the reference rows."""
+    counts = np.bincount(codes)
+    most = min(LARGEST_SIZE, *(len(side.white.reference) // 2 for side in sides))
+    low, high = (int(np.clip(size, 2, most)) for size in (counts[counts > 0].min(), counts.max()))
     steps = int(np.ceil(np.log2(high / low))) + 1
     return np.unique(np.geomspace(low, high, steps).round().astype(np.intp))
+
+
+# --- rows, labels and groups -----------------------------------------------------------------------------------------
 
 
 def _opened(data: Any, name: str) -> Source:
@@ -223,18 +296,29 @@ def _opened(data: Any, name: str) -> Source:
     return source if source.again else source.loaded()
 
 
-def _control_rows(
-    source: Source, names: list[Any], codes: Codes, control: Any, background: Any
-) -> tuple[Source, Codes, int]:
-    """Return the dataset with the controls, the numbers of their rows, and the number of their label."""
-    if (control is None) == (background is None):
-        problem = "Controls are given twice" if control is not None else "There are no controls"
-        raise InvalidValueError(problem, advice="Give `control`, a label, or `background`, rows.")
-    if background is None:
-        own = code_of(control, names)
-        return source, np.flatnonzero(codes == own), own
-    host = _opened(background, "the background")
-    return host, np.arange(host.count_rows()), -1
+def _words(values: Any, source: Source, parameter: str) -> Any:
+    """Return one name for each row, None if it is missing or empty."""
+    import pandas as pd
+
+    n_rows = source.count_rows()
+    array = values if isinstance(values, np.ndarray) else np.asarray(pd.Series(list(values)))
+    if array.shape != (n_rows,):
+        problem = f"has shape {array.shape}, but the data have {n_rows:,} rows"
+        raise InvalidValueError(problem, parameter=parameter, advice="Give one value per row.")
+    if array.dtype.kind in "fc" and not np.equal(np.mod(array[np.isfinite(array)], 1), 0).all():
+        problem = "has numbers that are not whole, which are not names"
+        raise InvalidTypeError(problem, parameter=parameter, advice="Give words or whole numbers.")
+    words = array.astype(object)
+    words[pd.isna(words) | (words == "")] = None
+    return words
+
+
+def coded(words: Any) -> tuple[list[Any], Codes]:
+    """Return the different names and the number of each row's name, -1 if it is missing."""
+    import pandas as pd
+
+    codes, names = pd.factorize(words)
+    return list(names), codes.astype(np.intp)
 
 
 def _groups(groups: Any, source: Source, others: Any, host: Source) -> tuple[Codes | None, Codes | None]:
@@ -243,12 +327,109 @@ def _groups(groups: Any, source: Source, others: Any, host: Source) -> tuple[Cod
         return None, None
     if host is not source and others is None:
         raise InvalidValueError("is required with `groups`", parameter="background_groups")
-    parts = [(groups, source, "groups"), (others, host, "background_groups")][: 1 + (host is not source)]
-    named = [coded(values, one.count_rows(), parameter) for values, one, parameter in parts]
-    for (_, codes), (_, _, parameter) in zip(named, parts, strict=True):
-        if codes.min() < 0:
-            problem = f"has no value in {(codes < 0).sum():,} rows"
+    parts = {"groups": _words(groups, source, "groups")}
+    if host is not source:
+        parts["background_groups"] = _words(others, host, "background_groups")
+    for parameter, words in parts.items():
+        missing = sum(word is None for word in words)
+        if missing:
+            problem = f"has no value in {missing:,} rows"
             raise InvalidValueError(problem, parameter=parameter, advice="Give the group of every row.")
-    known: dict[Any, int] = {}
-    joint = [np.array([known.setdefault(name, len(known)) for name in names])[codes] for names, codes in named]
-    return joint[0], joint[-1]
+    codes, n_rows = coded(np.concatenate(list(parts.values())))[1], len(parts["groups"])
+    return codes[:n_rows], codes if host is source else codes[n_rows:]
+
+
+def code_of(control: Any, names: list[Any]) -> int:
+    """Return the number of the control label, which may be given as text."""
+    for code, name in enumerate(names):
+        if name == control or str(name) == str(control):
+            return code
+    known = listed("label", sorted(names, key=str))
+    raise InvalidValueError("is not among the labels", parameter="control", value=control, advice=f"There are {known}.")
+
+
+def read(source: Source, numbers: Codes) -> Array:
+    """Return some rows as a dense array in double precision."""
+    return np.asarray(to_host(dense(double(source.take(numbers)))), dtype=np.float64)
+
+
+def sampled(numbers: Codes, rng: np.random.Generator) -> Codes:
+    """Return the numbers of the rows, or of a random sample if there are too many."""
+    return numbers if len(numbers) <= MOST_ROWS else np.sort(rng.choice(numbers, MOST_ROWS, replace=False))
+
+
+def targets_of(
+    source: Source, codes: Codes, names: list[Any], own: int, groups: Codes | None, rng: np.random.Generator
+) -> Iterator[Target]:
+    """Read the rows of every label but the controls, a number of labels at a time."""
+    order = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[order], np.arange(len(names) + 1))
+    wanted = [(code, order[bounds[code] : bounds[code + 1]]) for code in range(len(names)) if code != own]
+    totals = np.cumsum([min(len(numbers), MOST_ROWS) for _, numbers in wanted]) * (source.width or 1)
+    for block in np.split(np.arange(len(wanted)), np.flatnonzero(np.diff(totals // BLOCK_NUMBERS)) + 1):
+        chosen = [sampled(wanted[place][1], rng) for place in block]
+        rows = read(source, np.concatenate(chosen))
+        parts = np.split(rows, np.cumsum([len(numbers) for numbers in chosen])[:-1])
+        for place, numbers, part in zip(block, chosen, parts, strict=True):
+            code, every = wanted[place]
+            yield Target(names[code], part, None if groups is None else groups[numbers], len(every))
+
+
+# --- table and picture -----------------------------------------------------------------------------------------------
+
+
+def _rounded(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with numbers as short texts."""
+    return table.map(lambda value: f"{value:.3g}" if isinstance(value, float) else value)
+
+
+def judged(found: list[dict[str, Any]], null: Null, noise: float, level: float, effect: float) -> pd.DataFrame:
+    """Return the table with q-values, detectable shifts and verdicts, the most significant label first."""
+    import pandas as pd
+
+    table = pd.DataFrame(found).set_index("label")
+    tested = table["p_value"].notna()
+    if tested.any():
+        table.loc[tested, "q_value"] = false_discovery_control(table.loc[tested, "p_value"])
+    hits = table["q_value"] < level
+    # The p-value at which one more label would stand out.
+    limit = level * min(hits.sum() + 1, len(table)) / len(table)
+    sizes = zip(table["size"], table["scale"], strict=True)
+    table["detectable"] = [null.detectable(size, scale, noise, limit) if size else np.inf for size, scale in sizes]
+    table["verdict"] = np.where(hits, STANDS_OUT, np.where(table["detectable"] <= effect, NO_EVIDENCE, TOO_FEW))
+    order = ["p_value", "statistic", "rows"]
+    return table.sort_values(order, ascending=[True, False, False], kind="stable")[list(COLUMNS)]
+
+
+def plot_screen(table: Any, ax: Any = None, *, most: int = MOST_SHOWN) -> Any:
+    """Which labels stand out, and by how much?
+
+    Parameters
+    ----------
+    table : Screen or pandas.DataFrame
+        The result of `standout.screen`, or its table.
+    ax : matplotlib Axes, default=None
+        Where to draw; None makes new ones.
+    most : int, default=30
+        Number of labels, the most significant first.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    from standout.plots import _axes
+
+    shown = getattr(table, "table", table).head(most).iloc[::-1]
+    ax = _axes(ax)
+    for verdict, colour in COLOURS.items():
+        chosen = np.flatnonzero((shown["verdict"] == verdict).to_numpy())
+        if len(chosen):
+            part = shown.iloc[chosen]
+            style = {"fmt": "o", "color": colour, "markersize": 4, "label": verdict}
+            ax.errorbar(part["ratio"], chosen, xerr=part["ratio_error"], **style)
+    ax.axvline(1, color="0.7", linewidth=1, zorder=0)
+    ax.set_yticks(range(len(shown)), [str(name) for name in shown.index])
+    ax.set_xscale("log")
+    ax.set_xlabel("ratio to the controls")
+    ax.legend(loc="lower right")
+    return ax
