@@ -355,7 +355,7 @@ def test_private_sums_are_released_and_fitted(here, capsys):
     assert "epsilon 1, delta 1e-06 for each row" in capsys.readouterr().out
     works_here("fit", "--from-sums", "target.sums", "--background", "place*.sums", "-o", "out")
     said = capsys.readouterr().out
-    assert re.search(r"^1 +[\d.]+ +[\d.]+% +zinc", said, re.MULTILINE)
+    assert re.search(r"^1 +[\d.]+ +[\d.]+ % +zinc", said, re.MULTILINE)
     assert {path.name for path in (here / "out").iterdir()} == RESULT - {"figure.png", "scores.csv"}
     told = summary(here / "out")
     assert [one["files"] for one in told["datasets"]] == [["target.sums"], ["place1.sums", "place2.sums"]]

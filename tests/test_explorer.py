@@ -17,7 +17,7 @@ import standout
 from standout import DiscriminativePCA
 from standout._messages import InvalidValueError
 from standout.cli import main
-from standout.explorer import Engine, State, Table, _server, begun, changed, inside, read_session, serve, write_session
+from standout.explorer import Engine, State, Table, answered, begun, changed, inside, read_session, serve, write_session
 from standout.explorer._page import Page, command, python
 from standout.explorer._table import Origin, Stacked, stacked_source
 from standout.io import scan
@@ -337,7 +337,7 @@ def test_a_session_is_read_back_and_others_are_refused(table):
     for name, values in forged.items():
         for value in values:
             message = json.dumps({"do": "open", "text": json.dumps({**record, name: value})})
-            reply = _server.answered(Page(Engine(table), state), message.encode())
+            reply = answered(Page(Engine(table), state), message.encode())
             assert set(reply) == {"problem"}, (name, value)
             assert "Error" not in reply["problem"], (name, value)
     for junk in ("", "[]", "null", "{", "[" * 100_000, '{"kind": "standout exploration"}', "\x00"):
@@ -458,7 +458,7 @@ def test_the_token_is_in_a_private_file_and_not_on_a_command_line(served, monkey
 
 
 def test_it_ends_after_the_last_page(table, monkeypatch):
-    monkeypatch.setattr(_server, "GRACE", 0.2)
+    monkeypatch.setattr("standout.explorer.GRACE", 0.2)
     served = serve(table, asked(table), {})
     for name in ("a", "b"):
         request(served, f"/ask?page={name}", '{"do": "hello"}')

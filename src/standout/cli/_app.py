@@ -19,7 +19,6 @@ from click.core import ParameterSource
 from standout import __version__
 from standout._options import KERNELIZED, METHODS, OPTION_NAMES, OPTIONS, POLYNOMIALS
 from standout.cli import _options as o
-from standout.cli._display import loading
 from standout.cli._options import COMMAND_METHODS, FITTED_AS, SectionedCommand, option
 
 Check = Callable[[dict[str, Any]], None]
@@ -73,9 +72,7 @@ def command(short_help: str, runs: str, *params: click.Parameter) -> Callable[[C
             values |= {"given": given, "command": command_line(context.obj or [])}
             check(values)
             module, _, name = runs.partition(":")
-            with loading():
-                work = getattr(import_module(f"standout.cli.{module}"), name)
-            work(values)
+            getattr(import_module(f"standout.cli.{module}"), name)(values)
 
         settings: Any = {"params": list(params), "short_help": short_help, "help": check.__doc__}
         return app.command(check.__name__, cls=SectionedCommand, context_settings=o.SETTINGS, **settings)(invoked)
@@ -196,6 +193,11 @@ def release(options: dict[str, Any]) -> None:
     No row is in the file. It can be sent to others, who compare it with those of other places by standout fit
     --from-sums. Every release of the same rows spends its own budget. ROWS is a file, a folder, or a pattern in quotes.
     """
+    alone, same = options["person_column"] is None, (options["ranges"] is None) == (options["whiten_by"] is None)
+    refuse(
+        (options["max_rows"] != 1 and alone, "--max-rows needs --person-column, the column of the persons."),
+        (same, "give either --ranges FILE or --whiten-by FILES. Bounds are never taken from the rows."),
+    )
 
 
 @command(

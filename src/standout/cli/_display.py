@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import logging
 import os
 import signal
@@ -18,7 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-LONGEST_NAME = 30
 # Seconds between two lines on the progress, if standard output is not a terminal.
 INTERVAL = 10.0
 FAILED = 2
@@ -233,24 +231,6 @@ def printable(words: object) -> str:
     return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in str(words)
     )
-
-
-def shortened(name: str) -> str:
-    """Return a long name shortened, in one line."""
-    words = printable(flat(name)) or "(empty name)"
-    return words if len(words) <= LONGEST_NAME else f"{words[: LONGEST_NAME - 1]}…"
-
-
-@contextlib.contextmanager
-def loading() -> Iterator[None]:
-    """Load packages without looking for garbage meanwhile: they make many objects, and nearly all of these stay."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 # --- a command, from its words to its exit code -----------------------------------------------------------------------

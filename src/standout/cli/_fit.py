@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Callable
 from copy import copy
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,12 @@ from standout._messages import collected_warnings, require_extra
 from standout._options import METHODS, OPTION_NAMES, check_parameters, options_for
 from standout._writing import write_whole
 from standout.cli._data import Datasets, open_datasets
-from standout.cli._display import Display, loading, printable, shortened
+from standout.cli._display import Display, printable
 from standout.cli._folder import MARK, check_output_file, check_output_folder, folder_as_a_whole, is_device
 from standout.cli._options import COMMAND_METHODS, FITTED_AS
 from standout.io import csv_writer, write_csv
 from standout.report import figure, findings, page, sentences
+from standout.report._words import environment, shortened
 
 ESTIMATORS = {
     "dpca": "DiscriminativePCA",
@@ -30,8 +32,8 @@ ESTIMATORS = {
     "kcpca": "KernelContrastivePCA",
 }
 Found = dict[str, Any]
-# Columns that the terminal names for a component.
-MOST_COLUMNS = 4
+# Columns that the terminal names for a component, and letters of a name.
+MOST_COLUMNS, LONGEST_NAME = 4, 30
 
 
 def fit_files(options: dict[str, Any]) -> None:
@@ -40,10 +42,7 @@ def fit_files(options: dict[str, Any]) -> None:
         from standout.cli._private import fit_sums
 
         return fit_sums(options)
-    require_packages()
-    display = Display(quiet=options["quiet"])
-    final = check_output_folder(options["output"], options["overwrite"])
-    model = make_estimator(options)
+    display, final, model = begun(options)
     with display.working():
         datasets = open_datasets(options, display)
         found = fit_and_write(model, datasets, final, options, display)
@@ -64,10 +63,9 @@ def fit_and_write(
     with folder_as_a_whole(final, overwrite=options["overwrite"]) as draft:
         _write_scores(draft / "scores.csv", model, datasets, options["spreadsheet"])
         write_columns(draft / "columns.csv", model, datasets.columns, options["spreadsheet"])
-        with loading():
-            standout.save(_for_new_rows(model, datasets.steps), draft / "model.skops")
-            (draft / "report.html").write_text(page(found), encoding="utf-8")
-            (draft / "figure.png").write_bytes(figure(found))
+        standout.save(_for_new_rows(model, datasets.steps), draft / "model.skops")
+        (draft / "report.html").write_text(page(found), encoding="utf-8")
+        (draft / "figure.png").write_bytes(figure(found))
         further(draft, found)
         found["command"] = printable(options["command"])
         # Phrased before the folder is put in place: nothing that can fail comes after that.
@@ -110,14 +108,13 @@ def _for_new_rows(model: Any, steps: list[Any]) -> Any:
     return standout.make_pipeline(*steps, model)
 
 
-def require_packages() -> None:
-    """Refuse at the start what could not be brought to an end."""
-    for package, extra, purpose in (
-        ("skops", "models", "saving the model"),
-        ("jinja2", "report", "the report"),
-        ("matplotlib", "plots", "the picture"),
-    ):
-        require_extra(package, extra, purpose)
+def begun(options: dict[str, Any]) -> tuple[Display, Path, Any]:
+    """Return the display, the folder and the estimator of a fit; refuse at the start what could not be finished."""
+    require_extra("skops", "models", "saving the model")
+    require_extra("jinja2", "report", "the report")
+    require_extra("matplotlib", "plots", "the picture")
+    final = check_output_folder(options["output"], options["overwrite"])
+    return Display(quiet=options["quiet"]), final, make_estimator(options)
 
 
 def make_estimator(options: dict[str, Any]) -> Any:
@@ -185,6 +182,12 @@ def write_columns(path: Path, model: Any, names: list[str], spreadsheet: bool = 
     write_csv(path, columns, spreadsheet=spreadsheet)
 
 
+def render(template: str, **values: Any) -> str:
+    """Fill a template of the commands."""
+    text = (resources.files("standout.cli") / "static" / template).read_text(encoding="utf-8")
+    return str(environment(html=True).from_string(text).render(version=standout.__version__, **values))
+
+
 # --- the result in the terminal ---------------------------------------------------------------------------------------
 
 
@@ -221,7 +224,7 @@ def ratio_words(component: Found, found: Found) -> str:
 
 def leading_columns(component: Found) -> str:
     """Name the columns that follow a component most closely."""
-    return ", ".join(shortened(one["name"]) for one in component["columns"][:MOST_COLUMNS]) or "-"
+    return ", ".join(shortened(one["name"], LONGEST_NAME) for one in component["columns"][:MOST_COLUMNS]) or "-"
 
 
 # --- compare ----------------------------------------------------------------------------------------------------------
@@ -237,15 +240,13 @@ def compare_methods(options: dict[str, Any]) -> None:
     models = [make_estimator(each) for each in asked]
     with display.working():
         datasets = open_datasets(options, display)
-        views = [
-            fit_and_find(model, datasets, each, display, with_views=False)
-            for model, each in zip(models, asked, strict=True)
-        ]
+        pairs = zip(models, asked, strict=True)
+        views = [fit_and_find(model, datasets, each, display, with_views=False) for model, each in pairs]
         display.stage("writing the page")
         of_pca = next((found["pca"] for found in views if found["pca"] is not None), None)
         rows = [_compared(found, of_pca) for found in views]
-        with loading():
-            made = _comparison(views, rows)
+        pictures = [base64.b64encode(figure(found)).decode() for found in views]
+        made = render("compare.html.j2", views=list(zip(views, rows, pictures, strict=True)))
         write_whole(final, made.encode(), replace=options["overwrite"])
     display.table(["method", "ratio", "grouped wrongly", "columns that follow it"], rows)
     display.say()
@@ -260,19 +261,3 @@ def _compared(found: Found, of_pca: Found | None) -> list[str]:
         first, found = {**first, **of_pca}, {**found, "held_out": True}
     error = "-" if labels is None or labels["error"] is None else f"{labels['error']:.1%}"
     return [found["method"], ratio_words(first, found), error, leading_columns(first)]
-
-
-def _comparison(views: list[Found], rows: list[list[str]]) -> str:
-    """Return one page with the picture and the headline of each method."""
-    from importlib import resources
-
-    from jinja2 import Environment
-
-    template = (resources.files("standout.cli") / "static" / "compare.html.j2").read_text(encoding="utf-8")
-    pictures = [base64.b64encode(figure(found)).decode() for found in views]
-    shown = [
-        {"method": row[0], "ratio": row[1], "error": row[2], "headline": found["headline"], "picture": picture}
-        for found, row, picture in zip(views, rows, pictures, strict=True)
-    ]
-    made: str = Environment(autoescape=True).from_string(template).render(views=shown, version=standout.__version__)
-    return made

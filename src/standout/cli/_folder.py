@@ -16,16 +16,7 @@ from pathlib import Path
 
 import click
 
-from standout._writing import (
-    draft_name,
-    drafts,
-    lock,
-    locked_draft,
-    put_beside_if_taken,
-    remove,
-    remove_dead_drafts,
-    unlock,
-)
+from standout import _writing as w
 from standout.cli._display import SIGNALS
 
 # The file by which a folder of results is known; no other folder is ever replaced.
@@ -90,7 +81,7 @@ def is_device(path: Path) -> bool:
 
 def _other_content(place: Path) -> str | None:
     """Describe what is in a folder beside an earlier result; None if there is nothing else."""
-    remove_dead_drafts(place / MARK)
+    w.remove_dead_drafts(place / MARK)
     content = sorted(entry.name for entry in place.iterdir())
     others = [name for name in content if name not in OURS or not (place / name).is_file()]
     if not content:
@@ -99,28 +90,19 @@ def _other_content(place: Path) -> str | None:
     if MARK in others or not is_result(place):
         return "holds something else than an earlier result. Name another folder"
     if others:
-        return (
-            f"also holds {others[0]!r}, which standout did not write and which would be lost. Move it away, or name "
-            "another folder"
-        )
+        return f"also holds {others[0]!r}, which standout did not write. Move it away, or name another folder"
     return None
 
 
 def _expanded(path: str) -> Path:
     if not path.strip():
         raise click.UsageError("the name of the output is empty. Give one.")
-    try:
-        return Path(path).expanduser()
-    except RuntimeError as error:
-        raise click.UsageError(f"{path!r} cannot be found: {error} Write the path in full.") from None
+    return Path(os.path.expanduser(path))
 
 
 def _real(path: Path) -> Path:
     """Find the place itself: a link to it stays a link, and ``..`` has no name that a draft could be put beside."""
-    try:
-        return Path(os.path.realpath(path))
-    except ValueError as error:
-        raise click.UsageError(f"{str(path)!r} cannot be a name: {error}. Check it.") from None
+    return Path(os.path.realpath(path))
 
 
 def _check_parent(place: Path) -> None:
@@ -130,7 +112,7 @@ def _check_parent(place: Path) -> None:
         raise click.UsageError(f"{str(place)!r} is the root of all folders. Name another place.")
     if not parent.is_dir():
         raise click.UsageError(f"there is no folder {str(parent)!r} to write to. Create it first.")
-    trial = draft_name(place)
+    trial = w.draft_name(place)
     try:
         trial.mkdir()
         trial.rmdir()
@@ -150,7 +132,7 @@ def folder_as_a_whole(final: Path, *, overwrite: bool) -> Iterator[Path]:
     place = _real(final)
     with ExitStack() as stack:
         try:
-            draft = stack.enter_context(locked_draft(place, Path.mkdir))
+            draft = stack.enter_context(w.locked_draft(place, Path.mkdir))
             try:
                 yield draft
             except OSError as error:
@@ -163,7 +145,7 @@ def folder_as_a_whole(final: Path, *, overwrite: bool) -> Iterator[Path]:
                 if overwrite:
                     _replace(draft, place)
                 else:
-                    put_beside_if_taken(draft, place, _move)
+                    w.put_beside_if_taken(draft, place, _move)
         finally:
             with SIGNALS.held_back():
                 stack.close()
@@ -172,8 +154,8 @@ def folder_as_a_whole(final: Path, *, overwrite: bool) -> Iterator[Path]:
 def recover(final: Path) -> None:
     """Clean up what a killed process left: restore an earlier result that it had moved aside, and remove drafts."""
     place = _real(final)
-    for before in drafts(place, "old"):
-        handle = lock(before) if before.is_dir() else None
+    for before in w.drafts(place, "old"):
+        handle = w.lock(before) if before.is_dir() else None
         # Another process may be between its two renames.
         if handle is None:
             continue
@@ -183,14 +165,14 @@ def recover(final: Path) -> None:
                     before.rename(place)
             elif is_result(before):
                 _discard(before, place)
-        unlock(handle)
-    remove_dead_drafts(place)
+        w.unlock(handle)
+    w.remove_dead_drafts(place)
 
 
 def _replace(draft: Path, place: Path) -> None:
     """Put a draft in its place, and remove the earlier result that was there."""
     while True:
-        before, handle, is_ours = draft_name(place, "old"), lock(place), False
+        before, handle, is_ours = w.draft_name(place, "old"), w.lock(place), False
         try:
             with suppress(FileNotFoundError):
                 place.rename(before)
@@ -198,7 +180,7 @@ def _replace(draft: Path, place: Path) -> None:
             is_ours = before.is_dir() and _other_content(before) is None
             if before.exists() and not is_ours:
                 before.rename(place)
-                return put_beside_if_taken(draft, place, _move)
+                return w.put_beside_if_taken(draft, place, _move)
             try:
                 return _move(draft, place)
             except OSError:
@@ -210,7 +192,7 @@ def _replace(draft: Path, place: Path) -> None:
                 before.rename(place)
             if is_ours:
                 _discard(before, place)
-            unlock(handle)
+            w.unlock(handle)
 
 
 def _discard(before: Path, place: Path) -> None:
@@ -219,8 +201,8 @@ def _discard(before: Path, place: Path) -> None:
     It becomes a draft first: one that is half removed when the process is killed is no longer known as a result.
     """
     with suppress(OSError):
-        before = before.rename(draft_name(place))
-    remove(before)
+        before = before.rename(w.draft_name(place))
+    w.remove(before)
 
 
 def _move(draft: Path, place: Path) -> None:

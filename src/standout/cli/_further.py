@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from html import escape
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,14 @@ from standout._messages import InvalidValueError, collected_warnings, listed, re
 from standout._options import OPTION_NAMES, OPTIONS
 from standout._writing import write_whole
 from standout.cli._data import Datasets, matched_words, open_datasets, reading_of
-from standout.cli._display import Display, shortened
-from standout.cli._fit import beside, fit_and_write, make_estimator, numbered, require_packages, show_result
-from standout.cli._folder import check_output_file, check_output_folder, recover
+from standout.cli._display import Display
+from standout.cli._fit import begun, beside, fit_and_write, numbered, render, show_result
+from standout.cli._folder import check_output_file, recover
 from standout.cli._options import FITTED_AS
 from standout.datasets import ImageContrast, make_digits_over_photographs
 from standout.estimators._scores import described
 from standout.io import Preparation, Scan, csv_writer, write_csv
+from standout.report._words import shortened
 from standout.sources import InMemory, transformed
 
 # Columns that are named.
@@ -30,13 +31,6 @@ MOST_COLUMNS = 5
 # Options that choose rows or belong to the page: the page writes them itself.
 CHOSEN = ("data", "background", "condition_column", "target", "background_condition", "subject_column", "method")
 OF_THE_PAGE = ("demo", "session", "port", "browser", "quiet")
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<style>body {{ font: 15px/1.5 system-ui, sans-serif; margin: 24px; }} table {{ border-collapse: collapse; }}
-td, th {{ padding: 4px 10px; text-align: right; border-bottom: 1px solid #ddd; }}</style></head>
-<body><h1>{title}</h1>{body}</body></html>
-"""
 
 
 # --- transform --------------------------------------------------------------------------------------------------------
@@ -119,24 +113,19 @@ def describe(options: dict[str, Any]) -> None:
 
 def show_digits(options: dict[str, Any]) -> None:
     """Fit digits that are laid over photographs, and write the folder."""
-    require_packages()
-    display = Display(quiet=options["quiet"])
-    final = check_output_folder(options["output"], options["overwrite"])
-    model = make_estimator(options)
+    display, final, model = begun(options)
     with display.working():
         display.stage("laying digits over photographs")
         images = make_digits_over_photographs()
         options |= {"image_shape": images.image_shape, "title": "Which digits are hidden over the photographs?"}
 
-        def drawn(folder: Path, found: dict[str, Any]) -> None:
-            draw_digits(images, found, folder / "digits.png")
-
-        found = fit_and_write(model, demo_datasets(images), final, options, display, further=drawn)
+        draw = partial(draw_digits, images)
+        found = fit_and_write(model, demo_datasets(images), final, options, display, further=draw)
     display.say(f"{len(images.target)} images of the digits 6 and 9 over photographs, 16 x 16 pixels.")
     display.say(f"Background: {len(images.backgrounds[0])} other pieces of the photographs.")
-    errors = [found["labels"][name] for name in ("error", "pca_error")]
-    others = "" if errors[1] is None else f" PCA: {errors[1]:.1%}."
-    display.say(f"Images that are put into the wrong group: {errors[0]:.1%}.{others}")
+    wrong, by_pca = found["labels"]["error"], found["labels"]["pca_error"]
+    others = "" if by_pca is None else f" PCA: {by_pca:.1%}."
+    display.say(f"Images that are put into the wrong group: {wrong:.1%}.{others}")
     display.say(f"Picture: {final / 'digits.png'}")
     display.say()
     show_result(found, final, display)
@@ -151,22 +140,19 @@ def demo_datasets(images: ImageContrast) -> Datasets:
     return Datasets([target, InMemory(images.backgrounds[0], "photographs", columns)], columns, label_name="digit")
 
 
-def draw_digits(images: ImageContrast, found: dict[str, Any], path: Path) -> None:
-    """Draw some of the images, the scores by PCA and by the fit, and the pattern; digits only colour the points."""
+def draw_digits(images: ImageContrast, folder: Path, found: dict[str, Any]) -> None:
+    """Draw some of the images, and the scores by PCA and by the fit; digits only colour the points."""
     from matplotlib.figure import Figure
 
     labels, points = found["labels"], found["drawn"]["points"][0]
-    figure = Figure(figsize=(14, 3.8), layout="constrained")
-    axes = figure.subplots(1, 4, width_ratios=[0.8, 1, 1, 0.8])
+    figure = Figure(figsize=(11, 3.8), layout="constrained")
+    axes = figure.subplots(1, 3, width_ratios=[0.8, 1, 1])
     some = np.linspace(0, len(images.target) - 1, 16).astype(int)
     tiles = images.target[some].reshape(4, 4, *images.image_shape)
     framed = np.pad(tiles, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=1.0)
     axes[0].imshow(np.block([list(row) for row in framed]), cmap="gray")
     axes[0].set_title("some of the target")
-    axes[3].imshow(np.reshape(found["images"]["patterns"][0], images.image_shape), cmap="RdBu_r", vmin=-1, vmax=1)
-    axes[3].set_title("pixels of component 1")
-    for ax in (axes[0], axes[3]):
-        ax.set_axis_off()
+    axes[0].set_axis_off()
     marks = np.array([labels["names"][place] for place in points["labels"]])
     for ax, name, view in ((axes[1], "PCA", "pca"), (axes[2], found["method"], "scores")):
         scores, error = np.array(points[view], dtype=np.float64), labels["pca_error" if view == "pca" else "error"]
@@ -174,7 +160,7 @@ def draw_digits(images: ImageContrast, found: dict[str, Any], path: Path) -> Non
             ax.scatter(*scores[:2, marks == mark], s=8, alpha=0.7, label=mark)
         ax.set_title(name if error is None else f"{name}: {error:.1%} wrong")
         ax.legend(loc="best", frameon=False)
-    figure.savefig(path, format="png", dpi=130)
+    figure.savefig(folder / "digits.png", dpi=130)
 
 
 # --- screen -----------------------------------------------------------------------------------------------------------
@@ -194,8 +180,8 @@ def screen_file(options: dict[str, Any]) -> None:
             found = screen(source, labels, control=options["control"], groups=source.subjects, random_state=seed)
         display.stage("writing the table")
         if final.suffix.lower() in (".html", ".htm"):
-            title = escape(f"{column} against {options['control']}")
-            page = PAGE.format(title=title, body=found._repr_html_())
+            title = f"{column} against {options['control']}"
+            page = render("screen.html.j2", title=title, body=found._repr_html_())
             write_whole(final, page.encode(), replace=options["overwrite"])
         else:
             columns = {"label": np.array([str(name) for name in found.table.index], dtype=object)}
@@ -213,7 +199,7 @@ def screen_file(options: dict[str, Any]) -> None:
 def explore_files(options: dict[str, Any]) -> None:
     """Open the files, and serve the page until it is closed."""
     require_extra("jinja2", "explore", "the page")
-    from standout.explorer import begun, serve
+    from standout import explorer
 
     display = Display(quiet=options["quiet"])
     with display.working():
@@ -224,11 +210,13 @@ def explore_files(options: dict[str, Any]) -> None:
         display.stage("the first answer")
         method = FITTED_AS.get(options["method"], options["method"])
         others = list(options["background_condition"])
-        state = begun(table, method, target, others, by=by, subjects=options["subject_column"], parameters=facts)
+        state = explorer.begun(
+            table, method, target, others, by=by, subjects=options["subject_column"], parameters=facts
+        )
         if options["method"] in FITTED_AS:
             # PCA has no background: its rows are neither.
             state = replace(state, roles=state.roles.replace(b"\x02", b"\x00"))
-        page = serve(table, state, facts, session=options["session"], port=options["port"])
+        page = explorer.serve(table, state, facts, session=options["session"], port=options["port"])
     display.cautions(table.notes)
     display.say(f"Explore: {page.address}")
     display.say("Ctrl-C ends it.")
@@ -264,16 +252,9 @@ def _opened(options: dict[str, Any], display: Display) -> tuple[Any, str | None,
     given = {name: value for name, value in reading.items() if value is not None and value != defaults.get(name)}
     preparing = {name: options[name] for name in ("log1p", "missing") if name in options["given"]}
     origin = Origin(tuple(paths), given, preparing, tuple(_typed(options)))
-    table = Table.stacked(
-        made.sources,
-        [source.name for source in made.sources],
-        words=words,
-        notes=made.notes,
-        image_shape=options["image_shape"],
-        origin=origin,
-        label_name=made.label_name,
-    )
-    return table, column, list(options["target"])
+    known = {"notes": made.notes, "image_shape": options["image_shape"], "label_name": made.label_name}
+    names = [source.name for source in made.sources]
+    return Table.stacked(made.sources, names, words=words, origin=origin, **known), column, list(options["target"])
 
 
 def _columns_of_words(paths: list[str], reading: dict[str, Any]) -> list[str]:

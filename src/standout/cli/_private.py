@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import glob
 import json
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,11 @@ from standout._messages import FileError, InvalidValueError, MissingFileError, c
 from standout._options import LINEAR, METHODS, OPTION_NAMES, options_for
 from standout.cli._data import reading_of
 from standout.cli._display import Display, phrased, printable
-from standout.cli._fit import leading_columns, make_estimator, require_packages, write_columns
-from standout.cli._folder import MARK, check_output_file, check_output_folder, folder_as_a_whole
+from standout.cli._fit import begun, leading_columns, render, write_columns
+from standout.cli._folder import MARK, check_output_file, folder_as_a_whole
 from standout.cli._options import COMMAND_METHODS
 from standout.private import PrivateMoments, from_ranges, release
+from standout.report._words import number, percent
 from standout.sources import open_dataset
 
 # Methods that need no more than sums, and options of fit that mean something without rows.
@@ -43,10 +43,6 @@ def release_file(options: dict[str, Any]) -> None:
     """Release the sums of files, and write them."""
     require_extra("opendp", "private", "a private release")
     person, ranges = options["person_column"], options["ranges"]
-    if options["max_rows"] != 1 and person is None:
-        raise click.UsageError("--max-rows needs --person-column, the column with the person of each row.")
-    if (ranges is None) == (options["whiten_by"] is None):
-        raise click.UsageError("give either --ranges FILE or --whiten-by FILES. Bounds are never taken from the rows.")
     display = Display(quiet=options["quiet"])
     final = check_output_file(options["output"], options["overwrite"], [options["data"], *([ranges] if ranges else [])])
     with display.working():
@@ -72,9 +68,7 @@ def _bounds(options: dict[str, Any], columns: list[str]) -> tuple[list[str], dic
     if options["whiten_by"] is not None:
         background = _added(_files(options["whiten_by"]))
         if background.columns is None or set(background.columns) != set(columns):
-            raise click.UsageError(
-                f"the columns are not those of {options['whiten_by']!r}. Choose them with --columns."
-            )
+            raise click.UsageError(f"{options['whiten_by']!r} has other columns. Choose them with --columns.")
         return list(background.columns), background.whitening()
     ranges = read_ranges(options["ranges"])
     # Refuses ranges that lack a column.
@@ -92,13 +86,13 @@ def read_ranges(path: str) -> dict[str, tuple[float, float]]:
         reason = getattr(error, "strerror", None) or str(error)
         raise FileError(f"{shown(path)} cannot be read: {reason}", advice=RANGES) from error
     ranges: dict[str, tuple[float, float]] = {}
-    for number, line in enumerate(lines, start=2):
+    for place, line in enumerate(lines, start=2):
         try:
             name, limits = line["column"], (float(line["low"]), float(line["high"]))
         except (KeyError, TypeError, ValueError):
-            raise InvalidValueError(f"line {number} of {shown(path)} is not a range", advice=RANGES) from None
+            raise InvalidValueError(f"line {place} of {shown(path)} is not a range", advice=RANGES) from None
         if name in ranges:
-            raise InvalidValueError(f"line {number} of {shown(path)} has {name!r} again", advice=RANGES)
+            raise InvalidValueError(f"line {place} of {shown(path)} has {name!r} again", advice=RANGES)
         ranges[name] = limits
     return ranges
 
@@ -115,10 +109,7 @@ def fit_sums(options: dict[str, Any]) -> None:
     method = options["method"]
     if method not in FROM_SUMS:
         raise click.UsageError(f"--method {method} needs rows, and sums have none. Use {', '.join(FROM_SUMS)}.")
-    require_packages()
-    display = Display(quiet=options["quiet"])
-    final = check_output_folder(options["output"], options["overwrite"])
-    estimator = make_estimator(options)
+    display, final, estimator = begun(options)
     with display.working():
         display.stage("reading the sums")
         files = [_files(one) for one in (options["data"], *(options["background"] if method in METHODS else ()))]
@@ -132,11 +123,11 @@ def fit_sums(options: dict[str, Any]) -> None:
             names = list(sums[0].columns or [f"x{number}" for number in range(sums[0].n_features)])
             write_columns(draft / "columns.csv", model, names)
             standout.save(model, draft / "model.skops")
-            (draft / "report.html").write_text(_page(found), encoding="utf-8")
+            (draft / "report.html").write_text(render("sums.html.j2", f=found), encoding="utf-8")
             (draft / MARK).write_text(json.dumps(found, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
     display.say(found["headline"])
     display.say()
-    keys = [(one["component"], _short(one["eigenvalue"]), _percent(one["noise"])) for one in found["components"]]
+    keys = [(one["component"], number(one["eigenvalue"]), percent(one["noise"])) for one in found["components"]]
     rows = [[*map(str, key), leading_columns(one)] for key, one in zip(keys, found["components"], strict=True)]
     display.table(["component", "value", "noise", "columns that follow it"], rows)
     display.say()
@@ -182,7 +173,7 @@ def _found(
         words = {"files": [printable(Path(file).name) for file in some], "spent": [str(one) for one in part.spent]}
         datasets.append({"name": name, **about, **words})
     first: Any = components[0]
-    value = f"a fitted value of {_short(first['eigenvalue'])}, led by {leading_columns(first)}"
+    value = f"a fitted value of {number(first['eigenvalue'])}, led by {leading_columns(first)}"
     return {
         "standout": standout.__version__,
         "title": options["title"] or "Private sums",
@@ -192,22 +183,3 @@ def _found(
         "datasets": datasets,
         "cautions": [{"kind": "note", "weight": 0, "text": text, "advice": ""} for text in said],
     }
-
-
-def _page(found: dict[str, Any]) -> str:
-    """Return the page: components, columns, noise and budget; there are no points."""
-    from jinja2 import Environment
-
-    environment = Environment(autoescape=True)
-    environment.filters |= {"percent": _percent, "short": _short}
-    template = (resources.files("standout.cli") / "static" / "sums.html.j2").read_text(encoding="utf-8")
-    made: str = environment.from_string(template).render(f=found)
-    return made
-
-
-def _short(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"
-
-
-def _percent(share: float) -> str:
-    return f"{share:.{1 if share < 0.1 else 0}%}" if share < 10 else "over 1000 %"

@@ -115,14 +115,13 @@ def changed(state: State, step: Mapping[str, Any], table: Table) -> State:
 
 def checked(state: State, table: Table) -> State:
     """Return a state whose every part can be used, or refuse it."""
-    if not isinstance(state.method, str) or state.method not in METHODS:
+    if str(state.method) not in METHODS:
         advice = f"Choose among {choices(tuple(METHODS))}."
         raise InvalidValueError("is unknown", parameter="method", value=state.method, advice=advice)
-    known = [state.by, *([] if state.subjects is None else [state.subjects])]
-    for name in known if table.words else known[1:]:
-        if not isinstance(name, str) or name not in table.words:
+    for name in [state.by] * bool(table.words) + [state.subjects] * (state.subjects is not None):
+        if str(name) not in table.words:
             raise InvalidValueError("is not a column of words", parameter="column", value=name)
-    if isinstance(state.n_components, bool) or not isinstance(state.n_components, int):
+    if type(state.n_components) is not int:
         raise InvalidValueError("is not a whole number", parameter="n_components", value=state.n_components)
     codes = state.codes
     if len(codes) != table.n_rows or (codes > BACKGROUND).any():
@@ -239,12 +238,9 @@ class Engine:
         self._answers: OrderedDict[State, Answer] = OrderedDict()
         self._data: OrderedDict[State, Any] = OrderedDict()
         self._lock = threading.RLock()
-        n_rows = table.n_rows
-        self.sampled = np.arange(n_rows)
-        self._rows = table.source.rows
+        self.sampled, self._rows = np.arange(table.n_rows), table.source.rows
         if self._rows is None:
-            draw = np.random.default_rng(0)
-            self.sampled = np.sort(draw.permutation(n_rows)[:MOST_SAMPLED])
+            self.sampled = np.sort(np.random.default_rng(0).permutation(table.n_rows)[:MOST_SAMPLED])
             self._rows = table.source.take(self.sampled)
 
     def rows(self, places: Numbers) -> Float:
@@ -256,7 +252,7 @@ class Engine:
         """Return the target and the backgrounds: one for each value that is wholly background, else one for all."""
         codes = state.codes
         target, others = (np.flatnonzero(codes == role) for role in (TARGET, BACKGROUND))
-        names = self.table.words[state.by] if self.table.words else np.full(len(codes), "rows", dtype=object)
+        names = self.table.words.get(state.by, np.full(len(codes), "rows", dtype=object))
         parts = [Part(_called(names[target], "target"), target)]
         if not len(others):
             return parts
@@ -282,13 +278,12 @@ class Engine:
         parts, reason = self.parts(state), ""
         if len(parts[0].numbers) < 2:
             reason = "Choose a target. Until then, the picture shows PCA of all rows."
-        elif len(parts) == 1 or any(len(part.numbers) < 2 for part in parts[1:]):
-            parts, reason = parts[:1], "Choose a background to compare with. Until then, this is PCA of the target."
-        if len(parts[0].numbers) < 2:
-            d = min(2, self.table.source.width or 1)
-            every = InMemory(self._rows, "the table", self.table.source.keys)
+            pca = DiscriminativePCA(min(2, self.table.source.width or 1))
             with collected_warnings():
-                return Answer(state, [], [], DiscriminativePCA(d).fit(every), [], reason)
+                pca.fit(InMemory(self._rows, "the table", self.table.source.keys))
+            return Answer(state, [], [], pca, [], reason)
+        if len(parts) == 1 or any(len(part.numbers) < 2 for part in parts[1:]):
+            parts, reason = parts[:1], "Choose a background to compare with. Until then, this is PCA of the target."
         if state.method in ("kdpca", "kcpca") and sum(len(part.numbers) for part in parts) > MOST_KERNEL_ROWS:
             problem = f"kernels of more than {MOST_KERNEL_ROWS:,} rows take too long while you wait"
             raise InvalidValueError(problem, advice="Choose fewer rows, or use standout fit.")
@@ -328,11 +323,10 @@ class Engine:
             raise InvalidValueError("there is nothing to slide", advice="Release the slider.")
         with self._lock, collected_warnings():
             model = copy(answer.model)
-            if answer.state not in self._data:
-                wide = model._data is None
-                sums = make_data(model._weighed(answer.sources), model._folds, norms=False, wide=True) if wide else None
-                self._data[answer.state] = sums or model._data
-            data = self._data[answer.state]
+            data = model._data or self._data.get(answer.state)
+            if data is None:
+                data = make_data(model._weighed(answer.sources), model._folds, norms=False, wide=True)
+                self._data[answer.state] = data
             setattr(model, name, float(value))
             few = data.sums(model.problem_).moments[0].n_features <= MOST_JUDGED
             folds = model._folds if few else None
@@ -349,17 +343,14 @@ class Engine:
             return found
         numbers = self.sampled[places]
         for k, part in enumerate(answer.parts):
-            own = np.minimum(np.searchsorted(part.numbers, numbers), len(part.numbers) - 1)
-            here = np.flatnonzero(part.numbers[own] == numbers)
+            here, own = np.intersect1d(numbers, part.numbers, True, return_indices=True)[1:]
             if len(here):
                 inner = model._coordinates(model._cleaned(rows[here], k))
-                found[here] = model.held_out_.scores(inner, own[here], k, model._origin()) + model.shifts_[k]
+                found[here] = model.held_out_.scores(inner, own, k, model._origin()) + model.shifts_[k]
         return found
 
     def correlations(self, answer: Answer) -> Float:
         """Return the correlation of each column with each score in the target; 0 for a constant column."""
-        if not answer.parts:
-            return np.nan_to_num(answer.model.correlations_)
         if hasattr(answer.model, "correlations_"):
             return np.nan_to_num(to_host(answer.model.correlations_))
         places = np.flatnonzero(np.isin(self.sampled, answer.parts[0].numbers))[:5000]

@@ -17,20 +17,8 @@ import numpy as np
 
 from standout._messages import InvalidValueError
 from standout._options import OPTION_NAMES
-from standout.explorer._engine import (
-    BACKGROUND,
-    NEITHER,
-    ROLES,
-    SLIDERS,
-    TARGET,
-    Answer,
-    Engine,
-    State,
-    changed,
-    inside,
-    read_session,
-    write_session,
-)
+from standout.explorer import _engine
+from standout.explorer._engine import BACKGROUND, NEITHER, ROLES, SLIDERS, TARGET, Answer, Engine, State
 from standout.explorer._table import DATASET
 from standout.report import findings, page
 from standout.report._drawn import read_labels, rounded
@@ -82,11 +70,11 @@ class Page:
         if what in ("undo", "redo"):
             self.place = min(max(self.place + (1 if what == "redo" else -1), 0), len(self.history) - 1)
         elif what == "open":
-            self._take(read_session(str(message["text"]), self.table))
+            self._take(_engine.read_session(str(message["text"]), self.table))
         else:
             # The next step of a fast user waits for this one.
             with self._lock:
-                self._take(changed(self.state, self._resolved(message), self.table))
+                self._take(_engine.changed(self.state, self._resolved(message), self.table))
         return self._hello(message)
 
     def _take(self, state: State) -> None:
@@ -108,7 +96,7 @@ class Page:
             problem = "the files are larger than memory, and a lasso needs all rows"
             raise InvalidValueError(problem, advice="Choose whole conditions instead.")
         scores = self.engine.scores(self.engine.answer(self.state), np.arange(self.table.n_rows))
-        rows = inside(self._plane(scores), step["polygon"][:MOST_CORNERS])
+        rows = _engine.inside(self._plane(scores), step["polygon"][:MOST_CORNERS])
         return {"do": "rows", "rows": rows, "role": step["role"], "only": bool(step.get("only"))}
 
     def _hello(self, message: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,11 +112,10 @@ class Page:
         values = []
         if table.words:
             names, places = np.unique(table.words[state.by].astype(str), return_inverse=True)
-            counts = np.zeros((len(names), 3), dtype=int)
-            np.add.at(counts, (places.ravel(), codes), 1)
-            for name, own in zip(names.tolist(), counts.tolist(), strict=True):
-                role = [ROLES[k] for k, count in enumerate(own) if count == sum(own)]
-                values.append({"name": name, "rows": sum(own), "role": role[0] if role else None})
+            counts = np.bincount(3 * places.ravel() + codes, minlength=3 * len(names)).reshape(-1, 3)
+            for name, own in zip(names.tolist(), counts, strict=True):
+                role = ROLES[own.argmax()] if own.max() == own.sum() else None
+                values.append({"name": name, "rows": int(own.sum()), "role": role})
         return {
             "words": list(table.words),
             "values": values,
@@ -171,17 +158,15 @@ class Page:
         found = [k for k, name in enumerate(names) if self.search.lower() in name.lower()]
         by = correlations if self.sort == "correlation" or means is None else effects
         order = sorted(found, key=lambda k: -abs(by[k]))[:MOST_COLUMNS]
-        listed = [
-            [names[k], value(correlations[k]), means and value(effects[k]), bool(means and means.q_value[k] <= 0.05)]
-            for k in order
-        ]
+        sure = np.zeros(len(names), dtype=bool) if means is None else means.q_value <= 0.05
+        listed = [[names[k], value(correlations[k]), means and value(effects[k]), bool(sure[k])] for k in order]
         return {"component": self.component, "found": len(found), "rows": listed}
 
     def _tested(self, state: State) -> dict[str, Any]:
         """Return the p-values and the number of the report of a question that was tested."""
-        known = state in self.reports
-        number = list(self.reports).index(state) if known else None
-        return {"p_values": self.reports[state][1] if known else None, "report": number}
+        if state not in self.reports:
+            return {"p_values": None, "report": None}
+        return {"p_values": self.reports[state][1], "report": list(self.reports).index(state)}
 
     def _plane(self, scores: Any) -> Any:
         """Return scores on the axes of the picture; a missing second axis spreads the points by their number."""
@@ -219,9 +204,12 @@ class Page:
             labels = read_labels(self.table.words[self.colour])
             return {"colour": self.colour, "names": labels.names, "marks": labels.of(self.engine.sampled[places])}
         if self.colour.startswith("column ") and self.colour[7:] in self.table.columns:
-            column = self.engine.rows(places)[:, self.table.columns.index(self.colour[7:])]
-            return {"colour": self.colour[7:], "names": [], "marks": rounded(column)}
+            name = self.colour[7:]
+            return {"colour": name, "names": [], "marks": rounded(self._values(name, places))}
         return {"colour": "role", "names": None, "marks": None}
+
+    def _values(self, column: str, places: Any) -> Any:
+        return self.engine.rows(places)[:, self.table.columns.index(column)]
 
     def _view(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Change what the picture shows: axes and colours."""
@@ -244,10 +232,8 @@ class Page:
         codes = self.state.codes[self.engine.sampled]
         both = [(ROLES[role], np.flatnonzero(codes == role)[:100_000]) for role in (TARGET, BACKGROUND)]
         sides = [side for side in both if len(side[1])] or [("all rows", np.arange(len(codes)))]
-        k = self.table.columns.index(name)
-        parts = [(role, self.engine.rows(places)[:, k]) for role, places in sides]
-        every = np.concatenate([part for _, part in parts])
-        low, high = np.quantile(every, [0.002, 0.998])
+        parts = [(role, self._values(name, places)) for role, places in sides]
+        low, high = np.quantile(np.concatenate([part for _, part in parts]), [0.002, 0.998])
         edges = np.linspace(low, high if high > low else low + 1.0, N_BINS + 1)
         shares = [np.histogram(np.clip(part, edges[0], edges[-1]), edges)[0] / len(part) for _, part in parts]
         most = max(float(np.max(share)) for share in shares) or 1.0
@@ -278,18 +264,11 @@ class Page:
 
     def _found(self, answer: Answer, test: Any) -> dict[str, Any]:
         """Return the findings of the report."""
-        words = self.table.words.get(self.colour)
-        labels = None if words is None else words[answer.parts[0].numbers]
-        return findings(
-            answer.model,
-            answer.sources,
-            test=test,
-            labels=labels,
-            label_name=self.colour if words is not None else "label",
-            image_shape=self.table.image_shape,
-            notes=[*self.table.notes, *answer.notes],
-            with_views=test is not None,
-        )
+        known: dict[str, Any] = {"image_shape": self.table.image_shape, "notes": [*self.table.notes, *answer.notes]}
+        if self.colour in self.table.words:
+            labels = self.table.words[self.colour][answer.parts[0].numbers]
+            known |= {"labels": labels, "label_name": self.colour}
+        return findings(answer.model, answer.sources, test=test, with_views=test is not None, **known)
 
     def _report(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Test the components, and make the report."""
@@ -309,7 +288,7 @@ class Page:
         return made[number][0] if 0 <= number < len(made) else None
 
     def _session(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        return {"text": write_session(self.state, self.table)}
+        return {"text": _engine.write_session(self.state, self.table)}
 
 
 # --- the same as code -------------------------------------------------------------------------------------------------
@@ -356,8 +335,8 @@ def python(engine: Engine, state: State) -> str:
         packed = base64.b64encode(zlib.compress(marks.tobytes(), 9)).decode()
         each = f"for k in range(2, {len(parts) + 1})"
         rows = f"standout.read_table({list(origin.paths)!r}{reading}).rows" if origin.paths else "...  # all rows"
-        lines = ["import base64, zlib", "import numpy as np", "import standout", "", f"X = {rows}"]
-        lines += [
+        lines = [
+            *("import base64, zlib", "import numpy as np", "import standout", "", f"X = {rows}"),
             "# The dataset of each row: 0 is none, 1 the target, further numbers are backgrounds.",
             f'part = np.frombuffer(zlib.decompress(base64.b64decode("{packed}")), np.uint8)',
             f"target, background = X[part == 1], [X[part == k] {each}]",

@@ -91,11 +91,8 @@ class Table:
         opened = open_datasets(parts[0][0], [part for part, _ in parts[1:]] or None)
         sources = [source.loaded() for source in opened]
         names = ["target", *(["background"] if len(parts) == 2 else [f"background {k}" for k in range(1, len(parts))])]
-        words = {
-            name: np.concatenate([said[name] for _, said in parts])
-            for name in parts[0][1]
-            if all(name in said for _, said in parts)
-        }
+        common = [name for name in parts[0][1] if all(name in said for _, said in parts)]
+        words = {name: np.concatenate([said[name] for _, said in parts]) for name in common}
         n_rows = int(sources[0].n_rows or 0)
         for name, given in (("label", labels), ("y", y)):
             if isinstance(given, str):
@@ -104,9 +101,8 @@ class Table:
                 # The page begins with the column that is named.
                 words = {given: words[given], **words}
             elif given is not None:
-                own = _checked(as_words(given), n_rows, name)
-                rest = [np.full(source.n_rows or 0, "", dtype=object) for source in sources[1:]]
-                words = {name: np.concatenate([own, *rest]), **words}
+                rest = np.full(sum(source.count_rows() for source in sources[1:]), "", dtype=object)
+                words = {name: np.concatenate([_checked(as_words(given), n_rows, name), rest]), **words}
         if ids is not None:
             sources[0].ids = _checked(as_words(ids), n_rows, "ids")
         return cls.stacked(sources, names, words=words, **known)
@@ -121,25 +117,17 @@ class Table:
 
     @classmethod
     def stacked(
-        cls,
-        sources: Sequence[Source],
-        names: Sequence[str],
-        *,
-        words: Mapping[str, Words],
-        label_name: str | None = None,
-        **known: Any,
+        cls, sources: Sequence[Source], names: Sequence[str], *, words: Mapping[str, Words], **known: Any
     ) -> Table:
         """Put datasets below one another; several can be told apart by their names."""
-        whole = stacked_source(sources)
-        words = dict(words)
+        whole, every, label = stacked_source(sources), dict(words), known.pop("label_name", None)
         if len(sources) > 1:
             repeated = np.repeat(np.array(names, dtype=object), [source.count_rows() for source in sources])
-            words = {DATASET: repeated, **words}
+            every = {DATASET: repeated, **every}
+        if whole.labels is not None:
+            every.setdefault(label or "label", whole.labels)
         columns = whole.columns or [f"x{number}" for number in range(whole.width or 0)]
-        few = {name: given for name, given in words.items() if 2 <= len(set(given.tolist())) <= MOST_VALUES}
-        label = label_name or "label"
-        if whole.labels is not None and label not in few and len(set(whole.labels.tolist())) <= MOST_VALUES:
-            few[label] = whole.labels
+        few = {name: given for name, given in every.items() if 2 <= len(set(given.tolist())) <= MOST_VALUES}
         return cls(whole, list(columns), few, **known)
 
 
