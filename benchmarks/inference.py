@@ -14,7 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from standout import ContrastivePCA, DiscriminativePCA, bootstrap, permutation_test
+from standout import (
+    ContrastivePCA,
+    DiscriminativePCA,
+    KernelContrastivePCA,
+    KernelDiscriminativePCA,
+    bootstrap,
+    permutation_test,
+)
 
 Rng = np.random.Generator
 Made = tuple[Any, Any, Any, dict[str, Any]]
@@ -52,10 +59,11 @@ def rows(
     kind: str = "gaussian",
     strength: float = 0.0,
     estimator: Any = DiscriminativePCA,
+    shift: float = 3.0,
     **options: Any,
 ) -> Callable[[Rng], Made]:
     def make(rng: Rng) -> Made:
-        X = signal(rng, noise(rng, n, d, kind), strength) + 3.0
+        X = signal(rng, noise(rng, n, d, kind), strength) + shift
         return estimator(1, **options), X, noise(rng, m, d, kind), {}
 
     return make
@@ -156,6 +164,9 @@ NULLS: dict[str, Callable[[Rng], Made]] = {
     ),
     "given shrinkage 60+60 x 20": rows(60, 60, 20, "lognormal", shrinkage=0.1),
     "contrastive 60+60 x 20": rows(60, 60, 20, "t5", estimator=ContrastivePCA),
+    "kernel 50+50 x 5": rows(50, 50, 5, "t5", estimator=KernelDiscriminativePCA, shift=0.0),
+    "kernel contrastive 50+50 x 5": rows(50, 50, 5, "t5", estimator=KernelContrastivePCA, shift=0.0),
+    "columns chosen 60+60 x 12": rows(60, 60, 12, "t5", n_columns="auto"),
     "scale=background 48+24 x 500": rows(48, 24, 500, scale="background"),
     "scale=pooled 48+24 x 500": rows(48, 24, 500, scale="pooled"),
     "scale=background 100+50 x 300": rows(100, 50, 300, scale="background"),

@@ -10,7 +10,7 @@ import numpy as np
 
 from standout._arrays import Float, Rows, dense, double, stacked
 from standout._xp import column_norms, like, namespace, to_host
-from standout.moments import Moments, gather_keyed, span_of
+from standout.moments import Moments, gather_keyed, learn_weights, span_of
 from standout.problem import Problem, Sums, solve
 from standout.selection._data import WideData
 from standout.selection._leading import Statistic
@@ -152,6 +152,9 @@ class Engine:
         deck = make_deck(sources, learned, problem, rng, spanned=not anew)
         deck.plan.check(level)
         deck = centred(deck, problem.center == "own", rng)
+        if isinstance(deck, RowDeck) and deck.weights is not None:
+            # Weights that each dataset learned from few rows fit these better than the rows of a deal.
+            deck = replace(deck, weights=to_host(learn_weights(deck.rows)(deck.rows).weights))
         statistic = replace(statistic, problem=replace(problem, n_covariates=0))
         return cls(deck, statistic, int(sources[0].width or 0), anew, (None,) * len(sources))
 
