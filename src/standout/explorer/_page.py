@@ -10,6 +10,7 @@ import threading
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import resources
 from shlex import quote
 from typing import Any
 
@@ -313,40 +314,36 @@ def _sides(engine: Engine, state: State) -> list[tuple[str, list[str]]] | None:
 
 
 def python(engine: Engine, state: State) -> str:
-    """Return the question in Python."""
-    parts, origin, groups = engine.parts(state), engine.table.origin, ""
+    """Return the question in Python: conditions of files, or the number of the dataset of each row."""
+    parts, origin, sides = engine.parts(state), engine.table.origin, _sides(engine, state)
     if len(parts) < 2 or not len(parts[0].numbers):
         return "# Choose a target and a background first."
-    model, sides, subjects = engine.estimator(state), _sides(engine, state), state.subjects
-    reading = "".join(f", {name}={given!r}" for name, given in origin.reading.items())
-    if sides is not None:
-        where = [f", where={{{state.by!r}: {values!r}}}" if values else "" for _, values in sides]
-        first, *rest = (f"standout.scan({sides[k][0]!r}{one}{reading})" for k, one in enumerate(where))
-        lines = ["import standout", "", f"target = {first}", "background = [", *(f"    {one}," for one in rest), "]"]
-        if origin.preparing:
-            preparing = ", ".join(f"{name}={given!r}" for name, given in origin.preparing.items())
-            lines.append(f"(target, *background), _ = standout.io.prepare([target, *background], {preparing})")
-        if subjects is not None:
-            groups = f", groups={subjects!r}, background_groups={[subjects] * len(rest)!r}"
-    else:
-        marks = np.zeros(engine.table.n_rows, dtype=np.uint8)
-        for k, part in enumerate(parts, 1):
-            marks[part.numbers] = k
-        packed = base64.b64encode(zlib.compress(marks.tobytes(), 9)).decode()
-        each = f"for k in range(2, {len(parts) + 1})"
-        rows = f"standout.read_table({list(origin.paths)!r}{reading}).rows" if origin.paths else "...  # all rows"
-        lines = [
-            *("import base64, zlib", "import numpy as np", "import standout", "", f"X = {rows}"),
-            "# The dataset of each row: 0 is none, 1 the target, further numbers are backgrounds.",
-            f'part = np.frombuffer(zlib.decompress(base64.b64decode("{packed}")), np.uint8)',
-            f"target, background = X[part == 1], [X[part == k] {each}]",
-        ]
-        if subjects is not None:
-            lines.append(f"subjects = ...  # {subjects!a} of each row")
-            groups = f", groups=subjects[part == 1], background_groups=[subjects[part == k] {each}]"
-    given = ", ".join(f"{name}={words}" for name, words in given_parameters(model).items())
-    lines += [f"model = standout.{type(model).__name__}({given})"]
-    return "\n".join([*lines, f"model.fit(target, background=background{groups})", "print(model.summary())"])
+    marks = np.zeros(engine.table.n_rows, dtype=np.uint8)
+    for k, part in enumerate(parts, 1):
+        marks[part.numbers] = k
+    model, reading = engine.estimator(state), _arguments(origin.reading)
+    template = (resources.files("standout.explorer") / "static" / "python.j2").read_text(encoding="utf-8")
+    made: str = (
+        environment(html=False)
+        .from_string(template)
+        .render(
+            sides=[
+                f"{path!r}{_arguments({'where': {state.by: own}} if own else {})}{reading}" for path, own in sides or []
+            ],
+            preparing=_arguments(origin.preparing),
+            rows=f"standout.read_table({list(origin.paths)!r}{reading}).rows" if origin.paths else "...  # all rows",
+            packed=base64.b64encode(zlib.compress(marks.tobytes(), 9)).decode(),
+            n_parts=len(parts),
+            subjects=None if state.subjects is None else ascii(state.subjects),
+            name=type(model).__name__,
+            parameters=", ".join(f"{name}={words}" for name, words in given_parameters(model).items()),
+        )
+    )
+    return made
+
+
+def _arguments(given: Mapping[str, Any]) -> str:
+    return "".join(f", {name}={value!r}" for name, value in given.items())
 
 
 def command(engine: Engine, state: State) -> str:
