@@ -196,11 +196,13 @@ def means(model: Any, *, n_columns: int = 12, names: Any = None, ax: Any = None)
     -------
     matplotlib Axes
     """
-    from standout.report._facts import effects
+    from standout.report._facts import LEVEL, SIZE
 
-    found = effects(model, names)
-    order = np.argsort(-np.abs(found.effects), kind="stable")[:n_columns]
-    ax = _bars(ax, [found.names[k] for k in order], found.effects[order], ~np.isin(order, found.different))
+    found = model.mean_differences_
+    order = np.argsort(-np.abs(found.effect), kind="stable")[:n_columns]
+    known = getattr(model, "feature_names_in_", None) if names is None else names
+    words = [f"column {k}" if known is None else str(known[k]) for k in order.tolist()]
+    ax = _bars(ax, words, found.effect[order], ~np.isin(order, found.different(LEVEL, SIZE)))
     ax.set(xlabel="difference of means (standard deviations); grey: not distinguishable from chance")
     return ax
 

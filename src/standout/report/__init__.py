@@ -4,9 +4,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from standout.report._findings import findings
+from standout.report._findings import Report, findings, report
 from standout.report._page import figure, page, sentences
-from standout.report._report import Report, report
 
 __all__ = ["Report", "figure", "findings", "page", "report", "sentences"]
 

@@ -130,9 +130,8 @@ def dependence(
         )
     elif repeated and words is not None:
         text = f"rows look dependent: {len(words):,} rows have {len(set(words)):,} different ids, {so}"
-        advice = told.option(
-            "Use the ids as subjects: groups=ids.", f"Use the ids as subjects: --subject-column {named}."
-        )
+        ids_as = "Use the ids as subjects:"
+        advice = told.option(f"{ids_as} groups=ids.", f"{ids_as} --subject-column {named}.")
     else:
         text = f"rows look dependent: the scores of neighbouring rows correlate ({alike:.2f}), {so}"
     told.add(95, "dependent rows", text, advice)
@@ -156,15 +155,8 @@ def few_rows(told: Cautions, scores: Float, ids: Sequence[Any] | None) -> bool:
     named = joined([f"row {k}" if ids is None else shortened(ids[k]) for k in order[: min(needed, 3)].tolist()])
     more = f" and {needed - 3:,} more" if needed > 3 else ""
     have = f"{'has' if needed == 1 else 'have'} {percent(share)} of the target's variance along component 1"
-    told.add(
-        80,
-        "few rows",
-        f"a few rows decide the view: {named}{more} {have}",
-        told.option(
-            'Look at them, and compare with a fit without them or with `robust="rows"`.',
-            "Look at them, and compare with a fit without them or with --robust rows.",
-        ),
-    )
+    advice = 'Look at them, and compare with a fit without them or with `robust`="rows".'
+    told.add(80, "few rows", f"a few rows decide the view: {named}{more} {have}", advice)
     return True
 
 
@@ -178,40 +170,23 @@ def choice(told: Cautions, found: dict[str, Any]) -> None:
     """Add cautions on the choice: no held-out ratio, a choice near PCA, and PCA that does as well."""
     one, pca = found["components"][0], found["pca"]
     if not found["held_out"]:
-        told.add(
-            90, "no held-out ratio", "scores of fitted rows make the datasets look more different than they are",
-            "Fit with `cv=5`, and with at least 2 rows per fold.",
-        )  # fmt: skip
+        text = "scores of fitted rows make the datasets look more different than they are"
+        told.add(90, "no held-out ratio", text, "Fit with `cv=5`, and with at least 2 rows per fold.")
     if pca is not None and pca["near"]:
-        value = found["path"]["value"] if found["path"] else None
-        told.add(
-            85,
-            "near PCA",
-            f"the background was not used: the choice ended near PCA ({found['parameter']} {brief(value)})",
-            "Check that the background varies in what the target should be rid of, or set a smaller value: "
-            f"`{found['parameter']}`.",
-        )
+        name, value = found["parameter"], found["path"]["value"] if found["path"] else None
+        text = f"the background was not used: the choice ended near PCA ({name} {brief(value)})"
+        advice = "Check that the background varies in what the target should be rid of, or set a smaller value: "
+        told.add(85, "near PCA", text, f"{advice}`{name}`.")
     elif pca is not None and None not in (pca["ratio"], one["interval"][1]) and pca["ratio"] > one["interval"][1]:
-        told.add(
-            65,
-            "PCA is better",
-            f"PCA does better here: the ratio of its first component is {number(pca['ratio'])} on the same rows",
-            "Look at both views.",
-        )
+        text = f"PCA does better here: the ratio of its first component is {number(pca['ratio'])} on the same rows"
+        told.add(65, "PCA is better", text, "Look at both views.")
 
 
 def shift(told: Cautions, found: dict[str, Any]) -> None:
     """Add a caution if the means differ more than the spreads and the fit compares spreads alone."""
     if found["verdict"] == "shift" and found["center"] == "own":
-        told.add(
-            75,
-            "means",
-            "this view compares spreads alone, and the means differ more",
-            told.option(
-                'Fit with `center="background"` to include the shift, and read "Do the means differ?".',
-                'Use --center background to include the shift, and read "Do the means differ?".',
-            ),
-        )
+        advice = 'Use `center`="background" to include the shift, and read "Do the means differ?".'
+        told.add(75, "means", "this view compares spreads alone, and the means differ more", advice)
 
 
 def few_background_rows(told: Cautions, counts: Sequence[int], n_columns: int, unit: str) -> None:
@@ -219,11 +194,11 @@ def few_background_rows(told: Cautions, counts: Sequence[int], n_columns: int, u
     total = sum(count - 1 for count in counts)
     if total < ROWS_PER_COLUMN * n_columns:
         more = "more columns than background" if total <= n_columns else "few background"
+        text = f"there are {more} {unit} ({sum(counts):,} {unit}, {n_columns:,} columns)"
         told.add(
             45,
             "few background rows",
-            f"there are {more} {unit} ({sum(counts):,} {unit}, {n_columns:,} columns), so eigenvalues and scores of "
-            "fitted rows exaggerate the difference",
+            f"{text}, so eigenvalues and scores of fitted rows exaggerate the difference",
             "Use the ratio and the held-out scores.",
         )
 
@@ -239,26 +214,18 @@ def columns(told: Cautions, samples: Sequence[Sample], names: Sequence[str], sca
     everywhere = np.logical_and.reduce(constant)
     if everywhere.any():
         told.add(30, "constant", f"the same in every row: {_listed(everywhere, names)}. They cannot contribute")
-    if others:
-        alone = np.logical_and.reduce(constant[1:]) & ~constant[0]
-        if alone.any():
-            told.add(
-                55,
-                "constant in the background",
-                f"constant in the background but not in the target: {_listed(alone, names)}. Any variation stands out",
-                "Leave such columns out if that is not what you look for.",
-            )
+    alone = np.logical_and.reduce(constant[1:]) & ~constant[0]
+    if others and alone.any():
+        text = f"constant in the background but not in the target: {_listed(alone, names)}. Any variation stands out"
+        advice = "Leave such columns out if that is not what you look for."
+        told.add(55, "constant in the background", text, advice)
     varying = target > 0.0
     if not scaled and varying.any():
         low, high = int(np.argmin(np.where(varying, target, np.inf))), int(np.argmax(target))
         if target[high] > UNEQUAL_SPREADS * target[low]:
-            told.add(
-                60,
-                "units",
-                f"columns differ much in size: {shortened(names[high])} varies by {number(float(target[high]), 2)}, "
-                f"{shortened(names[low])} by {number(float(target[low]), 2)}",
-                told.option('If units differ, fit with `scale="pooled"`.', "If units differ, use --scale pooled."),
-            )
+            sizes = [(shortened(names[k]), number(float(target[k]), 2)) for k in (high, low)]
+            text = f"columns differ much in size: {sizes[0][0]} varies by {sizes[0][1]}, {sizes[1][0]} by {sizes[1][1]}"
+            told.add(60, "units", text, 'If units differ, use `scale`="pooled".')
     _equal(told, samples, names, target)
     if not is_sparse(samples[0].rows):
         _codes(told, dense(samples[0].rows), names)
@@ -296,9 +263,8 @@ def _equal(told: Cautions, samples: Sequence[Sample], names: Sequence[str], spre
     if pairs:
         named = ", ".join(f"{shortened(names[j])} (as {shortened(names[i])})" for i, j in pairs[:5])
         more = f" and {len(pairs) - 5:,} more" if len(pairs) > 5 else ""
-        told.add(
-            50, "equal columns", f"columns repeat others in every row: {named}{more}", "Leave one of each pair out."
-        )
+        text = f"columns repeat others in every row: {named}{more}"
+        told.add(50, "equal columns", text, "Leave one of each pair out.")
 
 
 def _codes(told: Cautions, rows: Float, names: Sequence[str]) -> None:
@@ -312,9 +278,8 @@ def _codes(told: Cautions, rows: Float, names: Sequence[str]) -> None:
     few[whole] = [1 < len(np.unique(column)) <= FEW_VALUES for column in rows[:, whole].T]
     for chosen, what in ((counting, "number the rows, like an id"), (few, "have few whole values, like codes")):
         if chosen.any():
-            told.add(
-                40, "codes", f"columns {what}: {_listed(chosen, names)}", "Leave them out if they are not measurements."
-            )
+            text = f"columns {what}: {_listed(chosen, names)}"
+            told.add(40, "codes", text, "Leave them out if they are not measurements.")
 
 
 def _placeholders(rows: Float) -> Iterator[tuple[float, int, int]]:

@@ -1,24 +1,33 @@
-"""What pictures show: a random sample of rows with their held-out scores, in this view, in PCA's and along the path."""
+"""The fit that a report is about: rows that are drawn with their held-out scores, PCA beside it, and views of its path."""
 
 from __future__ import annotations
 
 import base64
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
-from standout._arrays import Float, Rows
+from standout._arrays import Float, Rows, dense
+from standout._messages import CautionWarning, InvalidTypeError
 from standout._xp import is_foreign, to_host
-from standout.sources import Source
+from standout.sources import InMemory, Mapped, Source
 
 # Components whose scores are drawn, and different labels that have a colour each.
 MOST_COMPONENTS, MOST_LABELS = 4, 12
 # All backgrounds together have as many points as the target: more would only hide each other.
 LEAST_POINTS = 200
 NO_LABEL = "(no label)"
+# Views along the path: their number falls with the cost of a fit, and there are none where one takes seconds.
+MOST_VIEWS, FEW_VIEWS, COST_OF_MOST, COST_OF_ANY = 9, 5, 2e9, 4e10
+# Outlying rows that are listed, columns that are named for each, and their least distance in standard deviations.
+MOST_LISTED, MOST_NAMED, FAR = 20, 3, 4.0
 
 
 @dataclass(frozen=True)
@@ -134,3 +143,206 @@ def packed(views: Sequence[Sequence[Float]]) -> dict[str, Any]:
         scales.append([float(value) for value in scale])
         data.append(base64.b64encode(whole.tobytes()).decode())
     return {"scale": scales, "data": data}
+
+
+# --- the fit ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted model and its datasets, the target first.
+
+    Attributes
+    ----------
+    model : estimator
+    datasets : list of Source
+    samples : list of Sample
+        The rows that are drawn.
+    columns : list of str
+        Names of the columns.
+    ids : array or None
+        Names of the target's rows.
+    labels : Labels or None
+    steps : list of transformers
+        The steps of a pipeline before the model.
+    """
+
+    model: Any
+    datasets: list[Source]
+    samples: list[Sample]
+    columns: list[str]
+    ids: Any
+    labels: Labels | None
+    steps: list[Any]
+
+    @property
+    def compared(self) -> bool:
+        """Whether there is a background."""
+        return len(self.datasets) > 1
+
+    @property
+    def held_out(self) -> bool:
+        """Whether scores are held out: each row by components found without it."""
+        return self.compared and bool(getattr(self.model, "n_folds_", 0))
+
+    @cached_property
+    def scores(self) -> list[Float]:
+        """Scores of all rows of each dataset."""
+        return scores_of(self.model, self.datasets, self.held_out)
+
+    @cached_property
+    def shown(self) -> list[Float]:
+        """Scores of the rows that are drawn."""
+        return self._drawn(self.scores)
+
+    @cached_property
+    def variances(self) -> list[Float]:
+        """Variances of the scores of each dataset, with the weights of the rows."""
+        found = []
+        for place, scores in enumerate(self.scores):
+            weights = self.weights(place)
+            mean = np.average(scores, axis=0, weights=weights)
+            found.append(np.average((scores - mean) ** 2, axis=0, weights=weights))
+        return found
+
+    @cached_property
+    def pca(self) -> tuple[Any, list[Float]] | None:
+        """PCA of the target with the folds of the model, and its scores of the rows that are drawn."""
+        from standout.estimators import DiscriminativePCA
+
+        if not self.compared or getattr(self.model, "kernel", None) == "precomputed":
+            return None
+        names = ("center", "scale", "cv", "robust", "random_state")
+        shared = {name: getattr(self.model, name) for name in names if hasattr(self.model, name)}
+        twin = DiscriminativePCA(min(2, int(self.model.n_features_in_)), shrinkage=1.0, **shared)
+        fit_quietly(twin, self.datasets)
+        scores = scores_of(twin, self.datasets, self.held_out and twin.n_folds_ > 0)
+        return twin, aligned(self._drawn(scores), self.shown)
+
+    def _drawn(self, scores: list[Float]) -> list[Float]:
+        return [part[sample.numbers] for part, sample in zip(scores, self.samples, strict=True)]
+
+    # --- robust weights ------------------------------------------------------------------------------------------
+
+    @property
+    def robust(self) -> bool:
+        """Whether rows have robust weights."""
+        return hasattr(self.model, "row_weights_")
+
+    def weights(self, place: int) -> Any:
+        """Return the weights of the rows of a dataset; None if all are equal."""
+        given = self.datasets[place].weights
+        if not self.robust:
+            return given
+        return self.model.row_weights_[place] * (1.0 if given is None else given)
+
+    def flags(self, place: int) -> list[int] | None:
+        """Return which rows that are drawn are outlying."""
+        if not self.robust:
+            return None
+        return np.isin(self.samples[place].numbers, self.model.outlying_rows_[place]).astype(int).tolist()
+
+    def outlying(self, names: list[str]) -> list[dict[str, Any]]:
+        """Return the outlying rows with the smallest weights, and the columns in which each differs most."""
+        found: list[dict[str, Any]] = []
+        for place, name in enumerate(names if self.robust else []):
+            weights = self.model.row_weights_[place]
+            numbers = np.asarray(self.model.outlying_rows_[place])
+            numbers = numbers[np.argsort(weights[numbers], kind="stable")[:MOST_LISTED]]
+            ids = self.ids if place == 0 else self.datasets[place].ids
+            rows = dense(self.datasets[place].take(numbers)) if len(numbers) else ()
+            for number, row in zip(numbers.tolist(), rows, strict=True):
+                found.append(
+                    {
+                        "dataset": name,
+                        "row": number,
+                        "id": None if ids is None else str(ids[number]),
+                        "weight": float(weights[number]),
+                        "columns": self._differing(place, row),
+                    }
+                )
+        return sorted(found, key=lambda row: row["weight"])[:MOST_LISTED]
+
+    def _differing(self, place: int, row: Float) -> list[str]:
+        """Name the columns in which a row differs most from the rows that are drawn."""
+        middle, spread = self._ordinary[place]
+        sizes = np.divide(np.abs(row - middle), spread, out=np.zeros_like(row, dtype=np.float64), where=spread > 0.0)
+        return [self.columns[k] for k in np.argsort(-sizes, kind="stable")[:MOST_NAMED].tolist() if sizes[k] > FAR]
+
+    @cached_property
+    def _ordinary(self) -> list[tuple[Float, Float]]:
+        """Median and spread of each column, by dataset."""
+        tables = [dense(sample.rows) for sample in self.samples]
+        quarters = [np.quantile(table, [0.25, 0.5, 0.75], axis=0) for table in tables]
+        return [(middle, (high - low) / 1.349) for low, middle, high in quarters]
+
+    # --- the path ------------------------------------------------------------------------------------------------
+
+    def views(self, path: dict[str, Any] | None, ratio: float | None) -> dict[str, Any] | None:
+        """Fit at other values of the path, and return the scores of the rows that are drawn."""
+        n_rows, width = sum(len(sample.numbers) for sample in self.samples), int(self.model.n_features_in_)
+        cost = float(n_rows) * width * min(n_rows, width)
+        given = getattr(self.model, "kernel", None) == "precomputed"
+        if path is None or len(path["values"]) < 3 or cost > COST_OF_ANY or given:
+            return None
+        n_views = MOST_VIEWS if cost <= COST_OF_MOST else FEW_VIEWS
+        places = np.unique(np.linspace(0, len(path["values"]) - 1, n_views).astype(int))
+        others = [path["values"][k] for k in places.tolist()]
+        values = sorted([path["value"], *(v for v in others if abs(v - path["value"]) > 1e-6 * abs(v))])
+        chosen = values.index(path["value"])
+        parts = [
+            InMemory(sample.rows, source.name, source.keys)._beside(source, sample.numbers)
+            for source, sample in zip(self.datasets, self.samples, strict=True)
+        ]
+        views: list[Any] = [self.shown] * len(values)
+        ratios: list[float | None] = [ratio] * len(values)
+        for step in (1, -1):
+            for index in range(chosen + step, len(values) if step > 0 else -1, step):
+                twin = clone(self.model).set_params(n_components=int(self.model.n_components_))
+                twin.set_params(target_label=None, **{path["parameter"]: values[index]})
+                fit_quietly(twin, parts)
+                views[index] = aligned(scores_of(twin, parts, twin.n_folds_ > 0), views[index - step])
+                ratios[index] = float(twin.ratio_[0]) if np.isfinite(twin.ratio_[0]) else None
+        return {"parameter": path["parameter"], "values": values, "chosen": chosen, "ratios": ratios, **packed(views)}
+
+
+def open_fit(model: Any, datasets: list[Source], labels: Any, ids: Any, n_points: int, seed: int) -> Fit:
+    """Draw rows of the datasets of a fit. Of a pipeline, the last step is reported, in the columns that it sees."""
+    for source in datasets:
+        if not source.again:
+            advice = "Give data that can be read again, such as standout.scan."
+            raise InvalidTypeError(f"{source.name} is an iterator, which can be read only once", advice=advice)
+    steps: list[Any] = []
+    if hasattr(model, "steps"):
+        steps = [step for _, step in model.steps[:-1]]
+        before, model = Pipeline(model.steps[:-1]), model.steps[-1][1]
+        keys = [str(name) for name in before.get_feature_names_out(datasets[0].columns)]
+        datasets = [Mapped(source, before.transform, keys) for source in datasets]
+    target = datasets[0]
+    known = target.columns if target.columns is not None else getattr(model, "feature_names_in_", None)
+    columns = [f"column {k}" for k in range(int(model.n_features_in_))] if known is None else list(map(str, known))
+    labels = target.labels if labels is None else labels
+    return Fit(
+        model=model,
+        datasets=datasets,
+        samples=samples(datasets, n_points, seed),
+        columns=columns,
+        ids=target.ids if ids is None else np.asarray(ids, dtype=object),
+        labels=None if labels is None else read_labels(labels),
+        steps=steps,
+    )
+
+
+def scores_of(model: Any, datasets: Sequence[Source], held_out: bool) -> list[Float]:
+    """Return the scores of all rows, held out if there are folds."""
+    if not held_out:
+        return [np.asarray(to_host(model.transform(source)), dtype=np.float64) for source in datasets]
+    found = model.held_out_scores(datasets[0], background=list(datasets[1:]))
+    return [np.asarray(to_host(part), dtype=np.float64) for part in found]
+
+
+def fit_quietly(model: Any, datasets: Sequence[Source]) -> None:
+    """Fit a model that is only drawn: its warnings are not those of the fit that is reported."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CautionWarning)
+        model.fit(datasets[0], background=list(datasets[1:]))

@@ -5,11 +5,9 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from standout._arrays import Float
 from standout._xp import to_host
@@ -122,12 +120,7 @@ def bootstrap_of(given: Any) -> dict[str, Any] | None:
     """Return the facts of a bootstrap."""
     if given is None:
         return None
-    angles = getattr(given, "angles", None)
-    return {
-        "n_draws": int(getattr(given, "n_draws", 0)),
-        "unit": str(getattr(given, "unit", "rows")),
-        "angle": None if angles is None else [value(angle) for angle in np.atleast_1d(angles)],
-    }
+    return {"n_draws": int(given.n_draws), "unit": str(given.unit), "angle": [value(angle) for angle in given.angles]}
 
 
 def path_of(model: Any) -> dict[str, Any] | None:
@@ -135,70 +128,36 @@ def path_of(model: Any) -> dict[str, Any] | None:
     name, path = parameter_of(model), getattr(model, "path_", None)
     if name is None or path is None:
         return None
-    values = [] if path.values is None else rounded(path.values, 8)
-    chosen = getattr(path, "chosen", None)
     return {
         "parameter": name,
-        "values": values,
-        "log_ratios": rounded(path.log_ratios, 8) if values else [],
-        "errors": rounded(path.errors, 8) if values else [],
-        "best": None if path.best is None else int(path.best),
-        "chosen": None if chosen is None else int(chosen),
-        "value": value(np.mean(getattr(model, f"{name}_"))),
-        "reason": str(getattr(path, "reason", "") or ""),
+        "values": rounded(path.values, 8),
+        "log_ratios": rounded(path.log_ratios, 8),
+        "errors": rounded(path.errors, 8),
+        "best": int(path.best),
+        "chosen": int(path.chosen),
+        "value": value(getattr(model, f"{name}_")),
+        "reason": path.reason,
     }
 
 
 # --- means -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Effects:
-    """Differences of means, one for each column.
-
-    Attributes
-    ----------
-    names : list of str
-    effects, p_values, q_values : ndarray of shape (n_columns,)
-        Effects are in standard deviations.
-    different : ndarray of int
-        Columns with a large enough effect and a small enough false discovery rate, the largest effect first.
-    """
-
-    names: list[str]
-    effects: Float
-    p_values: Float
-    q_values: Float
-    different: npt.NDArray[np.intp]
-
-
-def effects(model: Any, names: Any = None) -> Effects:
-    """Read the differences of means of a fitted model."""
-    found = model.mean_differences_
-    known = getattr(model, "feature_names_in_", None) if names is None else names
-    words = [f"column {k}" for k in range(len(found.effect))] if known is None else [str(name) for name in known]
-    return Effects(words, found.effect, found.p_value, found.q_value, found.different(LEVEL, SIZE))
-
-
 def means_of(model: Any, names: Sequence[str]) -> dict[str, Any] | None:
     """Return the columns whose means differ."""
-    if getattr(model, "mean_differences_", None) is None:
+    found = getattr(model, "mean_differences_", None)
+    if found is None:
         return None
-    found = effects(model, names)
-    order = found.different
+    order = found.different(LEVEL, SIZE)
+    each = {"effect": found.effect, "p_value": found.p_value, "q_value": found.q_value}
     return {
         "size": SIZE,
         "level": LEVEL,
         "method": "Welch's t-test for independent rows",
-        "n_columns": len(found.names),
+        "n_columns": len(found.effect),
         "n_different": len(order),
         "columns": [
-            {
-                "name": found.names[j],
-                "effect": value(found.effects[j]),
-                "p_value": value(found.p_values[j]),
-                "q_value": value(found.q_values[j]),
-            }
+            {"name": names[j], **{key: value(part[j]) for key, part in each.items()}}
             for j in order[:MOST_COLUMNS].tolist()
         ],
     }
@@ -213,31 +172,21 @@ def choices(model: Any, found: dict[str, Any]) -> list[dict[str, str]]:
     name, path, datasets = found["parameter"], found["path"], found["datasets"]
     if name is not None and len(datasets) > 1:
         given = getattr(model, name, None)
-        how = (
-            "as given"
-            if not isinstance(given, str)
-            else f"by the rule {given!r}"
-            if given != "auto"
-            else "chosen on held-out folds"
-        )
+        rule = "chosen on held-out folds" if given == "auto" else f"by the rule {given!r}"
+        how = rule if isinstance(given, str) else "as given"
         reason = f". {said_of('chosen', found)}" if path and given == "auto" else ""
-        said.append(
-            (name, f"{WORDS[name]}: {brief(path['value'] if path else getattr(model, f'{name}_'))}, {how}{reason}")
-        )
+        used = brief(path["value"] if path else getattr(model, f"{name}_"))
+        said.append((name, f"{WORDS[name]}: {used}, {how}{reason}"))
     if len(datasets) > 2:
         parts = [f"{shortened(part['name'])} {brief(part['weight'])}" for part in datasets[1:]]
         said.append(("weights", f"Weights of the backgrounds: {joined(parts)}"))
     if found["kernel"]:
         kernel = model.kernel if isinstance(model.kernel, str) else "given"
         said.append(("kernel", f"Kernel: {kernel}"))
-    for option, words in (
-        ("center", "Centre"),
-        ("scale", "Scale of columns"),
-        ("robust", "Robust"),
-        ("smooth", "Smoothing"),
-    ):
+    options = {"center": "Centre", "scale": "Scale of columns", "robust": "Robust", "smooth": "Smoothing"}
+    for option, words in options.items():
         given = getattr(model, option, None)
-        if given not in (None, "own") if isinstance(given, str | None) else True:
+        if not (given is None or (isinstance(given, str) and given == "own")):
             said.append((option, f"{words}: {given if isinstance(given, str) else 'given'}"))
     columns = getattr(model, "columns_", None)
     if columns is not None and len(columns) < found["n_columns"]:
@@ -252,9 +201,8 @@ def choices(model: Any, found: dict[str, Any]) -> list[dict[str, str]]:
     said.append(("n_components", f"Components: {found['n_components']}, {made}"))
     if found["bootstrap"] and found["bootstrap"]["angle"]:
         angle = brief(found["bootstrap"]["angle"][0])
-        said.append(
-            ("bootstrap", f"Bootstrap of {found['bootstrap']['unit']}: component 1 turns by {angle} degrees (median)")
-        )
+        unit = found["bootstrap"]["unit"]
+        said.append(("bootstrap", f"Bootstrap of {unit}: component 1 turns by {angle} degrees (median)"))
     return [{"kind": kind, "text": f"{text.removesuffix('.')}."} for kind, text in said]
 
 
@@ -277,10 +225,8 @@ def code(model: Any, datasets: Sequence[dict[str, Any]], steps: Sequence[Any] = 
     listed = several[0] if n_backgrounds == 1 else f"[{', '.join(several)}]"
     subjects = ""
     if datasets[0]["subjects"] is not None:
-        subjects = ", groups=subjects_of_target"
-        subjects += (
-            f", background_groups=[{', '.join(f'subjects_of_{name}' for name in several)}]" if n_backgrounds else ""
-        )
+        others = ", ".join(f"subjects_of_{name}" for name in several)
+        subjects = f", groups=subjects_of_target{f', background_groups=[{others}]' if n_backgrounds else ''}"
     arguments = f"target, background={listed}{subjects}" if n_backgrounds else f"target{subjects}"
     lines = [
         *(f"from {_home(type(step))} import {type(step).__name__}" for step in steps),
