@@ -17,7 +17,8 @@ versions. Every name has a tested example.
 MAIN = {
     "Estimators": "DiscriminativePCA ContrastivePCA KernelDiscriminativePCA KernelContrastivePCA make_pipeline "
     "BackgroundPipeline BackgroundSearchCV",
-    "Judge": "permutation_test bootstrap report screen explore",
+    # By their modules, which have the same names.
+    "Judge": "permutation_test bootstrap report.report screen.screen explore",
     "Data and models": "read_table scan blocks within differences save load",
 }
 BLOCKS = {
