@@ -3,12 +3,13 @@
 No generator needs a file or a download.
 """
 
-from standout.datasets._images import ImageContrast, make_digits_over_photographs
-from standout.datasets._synthetic import (
+from standout.datasets._generators import (
     Contrast,
     FactorModel,
+    ImageContrast,
     make_circles_one_background,
     make_circles_two_backgrounds,
+    make_digits_over_photographs,
     make_factor_model,
     make_gaussians_two_backgrounds,
 )

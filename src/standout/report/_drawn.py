@@ -1,4 +1,4 @@
-"""The fit that a report is about: rows that are drawn with their held-out scores, PCA beside it, and views of its path."""
+"""The fit that a report is about: its rows that are drawn, their scores, PCA beside it, and views along its path."""
 
 from __future__ import annotations
 
