@@ -111,7 +111,7 @@ def _write(path: Path, content: bytes | str) -> None:
 
 
 def _exit_code(records: list[Record]) -> int:
-    """Give 0 if all that has data was run, 2 if data are unusable or nothing could be run, 1 after a bug."""
+    """Return 0 if all that has data was run, 2 if data are unusable or nothing could be run, 1 after a bug."""
     statuses = {record.status for record in records}
     if Status.FAILED in statuses:
         return 1

@@ -134,21 +134,21 @@ class MethodRun:
     warnings: list[str] = field(default_factory=list)
 
     def values(self, quantity: str = ERROR, d: int = 2) -> list[float]:
-        """Give the values over the seeds; none where the data were too small for d components."""
+        """Return the values over the seeds; none where the data were too small for d components."""
         return self.figures.get(quantity, {}).get(d, [])
 
     def mean(self, quantity: str = ERROR, d: int = 2) -> float:
-        """Give the mean over the seeds."""
+        """Return the mean over the seeds."""
         values = self.values(quantity, d)
         return statistics.fmean(values) if values else math.nan
 
     def spread(self, quantity: str = ERROR, d: int = 2) -> float:
-        """Give the standard deviation over the seeds, 0 for a single one."""
+        """Return the standard deviation over the seeds, 0 for a single one."""
         values = self.values(quantity, d)
         return statistics.stdev(values) if len(values) > 1 else 0.0
 
     def in_words(self, quantity: str = ERROR, d: int = 2, digits: int = 4) -> str:
-        """Give mean and spread as text."""
+        """Return mean and spread as text."""
         if not self.values(quantity, d):
             return "–"
         mean, spread = self.mean(quantity, d), self.spread(quantity, d)
@@ -156,7 +156,7 @@ class MethodRun:
 
     @property
     def median_seconds(self) -> float:
-        """Give the median time of a fit."""
+        """Return the median time of a fit."""
         return statistics.median(self.seconds) if self.seconds else math.nan
 
 
@@ -207,7 +207,7 @@ class Results:
         return [setting.name for setting in self.settings if setting.judged]
 
     def run(self, method: str, setting: str = "") -> MethodRun:
-        """Give what a method gave in a setting."""
+        """Return what a method gave in a setting."""
         return self.runs[setting, method]
 
 

@@ -118,7 +118,7 @@ def _section(record: Record) -> list[Block]:
 
 
 def _warnings(record: Record) -> list[str]:
-    """Give the first sentence of each warning once, with those whom it met; figures may differ from seed to seed."""
+    """Return the first sentence of each warning once, with those whom it met; figures may differ from seed to seed."""
     met: dict[str, list[str]] = {}
     for run in record.runs:
         for text in run.warnings:
@@ -216,7 +216,7 @@ def _where(run: MethodRun) -> str:
 
 
 def as_json(record: Record) -> str:
-    """Give a record as JSON; a number that is not finite becomes null."""
+    """Return a record as JSON; a number that is not finite becomes null."""
     return _dumped(_plain(dataclasses.asdict(record)))
 
 
@@ -227,7 +227,7 @@ def missing(records: Sequence[Record], names: Sequence[str]) -> list[str]:
 
 
 def summary(records: Sequence[Record]) -> str:
-    """Give what docs/paper.md quotes: the verdict on every claim and the clustering error of every method, as JSON."""
+    """Return what docs/paper.md quotes: the verdict on every claim and the clustering error of every method, as JSON."""
     return _dumped(
         {
             "made with": made_with(),

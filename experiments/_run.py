@@ -227,7 +227,7 @@ def measure(method: Method, contrast: Contrast, seed: int, dimensions: tuple[int
     n_components = max((d for d in dimensions if d <= largest), default=SHOWN)
 
     def scores(model: Any, **changes: float) -> npt.NDArray[Any]:
-        """Give the target's scores, fitted again where more components or another α are wanted."""
+        """Return the target's scores, fitted again where more components or another α are wanted."""
         if n_components != SHOWN or changes:
             model = clone(model).set_params(n_components=n_components, **changes)
             model.fit(contrast.target, background=backgrounds or None)
@@ -270,13 +270,13 @@ def _time(model: Any, contrast: Contrast, backgrounds: list[Any]) -> float:
 
 
 def _facts(model: Any, *, searched: bool, alone: bool) -> dict[str, Any]:
-    """Give the eigenvalues, and what the fit chose by itself."""
+    """Return the eigenvalues, and what the fit chose by itself."""
     facts = {"eigenvalues": model.eigenvalues_.tolist()}
     if searched:
         facts |= {"α": model.alpha_, "representative α": model.path_.values[::STEP].tolist()}
     for name, fitted in (("shrinkage", "shrinkage_"), ("epsilon", "epsilon_")):
         if isinstance(getattr(model, name, None), str) and not alone:
-            facts[name] = np.asarray(getattr(model, fitted)).tolist()
+            facts[name] = np.atleast_1d(getattr(model, fitted)).tolist()
     return facts
 
 

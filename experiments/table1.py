@@ -115,7 +115,7 @@ def claims() -> tuple[Claim, ...]:
 
 
 def tables(results: Results) -> list[Table]:
-    """Give Table I, once for each intensity."""
+    """Return Table I, once for each intensity."""
     ours = ("dPCA", "PCA", "cPCA", "cPCA, best α", AUTO)
     header = ("d", "printed dPCA", "printed PCA", *(f"ours {name}" for name in ours))
     found = []

@@ -52,7 +52,7 @@ ACTIVITIES = (1, 3, 6, 7, 9)
 
 
 def cache_folder() -> Path | None:
-    """Give the user's cache folder for downloads; None if pooch, which makes them, is missing."""
+    """Return the user's cache folder for downloads; None if pooch, which makes them, is missing."""
     try:
         import pooch
     except ImportError:

@@ -219,7 +219,7 @@ def _by_label(labels: Array, wanted: Sequence[Any], usable: Any = True) -> dict[
 def _split(
     X: Array, labels: Array, chosen: dict[Any, Rows], target: Sequence[Any], background: Sequence[Any]
 ) -> tuple[Array, tuple[Array, ...], Array]:
-    """Give the target, the backgrounds and the labels of the target."""
+    """Return the target, the backgrounds and the labels of the target."""
     rows = np.concatenate([chosen[label] for label in target])
     return X[rows], tuple(X[chosen[label]] for label in background), labels[rows]
 
@@ -264,7 +264,7 @@ def _resized(images: Array) -> Floats:
 
 
 def _flat(images: Array) -> Floats:
-    """Give one image per row, black at 0 and white at 1."""
+    """Return one image per row, black at 0 and white at 1."""
     rows: Floats = images.reshape(len(images), -1) / 255.0
     return rows
 
