@@ -40,8 +40,7 @@ lint: $(VENV)/installed-lint
 
 # The oldest versions that pyproject.toml allows, and the newest that were tried: an environment each, and the tests of
 # what meets other packages. Takes minutes, and is not part of continuous integration on every change.
-VERSION_TESTS := tests/test_contract.py tests/test_dask.py tests/test_dask_travel.py tests/test_discriminative.py tests/test_export.py tests/test_io.py \
-  tests/test_io_rows.py tests/test_mne.py tests/test_scan.py tests/test_scanpy.py tests/test_search.py tests/test_tl.py
+VERSION_TESTS := tests/test_contract.py tests/test_sources.py tests/test_io.py tests/test_mne.py tests/test_routes.py tests/test_search.py tests/test_tl.py
 
 versions: versions-oldest versions-newest
 
@@ -71,13 +70,10 @@ docs: $(VENV)/installed-docs
 	@echo "Pages: docs/_build/html/index.html"
 
 bench: $(VENV)/installed-cli
-	$(BIN)/python benchmarks/linear.py
-	$(BIN)/python benchmarks/kernel.py
-	$(BIN)/python benchmarks/selection.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/command_line.py
-	$(BIN)/python benchmarks/start.py
 
-# The real datasets: the folder in STANDOUT_DATA, or the one beside this repository. A test holds docs/paper.md to the summary.
+# The real datasets: the folder in STANDOUT_DATA, or the one beside this repository. docs/data/evidence.py writes its table into docs/evidence.md.
 reproduce: $(VENV)/installed-experiments
 	STANDOUT_DATA="$${STANDOUT_DATA:-../shared/data}" $(BIN)/python -m experiments all -o reproduction --summary docs/data/reproduction.json
 

@@ -14,7 +14,7 @@ PROTEINS = [f"protein_{number:02d}" for number in range(1, 21)]
 
 
 def make() -> dict[str, list[str]]:
-    """Give the lines of each file."""
+    """Return the lines of each file."""
     rng = np.random.default_rng(4)
     everybody = rng.normal(size=(3, 20)) * [[2.0], [1.5], [1.2]]
     subtype = rng.permutation(np.repeat([-1.0, 1.0], 100))
