@@ -197,6 +197,16 @@ def test_a_mixed_table_works_with_one_line_on_what_is_left_out(here):
     assert all(word in done.stderr for word in ("'day'", "'city'", "'price'"))
 
 
+def test_a_text_column_without_repetitions_names_the_rows_and_their_subjects_are_offered(here):
+    target, background, _ = two_datasets(n=90)
+    names = [f"{300 + i // 10}_{i % 10}" for i in range(90)]
+    (here / "target.csv").write_text(csv_text(target, site=["a", "b"] * 45, MouseID=names))
+    (here / "background.csv").write_text(csv_text(background, site=["a", "b"] * 45, MouseID=names))
+    said = works(*FIT, cwd=here)
+    assert "--subject-column MouseID --subject-pattern '(.*)_'" in said
+    assert table(here / "out" / "scores.csv")[11]["id"] == "301_1"
+
+
 def test_rows_are_chosen_by_the_value_of_a_column(here):
     write_conditions(here / "all.csv")
     whole = pd.read_csv(here / "all.csv")

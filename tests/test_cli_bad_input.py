@@ -155,7 +155,11 @@ FILES = {
     "decimal commas": ("bad.csv", TEXT.replace(",", ";").replace(".", ",").encode(), ","),
     "text in numbers": ("bad.csv", f"{TEXT}1,2,three,4\n".encode(), ["three", "iron"]),
     "columns of one name": ("bad.csv", TEXT.replace("iron", "zinc", 1).encode(), ["zinc", "more than once"]),
-    "a missing value": ("bad.csv", f"{TEXT}1,2,,4\n".encode(), ["missing", "iron", "--missing"]),
+    "a missing value": (
+        "bad.csv",
+        f"{TEXT}1,2,,4\n".encode(),
+        ["missing", "iron", "--missing drop-rows, mean, median or zero"],
+    ),
     "an infinite value": ("bad.csv", f"{TEXT}1,2,inf,4\n".encode(), ["infinite", "iron"]),
     "a column less": ("bad.csv", csv_text(TARGET[:, :3], COLUMNS[:3]).encode(), ["zinc", "background"]),
     "a column more": ("bad.csv", csv_text(np.c_[TARGET, TARGET[:, 0]], [*COLUMNS, "gold"]).encode(), "gold"),

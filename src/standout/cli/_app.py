@@ -19,7 +19,7 @@ from click.core import ParameterSource
 from standout import __version__
 from standout._options import KERNELIZED, METHODS, OPTION_NAMES, OPTIONS, POLYNOMIALS
 from standout.cli import _options as o
-from standout.cli._options import COMMAND_METHODS, FITTED_AS, SectionedCommand, option
+from standout.cli._options import COMMAND_METHODS, FITTED_AS, SectionedCommand, option, refuse
 
 Check = Callable[[dict[str, Any]], None]
 # The kernels that have these parameters.
@@ -243,13 +243,6 @@ def check_options(options: dict[str, Any], methods: Sequence[str], *, complete: 
         refuse((alien, f"{OPTION_NAMES[name]} is for --kernel {', '.join(kernels)}, not {options['kernel']}."))
     _check_subjects(options)
     _check_form(options, complete and any(method in METHODS for method in methods), complete)
-
-
-def refuse(*cases: tuple[object, str]) -> None:
-    """Raise an error with the words of the first case that is true."""
-    for problem, words in cases:
-        if problem:
-            raise click.UsageError(words)
 
 
 def _check_subjects(options: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import standout
 from standout._messages import FileError, InvalidValueError, collected_warnings, listed
 from standout.cli._display import Display, printable
-from standout.cli._options import MISSING
+from standout.cli._options import FITTED_AS, MISSING, refuse
 from standout.io import Scan, prepare
 from standout.io._scan import GAPS
 from standout.sources import InMemory, Source
@@ -136,8 +136,7 @@ def _scans(paths: list[str], options: dict[str, Any], beside: Sequence[str]) -> 
             raise errors[0]
     places = [os.path.realpath(file) for scan in scans for file in scan.files]
     twice = next((place for place in places if places.count(place) > 1), None)
-    if twice is not None:
-        raise click.UsageError(f"the file {Path(twice).name!r} is given twice. Give different ones for each dataset.")
+    refuse((twice, f"the file {Path(twice or '').name!r} is given twice. Give different ones for each dataset."))
     matched: Any = matched_datasets(scans[0], scans[1:] or None)
     named = zip(matched, _names_of_files(paths), strict=True)
     # Missing values stay to be filled in: a fit would refuse them.
@@ -238,8 +237,7 @@ def _split(made: Datasets, options: dict[str, Any]) -> None:
     made.sources, made.words = [], []
     for names in [target, *([name] for name in backgrounds)]:
         mask, name = np.isin(present, names), " + ".join(names)
-        if mask.sum() < 2:
-            raise click.UsageError(f"{name!r} has {mask.sum()} row(s), but at least 2 are needed.")
+        refuse((mask.sum() < 2, f"{name!r} has {mask.sum()} row(s), but at least 2 are needed."))
         part = Chosen(whole, mask, name)
         made.sources.append(part if whole.rows is None else part.loaded())
         made.words.append({name: values[mask] for name, values in words.items()})
@@ -254,15 +252,17 @@ def _chosen_conditions(options: dict[str, Any], present: list[str]) -> tuple[lis
     named = [*target, *backgrounds]
     for name in named:
         option = "--target" if name in target else "--background-condition"
-        if name not in present:
-            raise click.UsageError(f"{option} {name} is not a value of {column}. Choose {listed('value', present)}.")
-        if named.count(name) > 1:
-            raise click.UsageError(f"{option} {name} is named more than once. Name each condition once.")
-    if not backgrounds and "" in present:
-        raise click.UsageError(f"some rows have no value of {column}. Name backgrounds by --background-condition.")
+        unknown, again = name not in present, named.count(name) > 1
+        refuse(
+            (unknown, f"{option} {name} is not a value of {column}. Choose {listed('value', present)}."),
+            (again, f"{option} {name} is named more than once. Name each condition once."),
+        )
     others = backgrounds or [name for name in present if name not in target]
-    if not others and options.get("method") not in ("pca", "kpca"):
-        raise click.UsageError(f"every value of {column} is the target, and none is left as a background.")
+    unnamed, alone = not backgrounds and "" in present, not others and options.get("method") not in FITTED_AS
+    refuse(
+        (unnamed, f"some rows have no value of {column}. Name backgrounds by --background-condition."),
+        (alone, f"every value of {column} is the target, and none is left as a background."),
+    )
     return target, others
 
 
@@ -287,8 +287,8 @@ def _attach(made: Datasets, options: dict[str, Any]) -> None:
     if names:
         facts["adjust"] = [{name: part[name] for name in names} for part in made.words]
     if options.get("within"):
-        if any(source.rows is None for source in made.sources):
-            raise click.UsageError("--within needs all rows in memory. Add --in-memory, or leave it out.")
+        streamed = any(source.rows is None for source in made.sources)
+        refuse((streamed, "--within needs all rows in memory. Add --in-memory, or leave it out."))
         pairs = zip(made.sources, facts["groups"], strict=True)
         made.sources = [InMemory(standout.within(one.rows, who), one.name, one.keys)._beside(one) for one, who in pairs]
     if facts:

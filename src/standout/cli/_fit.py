@@ -204,9 +204,9 @@ def show_result(found: Found, final: Path, display: Display, command: str = "") 
     rows = " + ".join(f"{one['rows']:,}" for one in found["datasets"])
     display.say(f"{rows} rows, {found['n_columns']:,} columns")
     display.say()
-    for sentence in cautions:
+    for sentence, caution in zip(cautions, found["cautions"], strict=True):
         display.cautions([sentence])
-        if "--scale pooled" in sentence and command:
+        if caution["kind"] == "units" and command:
             overwrite = "" if "--overwrite" in command else " --overwrite"
             display.say(f"  {command} --scale pooled{overwrite}")
     display.say(f"Report: {final / 'report.html'}")

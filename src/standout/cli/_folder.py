@@ -18,6 +18,7 @@ import click
 
 from standout import _writing as w
 from standout.cli._display import SIGNALS
+from standout.cli._options import refuse
 
 # The file by which a folder of results is known; no other folder is ever replaced.
 MARK = "summary.json"
@@ -32,26 +33,22 @@ def check_output_folder(path: str, overwrite: bool) -> Path:
     final = _expanded(path)
     place = _real(final)
     recover(place)
-    if final.exists() and not final.is_dir():
-        raise click.UsageError(f"{path!r} is a file. Name a folder that does not exist yet.")
+    refuse((final.exists() and not final.is_dir(), f"{path!r} is a file. Name a folder that does not exist yet."))
     _check_parent(place)
     if not final.exists():
         return final
-    if Path.cwd().is_relative_to(place):
-        raise click.UsageError(f"{path!r} is the current folder. Name another one.")
+    refuse((Path.cwd().is_relative_to(place), f"{path!r} is the current folder. Name another one."))
     problem = _other_content(place)
     if problem is None and any(place.iterdir()) and not overwrite:
         problem = "already exists. Add --overwrite to replace it, or name another"
-    if problem is not None:
-        raise click.UsageError(f"the folder {path!r} {problem}.")
+    refuse((problem, f"the folder {path!r} {problem}."))
     return final
 
 
 def check_output_file(path: str, overwrite: bool, inputs: Sequence[str] = ()) -> Path:
     """Refuse a file that cannot be written to or must not be replaced."""
     final = _expanded(path)
-    if final.is_dir():
-        raise click.UsageError(f"{path!r} is a folder. Name a file.")
+    refuse((final.is_dir(), f"{path!r} is a folder. Name a file."))
     if is_device(final):
         return final
     _check_parent(_real(final))
@@ -95,8 +92,7 @@ def _other_content(place: Path) -> str | None:
 
 
 def _expanded(path: str) -> Path:
-    if not path.strip():
-        raise click.UsageError("the name of the output is empty. Give one.")
+    refuse((not path.strip(), "the name of the output is empty. Give one."))
     return Path(os.path.expanduser(path))
 
 
@@ -108,10 +104,10 @@ def _real(path: Path) -> Path:
 def _check_parent(place: Path) -> None:
     """Find out by trying: permissions alone do not tell of full or read-only disks, nor of what root may do."""
     parent = place.parent
-    if not place.name:
-        raise click.UsageError(f"{str(place)!r} is the root of all folders. Name another place.")
-    if not parent.is_dir():
-        raise click.UsageError(f"there is no folder {str(parent)!r} to write to. Create it first.")
+    refuse(
+        (not place.name, f"{str(place)!r} is the root of all folders. Name another place."),
+        (not parent.is_dir(), f"there is no folder {str(parent)!r} to write to. Create it first."),
+    )
     trial = w.draft_name(place)
     try:
         trial.mkdir()

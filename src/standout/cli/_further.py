@@ -203,16 +203,15 @@ def explore_files(options: dict[str, Any]) -> None:
 
     display = Display(quiet=options["quiet"])
     with display.working():
-        table, by, target = _demo(options) if options["demo"] else _opened(options, display)
+        table = _demo() if options["demo"] else _opened(options, display)
         facts = {name: options[name] for name in OPTIONS if name in options["given"]}
         if options["bandwidth"] is not None:
             facts |= {"kernel": "gaussian", "kernel_params": {"bandwidth": options["bandwidth"]}}
         display.stage("the first answer")
         method = FITTED_AS.get(options["method"], options["method"])
-        others = list(options["background_condition"])
-        state = explorer.begun(
-            table, method, target, others, by=by, subjects=options["subject_column"], parameters=facts
-        )
+        target, others = list(options["target"]), list(options["background_condition"])
+        by, subjects = options["condition_column"], options["subject_column"]
+        state = explorer.begun(table, method, target, others, by=by, subjects=subjects, parameters=facts)
         if options["method"] in FITTED_AS:
             # PCA has no background: its rows are neither.
             state = replace(state, roles=state.roles.replace(b"\x02", b"\x00"))
@@ -225,23 +224,21 @@ def explore_files(options: dict[str, Any]) -> None:
     page.wait()
 
 
-def _demo(options: dict[str, Any]) -> tuple[Any, str | None, list[str]]:
+def _demo() -> Any:
     from standout.explorer import Table
 
     images = make_digits_over_photographs()
     sources = demo_datasets(images).sources
-    shape = images.image_shape
-    return Table.stacked(sources, [one.name for one in sources], words={}, image_shape=shape), None, []
+    return Table.stacked(sources, [one.name for one in sources], words={}, image_shape=images.image_shape)
 
 
-def _opened(options: dict[str, Any], display: Display) -> tuple[Any, str | None, list[str]]:
-    """Return the table, the column by which rows are chosen, and the conditions that are the target."""
+def _opened(options: dict[str, Any], display: Display) -> Any:
+    """Return the table of the files."""
     from standout.explorer import Table
     from standout.explorer._table import Origin
 
-    column, subjects = options["condition_column"], options["subject_column"]
-    paths, reading = [options["data"], *options["background"]], reading_of(options)
-    named = [name for name in (column, subjects) if name is not None]
+    subjects, paths, reading = options["subject_column"], [options["data"], *options["background"]], reading_of(options)
+    named = [name for name in (options["condition_column"], subjects) if name is not None]
     beside = list(dict.fromkeys([*named, *_columns_of_words(paths, reading)]))
     # Subjects are chosen on the page: they are words beside the rows until then.
     made = open_datasets({**options, "subject_column": None}, display, beside=beside, split=False)
@@ -254,7 +251,7 @@ def _opened(options: dict[str, Any], display: Display) -> tuple[Any, str | None,
     origin = Origin(tuple(paths), given, preparing, tuple(_typed(options)))
     known = {"notes": made.notes, "image_shape": options["image_shape"], "label_name": made.label_name}
     names = [source.name for source in made.sources]
-    return Table.stacked(made.sources, names, words=words, origin=origin, **known), column, list(options["target"])
+    return Table.stacked(made.sources, names, words=words, origin=origin, **known)
 
 
 def _columns_of_words(paths: list[str], reading: dict[str, Any]) -> list[str]:

@@ -72,6 +72,13 @@ def sides(value: str) -> tuple[int, int]:
     return int(parts[0]), int(parts[1])
 
 
+def refuse(*cases: tuple[object, str]) -> None:
+    """Raise an error with the words of the first case that is true."""
+    for problem, words in cases:
+        if problem:
+            raise click.UsageError(words)
+
+
 class SectionedOption(click.Option):
     """An option with its section of the help."""
 

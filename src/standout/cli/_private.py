@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import glob
 import json
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 
 import standout
 from standout._messages import FileError, InvalidValueError, MissingFileError, collected_warnings, require_extra, shown
-from standout._options import LINEAR, METHODS, OPTION_NAMES, options_for
+from standout._options import LINEAR, METHODS, options_for
 from standout.cli._data import reading_of
 from standout.cli._display import Display, phrased, printable
 from standout.cli._fit import begun, leading_columns, render, write_columns
@@ -78,23 +77,15 @@ def _bounds(options: dict[str, Any], columns: list[str]) -> tuple[list[str], dic
 
 
 def read_ranges(path: str) -> dict[str, tuple[float, float]]:
-    """Read a CSV file with the columns column, low and high."""
+    """Read a table with the columns column, low and high."""
     try:
-        with Path(path).expanduser().open(newline="", encoding="utf-8-sig") as file:
-            lines = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise FileError(f"{shown(path)} cannot be read: {reason}", advice=RANGES) from error
-    ranges: dict[str, tuple[float, float]] = {}
-    for place, line in enumerate(lines, start=2):
-        try:
-            name, limits = line["column"], (float(line["low"]), float(line["high"]))
-        except (KeyError, TypeError, ValueError):
-            raise InvalidValueError(f"line {place} of {shown(path)} is not a range", advice=RANGES) from None
-        if name in ranges:
-            raise InvalidValueError(f"line {place} of {shown(path)} has {name!r} again", advice=RANGES)
-        ranges[name] = limits
-    return ranges
+        table: Any = standout.read_table(path, columns=["low", "high"], id_column="column")
+        names = table.ids.tolist()
+        if len(set(names)) < len(names):
+            raise InvalidValueError("has a name twice")
+    except InvalidValueError as error:
+        raise FileError(f"{shown(path)} is not a table of ranges", advice=RANGES) from error
+    return {name: (float(low), float(high)) for name, (low, high) in zip(names, table.rows, strict=True)}
 
 
 # --- fit --------------------------------------------------------------------------------------------------------------
@@ -102,11 +93,9 @@ def read_ranges(path: str) -> dict[str, tuple[float, float]]:
 
 def fit_sums(options: dict[str, Any]) -> None:
     """Fit sums that were released before, and write the folder."""
-    refused = sorted(options["given"] - WITHOUT_ROWS)
-    if refused:
-        name = OPTION_NAMES.get(refused[0], f"--{refused[0].replace('_', '-')}")
-        raise click.UsageError(f"{name} is for rows, and sums have none. Leave it out.")
     method = options["method"]
+    for name in sorted(options["given"] - WITHOUT_ROWS):
+        raise click.UsageError(f"--{name.replace('_', '-')} is for rows, and sums have none. Leave it out.")
     if method not in FROM_SUMS:
         raise click.UsageError(f"--method {method} needs rows, and sums have none. Use {', '.join(FROM_SUMS)}.")
     display, final, estimator = begun(options)
@@ -120,8 +109,7 @@ def fit_sums(options: dict[str, Any]) -> None:
         found = _found(model, sums, files, options, list(map(phrased, said)))
         display.stage("writing the report")
         with folder_as_a_whole(final, overwrite=options["overwrite"]) as draft:
-            names = list(sums[0].columns or [f"x{number}" for number in range(sums[0].n_features)])
-            write_columns(draft / "columns.csv", model, names)
+            write_columns(draft / "columns.csv", model, _names(sums[0]))
             standout.save(model, draft / "model.skops")
             (draft / "report.html").write_text(render("sums.html.j2", f=found), encoding="utf-8")
             (draft / MARK).write_text(json.dumps(found, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
@@ -146,6 +134,10 @@ def _files(pattern: str) -> list[str]:
     return found
 
 
+def _names(sums: PrivateMoments) -> list[str]:
+    return list(sums.columns or [f"x{place}" for place in range(sums.n_features)])
+
+
 def _added(names: list[str]) -> PrivateMoments:
     first, *others = map(PrivateMoments.load, names)
     return sum(others, start=first)
@@ -155,12 +147,11 @@ def _found(
     model: Any, sums: list[PrivateMoments], files: list[list[str]], options: dict[str, Any], said: list[str]
 ) -> dict[str, Any]:
     """Collect what the fit has found, in the form of the findings of rows."""
-    target, filters = sums[0], np.asarray(model.components_).T
+    filters = np.asarray(model.components_).T
     variances = np.array([part.variance(filters) for part in sums])
     # A direction without any variance is all noise.
     noise = np.max([part.noise_along(filters) for part in sums], axis=0) / np.maximum(variances[0], 1e-300)
-    names = list(target.columns or [f"x{number}" for number in range(target.n_features)])
-    components = []
+    names, components = _names(sums[0]), []
     for k, (value, row) in enumerate(zip(model.eigenvalues_, np.nan_to_num(model.correlations_), strict=True)):
         order = np.argsort(-np.abs(row), kind="stable")[:MOST_COLUMNS]
         columns = [{"name": names[place], "correlation": float(row[place])} for place in order]
