@@ -23,6 +23,7 @@ from standout.estimators._scores import DOC_LINK, keep_parameters
 from standout.sources import as_backgrounds, keys_of, open_dataset
 
 Numbers = npt.NDArray[np.intp]
+REASON = 'See the reason with error_score="raise".'
 # Rows that are left out of each dataset, and rows that are fitted.
 Split = tuple[list[Numbers], list[Numbers]]
 
@@ -169,14 +170,10 @@ class BackgroundSearchCV(TransformerMixin, BaseEstimator):
         """Keep the scores of all parameters, and the best of them."""
         failed = ~np.isfinite(scores)
         if failed.all():
-            raise InvalidValueError(
-                "no parameters have a finite score", advice='See the reason with error_score="raise".'
-            )
+            raise InvalidValueError("no parameters have a finite score", advice=REASON)
         if failed.any():
-            warn_user(
-                f"{int(failed.sum())} of {failed.size} fits have failed or have no finite score",
-                advice='See the reason with error_score="raise".',
-            )
+            failures = f"{int(failed.sum())} of {failed.size} fits have failed or have no finite score"
+            warn_user(failures, advice=REASON)
         means = scores.mean(axis=1)
         usable = np.where(np.isfinite(means), means, -np.inf)
         results: dict[str, Any] = {"params": candidates}
@@ -269,11 +266,9 @@ def _listed(given: dict[str, Any], counts: list[int]) -> dict[str, list[Any]]:
         each = list(value) if several and isinstance(value, list | tuple) and len(value) == len(sizes) else [value]
         lengths = [size if part is None else len(part) for part, size in zip(each, sizes, strict=False)]
         if len(each) != len(sizes) or lengths != sizes or any(isinstance(part, str) for part in each):
-            raise InvalidValueError(
-                f"has {lengths} entries, but the datasets have {sizes} rows",
-                parameter=parameter,
-                advice="Give one entry per row, and a list of these for several backgrounds.",
-            )
+            problem = f"has {lengths} entries, but the datasets have {sizes} rows"
+            advice = "Give one entry per row, and a list of these for several backgrounds."
+            raise InvalidValueError(problem, parameter=parameter, advice=advice)
         found[parameter] = each
     return found
 
@@ -322,8 +317,6 @@ def _count(data: Any, name: str) -> int:
     """Return the number of rows of a dataset in memory."""
     source = open_dataset(data, name)
     if source.rows is None:
-        raise InvalidTypeError(
-            f"{name} is read in batches, but a search selects rows of it again and again",
-            advice='Use `shrinkage`, `alpha` or `epsilon` "auto", which read it once.',
-        )
+        problem = f"{name} is read in batches, but a search selects rows of it again and again"
+        raise InvalidTypeError(problem, advice='Use `shrinkage`, `alpha` or `epsilon` "auto", which read it once.')
     return int(source.rows.shape[0])

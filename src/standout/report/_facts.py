@@ -51,29 +51,20 @@ def method_of(model: Any, n_backgrounds: int) -> str:
 # --- components ------------------------------------------------------------------------------------------------------
 
 
-def _at(model: Any, attribute: str, k: int) -> Any:
-    """Return the entry of a component in an attribute that may be missing."""
-    values = getattr(model, attribute, None)
-    return None if values is None or k >= len(values) else to_host(values[k])
-
-
 def components(
     model: Any, names: Sequence[str], variances: Sequence[Float], test: Any, boot: Any
 ) -> list[dict[str, Any]]:
     """Return the components with their ratios, p-values and columns."""
+    numbers = {name: getattr(model, f"{name}_") for name in ("ratio", "spread", "shift")}
+    numbers |= {"error": model.ratio_error_, "eigenvalue": to_host(model.eigenvalues_)}
     found = []
     for k in range(int(model.n_components_)):
         p = None if test is None or k >= len(test["p_values"]) else test["p_values"][k]
-        interval = _at(model, "ratio_interval_", k)
         found.append(
             {
                 "component": k + 1,
-                "ratio": value(_at(model, "ratio_", k)),
-                "interval": [None, None] if interval is None else [value(end) for end in interval],
-                "error": value(_at(model, "ratio_error_", k)),
-                "spread": value(_at(model, "spread_", k)),
-                "shift": value(_at(model, "shift_", k)),
-                "eigenvalue": value(_at(model, "eigenvalues_", k)),
+                **{name: value(part[k]) for name, part in numbers.items()},
+                "interval": [value(end) for end in model.ratio_interval_[k]],
                 "p_value": p,
                 "significant": None if p is None else k < test["n_significant"],
                 "variances": [value(part[k]) for part in variances],
@@ -84,20 +75,19 @@ def components(
 
 
 def _columns(model: Any, names: Sequence[str], k: int, boot: Any) -> list[dict[str, Any]]:
-    """Return the columns that follow a component most closely."""
-    correlations = _at(model, "correlations_", k)
-    if correlations is None or len(correlations) != len(names):
+    """Return the columns that follow a component most closely; none for a kernel."""
+    if not hasattr(model, "correlations_"):
         return []
-    pattern, weights = _at(model, "patterns_", k), _at(model, "components_", k)
-    intervals = getattr(boot, "correlation_intervals", None)
+    parts = (model.correlations_, model.patterns_, model.components_)
+    correlations, pattern, weights = (to_host(part[k]) for part in parts)
     order = np.argsort(-np.abs(np.nan_to_num(correlations)), kind="stable")[:MOST_COLUMNS]
     return [
         {
             "name": names[j],
             "correlation": value(correlations[j]) or 0.0,
-            "pattern": None if pattern is None else value(pattern[j]),
-            "filter": None if weights is None or len(weights) != len(names) else value(weights[j]),
-            "interval": None if intervals is None else [value(end) for end in intervals[k, j]],
+            "pattern": value(pattern[j]),
+            "filter": value(weights[j]),
+            "interval": None if boot is None else [value(end) for end in boot.correlation_intervals[k, j]],
         }
         for j in order.tolist()
     ]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import html
 import os
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from standout import __version__
 from standout._arrays import Float, dense
 from standout._messages import InvalidValueError
 from standout._writing import whole_file
@@ -102,7 +102,7 @@ def _facts(fit: Fit, test: Any, bootstrap: Any, label_name: str, image_shape: An
     model, names = fit.model, [source.name.removeprefix("the ") for source in fit.datasets]
     names = ["background" if name == "background 1" and len(names) == 2 else name for name in names]
     return {
-        "standout": _version(),
+        "standout": __version__,
         "title": "",
         "headline": "",
         "verdict": "",
@@ -268,13 +268,6 @@ def _verdict(found: dict[str, Any], dependent: bool) -> str:
     return "dependent" if dependent and found["test"]["unit"] != "subjects" else "stands out"
 
 
-def _version() -> str:
-    try:
-        return version("standout")
-    except PackageNotFoundError:
-        return "unknown"
-
-
 # --- a report in one call --------------------------------------------------------------------------------------------
 
 
@@ -373,7 +366,7 @@ def report(
     >>> target = rng.normal(size=(200, 4)) * [10, 1, 1, 3]
     >>> model = DiscriminativePCA(1).fit(target, background=background)
     >>> print(report(model, target, background=background, test=None))
-    The variance of the target is 9.39 times that of the background along one view, led by column 3.
+    The variance of the target is 9.42 times that of the background along one view, led by column 3.
     """
     given = {"y": y, "groups": groups, "background_groups": background_groups, "sample_weight": sample_weight}
     given |= {"background_sample_weight": background_sample_weight, "adjust": adjust}
