@@ -89,12 +89,8 @@ def fit_and_find(model: Any, datasets: Datasets, options: dict[str, Any], displa
     display.stage("scores, PCA for comparison, other choices")
     with collected_warnings() as more:
         settings |= {"title": options.get("title"), "image_shape": options.get("image_shape"), "test": test}
-        settings |= {
-            "label_name": datasets.label_name or "label",
-            "id_name": datasets.id_name or None,
-            "notes": [*datasets.notes, *said],
-        }
-        found = findings(model, sources, options=OPTION_NAMES, **settings)
+        settings |= {"label_name": datasets.label_name or "label", "notes": [*datasets.notes, *said]}
+        found = findings(model, sources, options=OPTION_NAMES, id_name=datasets.id_name or None, **settings)
     found["cautions"] += [{"kind": "note", "weight": 0, "text": str(one), "advice": ""} for one in more]
     return found
 

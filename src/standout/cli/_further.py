@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -256,11 +255,9 @@ def _opened(options: dict[str, Any], display: Display) -> Any:
 
 def _columns_of_words(paths: list[str], reading: dict[str, Any]) -> list[str]:
     """Name the columns that all files have and that are not numbers."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        scans = [
-            standout.scan(path, **{**reading, "label": None, "id_column": None, "strict": False}) for path in paths
-        ]
+    plain = reading | {"label": None, "id_column": None, "strict": False}
+    with collected_warnings():
+        scans = [standout.scan(path, **plain) for path in paths]
     found = [name for names in scans[0].left_out.values() for name in names]
     used = (reading["id_column"], reading["label"], *reading["exclude"])
     return [name for name in found if name not in used and all(name in scan.known_columns for scan in scans)]
@@ -271,14 +268,13 @@ def _typed(options: dict[str, Any]) -> list[str]:
     words: list[str] = []
     for name in sorted(options["given"] - {*CHOSEN, *OF_THE_PAGE, *OPTIONS}):
         value, option = options[name], OPTION_NAMES.get(name, f"--{name.replace('_', '-')}")
-        if name == "in_memory":
-            words.append("--in-memory" if value else "--stream")
-        elif isinstance(value, bool):
-            words += [option] if value else []
+        if isinstance(value, bool):
+            words.append("--stream" if (name, value) == ("in_memory", False) else option)
         elif name == "image_shape":
             words += [option, "x".join(map(str, value))]
-        elif isinstance(value, tuple):
-            words += [word for one in value for word in (option, "=".join(one) if isinstance(one, tuple) else str(one))]
-        elif value is not None:
-            words += [option, str(value)]
+        else:
+            several = value if isinstance(value, tuple) else [value]
+            words += [
+                word for one in several for word in (option, "=".join(one) if isinstance(one, tuple) else str(one))
+            ]
     return words

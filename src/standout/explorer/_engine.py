@@ -236,7 +236,7 @@ class Engine:
         # Parameters of the estimators that the page does not change.
         self.parameters = dict(parameters or {})
         self._answers: OrderedDict[State, Answer] = OrderedDict()
-        self._data: OrderedDict[State, Any] = OrderedDict()
+        self._data: dict[State, Any] = {}
         self._lock = threading.RLock()
         self.sampled, self._rows = np.arange(table.n_rows), table.source.rows
         if self._rows is None:
@@ -268,9 +268,8 @@ class Engine:
         with self._lock:
             if state not in self._answers:
                 self._answers[state] = self._answer(state)
-                while len(self._answers) > MOST_KEPT:
-                    old, _ = self._answers.popitem(last=False)
-                    self._data.pop(old, None)
+                if len(self._answers) > MOST_KEPT:
+                    self._data.pop(self._answers.popitem(last=False)[0], None)
             self._answers.move_to_end(state)
             return self._answers[state]
 
