@@ -124,7 +124,7 @@ file_options = (
     option(FILES, "--delimiter", "Sign between the columns of a text file, if it is not found.", "SIGN"),
     option(FILES, "--decimal", "Decimal sign of a text file.", "SIGN", default="."),
     option(FILES, "--encoding", "Encoding of a text file, such as latin-1.", "NAME"),
-    option(COLUMNS, "--id-column", "Column that names the rows.", "NAME"),
+    option(COLUMNS, "--id-column", "Column that names the rows. If not given, text of which no two are equal.", "NAME"),
     option(COLUMNS, "--columns", "Columns to use, or patterns as 'gene_*'. Repeatable.", "NAME", multiple=True),
     option(COLUMNS, "--exclude", "Columns to leave out, or patterns. Repeatable.", "NAME", multiple=True),
     option(COLUMNS, "--where", "Rows to use: with this value in this column. Repeatable.", "NAME=VALUE", type=pair,
