@@ -201,13 +201,16 @@ class _Refit:
     @cached_property
     def _whole(self) -> tuple[ScatterMoments, Float]:
         """The moments of all rows of the target, and the components of all rows."""
-        once = np.ones(len(self.deck.plan.homes))
-        return self.deck.drawn(once)[0].moments(), self._solved(once)
+        return self.deck.drawn(self._once)[0].moments(), self._solved(self._once)
+
+    @property
+    def _once(self) -> Float:
+        return np.ones(len(self.deck.plan.homes))
 
     @cached_property
     def estimate(self) -> Float | None:
         """The correlations of all rows."""
-        return self._correlations(*self._whole)
+        return self._correlations(self._once, self._whole[1])
 
     def _solved(self, times: Float) -> Float:
         """Return the components of a draw, in the coordinates of the deck."""
@@ -228,8 +231,7 @@ class _Refit:
         lengths = to_host(target.variance(reference) * target.variance(vectors))
         cosines = np.abs(to_host(column_products(images, vectors))) / np.sqrt(np.maximum(lengths, SMALLEST))
         angles: Float = np.degrees(np.arccos(np.minimum(cosines, 1.0)))
-        drawn = self.deck.drawn(times)[0].moments()
-        return self._left_out(times, vectors), angles, self._correlations(drawn, vectors)
+        return self._left_out(times, vectors), angles, self._correlations(times, vectors)
 
     def _left_out(self, times: Float, vectors: Float) -> Float:
         """Return the ratio of the units that were not drawn along vectors; NaN if a dataset has fewer than two."""
@@ -246,17 +248,15 @@ class _Refit:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(own / mixed(weights, others))
 
-    def _correlations(self, target: ScatterMoments, vectors: Float) -> Float | None:
+    def _correlations(self, times: Float, vectors: Float) -> Float | None:
         """Return the correlation of each column with each score in the target; None for a kernel."""
         if not self.linear:
             return None
+        target, hand = self.deck.drawn(times)[0].moments(), self.deck.times_hands(times)[0]
         images, variances = target.apply(vectors), target.variances
         if self.span is not None:
-            images, variances = self.span.lift(images), self._column_variances
+            assert isinstance(self.deck, RowDeck)
+            rows = take(self.span.rows[0], self.deck.numbers(hand[0]))
+            images, variances = self.span.lift(images), column_variances(rows, self.deck.chosen(*hand)[1])
         scale = np.sqrt(to_host(variances)[:, None] * to_host(target.variance(vectors)))
         return np.divide(to_host(images), scale, out=np.zeros(scale.shape), where=scale > 0.0).T
-
-    @cached_property
-    def _column_variances(self) -> Float:
-        assert self.span is not None
-        return column_variances(self.span.rows[0], self.deck.weights)

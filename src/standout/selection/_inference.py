@@ -323,6 +323,8 @@ def _component(
     engine: Engine, n_draws: int, level: float, seed: list[int], n_jobs: int | None, advance: Any
 ) -> tuple[float, Float]:
     """Return the p-value of the leading component, and the values of the data and of the draws."""
+    if engine.deck.placed is None:
+        n_draws = int(min(n_draws, engine.deck.plan.n_ways - 1))
     # So many draws may reach the observed value in a complete test that is still significant.
     allowed = int(np.floor(level * (n_draws + 1) + 1e-9)) - 1
     values = [engine.values(engine.identity)]

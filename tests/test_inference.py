@@ -1,0 +1,513 @@
+"""Permutation tests and bootstrap: statistics and p-values by hand, levels by simulation, units, errors."""
+
+from dataclasses import replace
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pytest
+from benchmarks import inference as simulations
+from scipy import linalg
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from standout import (
+    ContrastivePCA,
+    DiscriminativePCA,
+    KernelDiscriminativePCA,
+    bootstrap,
+    make_pipeline,
+    permutation_test,
+)
+from standout._messages import CautionWarning, InvalidValueError
+from standout.selection._bootstrap import _fisher_intervals, _Refit
+from standout.selection._inference import combined
+from standout.selection._resample import middle_of
+from standout.selection._units import _rows_of_each, plan_rows, plan_subjects
+
+pytestmark = pytest.mark.filterwarnings("ignore::standout._messages.FindingWarning")
+
+
+def two(rng, n=60, m=70, d=6, strength=0.0, k=1):
+    """Return a target with k columns of larger variance, and a background."""
+    X, Y = rng.normal(size=(n, d)), rng.normal(size=(m, d))
+    X[:, :k] *= 1.0 + strength
+    return X, Y
+
+
+def wide(rng, n=25, d=60):
+    """Return wide rows, whose target has a factor of all columns, and the signs of that factor."""
+    X, Y = two(rng, n, n, d)
+    signs = np.where(rng.random(d) < 0.5, -1.0, 1.0)
+    return X + 2.0 * rng.normal(size=(n, 1)) * signs, Y, signs
+
+
+def fitted(X, Y, n_components=1, **options):
+    return DiscriminativePCA(n_components, **options).fit(X, background=Y)
+
+
+def log_ratio(X, Y, shrinkage, mean=None):
+    """Return the logarithm of the largest ratio of the shrunken problem, from its definition."""
+    A, B = np.cov(X.T, bias=True), np.cov(Y.T, bias=True)
+    if mean is not None:
+        A = (X - mean).T @ (X - mean) / len(X)
+    B = (1 - shrinkage) * B + shrinkage * np.trace(B) / len(B) * np.eye(len(B))
+    return np.log(linalg.eigh(A, B, eigvals_only=True)[-1])
+
+
+def subjects_of(rng, n, rows, d, icc=0.5, first=0):
+    """Return rows of n subjects with a common part, and the subject of each row."""
+    rows = np.broadcast_to(rows, n)
+    data = [np.sqrt(icc) * rng.normal(size=d) + np.sqrt(1 - icc) * rng.normal(size=(count, d)) for count in rows]
+    return np.concatenate(data), np.repeat(first + np.arange(n), rows)
+
+
+# --- the statistic and its p-value -----------------------------------------------------------------------------------
+
+
+def test_the_statistic_is_the_logarithm_of_the_leading_ratio(rng):
+    X, Y = two(rng)
+    test = permutation_test(fitted(X, Y, shrinkage=0.2), X, background=Y)
+    assert test.statistics[0] == pytest.approx(log_ratio(X, Y, 0.2), abs=1e-9)
+
+
+def test_a_wide_statistic_is_that_of_the_whole_matrices(rng):
+    X, Y = two(rng, 12, 14, 40, 2.0)
+    test = permutation_test(fitted(X, Y, shrinkage=0.3), X, background=Y, n_draws=19)
+    assert test.statistics[0] == pytest.approx(log_ratio(X, Y, 0.3), abs=1e-9)
+
+
+def test_the_statistic_of_contrastive_pca_is_the_largest_difference(rng):
+    X, Y = two(rng)
+    test = permutation_test(ContrastivePCA(1, alpha=2.0).fit(X, background=Y), X, background=Y)
+    difference = np.cov(X.T, bias=True) - 2.0 * np.cov(Y.T, bias=True)
+    assert test.statistics[0] == pytest.approx(np.linalg.eigvalsh(difference)[-1], abs=1e-9)
+
+
+def test_the_p_value_counts_the_draws_that_reach_the_statistic(rng):
+    X, Y = two(rng, strength=0.25)
+    test = permutation_test(fitted(X, Y, shrinkage=0.1), X, background=Y, n_components=1)
+    reached = int(np.sum(test.draws[0] >= test.statistics[0]))
+    assert 0 < reached < 10
+    assert test.n_draws == (199,)
+    assert test.p_values[0] == (1 + reached) / 200
+
+
+def test_a_clear_null_ends_after_ten_draws_that_reach_it(rng):
+    X, Y = two(rng)
+    test = permutation_test(fitted(X, Y, shrinkage=0.1), X, background=Y)
+    assert np.sum(test.draws[0] >= test.statistics[0]) == 10
+    assert test.p_values[0] == 10 / test.n_draws[0]
+    assert test.n_draws[0] < 199
+    assert test.reason == "component 1 is not distinguishable from chance"
+
+
+def test_the_values_of_a_path_are_combined_by_the_largest_in_standard_deviations():
+    values = np.array([[3.0, 10.0], [1.0, 20.0], [1.0, 30.0], [3.0, 20.0]])
+    # Means 2 and 20, standard deviations 1 and √50.
+    expected = [1.0, 0.0, np.sqrt(2), 1.0]
+    np.testing.assert_allclose(combined(values), expected, atol=1e-12)
+    np.testing.assert_array_equal(combined(values[:, :1]), values[:, 0])
+
+
+def test_every_relabeling_is_made_once_if_there_are_few(rng):
+    X, groups = subjects_of(rng, 3, 5, 4)
+    Y, others = subjects_of(rng, 3, 5, 4, first=3)
+    X[:, 0] *= 3.0
+    model = fitted(X, Y, shrinkage=0.2, center="background", cv=None)
+    test = permutation_test(model, X, background=Y, groups=groups, background_groups=others)
+    rows = np.concatenate([X, Y]).reshape(6, 5, 4)
+    expected = []
+    for chosen in combinations(range(6), 3):
+        target = rows[list(chosen)].reshape(-1, 4)
+        background = rows[[k for k in range(6) if k not in chosen]].reshape(-1, 4)
+        expected.append(log_ratio(target, background, 0.2, background.mean(axis=0)))
+    assert test.n_draws == (19,)
+    assert test.statistics[0] == pytest.approx(expected[0], abs=1e-9)
+    np.testing.assert_allclose(np.sort(test.draws[0]), np.sort(expected[1:]), atol=1e-9)
+    assert test.p_values[0] == np.mean(np.array(expected) >= expected[0] - 1e-9)
+
+
+def test_subjects_of_both_datasets_are_swapped_within_themselves(rng):
+    codes = [np.repeat(np.arange(5), 3), np.repeat(np.arange(5), 3)]
+    plan = plan_subjects(codes, 100, 500, rng)
+    assert plan.n_ways == 32
+    deals = list(plan.deals(rng, 99))
+    assert len(deals) == 31
+    for at in deals:
+        np.testing.assert_array_equal(at % 5, np.arange(10) % 5)
+    assert len({tuple(at) for at in deals}) == 31
+
+
+# --- levels ----------------------------------------------------------------------------------------------------------
+
+
+def share_of_false_alarms(make, runs, **options):
+    found = []
+    for run in range(runs):
+        model, X, Y, more = make(np.random.default_rng([7, run]))
+        test = permutation_test(model.fit(X, background=Y, **more), X, background=Y, n_draws=39, **more, **options)
+        found.append(test.p_values[0])
+    return np.mean(np.array(found) <= 0.05)
+
+
+# Of 60 runs at a level of 5 %, more than 8 (.13) have a chance of 0.6 %. A test that deals whole subjects of different
+# size has .9 or more on the second design, a scale that is not computed anew has .4 or more on the third.
+@pytest.mark.parametrize(
+    "make",
+    [
+        simulations.rows(40, 30, 10, "lognormal"),
+        simulations.subjects((8, 60), (6, 6), 0.0, 8),
+        simulations.rows(24, 12, 100, scale="background"),
+        simulations.rows(30, 30, 4, "t5", estimator=KernelDiscriminativePCA, shift=0.0),
+        simulations.subjects((10, 10), (5, 5), 0.6, 30),
+    ],
+    ids=["rows", "subjects of different size", "wide and scaled", "kernel", "few subjects"],
+)
+def test_noise_is_rarely_found_to_stand_out(make):
+    assert share_of_false_alarms(make, 60) <= 0.13
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", simulations.NULLS)
+def test_the_level_is_kept(name):
+    # 100 runs at 5 %: 12 or more have a chance of 0.4 %.
+    assert share_of_false_alarms(simulations.NULLS[name], 100) <= 0.11
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", simulations.COUNTS)
+def test_the_number_of_components_is_rarely_too_large(name):
+    k, make = simulations.COUNTS[name]
+    found = []
+    for run in range(100):
+        model, X, Y, more = make(np.random.default_rng([8, run]))
+        test = permutation_test(model.fit(X, background=Y, **more), X, background=Y, n_draws=99, **more)
+        found.append(test.n_components)
+    assert np.mean(np.array(found) > k) <= 0.11
+
+
+def test_a_shift_of_the_mean_is_found_only_about_the_mean_of_the_background(rng):
+    X, Y = two(rng)
+    X += 2.0
+    own = permutation_test(fitted(X, Y), X, background=Y)
+    background = permutation_test(fitted(X, Y, center="background"), X, background=Y)
+    assert own.p_values[0] > 0.05
+    assert background.p_values[0] == 0.005
+
+
+# --- at least k ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [0, 1, 3])
+def test_as_many_components_are_found_as_there_are(rng, k):
+    X, Y = two(rng, 150, 150, 10, 2.0, k)
+    model = fitted(X, Y, 6)
+    test = permutation_test(model, X, background=Y)
+    assert test.n_components == k
+    assert len(test.p_values) == k + 1
+    assert np.all(np.diff(test.p_values) >= 0)
+
+
+def test_the_second_statistic_is_the_second_ratio(rng):
+    X, Y = two(rng, 100, 120, 6, 2.0, 2)
+    model = fitted(X, Y, 2, shrinkage=0.2)
+    test = permutation_test(model, X, background=Y, n_components=2)
+    np.testing.assert_allclose(test.statistics, np.log(model.eigenvalues_), atol=1e-9)
+
+
+def test_the_number_of_components_can_be_left_to_the_test(rng):
+    X, Y = two(rng, 150, 150, 8, 2.0, 2)
+    model = fitted(X, Y, "auto")
+    assert model.n_components_ == 2
+    assert model.component_test_.n_components == 2
+
+
+# --- one test in all forms -------------------------------------------------------------------------------------------
+
+
+def test_many_rows_are_dealt_in_blocks_which_are_the_same_in_memory_and_in_parts(rng, tmp_path):
+    da = pytest.importorskip("dask.array")
+    X, Y = two(rng, 3000, 2500, 5, 0.3)
+    model = fitted(X, Y)
+    known = permutation_test(model, X, background=Y)
+    assert known.unit == "blocks"
+    assert known.n_components == 1
+    mapped = []
+    for name, rows in (("x", X), ("y", Y)):
+        np.save(tmp_path / f"{name}.npy", rows)
+        mapped.append(np.load(tmp_path / f"{name}.npy", mmap_mode="r"))
+    forms = {
+        "iterator": (iter(np.array_split(X, 7)), iter(np.array_split(Y, 5))),
+        "memory-mapped": tuple(mapped),
+        "dask": (da.from_array(X, chunks=(700, 5)), da.from_array(Y, chunks=(900, 5))),
+    }
+    for name, (target, background) in forms.items():
+        test = permutation_test(model, target, background=background)
+        assert test.unit == "blocks", name
+        np.testing.assert_allclose(test.statistics, known.statistics, atol=1e-6)
+        np.testing.assert_array_equal(test.p_values, known.p_values)
+
+
+def test_subjects_that_are_read_in_parts_have_the_test_of_memory(rng):
+    da = pytest.importorskip("dask.array")
+    X, groups = subjects_of(rng, 7, [20, 30, 40, 50, 60, 70, 80], 5)
+    Y, others = subjects_of(rng, 8, 25, 5, first=7)
+    model = fitted(X, Y)
+    given = {"groups": groups, "background_groups": others}
+    known = permutation_test(model, X, background=Y, **given)
+    parts = permutation_test(model, da.from_array(X, chunks=(100, 5)), background=da.from_array(Y), **given)
+    np.testing.assert_allclose(parts.draws[0], known.draws[0], atol=1e-6)
+
+
+def test_torch_arrays_have_the_test_of_numpy_arrays(rng):
+    torch = pytest.importorskip("torch")
+    X, Y = two(rng)
+    model = fitted(X, Y)
+    known = permutation_test(model, X, background=Y, n_draws=39)
+    other = permutation_test(model, torch.asarray(X), background=torch.asarray(Y), n_draws=39)
+    np.testing.assert_allclose(other.draws[0], known.draws[0], atol=1e-8)
+
+
+def test_threads_and_equal_weights_change_nothing(rng):
+    X, Y = two(rng, strength=0.3)
+    model = fitted(X, Y)
+    known = permutation_test(model, X, background=Y, random_state=1)
+    threads = permutation_test(model, X, background=Y, random_state=1, n_jobs=2)
+    weights = permutation_test(model, X, background=Y, random_state=1, sample_weight=np.full(len(X), 3.0))
+    np.testing.assert_array_equal(threads.p_values, known.p_values)
+    np.testing.assert_allclose(weights.draws[0], known.draws[0], atol=1e-9)
+    other = permutation_test(model, X, background=Y, random_state=2)
+    assert not np.allclose(other.draws[0][:5], known.draws[0][:5])
+
+
+def test_weights_stay_at_their_places(rng):
+    X, Y = two(rng, 40, 40, 4)
+    weights = {"sample_weight": rng.exponential(size=40), "background_sample_weight": np.ones(40)}
+    model = DiscriminativePCA(1, shrinkage=0.2).fit(X, background=Y, **weights)
+    test = permutation_test(model, X, background=Y, **weights)
+    assert test.statistics[0] == pytest.approx(np.log(model.eigenvalues_[0]), abs=1e-9)
+    # Rows that change places within the target would change its statistic, which weights at places do not see.
+    same = permutation_test(model, X, background=Y, n_draws=19, **weights)
+    assert np.std(same.draws[0]) > 0.0
+
+
+def test_covariates_are_removed_from_each_dataset_before_rows_are_dealt(rng):
+    X, Y = two(rng)
+    z, w = rng.normal(size=(60, 1)), rng.normal(size=(70, 1))
+    X, Y = X + 3.0 * z, Y - 2.0 * w
+    model = DiscriminativePCA(1, shrinkage=0.2).fit(X, background=Y, adjust=z, background_adjust=w)
+    test = permutation_test(model, X, background=Y, adjust=z, background_adjust=w)
+
+    def residual(rows, by):
+        by = by - by.mean()
+        return rows - by @ (by.T @ rows) / np.sum(by**2)
+
+    assert test.statistics[0] == pytest.approx(log_ratio(residual(X, z), residual(Y, w), 0.2), abs=1e-9)
+
+
+def test_a_pipeline_is_tested_after_its_steps(rng):
+    X, Y = np.exp(two(rng, strength=1.0)[0]), np.exp(two(rng)[1])
+    pipeline = make_pipeline(FunctionTransformer(np.log), DiscriminativePCA(1)).fit(X, background=Y)
+    plain = permutation_test(fitted(np.log(X), np.log(Y)), np.log(X), background=np.log(Y))
+    assert permutation_test(pipeline, X, background=Y).p_values == pytest.approx(plain.p_values)
+    scaled = make_pipeline(StandardScaler(), DiscriminativePCA(1)).fit(X, background=Y)
+    with pytest.warns(CautionWarning, match="not fitted again in every draw"):
+        permutation_test(scaled, X, background=Y)
+
+
+@pytest.mark.parametrize("options", [{"robust": "rows"}, {"n_columns": 2}, {"n_columns": "auto"}, {"smooth": "chain"}])
+def test_what_stands_out_is_found_with_every_choice(rng, options):
+    X, Y = two(rng, 80, 80, 6, 2.0)
+    assert permutation_test(fitted(X, Y, **options), X, background=Y, n_draws=39).n_components == 1
+
+
+def test_wide_rows_are_scaled_anew_in_every_draw(rng):
+    X, Y, _ = wide(rng)
+    for options in ({"scale": "background"}, {"scale": "pooled"}, {"n_columns": 10}):
+        assert permutation_test(fitted(X, Y, **options), X, background=Y, n_draws=39).n_components == 1
+
+
+# --- units -----------------------------------------------------------------------------------------------------------
+
+
+def test_blocks_have_equal_sizes_and_the_other_rows_stay_at_home(rng):
+    plan = plan_rows([1000, 333], 64, rng)
+    sizes = [np.bincount(keys, minlength=plan.n_parts) for keys in plan.keys]
+    in_blocks = sum(sizes)[: len(plan.homes)]
+    assert len(np.unique(in_blocks)) == 1
+    assert in_blocks[0] == 20
+    assert sizes[0].sum() == 1000
+    assert sizes[0][-1] == 0 == sizes[1][-2]
+    assert plan.kind == "blocks"
+
+
+def test_subjects_are_thinned_to_the_same_number_of_rows(rng):
+    codes = [np.repeat([0, 1, 2, 3], [10, 10, 25, 60]), np.repeat([4, 5, 6, 7], [10, 11, 12, 2])]
+    plan = plan_subjects(codes, 100, 500, rng)
+    # The subject with two rows is left out. The one with 60 rows has five parts, one for each thinning.
+    assert list(plan.homes) == [0, 0, 0, 0, 1, 1, 1]
+    sizes = sum(np.bincount(keys[keys >= 0], minlength=plan.n_parts) for keys in plan.keys)
+    np.testing.assert_array_equal(sizes, 10)
+    assert [len(np.unique(parts)) for parts in plan.parts.T] == [1, 1, 2, 5, 1, 1, 1]
+
+
+def test_many_subjects_are_joined_into_units_of_the_same_number(rng):
+    codes = [np.repeat(np.arange(300), 2), np.repeat(np.arange(300, 700), 2)]
+    plan = plan_subjects(codes, 64, 64, rng)
+    assert len(plan.homes) <= 64
+    sizes = sum(np.bincount(keys[keys >= 0], minlength=plan.n_parts) for keys in plan.keys)
+    assert len(np.unique(sizes)) == 1
+    # All rows of a subject are in one unit.
+    for keys, own in zip(plan.keys, codes, strict=True):
+        assert all(len(np.unique(keys[own == code])) == 1 for code in np.unique(own))
+
+
+def test_rows_and_subjects_are_weighed_against_each_other():
+    assert _rows_of_each(np.array([[50, 50, 50, 50, 3], [50, 50, 50, 50, 50]])) == 50
+    assert _rows_of_each(np.array([[20, 20, 20], [100, 100, 100]])) == 20
+    assert _rows_of_each(np.array([[15, 20, 25, 30], [40, 40, 40, 40]])) == 15
+
+
+def test_a_row_far_off_does_not_move_the_middle(rng):
+    rows = rng.normal(size=(40, 3))
+    far = np.concatenate([rows, [[1e6, 0.0, 0.0]]])
+    np.testing.assert_allclose(middle_of(far), middle_of(rows), atol=0.1)
+    np.testing.assert_allclose(middle_of(far[-8:]), middle_of(rows[-7:]), atol=0.3)
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+
+def test_too_few_subjects_are_an_error_with_the_number_that_would_do(rng):
+    X, groups = subjects_of(rng, 2, 10, 3)
+    Y, others = subjects_of(rng, 2, 10, 3, first=2)
+    given = {"groups": groups, "background_groups": others}
+    with pytest.raises(InvalidValueError, match="4 subjects can be dealt .* in 6 ways only") as error:
+        permutation_test(fitted(X, Y), X, background=Y, **given)
+    assert "At least 3 subjects in each dataset would do, or 5 subjects that are in both" in str(error.value)
+    assert comb(6, 3) * 0.05 >= 1.0
+    with pytest.raises(InvalidValueError, match="one subject"):
+        permutation_test(fitted(X, Y), X, background=Y, **given | {"groups": np.zeros(20)})
+
+
+def test_too_few_rows_are_an_error(rng):
+    X, Y = two(rng, 2, 2, 3)
+    with pytest.raises(InvalidValueError, match="At least 3 rows in each dataset would do"):
+        permutation_test(fitted(X, Y, cv=None, shrinkage=0.5), X, background=Y)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"n_draws": 10}, "n_draws=10 is too few for level=0.05.*Use at least 19"),
+        ({"level": 0.0}, "level=0.0 is not between 0 and 1"),
+        ({"background": None}, "nothing to compare with"),
+    ],
+)
+def test_a_test_that_cannot_be_made_is_an_error(rng, options, match):
+    X, Y = two(rng)
+    with pytest.raises(InvalidValueError, match=match):
+        permutation_test(fitted(X, Y), X, **{"background": Y} | options)
+
+
+# --- bootstrap -------------------------------------------------------------------------------------------------------
+
+
+def test_left_out_ratios_are_those_of_the_rows_that_were_not_drawn(rng):
+    X, Y = two(rng, 40, 50, 4, 1.0)
+    model = fitted(X, Y, shrinkage=0.2)
+    from standout.sources import open_datasets
+
+    refit = _Refit.of(model, open_datasets(X, Y), rng)
+    times = next(refit.deck.plan.times(rng, 1))
+    ratio, _, correlations = refit.draw(times)
+    rows = refit.deck.numbers(refit.deck.plan.parts[0])
+    counts = np.empty(90)
+    counts[rows] = times
+    drawn = [np.repeat(part, own.astype(int), axis=0) for part, own in ((X, counts[:40]), (Y, counts[40:]))]
+    again = fitted(*drawn, shrinkage=0.2, cv=None)
+    u = again.components_[0]
+    left = [part[own == 0] @ u for part, own in ((X, counts[:40]), (Y, counts[40:]))]
+    assert ratio[0] == pytest.approx(left[0].var(ddof=1) / left[1].var(ddof=1))
+    np.testing.assert_allclose(np.abs(correlations[0]), np.abs(again.correlations_[0]), atol=1e-9)
+
+
+def test_subjects_of_both_datasets_are_drawn_together(rng):
+    codes = [np.repeat(np.arange(6), 2), np.repeat(np.arange(3, 9), 2)]
+    plan = plan_subjects(codes, 100, 100, rng, thinned=False)
+    for times in plan.times(rng, 20):
+        by_home = [dict(zip(plan.groups[plan.homes == k], times[plan.homes == k], strict=True)) for k in (0, 1)]
+        assert all(by_home[0][name] == by_home[1][name] for name in (3, 4, 5))
+        assert times[plan.groups < 0].sum() == 6
+        assert times.sum() == 12
+
+
+def test_intervals_of_correlations_are_symmetric_in_fishers_z():
+    estimate, draws = np.array([[0.5]]), np.tanh(np.arctanh(0.5) + np.array([-0.4, 0.1, 0.2, 0.3, -0.3]))
+    lower, upper = _fisher_intervals(estimate, draws[:, None, None], 0.75)[0, 0]
+    # Three quarters of the distances .1, .2, .3, .3, .4 are at most .3.
+    np.testing.assert_allclose(np.arctanh([lower, upper]), np.arctanh(0.5) + np.array([-0.3, 0.3]))
+
+
+def test_rows_of_few_subjects_are_less_sure_than_they_look(rng):
+    X, groups = subjects_of(rng, 8, 30, 4, 0.6)
+    Y, others = subjects_of(rng, 8, 30, 4, 0.6, first=8)
+    model = fitted(X, Y)
+    rows = bootstrap(model, X, background=Y, n_draws=60)
+    subjects = bootstrap(model, X, background=Y, n_draws=60, groups=groups, background_groups=others)
+    assert (rows.unit, subjects.unit) == ("rows", "subjects")
+    assert subjects.angles[0] > 1.5 * rows.angles[0]
+    widths = [np.diff(np.log(found.ratio_intervals), axis=1)[0, 0] for found in (rows, subjects)]
+    assert widths[1] > 2.0 * widths[0]
+
+
+@pytest.mark.parametrize("options", [{}, {"scale": "pooled"}, {"n_columns": 10}])
+def test_wide_rows_are_drawn_again(rng, options):
+    X, Y, signs = wide(rng)
+    model = fitted(X, Y, **options)
+    found = bootstrap(model, X, background=Y, n_draws=20)
+    lower, upper = found.correlation_intervals[0].T
+    middle = np.tanh((np.arctanh(lower) + np.arctanh(upper)) / 2)
+    np.testing.assert_allclose(np.abs(middle), np.abs(model.correlations_[0]), atol=1e-6)
+    assert np.mean((lower > 0) | (upper < 0)) > 0.9
+    assert abs(np.sign(middle) @ signs) == 60
+
+
+def test_many_rows_are_drawn_in_blocks(rng):
+    X, Y = two(rng, 4000, 4000, 4, 1.0)
+    found = bootstrap(fitted(X, Y), X, background=Y, n_draws=60)
+    assert found.unit == "blocks"
+    # 3.3 times the standard error of the logarithm of a ratio of variances, √(2 / n + 2 / n), of the third of the rows
+    # that is not drawn.
+    assert np.log(found.ratio_intervals[0]) == pytest.approx(np.log([4.0, 4.0]), abs=0.3)
+    assert 0.05 < np.diff(np.log(found.ratio_intervals[0]))[0] < 0.35
+    assert found.angles[0] < 3.0
+
+
+def test_kernels_have_intervals_of_ratios(rng):
+    X, Y = two(rng, 40, 40, 3, 1.0)
+    found = bootstrap(KernelDiscriminativePCA(1).fit(X, background=Y), X, background=Y, n_draws=20)
+    assert found.correlation_intervals is None
+    assert np.all(np.isfinite(found.ratio_intervals))
+
+
+@pytest.mark.long
+def test_intervals_cover_the_truth(capsys):
+    simulations.table_of_coverage([], 60, 100, 0)
+    for line in capsys.readouterr().out.splitlines()[1:]:
+        ratio, correlations = map(float, line.split()[-4:-2])
+        assert 0.8 <= ratio <= 1.0
+        assert 0.78 <= correlations <= 0.97
+
+
+def test_a_bootstrap_that_cannot_be_made_is_an_error(rng):
+    X, Y = two(rng)
+    with pytest.raises(InvalidValueError, match="n_draws=1 is too few"):
+        bootstrap(fitted(X, Y), X, background=Y, n_draws=1)
+    with pytest.raises(InvalidValueError, match="level=2.0 is not between 0 and 1"):
+        bootstrap(fitted(X, Y), X, background=Y, level=2.0)
+
+
+def test_the_record_of_a_plan_is_of_one_kind():
+    plan = plan_rows([4, 4], 100, np.random.default_rng(0))
+    assert replace(plan, kind="rows").n_ways == comb(8, 4)
