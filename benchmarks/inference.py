@@ -29,7 +29,9 @@ LEVEL = 0.05
 
 
 def noise(rng: Rng, n: int, d: int, kind: str = "gaussian") -> Any:
-    """Rows with three shared factors and noise of one kind."""
+    """Rows with three shared factors and noise of one kind; "white" is noise alone."""
+    if kind == "white":
+        return rng.normal(size=(n, d))
     scores = rng.normal(size=(n, 3))
     own = {
         "gaussian": lambda: rng.normal(size=(n, d)),
@@ -167,10 +169,11 @@ NULLS: dict[str, Callable[[Rng], Made]] = {
     "kernel 50+50 x 5": rows(50, 50, 5, "t5", estimator=KernelDiscriminativePCA, shift=0.0),
     "kernel contrastive 50+50 x 5": rows(50, 50, 5, "t5", estimator=KernelContrastivePCA, shift=0.0),
     "columns chosen 60+60 x 12": rows(60, 60, 12, "t5", n_columns="auto"),
-    "scale=background 48+24 x 500": rows(48, 24, 500, scale="background"),
-    "scale=pooled 48+24 x 500": rows(48, 24, 500, scale="pooled"),
-    "scale=background 100+50 x 300": rows(100, 50, 300, scale="background"),
-    "scale=pooled 24+24 x 500": rows(24, 24, 500, scale="pooled"),
+    "scale=background 48+24 x 500": rows(48, 24, 500, "white", scale="background"),
+    "scale=pooled 48+24 x 500": rows(48, 24, 500, "white", scale="pooled"),
+    "scale=background 100+50 x 300": rows(100, 50, 300, "white", scale="background"),
+    "scale=background, factors, 48+24 x 500": rows(48, 24, 500, scale="background"),
+    "scale=pooled 24+24 x 500": rows(24, 24, 500, "white", scale="pooled"),
     "time, blocks of 25, 600+600 x 10": time_blocks,
     "paired subjects 12 x 10+10, x 10": paired(12, 10),
     "paired subjects 6 x 10+10, x 40": paired(6, 40),

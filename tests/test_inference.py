@@ -1,15 +1,14 @@
 """Permutation tests and bootstrap: statistics and p-values by hand, levels by simulation, units, errors."""
 
-from dataclasses import replace
 from itertools import combinations
 from math import comb
 
 import numpy as np
 import pytest
-from benchmarks import inference as simulations
-from scipy import linalg
+from scipy import linalg, sparse
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
+from benchmarks import inference as simulations
 from standout import (
     ContrastivePCA,
     DiscriminativePCA,
@@ -21,8 +20,9 @@ from standout import (
 from standout._messages import CautionWarning, InvalidValueError
 from standout.selection._bootstrap import _fisher_intervals, _Refit
 from standout.selection._inference import combined
-from standout.selection._resample import middle_of
+from standout.selection._resample import RowDeck, middle_of
 from standout.selection._units import _rows_of_each, plan_rows, plan_subjects
+from standout.sources import open_datasets
 
 pytestmark = pytest.mark.filterwarnings("ignore::standout._messages.FindingWarning")
 
@@ -150,21 +150,21 @@ def share_of_false_alarms(make, runs, **options):
     return np.mean(np.array(found) <= 0.05)
 
 
-# Of 60 runs at a level of 5 %, more than 8 (.13) have a chance of 0.6 %. A test that deals whole subjects of different
-# size has .9 or more on the second design, a scale that is not computed anew has .4 or more on the third.
+# Of 60 runs at a level of 5 %, 8 or more have a chance of 1 %. A test that deals whole subjects of different size has
+# .68 on the second design, a scale that is not computed anew .93 on the third, datasets that are not centred .22 on the
+# first.
 @pytest.mark.parametrize(
     "make",
     [
         simulations.rows(40, 30, 10, "lognormal"),
         simulations.subjects((8, 60), (6, 6), 0.0, 8),
-        simulations.rows(24, 12, 100, scale="background"),
+        simulations.rows(30, 10, 60, "white", scale="background"),
         simulations.rows(30, 30, 4, "t5", estimator=KernelDiscriminativePCA, shift=0.0),
-        simulations.subjects((10, 10), (5, 5), 0.6, 30),
     ],
-    ids=["rows", "subjects of different size", "wide and scaled", "kernel", "few subjects"],
+    ids=["rows", "subjects of different size", "wide and scaled", "kernel"],
 )
 def test_noise_is_rarely_found_to_stand_out(make):
-    assert share_of_false_alarms(make, 60) <= 0.13
+    assert share_of_false_alarms(make, 60) < 8 / 60
 
 
 @pytest.mark.long
@@ -239,6 +239,7 @@ def test_many_rows_are_dealt_in_blocks_which_are_the_same_in_memory_and_in_parts
     forms = {
         "iterator": (iter(np.array_split(X, 7)), iter(np.array_split(Y, 5))),
         "memory-mapped": tuple(mapped),
+        "sparse": (sparse.csr_array(X), sparse.csr_array(Y)),
         "dask": (da.from_array(X, chunks=(700, 5)), da.from_array(Y, chunks=(900, 5))),
     }
     for name, (target, background) in forms.items():
@@ -259,9 +260,10 @@ def test_subjects_that_are_read_in_parts_have_the_test_of_memory(rng):
     np.testing.assert_allclose(parts.draws[0], known.draws[0], atol=1e-6)
 
 
-def test_torch_arrays_have_the_test_of_numpy_arrays(rng):
+@pytest.mark.parametrize("n", [60, 2500])
+def test_torch_arrays_have_the_test_of_numpy_arrays(rng, n):
     torch = pytest.importorskip("torch")
-    X, Y = two(rng)
+    X, Y = two(rng, n, n)
     model = fitted(X, Y)
     known = permutation_test(model, X, background=Y, n_draws=39)
     other = permutation_test(model, torch.asarray(X), background=torch.asarray(Y), n_draws=39)
@@ -280,15 +282,26 @@ def test_threads_and_equal_weights_change_nothing(rng):
     assert not np.allclose(other.draws[0][:5], known.draws[0][:5])
 
 
-def test_weights_stay_at_their_places(rng):
+def test_weights_that_users_give_stay_at_their_places_and_learned_ones_go_with_rows(rng):
+    plan = plan_rows([3, 2], 100, rng)
+    rows, learned, placed = rng.normal(size=(5, 2)), rng.random(5), rng.random((5, 1))
+    deck = RowDeck(plan, rows, learned, placed)
+    at = np.array([4, 0, 2, 1, 3])
+    numbers = deck.numbers(plan.parts[0][at])
+    for home, places in enumerate(plan.places):
+        dealt = numbers[places]
+        weights = learned[dealt] * placed[places, 0]
+        found = deck.dealt(at)[home]
+        assert found.weight == pytest.approx(weights.sum())
+        np.testing.assert_allclose(found.second, (rows[dealt] * weights[:, None]).T @ rows[dealt])
+
+
+def test_the_statistic_with_weights_is_that_of_the_fit(rng):
     X, Y = two(rng, 40, 40, 4)
     weights = {"sample_weight": rng.exponential(size=40), "background_sample_weight": np.ones(40)}
     model = DiscriminativePCA(1, shrinkage=0.2).fit(X, background=Y, **weights)
     test = permutation_test(model, X, background=Y, **weights)
     assert test.statistics[0] == pytest.approx(np.log(model.eigenvalues_[0]), abs=1e-9)
-    # Rows that change places within the target would change its statistic, which weights at places do not see.
-    same = permutation_test(model, X, background=Y, n_draws=19, **weights)
-    assert np.std(same.draws[0]) > 0.0
 
 
 def test_covariates_are_removed_from_each_dataset_before_rows_are_dealt(rng):
@@ -390,6 +403,12 @@ def test_too_few_subjects_are_an_error_with_the_number_that_would_do(rng):
         permutation_test(fitted(X, Y), X, background=Y, **given | {"groups": np.zeros(20)})
 
 
+def test_robust_weights_need_the_rows_of_the_fit(rng):
+    X, Y = two(rng)
+    with pytest.raises(InvalidValueError, match="the target has 50 rows, but the fit had 60"):
+        permutation_test(fitted(X, Y, robust="rows"), X[:50], background=Y)
+
+
 def test_too_few_rows_are_an_error(rng):
     X, Y = two(rng, 2, 2, 3)
     with pytest.raises(InvalidValueError, match="At least 3 rows in each dataset would do"):
@@ -416,8 +435,6 @@ def test_a_test_that_cannot_be_made_is_an_error(rng, options, match):
 def test_left_out_ratios_are_those_of_the_rows_that_were_not_drawn(rng):
     X, Y = two(rng, 40, 50, 4, 1.0)
     model = fitted(X, Y, shrinkage=0.2)
-    from standout.sources import open_datasets
-
     refit = _Refit.of(model, open_datasets(X, Y), rng)
     times = next(refit.deck.plan.times(rng, 1))
     ratio, _, correlations = refit.draw(times)
@@ -506,8 +523,3 @@ def test_a_bootstrap_that_cannot_be_made_is_an_error(rng):
         bootstrap(fitted(X, Y), X, background=Y, n_draws=1)
     with pytest.raises(InvalidValueError, match="level=2.0 is not between 0 and 1"):
         bootstrap(fitted(X, Y), X, background=Y, level=2.0)
-
-
-def test_the_record_of_a_plan_is_of_one_kind():
-    plan = plan_rows([4, 4], 100, np.random.default_rng(0))
-    assert replace(plan, kind="rows").n_ways == comb(8, 4)

@@ -55,7 +55,7 @@ class Bootstrap:
     >>> import numpy as np
     >>> from standout import DiscriminativePCA, bootstrap
     >>> rng = np.random.default_rng(0)
-    >>> X, Y = rng.normal(size=(300, 3)) * [1, 1, 3], rng.normal(size=(300, 3))
+    >>> X, Y = rng.normal(size=(300, 3)) * [9, 1, 3], rng.normal(size=(300, 3)) * [9, 1, 1]
     >>> found = bootstrap(DiscriminativePCA(1).fit(X, background=Y), X, background=Y, n_draws=50)
     >>> bool(found.ratio_intervals[0, 0] < 9 < found.ratio_intervals[0, 1]), bool(found.angles[0] < 10)
     (True, True)
@@ -120,7 +120,7 @@ def bootstrap(
     >>> import numpy as np
     >>> from standout import DiscriminativePCA, bootstrap
     >>> rng = np.random.default_rng(0)
-    >>> X, Y = rng.normal(size=(200, 4)) * [1, 1, 1, 3], rng.normal(size=(200, 4))
+    >>> X, Y = rng.normal(size=(200, 4)) * [9, 1, 1, 3], rng.normal(size=(200, 4)) * [9, 1, 1, 1]
     >>> found = bootstrap(DiscriminativePCA(1).fit(X, background=Y), X, background=Y, n_draws=50)
     >>> lower, upper = found.correlation_intervals[0].T
     >>> (lower > 0) | (upper < 0)

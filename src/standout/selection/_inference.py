@@ -113,7 +113,7 @@ def permutation_test(
     level : float, default=0.05
         Chance that `n_components` of the result is too large.
     n_components : int or None, default=None
-        How many components to test. None means those of the model, until the first that is not significant.
+        How many components to test at most. None means those of the model.
     n_jobs : int or None, default=None
         Number of threads. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -158,7 +158,6 @@ def permutation_test(
         **statistic_of(estimator),
         learned=learned,
         most=estimator.n_components_ if n_components is None else n_components,
-        every=n_components is not None,
         level=level,
         n_draws=n_draws,
         n_jobs=n_jobs,
@@ -199,8 +198,11 @@ def given_of(model: Any, sources: list[Source]) -> tuple[list[Source], list[Floa
         if model.robust == "cells":
             sources = other._weighed(sources)
         learned = list(other.row_weights_)
-        if model.robust == "rows":
-            for source, own in zip(sources, other.row_weights_, strict=True):
+        for source, own in zip(sources, other.row_weights_, strict=True):
+            if len(own) != source.count_rows():
+                problem = f"{source.name} has {source.count_rows()} rows, but the fit had {len(own)}"
+                raise InvalidValueError(problem, advice="Give the datasets of the fit: robust weights belong to rows.")
+            if model.robust == "rows":
                 source.weights = own if source.weights is None else own * source.weights
     if hasattr(model, "kernel"):
         sources = [_mapped(source, Mapped(source, model._coordinates, None)) for source in sources]
@@ -244,7 +246,6 @@ def count_components(
     columns_chosen: bool = False,
     learned: list[Float | None] | None = None,
     most: int = MOST_COMPONENTS,
-    every: bool = False,
     level: float = 0.05,
     n_draws: int = 199,
     n_jobs: int | None = None,
@@ -264,7 +265,7 @@ def count_components(
     learned : list of ndarray or None
         The factor of each dataset's weights that was learned from its rows.
     most : int
-        Components that are tested at most; all of them if `every`.
+        Components that are tested at most.
     level, n_draws, n_jobs, seed, progress
         As in `permutation_test`.
 
@@ -289,7 +290,7 @@ def count_components(
                 p_value, values = _component(engine, n_draws, level, [seed, 2, number], n_jobs, advance)
             p_values.append(max(p_value, *p_values[-1:], 0.0))
             found.append(combined(values))
-            if p_values[-1] > level and not every:
+            if p_values[-1] > level:
                 reason = f"component {number + 1} is not distinguishable from chance"
                 break
             if number + 1 < most:
