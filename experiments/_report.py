@@ -227,7 +227,7 @@ def missing(records: Sequence[Record], names: Sequence[str]) -> list[str]:
 
 
 def summary(records: Sequence[Record]) -> str:
-    """Return what docs/evidence.md quotes: the verdict on every claim and the clustering error of every method, as JSON."""
+    """Return the verdict on every claim and the clustering error of every method as JSON, for docs/evidence.md."""
     return _dumped(
         {
             "made with": made_with(),

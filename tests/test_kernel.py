@@ -35,7 +35,7 @@ def centred_kernel(*parts):
 
 @pytest.mark.parametrize("weights", [None, [0.3, 0.7]])
 def test_the_paper_equation_in_dual_coordinates(data, weights):
-    """Eqs. 19 and 23: ``K Kx a = λ (K Σ ωₖ Kₖ + ε I) a``, with the weights that the paper leaves out of its equation."""
+    """Eqs. 19 and 23: ``K Kx a = λ (K Σ ωₖ Kₖ + ε I) a``, with the weights that the paper leaves out."""
     X, *others = data
     backgrounds = others if weights else others[:1]
     epsilon = 0.05
