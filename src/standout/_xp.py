@@ -272,7 +272,8 @@ def cholesky(matrix: Array) -> Array | None:
     """
     if not is_foreign(matrix):
         # The transpose of a symmetric matrix is the same matrix in LAPACK's order of memory.
-        factor, info = linalg.lapack.dpotrf(matrix.T, lower=1, overwrite_a=True, clean=False)
+        potrf = linalg.lapack.spotrf if matrix.dtype == np.float32 else linalg.lapack.dpotrf
+        factor, info = potrf(matrix.T, lower=1, overwrite_a=True, clean=False)
         return factor if info == 0 else None
     compat = _compat()
     if compat.is_torch_array(matrix):
@@ -297,7 +298,8 @@ def solve_triangular(factor: Array, right: Array, *, transposed: bool = False, o
     if not is_foreign(factor):
         # A factor in C order is the transpose of an upper one in LAPACK's order of memory.
         lower = factor.flags.f_contiguous
-        solved, info = linalg.lapack.dtrtrs(
+        trtrs = linalg.lapack.strtrs if factor.dtype == np.float32 else linalg.lapack.dtrtrs
+        solved, info = trtrs(
             factor if lower else factor.T, right, lower=lower, trans=transposed == lower, overwrite_b=overwrite
         )
         if info:

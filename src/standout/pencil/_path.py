@@ -28,6 +28,8 @@ LEAST_REFINED = 96
 UNEVEN = 1e4
 # A round that leaves more than this share of the residual converges too slowly to go on.
 SLOW = 0.3
+# Paths of this size and more are found in single precision, which is enough to choose a value by.
+LEAST_SINGLE = 256
 # Up to this size a stack is inverted by one call; larger matrices are factorised one by one.
 STACKED_SIZE = 100
 
@@ -56,7 +58,7 @@ class _Stack:
     difference: bool
 
     @classmethod
-    def of(cls, folds: Sequence[Sequence[Pencil]]) -> _Stack:
+    def of(cls, folds: Sequence[Sequence[Pencil]], single: bool = False) -> _Stack:
         """Collect the matrices and coefficients of pencils, by fold and value."""
         # The pencil with the most terms has all datasets: a coefficient of zero leaves one out.
         terms = [max((_terms(pencil) for pencil in path), key=len) for path in folds]
@@ -74,6 +76,8 @@ class _Stack:
             scale = 2.0 ** -xp.round(0.5 * xp.log2(safe))
             matrices = matrices * (scale[:, None, :, None] * scale[:, None, None, :])
         difference = all(pencil.b.is_identity for path in folds for pencil in path)
+        if single:
+            matrices = matrices.astype(np.float32)
         return cls(matrices, scale**2, first, second, ridges, difference)
 
     @property
@@ -87,7 +91,7 @@ class _Stack:
         a, b = (
             xp.reshape(_mixed(part[:, values], self.matrices), (-1, size, size)) for part in (self.first, self.second)
         )
-        ridges = xp.reshape(like(self.ridges[:, values, None], b) * self.squares[:, None, :], (-1, size))
+        ridges = xp.reshape(_as(self.ridges[:, values, None], self.squares) * self.squares[:, None, :], (-1, size))
         if is_foreign(b):
             return a, b + ridges[:, :, None] * eye(size, b)
         # In place: matrices may be large.
@@ -97,21 +101,25 @@ class _Stack:
     def inside(self, basis: Float, count: int) -> tuple[Float, Float]:
         """Solve all pencils in the span of orthonormal bases; NaN where B is singular."""
         small = to_host(_turned(self.matrices, basis[:, None]))
+        basis = _as(basis, self.squares)
         ridge = to_host(_transposed(basis) @ (self.squares[:, :, None] * basis))
         b = _mixed(self.second, small) + self.ridges[:, :, None, None] * ridge[:, None]
         values, turn = _small(_mixed(self.first, small), b, count)
         return values, basis[:, None] @ like(turn, basis)
 
 
-def path_vectors(folds: Sequence[Sequence[Pencil]], n_components: int, seed: int = 0) -> list[list[Float | None]]:
+def path_vectors(
+    folds: Sequence[Sequence[Pencil]], n_components: int, seed: int = 0, *, single: bool = True
+) -> list[list[Float | None]]:
     """Return approximate leading vectors of each pencil, by fold and value; None where B is singular.
 
     The pencils of a fold are in the order of a parameter, from the least to the most regularised. Small representatives
     are solved together. Otherwise iterations at each start from the vectors of the one before, from the most
-    regularised on.
+    regularised on. Large NumPy matrices are in single precision, unless one of them is singular in it.
     """
-    stack = _Stack.of(folds)
     n_folds, n_values, size = len(folds), len(folds[0]), folds[0][0].n_features
+    single = single and size >= LEAST_SINGLE and not folds[0][0].on_device
+    stack = _Stack.of(folds, single)
     width = min(n_components + MORE, size)
     if (REPRESENTATIVES + 1) * width >= size:
         # A small problem is solved in all of its directions.
@@ -135,6 +143,8 @@ def path_vectors(folds: Sequence[Sequence[Pencil]], n_components: int, seed: int
                 found = namespace(start).reshape(ended[1], (n_folds, len(group), size, width))
                 blocks += [found[:, place] for place in range(len(group))]
                 start = blocks[-1]
+            elif single:
+                return path_vectors(folds, n_components, seed, single=False)
             elif len(group) > 1:
                 groups = [[place] for place in group]
         if not blocks:
@@ -182,7 +192,7 @@ def _mixed(coefficients: Float, matrices: Float) -> Float:
     """Return the sums of the matrices of each fold, with coefficients of shape (n_folds, n_values, n_terms)."""
     xp = namespace(matrices)
     n_folds, n_terms, *size = matrices.shape
-    flat = like(coefficients, matrices) @ xp.reshape(matrices, (n_folds, n_terms, -1))
+    flat = _as(coefficients, matrices) @ xp.reshape(matrices, (n_folds, n_terms, -1))
     mixed: Float = xp.reshape(flat, (n_folds, -1, *size))
     return mixed
 
@@ -213,9 +223,9 @@ def _iterated(
         values, turn = _small(to_host(turned @ a_basis), to_host(turned @ b_basis), width)
         if not np.all(np.isfinite(values)):
             return None
-        turn_there = like(turn, basis)
+        turn_there = _as(turn, basis)
         block, images = basis @ turn_there, a_basis @ turn_there[..., :n_wanted]
-        missed = images - (b_basis @ turn_there[..., :n_wanted]) * like(values[:, None, :n_wanted], basis)
+        missed = images - (b_basis @ turn_there[..., :n_wanted]) * _as(values[:, None, :n_wanted], basis)
         sizes = _lengths(images)
         residual = float(np.max(_lengths(missed) / np.where(sizes > 0.0, sizes, 1.0)))
         if residual <= tolerance or SLOW * before < residual < before < float("inf"):
@@ -253,7 +263,7 @@ def _shifted(a: Float, b: Float, block: Float) -> Callable[[Float], Float]:
     step = 0.1 * (values[:, 0] - values[:, -1]) + 1e-3 * np.abs(values).max(axis=-1)
     step = np.where(step > 0.0, step, 1.0)
     while True:
-        inverse = _inverse(like((top + step)[:, None, None], a) * b - a)
+        inverse = _inverse(_as((top + step)[:, None, None], a) * b - a)
         if inverse is not None:
             return inverse
         step = 4.0 * step
@@ -261,7 +271,7 @@ def _shifted(a: Float, b: Float, block: Float) -> Callable[[Float], Float]:
 
 def _small(a: Float, b: Float, count: int) -> tuple[Float, Float]:
     """Return the leading values and vectors of stacks of small pencils on the host; NaN where B is singular."""
-    b = 0.5 * (b + _transposed(b))
+    a, b = a.astype(np.float64), 0.5 * (b + _transposed(b)).astype(np.float64)
     try:
         lower = np.linalg.inv(np.linalg.cholesky(b))
     except np.linalg.LinAlgError:
@@ -276,7 +286,12 @@ def _small(a: Float, b: Float, count: int) -> tuple[Float, Float]:
 
 
 def _random(size: int, width: int, seed: int, reference: Float) -> Float:
-    return like(np.random.default_rng(seed).standard_normal((size, width)), reference)
+    return _as(np.random.default_rng(seed).standard_normal((size, width)), reference)
+
+
+def _as(numbers: Float, reference: Float) -> Float:
+    """Return numbers in the library and the precision of a reference."""
+    return like(numbers, reference) if is_foreign(reference) else np.asarray(numbers, dtype=reference.dtype)
 
 
 def _orthonormal(block: Float) -> Float:
