@@ -58,7 +58,8 @@ class LinearTransformer(IncrementalTransformer):
         kinds = ["rows"] if thin else ["scatter", "root"]
         again = all(source.again for source in sources)
         # Ledoit-Wolf shrinkage needs further sums; after a choice by folds only if that fails.
-        norms = not self._auto() or folds is None or not again
+        rule = self.method == "dpca" and isinstance(self.shrinkage, str)
+        norms = rule and (not self._auto() or folds is None or not again)
         for kind in kinds:
             data = make_data(sources, folds, norms=norms, kind=kind, wide=wide and not thin)
             fit = self._fit_data(data, folds, reason)
