@@ -188,12 +188,12 @@ NULLS: dict[str, Callable[[Rng], Made]] = {
 }
 FINDINGS: dict[str, Callable[[Rng], Made]] = {
     "gaussian 150+150 x 60, 2.0": rows(150, 150, 60, strength=2.0),
-    "gaussian 150+150 x 60, 1.7": rows(150, 150, 60, strength=1.7),
-    "t5 200+200 x 20, 1.4": rows(200, 200, 20, "t5", strength=1.4),
+    "gaussian 150+150 x 60, 1.3": rows(150, 150, 60, strength=1.3),
+    "t5 200+200 x 20, 1.2": rows(200, 200, 20, "t5", strength=1.2),
     "wide 40+40 x 100, 4": rows(40, 40, 100, strength=4.0),
     "wide, scale=pooled, 40+40 x 100, 4": rows(40, 40, 100, strength=4.0, scale="pooled"),
     "contrastive 60+60 x 20, 3": rows(60, 60, 20, strength=3.0, estimator=ContrastivePCA),
-    "blocks of rows 3000+3000 x 20, .65": rows(3000, 3000, 20, strength=0.65),
+    "blocks of rows 3000+3000 x 20, .35": rows(3000, 3000, 20, strength=0.35),
     "subjects 8+8, rows 20/100, icc .3, 1.5": subjects((20, 100), (8, 8), 0.3, 20, 1.5),
     "subjects 8+8, rows 50/50, icc .3, 1.5": subjects((50, 50), (8, 8), 0.3, 20, 1.5),
     "subjects 8+8, rows lognormal, icc .3, 1.5": subjects(("lognormal", "lognormal"), (8, 8), 0.3, 20, 1.5),

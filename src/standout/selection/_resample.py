@@ -256,10 +256,10 @@ def middle_of(rows: Float) -> Float:
 def centred(deck: RowDeck | SumDeck, own: bool, rng: np.random.Generator) -> RowDeck | SumDeck:
     """Move each dataset to its own middle, or all datasets to a common one.
 
-    Subjects about the middle of their own dataset are no longer independent: their sum is nearly zero. A deal of few
+    Units about the middle of their own dataset are no longer independent: their sum is nearly zero. A deal of few
     subjects in many columns then has one direction fewer that only the target has, and false alarms are too many (9 %
     for 5 and 5 subjects in 40 columns). So a random vector that is somewhat smaller than the error of the middle is
-    added to each dataset of subjects.
+    added to each dataset.
     """
     plan, means = deck.plan, deck.means()
     if not own:
@@ -271,7 +271,6 @@ def centred(deck: RowDeck | SumDeck, own: bool, rng: np.random.Generator) -> Row
     sizes = np.sqrt(to_host(squared_lengths(away)))
     # Units that are far off hardly move a middle. Those of datasets with the same subjects have errors in common.
     limits = np.minimum(1.0, FAR * np.median(sizes) / np.maximum(sizes, 1e-300)) * (plan.groups < 0)
-    limits *= plan.kind == "subjects"
     factors = rng.standard_normal((n_sets, len(sizes))) * limits / np.sqrt(len(sizes))
     offsets = RESTORED * product(like(factors / np.sqrt(np.bincount(plan.homes))[:, None], means), away)
     homes = np.tile(np.arange(n_sets), plan.n_parts // n_sets + 1)[-plan.n_parts :]
