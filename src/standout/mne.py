@@ -214,7 +214,7 @@ class Contrast(TransformerMixin, BaseEstimator):
         ----------
         inst : mne.io.Raw, mne.Epochs, mne.Evoked or array of shape (..., n_channels, n_times)
         exclude : list of int
-            Components to remove, from 0. All other activity is kept, also that of components that were not fitted.
+            Components to remove, from 0. All other activity is kept, also that of other components.
         include : list of int
             Components to keep. All other activity is removed.
 

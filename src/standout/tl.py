@@ -100,7 +100,7 @@ def dpca(
         ``.var["dpca_chosen"]`` : bool
             With ``n_columns``: whether the components use a gene.
         ``.obs["dpca_weight"]`` : float
-            With ``robust``: the weight of each cell; NaN for cells that were not fitted.
+            With ``robust``: the weight of each cell; NaN for other cells.
         ``.uns["dpca"]`` : dict
             ``params``; ``ratio`` with ``ratio_error``, the held-out ratio of variances; ``spread`` and ``shift``, its
             part from the variance, and what the shift of the mean adds or would add; ``shrinkage`` and so on.

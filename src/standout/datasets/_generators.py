@@ -295,7 +295,7 @@ def _halves(n_rows: int) -> npt.NDArray[np.intp]:
 def _circles(
     radii: list[float], others: list[list[float]], n_target: int, n_background: int, noise: float, seed: Seed, text: str
 ) -> Contrast:
-    """Hide circles of radii 1 and 6 beside those of the given radii; each background has radii of its own."""
+    """Hide circles of radii 1 and 6 beside those of the given radii; each background has other radii."""
     rng, labels = np.random.default_rng(seed), _halves(n_target)
     target = _on_circles([np.where(labels == 0, 1.0, 6.0), *radii], n_target, noise, rng)
     return Contrast(target, tuple(_on_circles(own, n_background, noise, rng) for own in others), labels, text)

@@ -95,7 +95,7 @@ class IncrementalTransformer(BackgroundTransformer):
 
         For rows that may not leave the place where they are: each place fits an estimator to its own rows, and only
         estimators travel. They have counts, means and sums of products, never rows. Each place becomes a fold, so that
-        the choice and the ratio hold for places that were not fitted. The other estimator stays as it is.
+        the choice and the ratio hold for other places. The other estimator stays as it is.
 
         Parameters
         ----------

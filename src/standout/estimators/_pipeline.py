@@ -114,7 +114,7 @@ class BackgroundPipeline(Pipeline):
         Parameters
         ----------
         X, y, background
-            As in ``fit``: rows that were not fitted.
+            As in ``fit``: held-out rows.
         **params
             Further parameters of the last step's ``score``.
 

@@ -207,7 +207,7 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Parameters
         ----------
         X : dataset
-            Rows of the target that were not fitted.
+            Held-out rows of the target.
         y : None
             Ignored.
         background : dataset, or list or tuple of datasets, default=None

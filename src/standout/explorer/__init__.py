@@ -244,7 +244,7 @@ class Exploration:
     def _repr_html_(self) -> str:
         return (
             f'<iframe src="{html.escape(self.address)}" style="width:100%;height:860px;border:1px solid #ccc"></iframe>'
-            f'<p><a href="{html.escape(self.address)}" target="_blank">Open in a page of its own</a></p>'
+            f'<p><a href="{html.escape(self.address)}" target="_blank">Open in a separate page</a></p>'
         )
 
     def __repr__(self) -> str:
@@ -295,7 +295,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _admitted(self, *, written: bool) -> dict[str, str] | None:
         """Check host, token and origin before anything is read; return the query, or refuse.
 
-        Another site could make a name of its own point to this machine, or send a form here.
+        Another site could make one of its names point to this machine, or send a form here.
         """
         exploration = self.server.exploration
         query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
@@ -342,7 +342,7 @@ class _Handler(BaseHTTPRequestHandler):
         made = page.report(int(number)) if place == "/report" and page and number.isdecimal() else None
         if made is None:
             return self._send(404, "text/plain", b"There is nothing here.")
-        # The report has a policy of its own, which allows its script.
+        # The report has a separate policy, which allows its script.
         return self._send(200, "text/html", made.encode(), "img-src data: blob:")
 
     def do_POST(self) -> None:

@@ -257,7 +257,7 @@ def _opened_device(library: Any, device: Any) -> tuple[Any, Any]:
         raise ImportError(f"library={library!r} cannot be imported: {error}. Install it, or use another.") from None
     try:
         return xp, xp.asarray(np.zeros((0, 1)), device=device)
-    except Exception as error:  # every library has exceptions of its own for this
+    except Exception as error:  # every library has other exceptions for this
         reason = (str(error) or type(error).__name__).splitlines()[0]
         problem = f"cannot be used by {library}: {reason}"
         raise InvalidValueError(problem, parameter="device", value=device, advice="Give another device.") from None
