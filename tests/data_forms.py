@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import scipy.io
 from scipy import sparse
 
@@ -68,8 +69,7 @@ def _dask_frame(values: np.ndarray) -> Any:
 
 
 def _tensor(values: np.ndarray) -> Any:
-    import torch
-
+    torch = pytest.importorskip("torch", reason="torch is brought by the user")
     return torch.tensor(values)
 
 

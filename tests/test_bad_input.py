@@ -53,7 +53,7 @@ REFUSED = {
     "a misspelled word": (lambda: fit({"shrinkage": "autoo"}), "shrinkage", "autoo", '"auto", "ledoit-wolf" or None'),
     "alpha": (lambda: fit({"alpha": -1.0}, kind=ContrastivePCA), "alpha", -1.0, "float >= 0"),
     "epsilon": (lambda: fit({"epsilon": 0.0}, kind=KernelDiscriminativePCA), "epsilon", 0.0, "float > 0"),
-    "folds": (lambda: fit({"cv": 1}), "cv", 1, "int >= 2 or None"),
+    "folds": (lambda: fit({"cv": 1}), "cv", 1, "int in [2, 1000] or None"),
     "center": (lambda: fit({"center": "mean"}), "center", "mean", '"own" or "background"'),
     "scale": (lambda: fit({"scale": True}), "scale", True, '"pooled", "background" or None'),
     "robust": (lambda: fit({"robust": "row"}), "robust", "row", '"rows", "cells" or None'),

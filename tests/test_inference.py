@@ -19,7 +19,7 @@ from standout import (
 )
 from standout._messages import CautionWarning, InvalidValueError
 from standout.selection._bootstrap import _fisher_intervals, _Refit
-from standout.selection._inference import combined
+from standout.selection._inference import standardised
 from standout.selection._resample import RowDeck, middle_of
 from standout.selection._units import _rows_of_each, plan_rows, plan_subjects
 from standout.sources import open_datasets
@@ -105,8 +105,8 @@ def test_the_values_of_a_path_are_combined_by_the_largest_in_standard_deviations
     values = np.array([[3.0, 10.0], [1.0, 20.0], [1.0, 30.0], [3.0, 20.0]])
     # Means 2 and 20, standard deviations 1 and √50.
     expected = [1.0, 0.0, np.sqrt(2), 1.0]
-    np.testing.assert_allclose(combined(values), expected, atol=1e-12)
-    np.testing.assert_array_equal(combined(values[:, :1]), values[:, 0])
+    np.testing.assert_allclose(standardised(values).max(axis=1), expected, atol=1e-12)
+    np.testing.assert_array_equal(standardised(values[:, :1]), values[:, :1])
 
 
 def test_every_relabeling_is_made_once_if_there_are_few(rng):
@@ -292,8 +292,9 @@ def test_weights_that_users_give_stay_at_their_places_and_learned_ones_go_with_r
         dealt = numbers[places]
         weights = learned[dealt] * placed[places, 0]
         found = deck.dealt(at)[home]
-        assert found.weight == pytest.approx(weights.sum())
-        np.testing.assert_allclose(found.second, (rows[dealt] * weights[:, None]).T @ rows[dealt])
+        assert found.total_weight == pytest.approx(weights.sum())
+        expected = np.cov(rows[dealt].T, aweights=weights, ddof=0)
+        np.testing.assert_allclose(found.covariance(), expected, atol=1e-12)
 
 
 def test_the_statistic_with_weights_is_that_of_the_fit(rng):
@@ -435,7 +436,7 @@ def test_a_test_that_cannot_be_made_is_an_error(rng, options, match):
 def test_left_out_ratios_are_those_of_the_rows_that_were_not_drawn(rng):
     X, Y = two(rng, 40, 50, 4, 1.0)
     model = fitted(X, Y, shrinkage=0.2)
-    refit = _Refit.of(model, open_datasets(X, Y), rng)
+    refit = _Refit.of(open_datasets(X, Y), model.problem_, rng)
     times = next(refit.deck.plan.times(rng, 1))
     ratio, _, correlations = refit.draw(times)
     rows = refit.deck.numbers(refit.deck.plan.parts[0])

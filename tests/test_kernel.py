@@ -170,3 +170,18 @@ def test_robust_fits_of_counts_that_are_mostly_zero_are_finite(robust, rng):
     model.fit(X, background=Y)
     assert np.all(np.isfinite(model.transform(X)))
     assert np.all(np.isfinite(model.eigenvalues_))
+
+
+def test_rows_of_the_kernel_have_the_answer_of_low_rank_coordinates(data, monkeypatch):
+    """Both forms of coordinates solve one problem: ratios of folds, scores, and the path up to its approximation."""
+    X, *others = data
+    rows = KernelDiscriminativePCA(2, epsilon=0.01).fit(X, background=others)
+    monkeypatch.setattr("standout.features._coordinates.LOW_RANK", 0)
+    factor = KernelDiscriminativePCA(2, epsilon=0.01).fit(X, background=others)
+    assert rows.feature_map_.counts
+    assert not factor.feature_map_.counts
+    np.testing.assert_allclose(rows.eigenvalues_, factor.eigenvalues_, rtol=1e-7)
+    np.testing.assert_allclose(rows.ratio_, factor.ratio_, rtol=1e-6)
+    np.testing.assert_allclose(rows.transform(X), factor.transform(X), rtol=1e-5, atol=1e-6)
+    for one, two in zip(*(model.held_out_scores(X, background=others) for model in (rows, factor)), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-6)

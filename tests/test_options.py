@@ -57,7 +57,7 @@ def test_a_placeholder_is_filled_in_with_its_indentation_and_percent_signs_stay(
 
     lines = Example.__doc__.splitlines()
     assert "Keeps 70 %." in lines[0]
-    start = next(number for number, line in enumerate(lines) if "cv : int >= 2 or None, default=5" in line)
+    start = next(number for number, line in enumerate(lines) if "cv : int in [2, 1000] or None, default=5" in line)
     indent = len(lines[start]) - len(lines[start].lstrip())
     assert lines[start + 1].startswith(" " * (indent + 4) + "Number of folds")
 

@@ -15,7 +15,7 @@ from report_runs import CASES, COLUMNS, HOSTILE, cells, fitted, made, mixed
 from standout import DiscriminativePCA, bootstrap, make_pipeline, plots
 from standout._messages import FindingWarning
 from standout.report import figure, page, report, sentences
-from standout.report._cautions import Cautions, columns, dependence, few_rows, neighbours, subject_pattern
+from standout.report._cautions import columns, dependence, few_rows, neighbours, subject_pattern, worded
 from standout.report._drawn import Sample, packed, read_labels
 from standout.report._words import brief, number, p_equals, percent
 
@@ -329,10 +329,6 @@ def test_static_pictures_take_an_axes_and_return_it():
 # --- cautions --------------------------------------------------------------------------------------------------------
 
 
-def kinds(told):
-    return [caution["kind"] for caution in told.sorted()]
-
-
 def test_dependent_rows_come_with_the_pattern_of_their_subjects():
     target, background = (np.repeat(mixed(seed, 20), 6, axis=0) + 0.3 * mixed(seed + 5, 120) for seed in (21, 22))
     model = fitted(DiscriminativePCA(1), target, background=background)
@@ -358,13 +354,11 @@ def test_neighbours_correlate_only_where_they_do():
 @pytest.mark.parametrize("n_rows", [8, 24, 400])
 def test_a_few_rows_that_decide_are_named_also_with_few_rows(n_rows):
     scores = np.random.default_rng(1).normal(size=n_rows)
-    told = Cautions()
-    few_rows(told, scores, None)
-    assert kinds(told) == []
+    assert few_rows(scores, None) is None
     scores[5] = 60.0
-    few_rows(told, scores, [f"sample {k}" for k in range(n_rows)])
-    assert kinds(told) == ["few rows"]
-    assert "sample 5 has 9" in told.sorted()[0]["text"]
+    (told,) = worded([few_rows(scores, [f"sample {k}" for k in range(n_rows)])])
+    assert told["kind"] == "few rows"
+    assert "sample 5 has 9" in told["text"]
 
 
 def test_columns_that_call_for_care_are_named():
@@ -378,37 +372,35 @@ def test_columns_that_call_for_care_are_named():
     rows[7, 6] = -9999.0
     other = draw.normal(size=(50, 9))
     other[:, 1], other[:, 2], other[:, 8] = 4.0, other[:, 0], 1.0
-    told = Cautions()
     names = ["a", "same", "copy", "count", "code", "large", "missing", "x", "flat"]
-    columns(told, [Sample(np.arange(60), rows), Sample(np.arange(50), other)], names, scaled=False)
-    texts = {caution["kind"]: caution["text"] for caution in told.sorted()}
+    parts = [Sample(np.arange(60), rows), Sample(np.arange(50), other)]
+    told = worded(columns(parts, names, scaled=False))
+    assert [caution["weight"] for caution in told] == sorted((caution["weight"] for caution in told), reverse=True)
+    texts = {caution["kind"]: caution["text"] for caution in told}
     assert "−9,999 in 1 row of missing" in texts["placeholder"]
     assert "copy (as a)" in texts["equal columns"]
     assert "flat" in texts["constant in the background"]
     assert "large varies by" in texts["units"]
-    said = " ".join(caution["text"] for caution in told.sorted())
+    said = " ".join(caution["text"] for caution in told)
     assert "Columns number the rows, like an id: count." in said
     assert "Columns have few whole values, like codes: code." in said
-    scaled = Cautions()
-    columns(scaled, [Sample(np.arange(60), rows), Sample(np.arange(50), other)], names, scaled=True)
-    assert "units" not in kinds(scaled)
+    assert "units" not in [caution["kind"] for caution in columns(parts, names, scaled=True)]
 
 
 def test_advice_has_the_names_of_its_surface():
-    python, command = Cautions(), Cautions({"shrinkage": "--shrinkage"})
-    for told in (python, command):
-        told.add(1, "x", "a problem", "Set `shrinkage`.")
-    assert python.sorted()[0]["advice"] == "Set `shrinkage`."
-    assert command.sorted()[0]["advice"] == "Set --shrinkage."
+    told = [{"kind": "near PCA", "parameter": "shrinkage", "value": 0.97}]
+    assert worded(told)[0]["advice"].endswith("set a smaller value: `shrinkage`.")
+    assert worded(told, {"shrinkage": "--shrinkage"})[0]["advice"].endswith("set a smaller value: --shrinkage.")
 
 
 def test_advice_on_subjects_is_a_command_and_notes_have_no_local_paths():
-    told = Cautions({"groups": "--subject-column"})
-    scores = np.random.default_rng(0).normal(size=(60, 1))
-    assert dependence(told, [scores], [f"m{k // 6}_{k % 6}" for k in range(60)], True, "Mouse ID")
-    assert told.sorted()[0]["advice"] == "Name the subjects: --subject-column 'Mouse ID' --subject-pattern '(.*)_'."
-    told.notes(["Not used: '/home/ann/data/mice.csv', 'C:\\Users\\ann\\b.csv', column 'mg/dl'."])
-    assert told.sorted()[1]["text"] == "Not used: 'mice.csv', 'b.csv', column 'mg/dl'."
+    scores, ids = np.random.default_rng(0).normal(size=(60, 1)), [f"m{k // 6}_{k % 6}" for k in range(60)]
+    note = "not used: '/home/ann/data/mice.csv', 'C:\\Users\\ann\\b.csv', column 'mg/dl'."
+    found = [{"kind": "note", "text": note}, dependence([scores], ids, tested=True, column="'Mouse ID'")]
+    first, second = worded(found, {"groups": "--subject-column"})
+    assert first["advice"] == "Name the subjects: --subject-column 'Mouse ID' --subject-pattern '(.*)_'."
+    assert second["text"] == "Not used: 'mice.csv', 'b.csv', column 'mg/dl'."
+    assert dependence([scores], None) is None
 
 
 # --- words -----------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from standout._arrays import Float, is_sparse
 from standout._messages import InvalidTypeError, InvalidValueError, listed, require_extra, warn_user
 from standout.estimators import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
 from standout.sources import Batch, Source, open_dataset
-from standout.sources._open import word
+from standout.sources._form import word
 
 Mask = npt.NDArray[np.bool_]
 UNSET: Any = object()

@@ -184,7 +184,7 @@ def self_product(rows: Rows) -> Float:
         return _by_panels(rows)
     if is_sparse(rows) or is_foreign(rows):
         return dense(rows.T @ rows)
-    if n_features <= SAFE_SYMMETRIC and are_side_by_side():
+    if not rows.size or (n_features <= SAFE_SYMMETRIC and are_side_by_side()):
         # NumPy releases Python's global lock during the product, so that other threads can run. SciPy does not.
         return rows.T @ rows
     if n_features <= SAFE_SYMMETRIC:

@@ -193,7 +193,7 @@ _TABLE = (
     Option("rank", KERNELIZED, None, Number(int, 1), none=True),
     Option("tol", KERNELIZED, None, Number(float, 0, 1, above=True), none=True, command=False),
     Option("robust", ALL, None, words=("rows", "cells"), none=True),
-    Option("cv", ALL, 5, Number(int, 2), none=True),
+    Option("cv", ALL, 5, Number(int, 2, 1000), none=True),
     Option("target_label", ALL, None, also=("no_validation",), command=False),
     Option("solver", LINEAR, "auto", words=("auto", "dense", "iterative")),
     Option("random_state", ALL, None, Number(int, 0, 2**32 - 1), none=True, also=("random_state",)),

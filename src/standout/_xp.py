@@ -219,8 +219,8 @@ def column_norms(matrix: Array) -> Array:
 
 
 def diagonal(matrix: Array) -> Array:
-    """Return the diagonal of a matrix."""
-    return namespace(matrix).linalg.diagonal(matrix) if is_foreign(matrix) else np.diagonal(matrix)
+    """Return the diagonal of a matrix, or of each of a stack of them."""
+    return namespace(matrix).linalg.diagonal(matrix) if is_foreign(matrix) else np.diagonal(matrix, axis1=-2, axis2=-1)
 
 
 def add_to_diagonal(matrix: Array, value: float | Array) -> Array:

@@ -196,7 +196,7 @@ def means(model: Any, *, n_columns: int = 12, names: Any = None, ax: Any = None)
     -------
     matplotlib Axes
     """
-    from standout.report._facts import LEVEL, SIZE
+    from standout.report._findings import LEVEL, SIZE
 
     found = model.mean_differences_
     order = np.argsort(-np.abs(found.effect), kind="stable")[:n_columns]

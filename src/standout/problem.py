@@ -45,7 +45,7 @@ class Problem:
         α in ``A = Cxx - α Σ ωₖ Cₖ`` of a difference.
     epsilon : float or None
         ε of the kernel methods (eqs. 19 and 23): the ridge ``ε I``. It is the paper's ridge for coordinates g that were
-        multiplied by a root of their total scatter: see `total_root`.
+        multiplied by a root of their total scatter.
     center : {"own", "background"}
         Whether the target's variance is about its own mean, or its second moments are about the backgrounds' mean.
     scale : {None, "pooled", "background"}
@@ -87,7 +87,7 @@ class Sums:
 
     `dimension` is the number of columns. The other fields are for coordinates in the span of wide rows: `lift` and
     `drop` change vectors to the columns and back, `scaled` is what columns were divided by, `some` returns the sums of
-    some columns, `variances` are those of the columns, and `origin` is the row whose coordinates are zero.
+    some columns, `variances` are those of the columns, `origin` has zero coordinates, `solver` uses products of rows.
     """
 
     moments: tuple[Moments, ...]
@@ -98,6 +98,7 @@ class Sums:
     some: Callable[[npt.NDArray[np.intp]], Sums] | None = None
     variances: tuple[Float, ...] = ()
     origin: Float | None = None
+    solver: Any = None
 
     @classmethod
     def of(cls, moments: Sums | Sequence[Moments], n_covariates: int = 0) -> Sums:
@@ -188,6 +189,8 @@ def solve_inside(
     sums: Sums, problem: Problem, *, solver: str = "auto", seed: int = 0, start: Float | None = None
 ) -> Solution:
     """Solve a problem on all columns; vectors and patterns are in the coordinates of the moments."""
+    if sums.solver is not None:
+        return sums.solver.solution(problem)
     prepared = _prepared(sums, problem)
     pencil, shares = _pencil(prepared, problem, sums.dimension)
     found = None
@@ -235,28 +238,25 @@ def solve_path(
 ) -> list[list[Float | None]]:
     """Return approximate components of each fold at each value of a parameter; None where the background is singular.
 
-    The problems differ only in shrinkage, α or ε, from the least to the most regularised. A few values are solved by
-    block iterations, and all values in the span of what these find. Vectors are in the coordinates of the moments.
+    The problems differ only in shrinkage, α or ε, from the least to the most regularised. Vectors are in the
+    coordinates of the moments.
     """
     sums = [Sums.of(one, problems[0].n_covariates) for one in folds]
+    if sums[0].solver is not None:
+        return [one.solver.path(problems, seed) for one in sums]
     prepared = [_prepared(one, problems[0]) for one in sums]
     if not all(_is_even(part) for own in prepared for part in (own.target, *own.backgrounds)):
         return [[one.dropped(solve(one, problem, seed=seed).vectors) for problem in problems] for one in sums]
-    pencils = [
-        [_pencil(own, problem, one.dimension)[0] for problem in problems]
-        for own, one in zip(prepared, sums, strict=True)
-    ]
+    both = zip(prepared, sums, strict=True)
+    pencils = [[_pencil(own, problem, one.dimension)[0] for problem in problems] for own, one in both]
     found = path_vectors(pencils, problems[0].n_components, seed)
-    return [
-        [None if part is None else own.vectors(part) for part in views]
-        for own, views in zip(prepared, found, strict=True)
-    ]
+    pairs = zip(prepared, found, strict=True)
+    return [[None if part is None else own.vectors(part) for part in views] for own, views in pairs]
 
 
 def _is_even(moments: Moments) -> bool:
     """Tell whether the variances of columns are so similar that one subspace serves all values of a path."""
-    varying = to_host(moments.variances)
-    varying = varying[varying > 0.0]
+    varying = (every := to_host(moments.variances))[every > 0.0]
     similar = len(varying) == 0 or bool(varying.max() <= UNEVEN * varying.min())
     return similar and isinstance(moments, ScatterMoments)
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import _check_feature_names, check_random_state
 
-from standout._arrays import Float, product
+from standout._arrays import Float, all_finite, product
 from standout._messages import FindingWarning, InvalidValueError, dataset_names, warn_user
 from standout._options import check_parameters
 from standout._xp import like, namespace, take, to_host
@@ -24,7 +24,6 @@ from standout.selection import (
     HeldOut,
     Path,
     Places,
-    TallData,
     choose,
     choose_columns,
     choose_weights,
@@ -74,8 +73,7 @@ def fit_problem(
     seed: int = 0,
 ) -> Fit:
     """Choose what is to be chosen, solve, and judge by held-out rows."""
-    if folds is not None and isinstance(data, TallData) and any(part is None for own in data.parts for part in own):
-        # The number of rows of an iterator is not known before the fit.
+    if folds is not None and data.lacks_rows:
         folds, reason = None, "a fold has no rows of one of the datasets"
     path = columns_path = None
     starts: list[Any] | None = None
@@ -222,7 +220,9 @@ class BackgroundTransformer(FittedTransformer):
         if self.target_label is not None:
             self.classes_ = np.unique(np.asarray(y))
             self.background_labels_ = [label for label in self.classes_.tolist() if label != self.target_label]
-        self._fit_sources(self._weighed(sources))
+        # Numbers out of range are found, and told in words.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            self._fit_sources(self._weighed(sources))
         return self
 
     def _fit_sources(self, sources: list[Source]) -> None:
@@ -329,6 +329,9 @@ class BackgroundTransformer(FittedTransformer):
     def _keep_fit(self, fit: Fit, vectors: Float) -> list[Moments]:
         """Keep what was found as attributes; return the moments, along which vectors have unit background variance."""
         problem = fit.problem
+        if not all_finite(vectors):
+            advice = "Scale the columns, or regularise more."
+            raise InvalidValueError("rounding has left no digit of the components", advice=advice)
         moments = [adjusted(part, problem.n_covariates) for part in fit.sums.moments]
         self.problem_ = problem
         self.n_components_ = int(fit.solution.values.shape[0])

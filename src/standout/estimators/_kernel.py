@@ -8,27 +8,32 @@ from typing import Any, Literal
 
 import numpy as np
 
-from standout._arrays import Array, Float, Rows, product, stacked
+from standout._arrays import Array, Float, Rows, product
 from standout._options import documented
 from standout._xp import cholesky, columns_as_rows, diagonal, eigh, like, namespace, take, to_host
 from standout.estimators._fit import BackgroundTransformer, Fit, fit_problem, unit_of
+from standout.estimators._kernel_rows import KernelRows
 from standout.estimators._scores import keep_parameters
 from standout.features import (
     CoordinateMap,
     Coordinates,
     Kernel,
+    LandmarkMap,
     SumKernel,
     fit_coordinates,
     resolve_kernel,
 )
 from standout.features import sample as sample_rows
 from standout.moments import Moments
+from standout.pencil._record import check_directions
 from standout.problem import Problem, adjusted
 from standout.selection import Data, TallData, make_data, plan_folds
 from standout.sources import InMemory, Mapped, Source
 
 # A pivot of a Cholesky factor below this many units of rounding may be nothing but rounding.
 ROUNDED_PIVOT = 100.0
+# Coordinates whose variance is a smaller share of their mean square vary by rounding alone.
+ROUNDED_VARIANCE = 1e-30
 # Weights of several kernels are learned from at most this many rows, on a grid with so many steps.
 LEARNED_ROWS, STEPS = 600, 4
 
@@ -67,37 +72,39 @@ class KernelTransformer(BackgroundTransformer):
         found = self._located(sources, self.kernel_, seed)
         self.feature_map_, self.approximation_, self.residual_ = found.map, found.approximation, found.residual
         parts = super()._weighed(list(found.sources)) if self.robust == "rows" else list(found.sources)
-        fit, self._root = self._fit_coordinates(parts, seed)
+        fit, self._root = self._fit_coordinates(parts, found.map, seed)
         if self._count_components(parts if self._root is None else _times(parts, self._root), fit):
-            fit, self._root = self._fit_coordinates(parts, seed)
+            fit, self._root = self._fit_coordinates(parts, found.map, seed)
         self._keep_kernel(fit)
 
-    def _fit_coordinates(self, sources: Sequence[Source], seed: int) -> tuple[Fit, Float | None]:
+    def _fit_coordinates(self, sources: Sequence[Source], kind: CoordinateMap, seed: int) -> tuple[Fit, Float | None]:
         """Fit to datasets in coordinates; return the fit and the root that coordinates are multiplied by."""
-        folds, reason = plan_folds(sources, self.cv, int(sources[0].width or 0))
+        width = int(sources[0].width or 0)
+        check_directions(1, width)
+        folds, reason = plan_folds(sources, self.cv, width)
         root = None
-        if self._posed().epsilon is None:
-            data: Data = make_data(sources, folds, norms=False)
-        elif _are_few(sources):
-            # Centred rows are a root of their own scatter: coordinates times it are the centred rows of the kernel.
-            root = _centred_rows(sources).T
-            data = make_data(_times(sources, root), folds, norms=False)
+        if isinstance(kind, LandmarkMap) and kind.counts:
+            # Centred rows are a root of their own scatter: the rows of the kernel need no other root.
+            data: Data = KernelRows.of(sources, folds)
         else:
-            tall = make_data(sources, folds, norms=False)
-            assert isinstance(tall, TallData)
-            root = _total_root([adjusted(part, tall.n_covariates) for part in tall.totals])
-            data = tall.mapped(root)
+            data = make_data(sources, folds, norms=False)
+            assert isinstance(data, TallData)
+            if self._posed().epsilon is not None:
+                root = _total_root([adjusted(part, data.n_covariates) for part in data.totals])
+                check_directions(1, int(root.shape[1]))
+                data = data.mapped(root)
         sums = data.sums(Problem())
+        if all(part.total_variance <= ROUNDED_VARIANCE * float(part.mean @ part.mean) for part in sums.moments):
+            check_directions(1, 0)
         n_backgrounds = len(sources) - 1
         weights, rule = self._weights(n_backgrounds)
         n_directions = max(sum(part.count - 1 for part in sums.moments), 1)
-        covariates = sources[0].covariates
         problem = replace(
             self._posed(),
             n_components=self._n_wanted(data.n_columns, n_directions),
             weights=weights,
             center=self.center,
-            n_covariates=0 if covariates is None else covariates.shape[1],
+            n_covariates=data.n_covariates,
         )
         auto = self._auto() and n_backgrounds > 0
         return fit_problem(problem, data, folds, reason, auto=auto, weight_rule=rule, seed=seed), root
@@ -137,16 +144,23 @@ class KernelTransformer(BackgroundTransformer):
         best, chosen_weights = -np.inf, np.asarray(kernel.weights)
         for point in simplex_grid(len(kernel.kernels), STEPS):
             mixture = replace(kernel, weights=point / units)
-            parts = self._located(some, mixture, seed).sources
-            fit, _ = self._fit_coordinates(parts, seed)
+            found = self._located(some, mixture, seed)
+            fit, _ = self._fit_coordinates(found.sources, found.map, seed)
             worth = -np.inf if fit.held_out is None else float(np.nanmean(np.log(fit.held_out.ratio)))
             if worth > best:
                 best, chosen_weights = worth, point / units
         return replace(kernel, weights=chosen_weights / chosen_weights.sum())
 
     def _located(self, sources: Sequence[Source], kernel: Kernel, seed: int) -> Coordinates:
+        plain = all(part.weights is None and part.covariates is None for part in sources)
         return fit_coordinates(
-            sources, kernel, approximation=self.approximation, rank=self.rank, tol=self.tol, seed=seed
+            sources,
+            kernel,
+            approximation=self.approximation,
+            rank=self.rank,
+            tol=self.tol,
+            kernel_rows=plain and self.method == "kdpca" and self.center == "own" and self.robust is None,
+            seed=seed,
         )
 
     def _keep_kernel(self, fit: Fit) -> None:
@@ -204,17 +218,6 @@ def _total_root(parts: Sequence[Moments]) -> Float:
     values, vectors = eigh(total)
     kept = np.flatnonzero(to_host(values > rounding * xp.max(values)))
     return take(vectors, kept, axis=1) * xp.sqrt(take(values, kept))
-
-
-def _are_few(sources: Sequence[Source]) -> bool:
-    """Tell whether datasets in memory have about as few rows as coordinates, and no weights or covariates."""
-    plain = all(part.rows is not None and part.weights is None and part.covariates is None for part in sources)
-    return plain and sum(part.n_rows or 0 for part in sources) <= 2 * int(sources[0].width or 0)
-
-
-def _centred_rows(sources: Sequence[Source]) -> Float:
-    parts = [part.rows for part in sources]
-    return stacked([part - namespace(part).mean(part, axis=0) for part in parts])
 
 
 def _times(sources: Sequence[Source], root: Float) -> list[Source]:

@@ -389,11 +389,11 @@ def _sentence(error: Exception) -> str:
 def page_html() -> tuple[bytes, str]:
     """Return the page, which has no data yet, and the policy that lets its own script run and no other."""
     folder = resources.files("standout.explorer") / "static"
-    parts = {kind: (folder / f"explore.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js")}
-    made = parts["html"].replace("/* styles */", static("page.css") + parts["css"])
-    hashed = base64.b64encode(hashlib.sha256(parts["js"].encode()).digest()).decode()
+    page, css, js = ((folder / f"explore.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js"))
+    made, script = page.replace("/* styles */", static("page.css") + css), static("charts.js") + js
+    hashed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; script-src 'sha256-{hashed}'; style-src 'unsafe-inline'; img-src data: blob:; "
         "connect-src 'self'"
     )
-    return made.replace("/* script */", parts["js"]).encode(), policy
+    return made.replace("/* script */", script).encode(), policy

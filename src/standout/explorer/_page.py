@@ -23,9 +23,7 @@ from standout.explorer._engine import BACKGROUND, NEITHER, ROLES, SLIDERS, TARGE
 from standout.explorer._table import DATASET
 from standout.report import findings, page
 from standout.report._drawn import read_labels, rounded
-from standout.report._facts import options as given_parameters
-from standout.report._facts import path_of, value
-from standout.report._page import _path_chart
+from standout.report._findings import path_of, value, written
 from standout.report._words import environment
 from standout.selection import permutation_test
 
@@ -252,16 +250,16 @@ class Page:
         """Return what takes longer: headline, cautions, the path and images."""
         answer = self.engine.answer(self.state)
         if not answer.parts:
-            return {"headline": answer.reason, "cautions": [], "chart": None, "images": None}
+            return {"headline": answer.reason, "cautions": [], "path": None, "images": None}
         found = self._found(answer, None)
         path = path_of(self._auto(answer).model) if len(answer.parts) > 1 else None
         if path is not None and answer.state.value is not None:
             path["value"] = answer.state.value
-        chart = _path_chart({"path": path})
-        drawn = None if chart is None else str(environment(html=True).get_template("charts.j2").module.path(chart))
+        if path is not None and set(path["log_ratios"]) <= {None}:
+            path = None
         headline = found["headline"] if len(answer.parts) > 1 else answer.reason
         texts = [f"{one['text']} {one['advice']}".strip() for one in found["cautions"]]
-        return {"headline": headline, "cautions": texts, "chart": drawn, "images": found["images"]}
+        return {"headline": headline, "cautions": texts, "path": path, "images": found["images"]}
 
     def _found(self, answer: Answer, test: Any) -> dict[str, Any]:
         """Return the findings of the report."""
@@ -336,7 +334,7 @@ def python(engine: Engine, state: State) -> str:
             n_parts=len(parts),
             subjects=None if state.subjects is None else ascii(state.subjects),
             name=type(model).__name__,
-            parameters=", ".join(f"{name}={words}" for name, words in given_parameters(model).items()),
+            parameters=", ".join(f"{name}={words}" for name, words in written(model)["given"].items()),
         )
     )
     return made
@@ -364,6 +362,6 @@ def command(engine: Engine, state: State) -> str:
     words += origin.options
     words += [] if state.subjects is None else ["--subject-column", state.subjects]
     words += [] if state.method == "dpca" else ["--method", state.method]
-    given = given_parameters(engine.estimator(state)).items()
+    given = written(engine.estimator(state))["given"].items()
     words += [word for name, text in given if name in OPTION_NAMES for word in (OPTION_NAMES[name], text.strip('"'))]
     return " ".join(map(quote, ["standout", *words, "-o", "OUT"]))

@@ -14,7 +14,8 @@ from standout._messages import InvalidValueError
 from standout.io import scan
 from standout.io._files import as_words
 from standout.sources import Batch, InMemory, Source, Words, as_backgrounds, keys_of, open_datasets
-from standout.sources._open import frame_column, frame_columns, is_missing
+from standout.sources._form import is_missing
+from standout.sources._open import frame_column, frame_columns
 
 # Different values that a column may have to be a column of conditions or subjects.
 MOST_VALUES = 1000

@@ -9,7 +9,8 @@ from standout.features._kernels import (
     median_distance,
     resolve_kernel,
 )
-from standout.features._maps import CoordinateMap, FourierMap, IdentityMap, LandmarkMap, have_same_coordinates
+from standout.features._maps import CoordinateMap, FourierMap, IdentityMap, LandmarkMap
+from standout.features._maps import centred_columns as centred_columns
 
 __all__ = [
     "CoordinateMap",
@@ -23,7 +24,6 @@ __all__ = [
     "SumKernel",
     "choose_approximation",
     "fit_coordinates",
-    "have_same_coordinates",
     "median_distance",
     "resolve_kernel",
     "sample",

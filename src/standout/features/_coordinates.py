@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.kernel_approximation import RBFSampler
 
-from standout._arrays import BLOCK_BYTES, Float, Rows, product, row_blocks, row_slice, stacked, sum_of_squares
+from standout._arrays import Float, Rows, product, row_slice, stacked, sum_of_squares
 from standout._messages import InvalidTypeError, InvalidValueError, warn_user
 from standout._xp import diagonal, eigh, is_foreign, largest, like, namespace, take
 from standout.features._kernels import (
@@ -28,6 +27,7 @@ from standout.features._maps import (
     FourierMap,
     IdentityMap,
     LandmarkMap,
+    centred_columns,
     random_pivots,
     reject_indefinite,
 )
@@ -38,8 +38,12 @@ from standout.sources import InMemory, Mapped, Source
 EXACT_ROWS = 3000
 # Number of landmarks and random features.
 DEFAULT_RANK = 1000
+# Sums of random features are matrices of this size at most.
+MOST_RANK = 20_000
 # Tolerance for kernels with values between 0 and 1 and a diagonal of 1, and for landmarks that the user gives.
 BOUNDED_TOL, GIVEN_TOL = 1e-9, 1e-12
+# Coordinates are rows of the kernel matrix, if its rank is more than the number of rows over this.
+LOW_RANK = 4
 # Landmarks are chosen among at most this many rows, drawn from all datasets.
 CANDIDATES = 20_000
 
@@ -96,7 +100,7 @@ def fit_coordinates(
     approximation: Any = "auto",
     rank: int | None = None,
     tol: float | None = None,
-    columns: npt.NDArray[np.intp] | None = None,
+    kernel_rows: bool = False,
     seed: int = 0,
 ) -> Coordinates:
     """Which coordinates of these datasets have this kernel as their inner product?
@@ -114,8 +118,9 @@ def fit_coordinates(
         Most coordinates: 1,000 if it is not given, and all of the exact kernel.
     tol : float, optional
         Relative tolerance of the factor. None means a default that depends on the kernel.
-    columns : ndarray, optional
-        For a precomputed kernel, the columns of the datasets' rows, in their order; None for the order of the rows.
+    kernel_rows : bool, default=False
+        Whether the coordinates of an exact kernel may be the centred rows of the kernel matrix, which multiply
+        coordinates by a root of their total scatter. They are, unless the rank of the matrix is low.
     seed : int, default=0
 
     Returns
@@ -142,7 +147,7 @@ def fit_coordinates(
     if approximation == "auto":
         approximation = "exact" if isinstance(kernel, PrecomputedKernel) else choose_approximation(n_rows)
     if approximation == "exact":
-        return _exact(sources, kernel, columns, n_rows, tol, rank)
+        return _exact(sources, kernel, n_rows, tol, rank, kernel_rows)
     if isinstance(kernel, PrecomputedKernel):
         raise InvalidValueError(
             "needs the rows, but the kernel is precomputed",
@@ -200,52 +205,52 @@ def _check_readable(sources: Sequence[Source], approximation: str) -> None:
 
 
 def _exact(
-    sources: Sequence[Source],
-    kernel: Kernel,
-    columns: npt.NDArray[np.intp] | None,
-    n_rows: int,
-    tol: float | None,
-    rank: int | None,
+    sources: Sequence[Source], kernel: Kernel, n_rows: int, tol: float | None, rank: int | None, kernel_rows: bool
 ) -> Coordinates:
-    """Factorise the kernel matrix of all rows. The rows of the factor are the coordinates."""
+    """Factorise the kernel matrix of all rows. The rows of the factor, or of the matrix, are the coordinates."""
     loaded = [source.loaded() for source in sources]
     datasets: list[Rows] = [source.rows for source in loaded]
     linear = isinstance(kernel, NamedKernel) and kernel.metric == "linear"
     if linear and rank is None and datasets[0].shape[1] < n_rows:
-        identity = IdentityMap(datasets[0].shape[1])
-        return Coordinates(identity, list(loaded), "exact", 0.0)
-    columns = np.arange(n_rows) if columns is None else columns
-    rows: Landmarks = columns if isinstance(kernel, PrecomputedKernel) else stacked(datasets)
-    if isinstance(kernel, PrecomputedKernel) and datasets[0].shape[1] != n_rows:
+        return Coordinates(IdentityMap(datasets[0].shape[1]), list(loaded), "exact", 0.0)
+    given = isinstance(kernel, PrecomputedKernel)
+    rows: Landmarks = np.arange(n_rows) if given else stacked(datasets)
+    if given and datasets[0].shape[1] != n_rows:
         raise InvalidValueError(
             f"the precomputed kernel has {datasets[0].shape[1]} columns, but there are {n_rows} rows in all datasets",
             advice="Give the kernel of each row with all rows: those of the target first, then of each background.",
         )
-    matrix = _kernel_matrix(kernel, datasets, rows, n_rows)
+    # A slice, because scikit-learn takes the kernel of one array with itself for symmetric.
+    matrix = kernel(stacked(datasets) if given else row_slice(rows, 0, n_rows), rows)
     check_kernel_matrix(matrix, kernel.symmetric)
     if tol is None:
         # Values of other kernels can differ by any factor. All their directions above rounding are kept.
         tol = BOUNDED_TOL if _is_bounded(kernel) else n_rows * float(np.finfo(np.float64).eps)
     trace = float(namespace(matrix).sum(diagonal(matrix)))
-    factor, pivots = pivoted_cholesky(matrix, tol)
-    weights = None
-    if _is_indefinite(matrix, factor, tol):
+    coordinates, pivots = pivoted_cholesky(matrix, tol)
+    counts = tuple(part.shape[0] for part in datasets)
+    if _is_indefinite(matrix, coordinates, tol):
         warn_user(
             "the kernel is not positive semidefinite on these rows: it is not an inner product. Its negative part is "
             "left out",
             advice="Use another kernel if this is not intended.",
         )
-        factor, weights = _positive_part(matrix, rank)
-        mapping = LandmarkMap(kernel, rows, factor[:0, :0], weights)
+        coordinates, weights = _positive_part(matrix, rank)
+        mapping = LandmarkMap(kernel, rows, weights=weights)
+        covered = sum_of_squares(coordinates)
+    elif kernel_rows and rank is None and LOW_RANK * coordinates.shape[1] > n_rows and not is_foreign(matrix):
+        mapping = LandmarkMap(kernel, rows, counts=counts)
+        coordinates, covered = centred_columns(matrix, counts), trace
     else:
-        most = min(rank or n_rows, factor.shape[1])
-        factor, pivots = factor[:, :most], pivots[:most]
-        mapping = LandmarkMap(kernel, take(rows, pivots), namespace(factor).tril(take(factor, pivots)))
-    residual = max(1.0 - sum_of_squares(factor) / trace, 0.0) if trace > 0.0 else 0.0
-    ends = np.cumsum([part.shape[0] for part in datasets]).tolist()
+        most = min(rank or n_rows, coordinates.shape[1])
+        coordinates, pivots = coordinates[:, :most], pivots[:most]
+        mapping = LandmarkMap(kernel, take(rows, pivots), namespace(coordinates).tril(take(coordinates, pivots)))
+        covered = sum_of_squares(coordinates)
+    residual = max(1.0 - covered / trace, 0.0) if trace > 0.0 else 0.0
+    ends = np.cumsum(counts).tolist()
     parts: list[Source] = [
-        InMemory(row_slice(factor, end - part.shape[0], end), source.name)._beside(source)
-        for end, part, source in zip(ends, datasets, loaded, strict=True)
+        InMemory(row_slice(coordinates, end - count, end), source.name)._beside(source)
+        for end, count, source in zip(ends, counts, loaded, strict=True)
     ]
     return Coordinates(mapping, parts, "exact", residual)
 
@@ -254,20 +259,6 @@ def _is_bounded(kernel: Kernel) -> bool:
     if isinstance(kernel, SumKernel):
         return all(_is_bounded(part) for part in kernel.kernels)
     return isinstance(kernel, NamedKernel) and kernel.metric in SHIFT_INVARIANT
-
-
-def _kernel_matrix(kernel: Kernel, datasets: Sequence[Rows], rows: Landmarks, size: int) -> Float:
-    """Return the kernel of all rows with all rows."""
-    if is_foreign(rows):
-        return kernel(rows, rows)
-    matrix = np.empty((size, size))
-    start = 0
-    for dataset in datasets:
-        # The size of a block is that of its kernel values, not of its rows.
-        for block in row_blocks(dataset, n_bytes=max(BLOCK_BYTES * dataset.shape[1] // size, 1)):
-            matrix[start : start + block.shape[0]] = kernel(block, rows)
-            start += block.shape[0]
-    return matrix
 
 
 def _is_indefinite(matrix: Float, factor: Float, tol: float) -> bool:
@@ -310,6 +301,8 @@ def _fourier_features(kernel: Kernel, some: Rows, rank: int, rng: np.random.Gene
             value="fourier",
             advice="Use 'pivoted' for other kernels.",
         )
+    if rank > MOST_RANK:
+        raise InvalidValueError(f"is more than {MOST_RANK}", parameter="rank", value=rank, advice="Use a smaller rank.")
     n_features = some.shape[1]
     gamma = kernel.params.get("gamma") or 1.0 / n_features
     if kernel.metric == "rbf":

@@ -96,6 +96,8 @@ class NamedKernel(Kernel):
         """Whether it is known to be symmetric: scikit-learn's kernels are."""
         return not callable(self.metric)
 
+    # Values out of range are refused by `check_kernel_matrix`.
+    @np.errstate(over="ignore", invalid="ignore")
     def __call__(self, X: Rows, Z: Landmarks) -> Float:
         """Return the kernel of every row of X with every row of Z."""
         # `*` and `@` mean other products for scipy's matrices than for its arrays.
@@ -115,8 +117,8 @@ class NamedKernel(Kernel):
             return double(dense(pairwise_kernels(X, Z, metric=self.metric, **self.params)))
         try:
             return double(dense(pairwise_kernels(X, Z, metric=self.metric, filter_params=True, **self.params)))
-        except ValueError as error:
-            # Such as negative numbers for a kernel of counts.
+        except (TypeError, ValueError) as error:
+            # Such as sparse rows or negative numbers for a kernel of counts.
             said = " ".join(str(error).split()).rstrip(".")
             problem = f"the kernel {self.metric!r} cannot be computed from these data: {said}"
             raise InvalidValueError(problem, advice="Use another kernel.") from None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NoReturn
 
 import numpy as np
@@ -25,7 +27,7 @@ from standout._xp import (
     to_host,
     zeros,
 )
-from standout.features._kernels import Kernel, Landmarks
+from standout.features._kernels import Kernel, Landmarks, check_kernel_matrix
 from standout.moments import pivoted_cholesky
 
 # Drawn rows whose residual kernel has no more than this share of the largest residual are copies of others.
@@ -60,10 +62,6 @@ class CoordinateMap(ABC):
         """Return the coordinates of the rows."""
         return stacked([self._block(part) for part in self._parts(rows)])
 
-    def project(self, rows: Rows, mean: Float, filters: Float) -> Float:
-        """Return the scores of the rows: their coordinates minus a mean, multiplied with filters, a block at a time."""
-        return stacked([product(self._block(part) - mean, filters) for part in self._parts(rows)])
-
     def _parts(self, rows: Rows) -> list[Rows]:
         n_bytes = DEVICE_BLOCK_BYTES if is_foreign(rows) else BLOCK_BYTES
         size = max(n_bytes // (8 * max(self.n_coordinates, 1)), 1)
@@ -72,17 +70,19 @@ class CoordinateMap(ABC):
 
 @dataclass(frozen=True, eq=False)
 class LandmarkMap(CoordinateMap):
-    """Coordinates from the kernel with a few landmarks z (Nyström): ``L g(x) = k(z, x)`` with ``L Lᵀ = k(z, z)``.
+    """Coordinates from the kernel with landmarks z (Nyström): ``L g(x) = k(z, x)`` with ``L Lᵀ = k(z, z)``.
 
     Attributes
     ----------
     kernel : Kernel
     landmarks : rows of shape (r, n_features)
         For a precomputed kernel, numbers of columns.
-    factor : ndarray of shape (r, r)
-        L, lower triangular.
+    factor : ndarray of shape (r, r) or None
+        L, lower triangular. None if coordinates are the kernel values themselves.
     weights : ndarray of shape (n, r) or None
         For a kernel that is not positive semidefinite: coordinates are the kernel with n landmarks times this matrix.
+    counts : tuple of int
+        Kernel values are centred over so many consecutive landmarks: the rows of each dataset. Empty if they are not.
 
     Examples
     --------
@@ -98,19 +98,29 @@ class LandmarkMap(CoordinateMap):
 
     kernel: Kernel
     landmarks: Landmarks
-    factor: Float
+    factor: Float | None = None
     weights: Float | None = None
+    counts: tuple[int, ...] = ()
 
     @property
     def n_coordinates(self) -> int:
         """Number of coordinates."""
-        return int(self.factor.shape[0] if self.weights is None else self.weights.shape[1])
+        return int(self.landmarks.shape[0] if self.weights is None else self.weights.shape[1])
 
     def _block(self, rows: Rows) -> Float:
         values = self.kernel(rows, self.landmarks)
         if self.weights is not None:
             return product(values, self.weights)
+        if self.factor is None:
+            return centred_columns(values, self.counts)
         return solve_triangular(self.factor, values.T, overwrite=True).T
+
+
+def centred_columns(values: Float, counts: Sequence[int]) -> Float:
+    """Subtract from each row its mean over so many consecutive columns, for each count, in place."""
+    for start, stop in pairwise(np.cumsum([0, *counts]).tolist()):
+        values[:, start:stop] -= values[:, start:stop].mean(axis=1, keepdims=True)
+    return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,29 +185,6 @@ class FourierMap(CoordinateMap):
         return waves
 
 
-def have_same_coordinates(first: CoordinateMap, second: CoordinateMap, n_columns: int) -> bool:
-    """Tell whether two maps have the same coordinates for some rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from standout.features import IdentityMap, have_same_coordinates
-    >>> have_same_coordinates(IdentityMap(3), IdentityMap(3), 3)
-    True
-    """
-    if type(first) is not type(second) or first.n_coordinates != second.n_coordinates:
-        return False
-    some = np.random.default_rng(0).standard_normal((16, n_columns))
-    if isinstance(first, FourierMap):
-        some = like(some, first.frequencies)
-    if isinstance(first, LandmarkMap):
-        # Far from all landmarks a kernel can be zero for all values of its parameters.
-        landmarks = double(dense(row_slice(first.landmarks, 0, 1000)))
-        some = stacked([like(some, landmarks), landmarks])
-    one, other = first.transform(some), second.transform(some)
-    return bool(namespace(one).all(abs(one - other) <= 1e-12 + 1e-9 * abs(other)))
-
-
 # --- choice of landmarks ----------------------------------------------------------------------------------------------
 
 
@@ -249,6 +236,7 @@ def random_pivots(
     xp, n_rows = namespace(rows), rows.shape[0]
     residual = kernel.diagonal(rows)
     total, height = float(xp.sum(residual)), largest(residual)
+    check_kernel_matrix(residual, symmetric=True)
     if float(xp.min(residual)) < 0.0:
         reject_indefinite()
     factor = zeros((n_rows, rank), rows)

@@ -30,8 +30,7 @@ from standout._messages import (
     warn_user,
 )
 from standout.sources import Words, matched
-from standout.sources._form import column_numbers, joined_columns
-from standout.sources._open import word
+from standout.sources._form import column_numbers, joined_columns, word
 
 EXTENSIONS = {
     **dict.fromkeys((".csv", ".csv.gz", ".txt", ".txt.gz"), "csv"),

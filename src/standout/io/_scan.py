@@ -109,10 +109,6 @@ class Scan(Source):
         """Return the same rows without some of the columns."""
         return self._changed(columns=[name for name in self._columns if name not in names])
 
-    def checked(self) -> Scan:
-        """Return the same files with missing values refused, if they are kept."""
-        return self.with_missing("error") if self.missing == "keep" else self
-
     def with_missing(self, missing: str) -> Scan:
         """Return the same files with another rule for missing values: "error", "keep" or "drop-rows"."""
         check_choice(missing, "missing", MISSING)

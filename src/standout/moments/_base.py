@@ -206,7 +206,7 @@ class Moments(ABC):
 
     def variance(self, U: Float) -> Float:
         """Return the variance of the data along each column of U: ``uᵀCu``."""
-        return column_products(U, self.apply(U))
+        return namespace(U).clip(column_products(U, self.apply(U)), 0.0, None)
 
     @abstractmethod
     def taken(self, columns: npt.NDArray[np.intp]) -> Moments:

@@ -74,7 +74,8 @@ class ScatterMoments(Moments):
     @cached_property
     def variances(self) -> Float:
         """Variance of each column."""
-        return diagonal(self.scatter) / self.total_weight
+        # Rounding can make the variance of a nearly constant column negative.
+        return namespace(self.scatter).clip(diagonal(self.scatter), 0.0, None) / self.total_weight
 
     @property
     def squared_norm(self) -> float:

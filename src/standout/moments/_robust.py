@@ -221,7 +221,9 @@ def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True, name: 
     spread = NORMAL * _median(abs(numbers))
     varied = take(spread, spread > 0.0)
     unit = float(_median(varied)) if varied.shape[0] else float(xp.mean(abs(numbers)))
-    equal = RobustWeights(middle, zeros((middle.shape[0], 0), middle), 0.0, 0.0, float("inf"))
+    far = xp.full_like(middle, np.inf)
+    bounds = {"low": -far, "high": far} if cells else {}
+    equal = RobustWeights(middle, zeros((middle.shape[0], 0), middle), 0.0, 0.0, float("inf"), **bounds)
     if unit == 0.0:
         return equal
     # Distances do not depend on the unit. Squares of numbers near one are within range.
@@ -247,7 +249,7 @@ def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True, name: 
         learned,
         centre=middle + unit * learned.centre,
         root=learned.root / unit,
-        level=learned.level / unit**2,
+        level=learned.level / unit / unit,
         low=equal.low,
         high=equal.high,
     )

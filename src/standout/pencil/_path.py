@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from standout._arrays import Float
-from standout._xp import cholesky, concat, eye, is_foreign, like, namespace, solve_triangular, take, to_host
+from standout._xp import cholesky, concat, diagonal, eye, is_foreign, like, namespace, solve_triangular, take, to_host
 from standout.moments import ScatterMoments
 from standout.pencil._record import Form, Pencil, Solution, finish
 
@@ -68,8 +68,8 @@ class _Stack:
         each = [[part.covariance() for part in own] for own in terms]
         xp = namespace(each[0][0])
         matrices = xp.stack([xp.stack(own) for own in each])
-        diagonal = xp.sum(xp.linalg.diagonal(matrices), axis=1)
-        safe = xp.where(diagonal > 0.0, diagonal, xp.ones_like(diagonal))
+        variances = xp.sum(diagonal(matrices), axis=1)
+        safe = xp.where(variances > 0.0, variances, xp.ones_like(variances))
         scale = xp.ones_like(safe)
         if float(xp.max(safe)) > UNEVEN * float(xp.min(safe)):
             # Powers of two change no digit.
@@ -274,13 +274,13 @@ def _small(a: Float, b: Float, count: int) -> tuple[Float, Float]:
     a, b = a.astype(np.float64), 0.5 * (b + _transposed(b)).astype(np.float64)
     try:
         lower = np.linalg.inv(np.linalg.cholesky(b))
+        white = lower @ a @ _transposed(lower)
+        values, vectors = np.linalg.eigh(0.5 * (white + _transposed(white)))
     except np.linalg.LinAlgError:
         if b.ndim == 2:
             return np.full(count, np.nan), np.full((len(b), count), np.nan)
         found = [_small(one, other, count) for one, other in zip(a, b, strict=True)]
         return np.array([part[0] for part in found]), np.array([part[1] for part in found])
-    white = lower @ a @ _transposed(lower)
-    values, vectors = np.linalg.eigh(0.5 * (white + _transposed(white)))
     lead = vectors[..., ::-1][..., :count]
     return values[..., ::-1][..., :count], _transposed(lower) @ lead
 

@@ -29,7 +29,7 @@ from standout.private._sums import (
     sum_up,
 )
 from standout.sources import Batch, Source, open_dataset
-from standout.sources._open import as_words
+from standout.sources._form import as_words
 
 # Radius of the documented ranges, whose half length is the unit, per square root of the number of columns. Most rows
 # with a standard deviation of a third of that unit are longer than the radius.

@@ -6,7 +6,6 @@ import base64
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -148,7 +147,7 @@ def packed(views: Sequence[Sequence[Float]]) -> dict[str, Any]:
 # --- the fit ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Fit:
     """A fitted model and its datasets, the target first.
 
@@ -165,6 +164,12 @@ class Fit:
     labels : Labels or None
     steps : list of transformers
         The steps of a pipeline before the model.
+    compared, held_out, robust : bool
+        Whether there is a background, scores are held out, and rows have robust weights.
+    scores, shown : list of ndarray
+        Scores of all rows of each dataset, and of the rows that are drawn.
+    pca : tuple or None
+        PCA of the target with the folds of the model, and its scores of the rows that are drawn.
     """
 
     model: Any
@@ -175,108 +180,50 @@ class Fit:
     labels: Labels | None
     steps: list[Any]
 
-    @property
-    def compared(self) -> bool:
-        """Whether there is a background."""
-        return len(self.datasets) > 1
+    def __post_init__(self) -> None:
+        from standout.estimators import DiscriminativePCA
 
-    @property
-    def held_out(self) -> bool:
-        """Whether scores are held out: each row by components found without it."""
-        return self.compared and bool(getattr(self.model, "n_folds_", 0))
+        model, self.compared, self.pca = self.model, len(self.datasets) > 1, None
+        self.held_out = self.compared and bool(getattr(model, "n_folds_", 0))
+        self.robust = hasattr(model, "row_weights_")
+        self.scores = scores_of(model, self.datasets, self.held_out)
+        self.shown = [part[sample.numbers] for part, sample in zip(self.scores, self.samples, strict=True)]
+        if self.compared and getattr(model, "kernel", None) != "precomputed":
+            names = ("center", "scale", "cv", "robust", "random_state")
+            shared = {name: getattr(model, name) for name in names if hasattr(model, name)}
+            twin = DiscriminativePCA(min(2, int(model.n_features_in_)), shrinkage=1.0, **shared)
+            scores = fitted_scores(twin, self.datasets)
+            shown = [part[sample.numbers] for part, sample in zip(scores, self.samples, strict=True)]
+            self.pca = twin, aligned(shown, self.shown)
 
-    @cached_property
-    def scores(self) -> list[Float]:
-        """Scores of all rows of each dataset."""
-        return scores_of(self.model, self.datasets, self.held_out)
-
-    @cached_property
-    def shown(self) -> list[Float]:
-        """Scores of the rows that are drawn."""
-        return self._drawn(self.scores)
-
-    @cached_property
     def variances(self) -> list[Float]:
-        """Variances of the scores of each dataset, with the weights of the rows."""
+        """Return the variances of the scores of each dataset, with the weights of the rows."""
         found = []
-        for place, scores in enumerate(self.scores):
-            weights = self.weights(place)
+        for place, (scores, source) in enumerate(zip(self.scores, self.datasets, strict=True)):
+            weights = source.weights
+            if self.robust:
+                weights = self.model.row_weights_[place] * (1.0 if weights is None else weights)
             mean = np.average(scores, axis=0, weights=weights)
             found.append(np.average((scores - mean) ** 2, axis=0, weights=weights))
         return found
-
-    @cached_property
-    def pca(self) -> tuple[Any, list[Float]] | None:
-        """PCA of the target with the folds of the model, and its scores of the rows that are drawn."""
-        from standout.estimators import DiscriminativePCA
-
-        if not self.compared or getattr(self.model, "kernel", None) == "precomputed":
-            return None
-        names = ("center", "scale", "cv", "robust", "random_state")
-        shared = {name: getattr(self.model, name) for name in names if hasattr(self.model, name)}
-        twin = DiscriminativePCA(min(2, int(self.model.n_features_in_)), shrinkage=1.0, **shared)
-        fit_quietly(twin, self.datasets)
-        scores = scores_of(twin, self.datasets, self.held_out and twin.n_folds_ > 0)
-        return twin, aligned(self._drawn(scores), self.shown)
-
-    def _drawn(self, scores: list[Float]) -> list[Float]:
-        return [part[sample.numbers] for part, sample in zip(scores, self.samples, strict=True)]
-
-    # --- robust weights ------------------------------------------------------------------------------------------
-
-    @property
-    def robust(self) -> bool:
-        """Whether rows have robust weights."""
-        return hasattr(self.model, "row_weights_")
-
-    def weights(self, place: int) -> Any:
-        """Return the weights of the rows of a dataset; None if all are equal."""
-        given = self.datasets[place].weights
-        if not self.robust:
-            return given
-        return self.model.row_weights_[place] * (1.0 if given is None else given)
-
-    def flags(self, place: int) -> list[int] | None:
-        """Return which rows that are drawn are outlying."""
-        if not self.robust:
-            return None
-        return np.isin(self.samples[place].numbers, self.model.outlying_rows_[place]).astype(int).tolist()
 
     def outlying(self, names: list[str]) -> list[dict[str, Any]]:
         """Return the outlying rows with the smallest weights, and the columns in which each differs most."""
         found: list[dict[str, Any]] = []
         for place, name in enumerate(names if self.robust else []):
-            weights = self.model.row_weights_[place]
-            numbers = np.asarray(self.model.outlying_rows_[place])
+            weights, numbers = self.model.row_weights_[place], np.asarray(self.model.outlying_rows_[place])
             numbers = numbers[np.argsort(weights[numbers], kind="stable")[:MOST_LISTED]]
             ids = self.ids if place == 0 else self.datasets[place].ids
-            rows = dense(self.datasets[place].take(numbers)) if len(numbers) else ()
-            for number, row in zip(numbers.tolist(), rows, strict=True):
-                found.append(
-                    {
-                        "dataset": name,
-                        "row": number,
-                        "id": None if ids is None else str(ids[number]),
-                        "weight": float(weights[number]),
-                        "columns": self._differing(place, row),
-                    }
-                )
+            low, middle, high = np.quantile(dense(self.samples[place].rows), [0.25, 0.5, 0.75], axis=0)
+            spread = (high - low) / 1.349
+            for number in numbers.tolist():
+                far = np.abs(dense(self.datasets[place].take(np.array([number])))[0] - middle)
+                sizes = np.divide(far, spread, out=np.zeros_like(spread), where=spread > 0.0)
+                order = np.argsort(-sizes, kind="stable")[:MOST_NAMED].tolist()
+                row = {"dataset": name, "row": number, "id": None if ids is None else str(ids[number])}
+                columns = [self.columns[k] for k in order if sizes[k] > FAR]
+                found.append({**row, "weight": float(weights[number]), "columns": columns})
         return sorted(found, key=lambda row: row["weight"])[:MOST_LISTED]
-
-    def _differing(self, place: int, row: Float) -> list[str]:
-        """Name the columns in which a row differs most from the rows that are drawn."""
-        middle, spread = self._ordinary[place]
-        sizes = np.divide(np.abs(row - middle), spread, out=np.zeros_like(row, dtype=np.float64), where=spread > 0.0)
-        return [self.columns[k] for k in np.argsort(-sizes, kind="stable")[:MOST_NAMED].tolist() if sizes[k] > FAR]
-
-    @cached_property
-    def _ordinary(self) -> list[tuple[Float, Float]]:
-        """Median and spread of each column, by dataset."""
-        tables = [dense(sample.rows) for sample in self.samples]
-        quarters = [np.quantile(table, [0.25, 0.5, 0.75], axis=0) for table in tables]
-        return [(middle, (high - low) / 1.349) for low, middle, high in quarters]
-
-    # --- the path ------------------------------------------------------------------------------------------------
 
     def views(self, path: dict[str, Any] | None, ratio: float | None) -> dict[str, Any] | None:
         """Fit at other values of the path, and return the scores of the rows that are drawn."""
@@ -300,8 +247,7 @@ class Fit:
             for index in range(chosen + step, len(values) if step > 0 else -1, step):
                 twin = clone(self.model).set_params(n_components=int(self.model.n_components_))
                 twin.set_params(target_label=None, **{path["parameter"]: values[index]})
-                fit_quietly(twin, parts)
-                views[index] = aligned(scores_of(twin, parts, twin.n_folds_ > 0), views[index - step])
+                views[index] = aligned(fitted_scores(twin, parts), views[index - step])
                 ratios[index] = float(twin.ratio_[0]) if np.isfinite(twin.ratio_[0]) else None
         return {"parameter": path["parameter"], "values": values, "chosen": chosen, "ratios": ratios, **packed(views)}
 
@@ -341,8 +287,9 @@ def scores_of(model: Any, datasets: Sequence[Source], held_out: bool) -> list[Fl
     return [np.asarray(to_host(part), dtype=np.float64) for part in found]
 
 
-def fit_quietly(model: Any, datasets: Sequence[Source]) -> None:
-    """Fit a model that is only drawn: its warnings are not those of the fit that is reported."""
+def fitted_scores(model: Any, datasets: Sequence[Source]) -> list[Float]:
+    """Fit a model that is only drawn, and return its scores: its warnings are not those of the reported fit."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CautionWarning)
         model.fit(datasets[0], background=list(datasets[1:]))
+    return scores_of(model, datasets, model.n_folds_ > 0)

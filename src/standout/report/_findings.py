@@ -1,34 +1,32 @@
-"""What a fit found: one plain nested dict, computed once, that every surface shows; and a report in one call."""
+"""What a fit found: one plain nested dict, computed once, that every surface shows."""
 
 from __future__ import annotations
 
-import html
-import os
+import inspect
+import json
+import shlex
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from standout import __version__
-from standout._arrays import Float, dense
-from standout._messages import InvalidValueError
-from standout._writing import whole_file
+from standout._arrays import dense
+from standout._messages import CautionWarning
 from standout._xp import take, to_host
 from standout.metrics import clustering_error
 from standout.report import _cautions as cautions
-from standout.report import _facts as facts
-from standout.report._drawn import MOST_COMPONENTS, Fit, open_fit, rounded, scores_of
-from standout.report._page import page, sentences
-from standout.report._words import said
-from standout.sources import Source, open_datasets
+from standout.report._drawn import MOST_COMPONENTS, Fit, open_fit, rounded
+from standout.report._words import said, shortened
+from standout.sources import Source
 
 # Rows that are shown as images at each end of component 1, and pixels that they may have in all.
 IMAGES_AT_END, MOST_PIXELS = 6, 20_000
-# Up to this many numbers a permutation test takes seconds, and is made without being asked for.
-QUICK = 2_000_000
-HEIGHT = 900
+# Columns that are listed for each component, and for the means.
+MOST_COLUMNS = 30
+# Differences of means below this many standard deviations are not reported, however significant they are.
+SIZE, LEVEL = 0.2, 0.05
+PARAMETERS = ("shrinkage", "alpha", "epsilon")
 
 
 def findings(
@@ -83,97 +81,191 @@ def findings(
         Of numbers, strings, lists and dicts, ready for `json.dumps`. Unknown numbers are None.
     """
     fit = open_fit(model, datasets, labels, ids, n_points, random_state)
-    model = fit.model
-    found = _facts(fit, facts.test_of(test), bootstrap, label_name, image_shape)
-    told = cautions.Cautions(options)
-    told.notes(notes)
-    _answer(fit, found, told, title, id_name)
-    found["cautions"] = told.sorted()
-    found["choices"] = facts.choices(model, found)
-    found["options"] = facts.options(model)
-    found["code"] = facts.code(model, found["datasets"], fit.steps)
+    found = _facts(fit, test, bootstrap)
+    found |= {"labels": _labels(fit, label_name), "images": _images(fit, image_shape)}
+    told = [
+        {"kind": "note", "text": note.phrased(options) if isinstance(note, CautionWarning) else str(note)}
+        for note in notes
+    ]
+    dependent = None
+    if fit.compared and found["datasets"][0]["subjects"] is None:
+        column = None if id_name is None else shlex.quote(shortened(id_name))
+        dependent = cautions.dependence(fit.scores, fit.ids, tested=test is not None, column=column)
+    found["verdict"] = _verdict(found, dependent is not None)
+    found["title"] = title or said("title", found)
+    found["headline"] = said("headline", found)
+    if found["test"] is not None:
+        found["test"]["tests"] = said("tested", found)
+    told += [dependent] if dependent else []
+    told += cautions.of_the_fit(fit, found)
+    if getattr(fit.model, "kernel", None) != "precomputed":
+        scaled = getattr(fit.model, "scale", None) is not None or found["kernel"] is not None
+        told += cautions.columns(fit.samples, fit.columns, scaled)
+    found["cautions"] = cautions.worded(told, options)
+    found["code"] = said("code", found, lines=True)
     found["drawn"] = _drawn(fit)
     found["drawn"]["views"] = fit.views(found["path"], found["components"][0]["ratio"]) if with_views else None
     return found
 
 
-def _facts(fit: Fit, test: Any, bootstrap: Any, label_name: str, image_shape: Any) -> dict[str, Any]:
+def _facts(fit: Fit, test: Any, boot: Any) -> dict[str, Any]:
     """Return the numbers of the fit."""
     model, names = fit.model, [source.name.removeprefix("the ") for source in fit.datasets]
     names = ["background" if name == "background 1" and len(names) == 2 else name for name in names]
+    weights, kernel = getattr(model, "background_weights_", None), getattr(model, "kernel", None)
+    kind = "" if not fit.compared else "contrastive " if hasattr(model, "alpha_") else "discriminative "
+    used = getattr(model, "columns_", None)
+    if test is not None:
+        counts = {"n_significant": int(test.n_components), "n_permutations": int(max(test.n_draws, default=0))}
+        test = {"p_values": [value(p) for p in test.p_values], **counts, "level": test.level, "unit": str(test.unit)}
     return {
         "standout": __version__,
         "title": "",
         "headline": "",
         "verdict": "",
-        "method": facts.method_of(model, len(fit.datasets) - 1),
-        "kernel": facts.is_kernel(model),
+        "method": f"{'kernel ' if hasattr(model, 'kernel') else ''}{kind}PCA",
+        "kernel": (kernel if isinstance(kernel, str) else "given") if hasattr(model, "kernel") else None,
         "held_out": fit.held_out,
         "center": str(getattr(model, "center", "own")),
-        "parameter": facts.parameter_of(model),
+        "parameter": parameter_of(model),
         "n_columns": int(model.n_features_in_),
+        "n_columns_used": None if used is None else len(used),
         "n_components": int(model.n_components_),
-        "datasets": [_dataset(fit, place, name) for place, name in enumerate(names)],
-        "components": facts.components(model, fit.columns, fit.variances, test, bootstrap),
+        "datasets": [
+            {
+                "name": name,
+                "role": "background" if place else "target",
+                "rows": source.count_rows(),
+                "subjects": None if source.subjects is None else len(np.unique(source.subjects)),
+                "weight": None if weights is None or not place else value(np.asarray(weights)[place - 1]),
+                "outlying": len(model.outlying_rows_[place]) if fit.robust else None,
+                "drawn": len(fit.samples[place].numbers),
+            }
+            for place, (name, source) in enumerate(zip(names, fit.datasets, strict=True))
+        ],
+        "components": _components(fit, test, boot),
         "test": test,
-        "bootstrap": facts.bootstrap_of(bootstrap),
-        "path": facts.path_of(model) if fit.compared else None,
-        "pca": _pca(fit),
-        "means": facts.means_of(model, fit.columns) if fit.compared else None,
-        "labels": _labels(fit, label_name),
+        "bootstrap": None
+        if boot is None
+        else {"n_draws": int(boot.n_draws), "unit": str(boot.unit), "angle": [value(angle) for angle in boot.angles]},
+        "path": path_of(model) if fit.compared else None,
+        "pca": None
+        if fit.pca is None
+        else {
+            "ratio": value(fit.pca[0].ratio_[0]),
+            "interval": [value(end) for end in fit.pca[0].ratio_interval_[0]],
+            "near": float(np.mean(getattr(model, "shrinkage_", 0.0))) > cautions.NEAR_PCA,
+        },
+        "means": _means(fit),
         "outlying": fit.outlying(names),
-        "images": _images(fit, image_shape),
+        "estimator": written(model),
+        "steps": [written(step) for step in fit.steps],
     }
 
 
-def _dataset(fit: Fit, place: int, name: str) -> dict[str, Any]:
-    source, weights = fit.datasets[place], getattr(fit.model, "background_weights_", None)
-    return {
-        "name": name,
-        "role": "background" if place else "target",
-        "rows": source.count_rows(),
-        "subjects": None if source.subjects is None else len(np.unique(source.subjects)),
-        "weight": None if weights is None or not place else facts.value(np.asarray(weights)[place - 1]),
-        "outlying": len(fit.model.outlying_rows_[place]) if fit.robust else None,
-        "drawn": len(fit.samples[place].numbers),
-    }
+def value(given: Any) -> float | None:
+    """Return a number for JSON; None if it is unknown or infinite."""
+    return None if given is None or not np.isfinite(given) else float(given)
 
 
-def _pca(fit: Fit) -> dict[str, Any] | None:
-    if fit.pca is None:
+def parameter_of(model: Any) -> str | None:
+    """Name the parameter that regularises a model."""
+    return next((name for name in PARAMETERS if hasattr(model, f"{name}_")), None)
+
+
+def path_of(model: Any) -> dict[str, Any] | None:
+    """Return the path along which the regularisation was chosen."""
+    name, path = parameter_of(model), getattr(model, "path_", None)
+    if name is None or path is None:
         return None
-    twin = fit.pca[0]
-    near = float(np.mean(getattr(fit.model, "shrinkage_", 0.0))) > cautions.NEAR_PCA
-    interval = [facts.value(end) for end in twin.ratio_interval_[0]]
-    return {"ratio": facts.value(twin.ratio_[0]), "interval": interval, "near": near}
+    numbers = {key: rounded(getattr(path, key), 8) for key in ("values", "log_ratios", "errors")}
+    places = {"best": int(path.best), "chosen": int(path.chosen), "value": value(getattr(model, f"{name}_"))}
+    return {"parameter": name, **numbers, **places, "reason": path.reason}
+
+
+def written(step: Any) -> dict[str, Any]:
+    """Return the class of a step of a pipeline, and its parameters that differ from the defaults as Python."""
+    kind, given = type(step), {}
+    defaults = inspect.signature(kind.__init__).parameters
+    for name, one in step.get_params(deep=False).items():
+        default = defaults[name].default if name in defaults else one
+        if one is default or (type(one) is type(default) and np.ndim(one) == 0 and one == default):
+            continue
+        one = one.item() if isinstance(one, np.generic) else one
+        plain = isinstance(one, int | float | bool | None) or (isinstance(one, list | tuple) and len(one) <= 10)
+        given[name] = json.dumps(one, ensure_ascii=False) if isinstance(one, str) else repr(one) if plain else "..."
+    # The public module of a class ends before the first underscore.
+    parts = kind.__module__.split(".")
+    private = [place for place, part in enumerate(parts) if part.startswith("_") and part != "__main__"]
+    return {"module": ".".join(parts[: private[0]] if private else parts), "name": kind.__name__, "given": given}
+
+
+def _components(fit: Fit, test: Any, boot: Any) -> list[dict[str, Any]]:
+    """Return the components with their ratios, p-values, and the columns that follow them; none for a kernel."""
+    model, found, variances = fit.model, [], fit.variances()
+    numbers = {name: getattr(model, f"{name}_") for name in ("ratio", "spread", "shift")}
+    numbers |= {"error": model.ratio_error_, "eigenvalue": to_host(model.eigenvalues_)}
+    for k in range(int(model.n_components_)):
+        columns = []
+        if hasattr(model, "correlations_"):
+            parts = (model.correlations_, model.patterns_, model.components_)
+            correlations, pattern, weights = (to_host(part[k]) for part in parts)
+            order = np.argsort(-np.abs(np.nan_to_num(correlations)), kind="stable")[:MOST_COLUMNS]
+            columns = [
+                {
+                    "name": fit.columns[j],
+                    "correlation": value(correlations[j]) or 0.0,
+                    "pattern": value(pattern[j]),
+                    "filter": value(weights[j]),
+                    "interval": None if boot is None else [value(end) for end in boot.correlation_intervals[k, j]],
+                }
+                for j in order.tolist()
+            ]
+        p = None if test is None or k >= len(test["p_values"]) else test["p_values"][k]
+        found.append(
+            {
+                "component": k + 1,
+                **{name: value(part[k]) for name, part in numbers.items()},
+                "interval": [value(end) for end in model.ratio_interval_[k]],
+                "p_value": p,
+                "significant": None if p is None else k < test["n_significant"],
+                "variances": [value(part[k]) for part in variances],
+                "columns": columns,
+            }
+        )
+    return found
+
+
+def _means(fit: Fit) -> dict[str, Any] | None:
+    """Return the columns whose means differ."""
+    found = getattr(fit.model, "mean_differences_", None) if fit.compared else None
+    if found is None:
+        return None
+    order = found.different(LEVEL, SIZE)
+    columns = [
+        {"name": fit.columns[j], **{key: value(getattr(found, key)[j]) for key in ("effect", "p_value", "q_value")}}
+        for j in order[:MOST_COLUMNS].tolist()
+    ]
+    counts = {"n_columns": len(found.effect), "n_different": len(order), "columns": columns}
+    return {"size": SIZE, "level": LEVEL, "method": "Welch's t-test for independent rows", **counts}
 
 
 def _labels(fit: Fit, name: str) -> dict[str, Any] | None:
-    """Return the labels, and the share of rows that K-means puts into the wrong group."""
+    """Return the labels, and the share of rows that K-means puts into the wrong group, here and in PCA's view."""
     marks = fit.labels
     if marks is None:
         return None
     own = marks.marks[fit.samples[0].numbers]
-    views = [fit.shown[0], None if fit.pca is None else fit.pca[1][0]]
-    separate = marks.separate and len(np.unique(own)) == len(marks.names)
-    errors = [_error(view[:, :2], own) if separate and view is not None else None for view in views]
-    return {
-        "name": name,
-        "kind": "words" if marks.names else "numbers",
-        "names": marks.names,
-        "counts": marks.counts,
-        "error": errors[0],
-        "pca_error": errors[1],
-    }
-
-
-def _error(view: Float, labels: Any) -> float | None:
-    """Return the share of rows in the wrong group. A few far rows would form a separate group: they are pulled in."""
-    low, high = np.quantile(view, [0.25, 0.75], axis=0)
-    inside = np.clip(view, low - 3.0 * (high - low), high + 3.0 * (high - low))
-    if len(np.unique(inside, axis=0)) < len(np.unique(labels)):
-        return None
-    return float(clustering_error(inside, labels))
+    errors: list[float | None] = [None, None]
+    for place, view in enumerate([fit.shown[0], fit.shown[0] if fit.pca is None else fit.pca[1][0]]):
+        # A few far rows would form a separate group: they are pulled in.
+        low, high = np.quantile(view[:, :2], [0.25, 0.75], axis=0)
+        inside = np.clip(view[:, :2], low - 3.0 * (high - low), high + 3.0 * (high - low))
+        separate = marks.separate and len(np.unique(own)) == len(marks.names)
+        if separate and len(np.unique(inside, axis=0)) >= len(np.unique(own)):
+            errors[place] = float(clustering_error(inside, own))
+    shown = {"name": name, "kind": "words" if marks.names else "numbers", "names": marks.names, "counts": marks.counts}
+    return {**shown, "error": errors[0], "pca_error": None if fit.pca is None else errors[1]}
 
 
 def _images(fit: Fit, shape: Any) -> dict[str, Any] | None:
@@ -209,39 +301,12 @@ def _drawn(fit: Fit) -> dict[str, Any]:
                 "labels": fit.labels.of(sample.numbers) if fit.labels is not None and place == 0 else None,
                 "scores": rounded(fit.shown[place].T[:MOST_COMPONENTS]),
                 "pca": rounded((fit.shown if fit.pca is None else fit.pca[1])[place].T[:2]),
-                "outlying": fit.flags(place),
+                "outlying": np.isin(sample.numbers, fit.model.outlying_rows_[place]).astype(int).tolist()
+                if fit.robust
+                else None,
             }
         )
     return {"held_out": fit.held_out, "n_components": min(fit.shown[0].shape[1], MOST_COMPONENTS), "points": points}
-
-
-# --- the answer ------------------------------------------------------------------------------------------------------
-
-
-def _answer(fit: Fit, found: dict[str, Any], told: cautions.Cautions, title: str | None, id_name: str | None) -> None:
-    """Decide the verdict, write title and headline, and add cautions."""
-    model, dependent = fit.model, False
-    if fit.compared and found["datasets"][0]["subjects"] is None:
-        dependent = cautions.dependence(told, fit.scores, fit.ids, found["test"] is not None, id_name)
-    found["verdict"] = _verdict(found, dependent)
-    found["title"] = title or said("title", found)
-    found["headline"] = said("headline", found)
-    if found["test"] is not None:
-        found["test"]["tests"] = said("tested", found)
-    if fit.compared:
-        cautions.choice(told, found)
-        cautions.shift(told, found)
-        parts = found["datasets"][1:]
-        unit = "rows" if parts[0]["subjects"] is None else "subjects"
-        if not found["kernel"]:
-            cautions.few_background_rows(told, [part[unit] for part in parts], found["n_columns"], unit)
-    if not fit.robust:
-        # A row that decides its own component is far along the fitted one, but need not be along held-out ones.
-        fitted = scores_of(model, fit.datasets[:1], held_out=False)
-        any(cautions.few_rows(told, part[:, 0], fit.ids) for part in (fit.scores[0], *fitted))
-    if getattr(model, "kernel", None) != "precomputed":
-        scaled = getattr(model, "scale", None) is not None or found["kernel"]
-        cautions.columns(told, fit.samples, fit.columns, scaled)
 
 
 def _verdict(found: dict[str, Any], dependent: bool) -> str:
@@ -266,126 +331,3 @@ def _verdict(found: dict[str, Any], dependent: bool) -> str:
     if not significant:
         return "chance"
     return "dependent" if dependent and found["test"]["unit"] != "subjects" else "stands out"
-
-
-# --- a report in one call --------------------------------------------------------------------------------------------
-
-
-class Report:
-    """What a fit found, as a dict, a page and sentences. Notebooks show the page.
-
-    Attributes
-    ----------
-    findings : dict
-        All numbers and sentences, ready for JSON.
-    """
-
-    def __init__(self, found: dict[str, Any]) -> None:
-        self.findings = found
-
-    def html(self) -> str:
-        """Return the page: one HTML text that loads nothing."""
-        return page(self.findings)
-
-    def sentences(self) -> list[str]:
-        """Return the headline and the cautions as plain text."""
-        return sentences(self.findings)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page to a file."""
-        with whole_file(Path(path)) as draft:
-            draft.write_text(self.html(), encoding="utf-8", newline="")
-
-    def _repr_html_(self) -> str:
-        style = f"width:100%;height:{HEIGHT}px;border:0"
-        return f'<iframe style="{style}" sandbox="allow-scripts" srcdoc="{html.escape(self.html())}"></iframe>'
-
-    def __repr__(self) -> str:
-        return "\n".join(self.sentences())
-
-
-def report(
-    model: Any,
-    X: Any,
-    *,
-    background: Any = None,
-    labels: Any = None,
-    ids: Any = None,
-    y: Any = None,
-    groups: Any = None,
-    background_groups: Any = None,
-    sample_weight: Any = None,
-    background_sample_weight: Any = None,
-    adjust: Any = None,
-    background_adjust: Any = None,
-    test: Any = "auto",
-    bootstrap: Any = None,
-    title: str | None = None,
-    names: Sequence[str] | None = None,
-    label_name: str = "label",
-    image_shape: tuple[int, int] | None = None,
-) -> Report:
-    """What did this model find, on one page?
-
-    Parameters
-    ----------
-    model : fitted estimator
-    X : array-like of shape (n_samples, n_features)
-        The target of the fit.
-    background : array-like or list of array-like, default=None
-        The backgrounds of the fit.
-    labels : array-like of shape (n_samples,), default=None
-        Labels of the target's rows, for colours. They are not used by the fit.
-    ids : array-like of shape (n_samples,), default=None
-        Names of the target's rows.
-    y : array-like of shape (n_samples,), default=None
-        Label of each row, for a model with `target_label`.
-    groups, background_groups, sample_weight, background_sample_weight, adjust, background_adjust
-        As in ``fit``.
-    test : "auto", PermutationTest or None, default="auto"
-        "auto" makes a permutation test if the data are small.
-    bootstrap : Bootstrap, default=None
-    title : str, default=None
-    names : sequence of str, default=None
-        Names of the target and of each background, such as ``["treated", "control"]``.
-    label_name : str, default="label"
-    image_shape : tuple of (int, int), default=None
-        Height and width, if columns are pixels.
-
-    Returns
-    -------
-    Report
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from standout import DiscriminativePCA
-    >>> from standout.report import report
-    >>> rng = np.random.default_rng(0)
-    >>> background = rng.normal(size=(300, 4)) * [10, 1, 1, 1]
-    >>> target = rng.normal(size=(200, 4)) * [10, 1, 1, 3]
-    >>> model = DiscriminativePCA(1).fit(target, background=background)
-    >>> print(report(model, target, background=background, test=None))
-    The variance of the target is 9.42 times that of the background along one view, led by column 3.
-    """
-    given = {"y": y, "groups": groups, "background_groups": background_groups, "sample_weight": sample_weight}
-    given |= {"background_sample_weight": background_sample_weight, "adjust": adjust}
-    given["background_adjust"] = background_adjust
-    estimator = model.steps[-1][1] if hasattr(model, "steps") else model
-    check_is_fitted(estimator)
-    label = estimator.target_label
-    datasets = open_datasets(X, background, target_label=label, **given)
-    if names is None and label is not None:
-        names = [label, *estimator.background_labels_]
-    if names is not None:
-        if len(names) != len(datasets):
-            problem = f"has {len(names)} names, but there are {len(datasets)} datasets"
-            raise InvalidValueError(problem, parameter="names", advice="Give the target's name first.")
-        datasets = [part.named(str(name)) for part, name in zip(datasets, names, strict=True)]
-    if isinstance(test, str):
-        from standout.selection import permutation_test
-
-        small = sum((part.n_rows or QUICK) * (part.width or QUICK) for part in datasets) <= QUICK
-        test = permutation_test(model, X, background=background, **given) if small and len(datasets) > 1 else None
-    shown = {"labels": labels, "ids": ids, "title": title, "label_name": label_name, "image_shape": image_shape}
-    return Report(findings(model, datasets, test=test, bootstrap=bootstrap, **shown))

@@ -1,13 +1,18 @@
-"""Numbers and names as text that people read, and the templates that use them."""
+"""The findings as words: numbers and names that people read, sentences, the page and the picture."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from math import isfinite
 from typing import Any
+
+import numpy as np
 
 from standout._messages import require_extra
 
@@ -129,7 +134,107 @@ def environment(html: bool) -> Any:
     return made
 
 
-def said(macro: str, *facts: Any) -> str:
-    """Return a sentence of ``sentences.j2`` as plain text."""
-    module = environment(html=False).get_template("sentences.j2").module
-    return " ".join(getattr(module, macro)(*facts).split())
+def said(macro: str, found: Mapping[str, Any], *, lines: bool = False) -> str:
+    """Return a sentence of ``sentences.j2`` as plain text, or its lines."""
+    text = str(getattr(environment(html=False).get_template("sentences.j2").module, macro)(found))
+    return text.strip() if lines else " ".join(text.split())
+
+
+def page(found: Mapping[str, Any]) -> str:
+    """What did the fit find, on one page that explains itself?
+
+    The page is one HTML file that works offline and loads nothing. Names from the data are shown as text, whatever
+    they contain.
+
+    Parameters
+    ----------
+    found : dict
+        From `findings`, also after a journey through JSON.
+
+    Returns
+    -------
+    str
+        Write it to a file whose name ends in ``.html``, in UTF-8.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout import DiscriminativePCA
+    >>> from standout.report import page, report
+    >>> rng = np.random.default_rng(0)
+    >>> background = rng.normal(size=(300, 4)) * [10, 1, 1, 1]
+    >>> target = rng.normal(size=(200, 4)) * [10, 1, 1, 3]
+    >>> model = DiscriminativePCA().fit(target, background=background)
+    >>> made = report(model, target, background=background, test=None)
+    >>> page(made.findings).startswith("<!doctype html>")
+    True
+    """
+    from markupsafe import Markup
+
+    script = static("charts.js") + static("page.js")
+    html: str = (
+        environment(html=True)
+        .get_template("page.html.j2")
+        .render(
+            f=found,
+            css=Markup(static("page.css")),
+            script=Markup(script),
+            # Should a name ever get past the escaping, it could still not run or load anything.
+            hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        )
+    )
+    return html.lstrip()
+
+
+def sentences(found: Mapping[str, Any]) -> list[str]:
+    """What did the fit find, in a few sentences: the headline, then the cautions in order of weight.
+
+    Parameters
+    ----------
+    found : dict
+        From `findings`.
+
+    Returns
+    -------
+    list of str
+        Plain text.
+    """
+    told = (f"{caution['text']} {caution['advice']}".strip() for caution in found["cautions"])
+    return [found["headline"], *told]
+
+
+def figure(found: Mapping[str, Any]) -> bytes:
+    """Return the view of the fit beside PCA's as a PNG picture, for a slide or a paper. Needs matplotlib.
+
+    Parameters
+    ----------
+    found : dict
+        From `findings`.
+
+    Returns
+    -------
+    bytes
+    """
+    require_extra("matplotlib", "plots", "the picture")
+    from matplotlib.figure import Figure
+
+    from standout import plots
+
+    both = bool(found["pca"]) and len(found["datasets"]) > 1
+    drawing = Figure(figsize=(11 if both else 6, 5.2), layout="constrained", dpi=150)
+    axes = drawing.subplots(1, 2 if both else 1, squeeze=False)[0]
+    labels = found["labels"]
+    marks = None
+    if labels is not None:
+        given = found["drawn"]["points"][0]["labels"]
+        marks = [labels["names"][place] for place in given] if labels["kind"] == "words" else given
+    names = [shortened(part["name"], 30) for part in found["datasets"]]
+    for ax, view, title in zip(axes, ("scores", "pca"), (found["method"], "PCA"), strict=False):
+        points = [np.array(part[view], dtype=np.float64).T for part in found["drawn"]["points"]]
+        plots.scores(points[0], points[1:], labels=marks, names=names, ax=ax)
+        one = found["components"][0] if view == "scores" else found["pca"]
+        ratio = "" if one.get("ratio") is None else f": {number(one['ratio'])} times"
+        ax.set_title(f"{title[0].upper()}{title[1:]}{ratio}")
+    file = io.BytesIO()
+    drawing.savefig(file, format="png")
+    return file.getvalue()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,10 +17,9 @@ from standout._xp import column_products, like, take, to_host
 from standout.moments import ScatterMoments, Span, span_of
 from standout.problem import Problem, Sums, mixed, solve
 from standout.selection._data import column_variances
-from standout.selection._engine import is_wide, make_deck, needs_columns, wide_sums
 from standout.selection._held_out import aligned
-from standout.selection._inference import given_of, opened, seed_of, statistic_of
-from standout.selection._resample import RowDeck, SumDeck
+from standout.selection._inference import opened, seed_of
+from standout.selection._resample import RowDeck, SumDeck, make_deck
 from standout.sources import InMemory, Source
 
 # Correlations are kept from the ends of the range of Fisher's z.
@@ -62,10 +61,10 @@ class Bootstrap:
     """
 
     ratio_intervals: Float
-    ratios: Float
-    correlation_intervals: Float | None
+    ratios: Float = field(repr=False)
+    correlation_intervals: Float | None = field(repr=False)
     angles: Float
-    angle_draws: Float
+    angle_draws: Float = field(repr=False)
     level: float
     n_draws: int
     unit: str
@@ -132,9 +131,9 @@ def bootstrap(
         raise InvalidValueError(
             "is not between 0 and 1", parameter="level", value=level, advice="Use 0.9, for example."
         )
-    estimator, sources = opened(model, X, background, rows)
+    estimator, sources, _, problem = opened(model, X, background, rows)
     seed = seed_of(random_state)
-    refit = _Refit.of(estimator, given_of(estimator, sources)[0], np.random.default_rng([seed, 1]))
+    refit = _Refit.of(sources, problem, np.random.default_rng([seed, 1]), linear=not hasattr(estimator, "kernel"))
     times = refit.deck.plan.times(np.random.default_rng([seed, 2]), n_draws)
     with threadpool_limits(1, user_api="blas"):
         work = Parallel(n_jobs=n_jobs or 1, prefer="threads")
@@ -187,39 +186,37 @@ class _Refit:
     linear: bool
 
     @classmethod
-    def of(cls, model: Any, sources: list[Source], rng: np.random.Generator) -> _Refit:
+    def of(cls, sources: list[Source], problem: Problem, rng: np.random.Generator, linear: bool = True) -> _Refit:
         """Read what draws need."""
-        problem = replace(statistic_of(model)["problem"], weights=model.problem_.weights)
         dimension, span = int(sources[0].width or 0), None
-        if is_wide(sources, problem):
+        if problem.smooth is None and dimension > sum(source.count_rows() for source in sources):
             loaded = [source.loaded() for source in sources]
             span = span_of([source.rows for source in loaded])
             sources = [InMemory(own)._beside(part) for own, part in zip(span.coordinates, loaded, strict=True)]
         deck = make_deck(sources, [source.weights for source in sources], problem, rng, thinned=False)
-        return cls(deck, replace(problem, n_covariates=0), dimension, span, not hasattr(model, "kernel"))
+        return cls(deck, replace(problem, n_covariates=0), dimension, span, linear)
+
+    def _moments(self, times: Float) -> list[ScatterMoments]:
+        return [self.deck.moments(*hand) for hand in self.deck.drawn(times)]
 
     @cached_property
     def _whole(self) -> tuple[ScatterMoments, Float]:
         """The moments of all rows of the target, and the components of all rows."""
-        return self.deck.drawn(self._once)[0].moments(), self._solved(self._once)
-
-    @property
-    def _once(self) -> Float:
-        return np.ones(len(self.deck.plan.homes))
+        once = np.ones(len(self.deck.plan.homes))
+        return self._moments(once)[0], self._solved(once)
 
     @cached_property
     def estimate(self) -> Float | None:
         """The correlations of all rows."""
-        return self._correlations(self._once, self._whole[1])
+        return self._correlations(np.ones(len(self.deck.plan.homes)), self._whole[1])
 
     def _solved(self, times: Float) -> Float:
         """Return the components of a draw, in the coordinates of the deck."""
-        if self.span is None or not needs_columns(self.problem):
-            moments = tuple(part.moments() for part in self.deck.drawn(times))
-            return solve(Sums(moments, self.dimension), self.problem).vectors
+        if self.span is None or (self.problem.scale is None and self.problem.n_columns is None):
+            return solve(Sums(tuple(self._moments(times)), self.dimension), self.problem).vectors
         assert isinstance(self.deck, RowDeck)
         columns = replace(self.deck, rows=stacked(self.span.rows))
-        sums = wide_sums(columns, columns.times_hands(times), self.problem)
+        sums = columns.wide_sums(columns.drawn(times), self.problem)
         return self.span.drop(solve(sums, self.problem).vectors)
 
     def draw(self, times: Float) -> tuple[Float, Float, Float | None]:
@@ -238,7 +235,7 @@ class _Refit:
         left, weights = (times == 0).astype(np.float64), self.problem.weights
         if np.min(np.bincount(self.deck.plan.homes, weights=left)) < 2:
             return np.full(vectors.shape[1], np.nan)
-        parts = [part.moments() for part in self.deck.drawn(left)]
+        parts = self._moments(left)
         # Without the bias of the mean.
         free = [part.total_weight / max(part.total_weight - 1.0, 1.0) for part in parts]
         own, *others = [by * to_host(part.variance(vectors)) for by, part in zip(free, parts, strict=True)]
@@ -252,7 +249,8 @@ class _Refit:
         """Return the correlation of each column with each score in the target; None for a kernel."""
         if not self.linear:
             return None
-        target, hand = self.deck.drawn(times)[0].moments(), self.deck.times_hands(times)[0]
+        hand = self.deck.drawn(times)[0]
+        target = self.deck.moments(*hand)
         images, variances = target.apply(vectors), target.variances
         if self.span is not None:
             assert isinstance(self.deck, RowDeck)

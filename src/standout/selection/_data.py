@@ -13,6 +13,7 @@ import numpy.typing as npt
 from standout._arrays import Float, Rows, is_sparse
 from standout._xp import concat, is_foreign, like, namespace, take, to_host, zeros
 from standout.moments import FoldPattern, Moments, RowMoments, Span, fold_of_rows, gather, gather_keyed, span_of
+from standout.pencil._record import check_directions
 from standout.problem import Problem, Sums, adjusted, column_scale
 from standout.sources import Source
 
@@ -52,6 +53,8 @@ class Data:
     n_covariates: int
     # Whether a fold has whole subjects.
     subjects: bool
+    # Whether a fold has no rows of a dataset. The number of rows of an iterator is not known before the fit.
+    lacks_rows: bool = False
 
     def sums(self, problem: Problem, fold: int | None = None) -> Sums:
         """Return the sums over all rows, or over all rows but those of a fold."""
@@ -78,6 +81,11 @@ class TallData(Data):
     def n_folds(self) -> int:  # type: ignore[override]
         """Number of folds; 1 means that there are none."""
         return len(self.parts[0])
+
+    @property
+    def lacks_rows(self) -> bool:  # type: ignore[override]
+        """Whether a fold has no rows of a dataset."""
+        return any(part is None for own in self.parts for part in own)
 
     @property
     def n_columns(self) -> int:  # type: ignore[override]
@@ -200,6 +208,7 @@ class WideData(Data):
     def _spanned(self, scale: Float | None) -> _Spanned:
         rows = self.rows if scale is None else [scaled_rows(part, scale) for part in self.rows]
         span = span_of(rows, self.weights)
+        check_directions(1, span.coordinates[0].shape[1])
         return _Spanned(TallData(self._moments(span.coordinates), self.n_covariates), span, scale)
 
     def _moments(self, rows: Sequence[Rows]) -> list[list[Moments | None]]:
@@ -255,7 +264,7 @@ def make_data(
         counts = [part.n_rows or 0 for part in loaded]
         return WideData(
             [part.rows for part in loaded],
-            _numbers(folds, counts),
+            numbers_of(folds, counts),
             n_folds_of(folds),
             [part.weights for part in loaded],
             [part.covariates for part in loaded],
@@ -280,7 +289,7 @@ def n_folds_of(folds: Folds | None) -> int:
     return folds.n_folds if isinstance(folds, FoldPattern) else 1 + max(int(own.max(initial=0)) for own in folds)
 
 
-def _numbers(folds: Folds | None, counts: Sequence[int]) -> list[Numbers]:
+def numbers_of(folds: Folds | None, counts: Sequence[int]) -> list[Numbers]:
     if folds is None:
         return [np.zeros(count, dtype=np.intp) for count in counts]
     return (

@@ -22,7 +22,7 @@ LEAST_HELD, LEAST_BACKGROUND = 1e-9, 1e-12
 
 def log_ratio(own: Float, against: Float, fitted: Float) -> Float:
     """Return the logarithm of the ratio of variances; NaN where one of them is rounding."""
-    usable = (own > LEAST_HELD * fitted) & (against > LEAST_BACKGROUND * own)
+    usable = (own > 0.0) & (own > LEAST_HELD * fitted) & (against > LEAST_BACKGROUND * own)
     logs: Float = np.full(own.shape, np.nan)
     logs[usable] = np.log(own[usable] / against[usable])
     return logs
@@ -181,7 +181,8 @@ def judge(
 ) -> HeldOut:
     """Find out what the components of a fit, in the coordinates of its sums, are worth on held-out rows."""
     whole = data.sums(problem)
-    images = adjusted(whole.moments[0], problem.n_covariates).apply(inner)
+    target = adjusted(whole.moments[0], problem.n_covariates)
+    images = target.apply(inner)
     centre = center_of(problem, whole)
     # Wide rows have other coordinates without each fold if columns are scaled.
     moved = whole.lift is not None and problem.scale is not None
@@ -190,15 +191,22 @@ def judge(
     for fold in range(data.n_folds):
         train, test = data.sums(problem, fold), data.held_out(problem, fold)
         if few:
-            found = solve(train, problem, seed=seed).vectors
-            inside = train.dropped(found)
+            solution = solve(train, problem, seed=seed)
+            inside, found = train.dropped(solution.vectors), solution.vectors
         else:
             start = None if starts is None else starts[fold]
-            inside = found = solve_inside(train, problem, seed=seed, start=start).vectors
+            solution = solve_inside(train, problem, seed=seed, start=start)
+            inside = found = solution.vectors
             if moved:
                 found = train.lifted(inside)
-        order, signs = aligned(whole.dropped(found) if few or moved else inside, images)
-        inside, found = (take(part, order, axis=1) * like(signs, part) for part in (inside, found))
+        within = whole.dropped(found) if few or moved else inside
+        order, factors = aligned(within, images)
+        endless = np.isinf(to_host(solution.values))[order]
+        if endless.any():
+            # Without variance of the background a component has no unit: it takes that of the whole.
+            own, theirs = (to_host(target.variance(part)) for part in (inner, take(within, order, axis=1)))
+            factors = factors * np.sqrt(np.where(endless & (theirs > 0.0), own / theirs, 1.0))
+        inside, found = (take(part, order, axis=1) * like(factors, part) for part in (inside, found))
         held.append(held_variances(problem, train, test, inside, data.subjects))
         vectors.append(found)
         offsets.append(_offsets(held[-1].centres, train, whole, inside, found, centre, moved))

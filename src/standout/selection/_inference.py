@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import chain, islice
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -16,9 +18,12 @@ from threadpoolctl import threadpool_limits
 from standout._arrays import Float
 from standout._messages import InvalidValueError, warn_user
 from standout._writing import progress_bar
-from standout.problem import Problem
-from standout.selection._engine import Engine
+from standout._xp import column_norms, to_host
+from standout.moments import learn_weights
+from standout.problem import Problem, Sums, solve
 from standout.selection._leading import Statistic
+from standout.selection._resample import RowDeck, SumDeck, centred, make_deck
+from standout.selection._units import Numbers
 from standout.sources import Mapped, Source, open_datasets, transformed
 
 # A test ends once this many draws reach the observed value. With several values of a path, their spread is estimated
@@ -72,7 +77,7 @@ class PermutationTest:
     n_components: int
     p_values: Float
     statistics: Float
-    draws: list[Float]
+    draws: list[Float] = field(repr=False)
     n_draws: tuple[int, ...]
     level: float
     reason: str
@@ -151,11 +156,24 @@ def permutation_test(
     >>> permutation_test(DiscriminativePCA(1).fit(X, background=Y), X, background=Y).n_components
     0
     """
-    estimator, sources = opened(model, X, background, rows)
-    sources, learned = given_of(estimator, sources)
+    if not 0.0 < level < 1.0:
+        raise InvalidValueError("is not between 0 and 1", parameter="level", value=level, advice="Use 0.05.")
+    if 1.0 / (n_draws + 1) > level:
+        raise InvalidValueError(
+            f"is too few for level={level:g}: the smallest p-value is 1 / (n_draws + 1)",
+            parameter="n_draws",
+            value=n_draws,
+            advice=f"Use at least {int(np.ceil(1.0 / level)) - 1}, and better ten times as many.",
+        )
+    estimator, sources, learned, problem = opened(model, X, background, rows)
+    if isinstance(estimator.background_weights, str):
+        # Weights that the data chose would have to be chosen in every draw.
+        problem = replace(problem, weights=(1.0 / len(problem.weights),) * len(problem.weights))
     return count_components(
         sources,
-        **statistic_of(estimator),
+        problem,
+        chosen=any(isinstance(getattr(estimator, name, None), str) for name in ("shrinkage", "alpha", "epsilon")),
+        columns_chosen=isinstance(getattr(estimator, "n_columns", None), str),
         learned=learned,
         most=estimator.n_components_ if n_components is None else n_components,
         level=level,
@@ -166,11 +184,22 @@ def permutation_test(
     )
 
 
-# --- what a model says of its problem --------------------------------------------------------------------------------
+def opened(
+    model: Any, X: Any, background: Any, rows: dict[str, Any]
+) -> tuple[Any, list[Source], list[Float | None], Problem]:
+    """Return what draws need of a fitted model.
 
-
-def opened(model: Any, X: Any, background: Any, rows: dict[str, Any]) -> tuple[Any, list[Source]]:
-    """Return the fitted estimator, and the datasets after the steps of a pipeline before it."""
+    Returns
+    -------
+    estimator : estimator
+        The last step of a pipeline.
+    sources : list of Source
+        The datasets in the coordinates of the problem, after the other steps.
+    learned : list of ndarray or None
+        The factor of each dataset's weights that was learned from its rows.
+    problem : Problem
+        The problem of the fit with numbers for all choices.
+    """
     steps = [step for _, step in getattr(model, "steps", [("", model)]) if hasattr(step, "transform")]
     place = next((number for number, step in enumerate(steps) if hasattr(step, "problem_")), len(steps) - 1)
     estimator = steps[place]
@@ -186,27 +215,25 @@ def opened(model: Any, X: Any, background: Any, rows: dict[str, Any]) -> tuple[A
                 advice="To scale columns, use the parameter `scale` of the estimator.",
             )
         sources = [_mapped(source, transformed(source, steps[:place])) for source in sources]
-    return estimator, sources
-
-
-def given_of(model: Any, sources: list[Source]) -> tuple[list[Source], list[Float | None]]:
-    """Return the datasets in the coordinates of a model, and the weights that were learned from their rows."""
     learned: list[Float | None] = [None] * len(sources)
-    if model.robust is not None:
+    if estimator.robust is not None:
         # The model itself does not change.
-        other = copy(model)
-        if model.robust == "cells":
+        other = copy(estimator)
+        if estimator.robust == "cells":
             sources = other._weighed(sources)
         learned = list(other.row_weights_)
         for source, own in zip(sources, other.row_weights_, strict=True):
             if len(own) != source.count_rows():
                 problem = f"{source.name} has {source.count_rows()} rows, but the fit had {len(own)}"
                 raise InvalidValueError(problem, advice="Give the datasets of the fit: robust weights belong to rows.")
-            if model.robust == "rows":
+            if estimator.robust == "rows":
                 source.weights = own if source.weights is None else own * source.weights
-    if hasattr(model, "kernel"):
-        sources = [_mapped(source, Mapped(source, model._coordinates, None)) for source in sources]
-    return sources, learned
+    if hasattr(estimator, "kernel"):
+        sources = [_mapped(source, Mapped(source, estimator._coordinates, None)) for source in sources]
+    posed = estimator.problem_
+    # The rule of Ledoit and Wolf needs more than the sums of draws.
+    numeric = replace(posed, shrinkage=estimator.shrinkage_) if isinstance(posed.shrinkage, str) else posed
+    return estimator, sources, learned, numeric
 
 
 def _mapped(source: Source, changed: Source) -> Source:
@@ -215,19 +242,6 @@ def _mapped(source: Source, changed: Source) -> Source:
     found = changed if source.rows is None else changed.loaded()
     found.weights, found.subjects, found.covariates = source.weights, source.subjects, source.covariates
     return found
-
-
-def statistic_of(model: Any) -> dict[str, Any]:
-    """Return the problem of a model with numbers for all choices, and what the data chose."""
-    problem = model.problem_
-    if isinstance(problem.shrinkage, str):
-        # The rule of Ledoit and Wolf needs more than the sums of draws.
-        problem = replace(problem, shrinkage=model.shrinkage_)
-    if isinstance(model.background_weights, str):
-        # Weights that the data chose would have to be chosen in every draw.
-        problem = replace(problem, weights=(1.0 / len(problem.weights),) * len(problem.weights))
-    chosen = any(isinstance(getattr(model, name, None), str) for name in ("shrinkage", "alpha", "epsilon"))
-    return {"problem": problem, "chosen": chosen, "columns_chosen": isinstance(getattr(model, "n_columns", None), str)}
 
 
 def seed_of(random_state: Any) -> int:
@@ -273,12 +287,20 @@ def count_components(
     -------
     PermutationTest
     """
-    _check(level, n_draws)
-    weights = [None] * len(sources) if learned is None else learned
-    engine = Engine.of(
-        sources, weights, Statistic(problem, chosen, columns_chosen), level, np.random.default_rng([seed, 1])
-    )
-    size = engine.deck.rows.shape[1]
+    rng = np.random.default_rng([seed, 1])
+    dimension = int(sources[0].width or 0)
+    wide = problem.smooth is None and dimension > sum(source.count_rows() for source in sources)
+    # Draws that scale columns or choose among them need the columns.
+    anew = wide and (columns_chosen or problem.scale is not None or problem.n_columns is not None)
+    deck = make_deck(sources, learned or [None] * len(sources), problem, rng, spanned=wide and not anew)
+    deck.plan.check(level)
+    deck = centred(deck, problem.center == "own", rng)
+    if isinstance(deck, RowDeck) and deck.weights is not None:
+        # Weights that each dataset learned from few rows fit these better than the rows of a deal.
+        deck = replace(deck, weights=to_host(learn_weights(deck.rows)(deck.rows).weights))
+    statistic = Statistic(replace(problem, n_covariates=0), chosen, columns_chosen)
+    engine = Engine(deck, statistic, dimension, anew, (None,) * len(sources))
+    size = deck.rows.shape[1]
     most = min(most, size, sources[0].count_rows() - 1)
     p_values: list[float] = []
     found: list[Float] = []
@@ -289,7 +311,7 @@ def count_components(
             with progress_bar(f"component {number + 1}", n_draws, shown=progress) as advance:
                 p_value, values = _component(engine, n_draws, level, [seed, 2, number], n_jobs, advance)
             p_values.append(max(p_value, *p_values[-1:], 0.0))
-            found.append(combined(values))
+            found.append(standardised(values).max(axis=1))
             if p_values[-1] > level:
                 reason = f"component {number + 1} is not distinguishable from chance"
                 break
@@ -308,82 +330,112 @@ def count_components(
     )
 
 
-def _check(level: float, n_draws: int) -> None:
-    if not 0.0 < level < 1.0:
-        raise InvalidValueError("is not between 0 and 1", parameter="level", value=level, advice="Use 0.05.")
-    if 1.0 / (n_draws + 1) > level:
-        raise InvalidValueError(
-            f"is too few for level={level:g}: the smallest p-value is 1 / (n_draws + 1)",
-            parameter="n_draws",
-            value=n_draws,
-            advice=f"Use at least {int(np.ceil(1.0 / level)) - 1}, and better ten times as many.",
-        )
+@dataclass(frozen=True, eq=False)
+class Engine:
+    """The statistic of every deal.
+
+    Attributes
+    ----------
+    deck : Deck
+    statistic : Statistic
+    dimension : int
+        Number of columns of the data.
+    anew : bool
+        Whether the coordinates of wide rows are found anew in every deal.
+    held : tuple of array or None
+        Covariance of each dataset along the components that were removed, which deals do not change.
+    """
+
+    deck: RowDeck | SumDeck
+    statistic: Statistic
+    dimension: int
+    anew: bool
+    held: tuple[Float | None, ...]
+
+    def values(self, at: Numbers) -> Float:
+        """Return the statistic of a deal: its mean over thinnings, at each value of a path."""
+        every = [self.statistic.values_of(self._sums(at, number)) for number in range(len(self.deck.plan.parts))]
+        return np.asarray(np.mean(every, axis=0))
+
+    def _sums(self, at: Numbers, *thinnings: int) -> Sums:
+        """Return the sums of a deal over some thinnings together."""
+        if self.anew:
+            assert isinstance(self.deck, RowDeck)
+            return self.deck.wide_sums(self.deck.hands(at, thinnings[0]), self.statistic.problem)
+        parts = [self.deck.dealt(at, number) for number in thinnings]
+        found = [own[0] if len(own) == 1 else reduce(add, own) for own in zip(*parts, strict=True)]
+        for home, held in enumerate(self.held):
+            if held is not None:
+                found[home] = replace(found[home], scatter=found[home].scatter + found[home].total_weight * held)
+        return Sums(tuple(found), self.dimension)
+
+    def without_leading(self, place: int) -> Engine:
+        """Remove the leading component of the datasets as they are from all rows, at one value of the path.
+
+        With the pattern ``B u`` removed, the largest value in what is left is the next one. The variance of the
+        backgrounds along the pattern stays: it is part of the ridge.
+        """
+        sums = self._sums(np.arange(len(self.deck.plan.homes)), *range(len(self.deck.plan.parts)))
+        pattern = solve(sums, self.statistic.problems(sums)[place]).patterns[:, :1]
+        pattern = pattern / column_norms(pattern)
+        held = self.held
+        if not self.anew:
+            own = [part.variance(pattern) * pattern * pattern.T for part in sums.moments[1:]]
+            held = (None, *(now + (0.0 if old is None else old) for now, old in zip(own, held[1:], strict=True)))
+        return replace(self, deck=self.deck.without(pattern), held=held)
 
 
 def _component(
     engine: Engine, n_draws: int, level: float, seed: list[int], n_jobs: int | None, advance: Any
 ) -> tuple[float, Float]:
     """Return the p-value of the leading component, and the values of the data and of the draws."""
-    if engine.deck.placed is None:
-        n_draws = int(min(n_draws, engine.deck.plan.n_ways - 1))
+    plan, every = engine.deck.plan, engine.deck.placed is None
+    n_draws = int(min(n_draws, plan.n_ways - 1)) if every else n_draws
     # So many draws may reach the observed value in a complete test that is still significant.
     allowed = int(np.floor(level * (n_draws + 1) + 1e-9)) - 1
-    values = [engine.values(engine.identity)]
-    for drawn in _draws(engine, n_draws, np.random.default_rng(seed), n_jobs):
+    values = [engine.values(np.arange(len(plan.homes)))]
+    reached = 0
+    for drawn in _draws(engine, plan.deals(np.random.default_rng(seed), n_draws, every=every), n_jobs):
         values.append(drawn)
         advance(1)
-        if len(values) > FIRST or len(drawn) == 1:
-            reached = _reached(np.array(values))
+        if len(values) > min(FIRST, n_draws) or len(drawn) == 1:
+            compared = standardised(np.array(values)).max(axis=1)
+            reached = int(np.sum(compared[1:] >= compared[0] - ROUNDING * abs(compared[0])))
             if reached >= max(ENOUGH, allowed + 1) and len(values) <= n_draws:
                 # Sequential test of Besag and Clifford (1991).
                 return reached / (len(values) - 1), np.array(values)
-    return (1 + _reached(np.array(values))) / len(values), np.array(values)
+    return (1 + reached) / len(values), np.array(values)
 
 
-def _reached(values: Float) -> int:
-    """Return the number of draws whose statistic is at least the observed one."""
-    compared = combined(values)
-    return int(np.sum(compared[1:] >= compared[0] - ROUNDING * abs(compared[0])))
+def _draws(engine: Engine, deals: Iterator[Numbers], n_jobs: int | None) -> Iterator[Float]:
+    """Return the statistic of one deal after the other."""
+    if n_jobs in (None, 1):
+        return map(engine.values, deals)
+    work = Parallel(n_jobs=n_jobs, prefer="threads")
+    # A few at a time: the first ones may be enough.
+    batches = iter(lambda: list(islice(deals, 2 * effective_n_jobs(n_jobs))), [])
+    return chain.from_iterable(work(delayed(engine.values)(at) for at in batch) for batch in batches)
 
 
 def standardised(values: Float) -> Float:
-    """Return the values of a path in standard deviations of all draws; a single value as it is."""
+    """Return the values of a path in standard deviations of all draws; a single value as it is.
+
+    The statistic is the largest of them. The data and the draws are treated alike, so that the p-value is exact.
+
+    Parameters
+    ----------
+    values : ndarray of shape (1 + n_draws, n_values)
+        Of the data as observed, then of the draws.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.selection._inference import standardised
+    >>> standardised(np.array([[4.0, 1.0], [1.0, 2.0], [1.0, 3.0]])).max(axis=1).round(2)
+    array([1.41, 0.  , 1.22])
+    """
     if values.shape[1] == 1:
         return values
     spread = values.std(axis=0)
     z: Float = (values - values.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
     return z
-
-
-def combined(values: Float) -> Float:
-    """Return the statistic: the largest value of a path, in standard deviations of all draws.
-
-    Parameters
-    ----------
-    values : ndarray of shape (1 + n_draws, n_values)
-        Of the data as observed, then of the draws. All are treated alike, so that the p-value is exact.
-
-    Returns
-    -------
-    ndarray of shape (1 + n_draws,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from standout.selection._inference import combined
-    >>> combined(np.array([[4.0, 1.0], [1.0, 2.0], [1.0, 3.0]])).round(2)
-    array([1.41, 0.  , 1.22])
-    """
-    return standardised(values).max(axis=1)
-
-
-def _draws(engine: Engine, n_draws: int, rng: np.random.Generator, n_jobs: int | None) -> Iterator[Float]:
-    """Yield the statistic of one draw after the other."""
-    deals = engine.deck.plan.deals(rng, n_draws, every=engine.deck.placed is None)
-    if n_jobs in (None, 1):
-        yield from map(engine.values, deals)
-        return
-    with Parallel(n_jobs=n_jobs, prefer="threads") as work:
-        # A few at a time: the first ones may be enough.
-        while batch := list(islice(deals, 2 * effective_n_jobs(n_jobs))):
-            yield from work(delayed(engine.values)(at) for at in batch)

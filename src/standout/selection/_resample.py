@@ -1,19 +1,38 @@
-"""From units to the moments of every draw."""
+"""From datasets to the moments of every draw: decks of units that are dealt, or drawn again."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import NamedTuple
+from functools import cached_property, reduce
 
 import numpy as np
 
-from standout._arrays import Float, Rows, product, self_product, squared_lengths, sum_of_squares, weighted_sum
+from standout._arrays import (
+    Float,
+    Rows,
+    dense,
+    double,
+    product,
+    self_product,
+    squared_lengths,
+    stacked,
+    sum_of_squares,
+    weighted_sum,
+)
 from standout._xp import concat, like, namespace, take, to_host, zeros
-from standout.moments import Moments, ScatterMoments, WeightSums
-from standout.selection._units import Numbers, Plan
+from standout.moments import Moments, ScatterMoments, WeightSums, gather_keyed, span_of
+from standout.problem import Problem, Sums, adjusted
+from standout.selection._data import WideData
+from standout.selection._units import Numbers, Plan, plan_rows, plan_subjects
+from standout.sources import Source
 
+# Up to so many rows, rows are dealt one by one. More rows become blocks, unless they have more columns than this.
+MOST_ROWS, MOST_COLUMNS = 4000, 1024
+# Blocks in all, at least and at most, and the most numbers in their sums (512 MiB).
+LEAST_UNITS, MOST_UNITS, MOST_NUMBERS = 32, 128, 2**26
+# Weights that differ by less than this share differ by rounding.
+SAME_WEIGHT = 1e-9
 # Steps towards a robust middle, the share of the median squared distance that is added to every squared distance, and
 # the share of it that ends the steps.
 N_STEPS, SMALL_SHARE, NEAR = 60, 0.1, 1e-3
@@ -22,80 +41,55 @@ FEW_UNITS = 30
 # Share of the error of a middle that is restored, and the distance, in medians, from which a unit is far off.
 RESTORED, FAR = 0.7, 2.0
 
-
-class Totals(NamedTuple):
-    """Sums over rows: weights, rows, and products of their columns."""
-
-    weight: float
-    first: Float
-    second: Float
-
-    def plus(self, other: Totals, sign: float = 1.0) -> Totals:
-        """Add other sums, or subtract them."""
-        first, second = self.first + sign * other.first, self.second + sign * other.second
-        return Totals(self.weight + sign * other.weight, first, second)
-
-    def moments(self, held: Float | None = None) -> ScatterMoments:
-        """Return the moments; `held` is a covariance that is added."""
-        scatter = self.second - self.first[:, None] * (self.first / self.weight)
-        if held is not None:
-            scatter = scatter + self.weight * held
-        sums = WeightSums(self.weight, self.weight)
-        return ScatterMoments(round(self.weight), self.first / self.weight, scatter, weights=sums)
-
-
+Weights = Sequence[Float | None]
 # Some parts of a dataset, with the factor of each part or of each of its rows.
 Hand = tuple[Numbers, Float | None]
 
 
 class Deck:
-    """The rows of all datasets as parts of units, which are dealt or drawn.
+    """The rows of all datasets as parts of units. A draw is a list of hands, one for each dataset.
 
-    Subclasses have the sums of some parts (`totals`), the mean row of each part (`means`), and return decks with a row
-    subtracted from all rows of each part (`shifted`), or without some directions (`without`).
+    Subclasses have the moments of a hand (`moments`), the mean row of each part (`means`), and return decks with a row
+    subtracted from all rows of each part (`shifted`), or without the directions of an orthonormal basis (`without`).
     """
 
     plan: Plan
     # Weights that stay at their places, by unit and row.
     placed: Float | None = None
 
-    def totals(self, parts: Numbers, factors: Float | None = None) -> Totals:
-        """Return the sums over some parts, each times its factor."""
+    def moments(self, parts: Numbers, factors: Float | None = None) -> ScatterMoments:
+        """Return the moments of some parts, each times its factor."""
         raise NotImplementedError
 
     @cached_property
-    def _everything(self) -> list[Totals]:
-        return [self.totals(parts) for parts in self.plan.parts]
-
-    @cached_property
-    def _fixed(self) -> list[Totals]:
-        n_sets = len(self.plan.keys)
-        parts = np.arange(self.plan.n_parts - n_sets, self.plan.n_parts)[:, None]
-        return [self.totals(own) for own in parts] if self.plan.has_fixed else []
+    def _whole(self) -> list[ScatterMoments]:
+        """The moments of all parts of each thinning."""
+        return [self.moments(np.append(parts, self.plan.fixed)) for parts in self.plan.parts]
 
     def hands(self, at: Numbers, thinning: int = 0) -> list[Hand]:
         """Return the parts of each dataset if its places have these units."""
-        parts, placed = self.plan.parts[thinning][at], self.placed
-        return [(parts[places], None if placed is None else placed[places]) for places in self.plan.places]
+        parts, placed, fixed = self.plan.parts[thinning][at], self.placed, self.plan.fixed
+        return [
+            (np.append(parts[places], own), None if placed is None else placed[places])
+            for places, own in zip(self.plan.places, fixed, strict=True)
+        ]
 
-    def dealt(self, at: Numbers, thinning: int = 0) -> list[Totals]:
-        """Return the sums of each dataset if its places have these units.
+    def dealt(self, at: Numbers, thinning: int = 0) -> list[ScatterMoments]:
+        """Return the moments of each dataset if its places have these units.
 
-        The sums of the largest dataset are those of all units less those of the others.
+        The moments of the largest dataset are those of all units without the others, unless that would cost digits.
         """
         hands = self.hands(at, thinning)
         largest = -1 if self.placed is not None else int(np.argmax([len(parts) for parts, _ in hands]))
-        found = [self._everything[thinning] if home == largest else self.totals(*own) for home, own in enumerate(hands)]
-        for home, own in enumerate(found):
-            if largest >= 0 and home != largest:
-                found[largest] = found[largest].plus(own, -1.0)
-        return [own.plus(fixed) for own, fixed in zip(found, self._fixed, strict=True)] if self._fixed else found
+        found = {home: self.moments(*hand) for home, hand in enumerate(hands) if home != largest}
+        if largest >= 0:
+            left: ScatterMoments | None = self._whole[thinning]
+            for own in found.values():
+                left = left and left.without(own)
+            found[largest] = left or self.moments(*hands[largest])
+        return [found[home] for home in range(len(hands))]
 
-    def drawn(self, times: Float) -> list[Totals]:
-        """Return the sums of each dataset if each of its units is drawn so many times."""
-        return [self.totals(*hand) for hand in self.times_hands(times)]
-
-    def times_hands(self, times: Float) -> list[Hand]:
+    def drawn(self, times: Float) -> list[Hand]:
         """Return the parts of each dataset if each of its units is drawn so many times."""
         chosen = [places[times[places] > 0] for places in self.plan.places]
         return [(self.plan.parts[0][own], times[own]) for own in chosen]
@@ -129,7 +123,7 @@ class RowDeck(Deck):
     def numbers(self, parts: Numbers) -> Numbers:
         """Return the row numbers of some parts."""
         order, starts = self._order
-        if np.all(np.diff(starts) == 1):
+        if self.plan.kind == "rows":
             return order[starts[parts]]
         return np.concatenate([order[starts[part] : starts[part + 1]] for part in parts.tolist()])
 
@@ -142,25 +136,21 @@ class RowDeck(Deck):
             weights = each if weights is None else weights * each
         return take(self.rows, numbers), weights
 
-    def totals(self, parts: Numbers, factors: Float | None = None) -> Totals:
-        """Return the sums over some parts, each times its factor."""
+    def moments(self, parts: Numbers, factors: Float | None = None) -> ScatterMoments:
+        """Return the moments of some parts, each times its factor."""
         rows, weights = self.chosen(parts, factors)
         if weights is None:
-            return Totals(rows.shape[0], namespace(rows).sum(rows, axis=0), self_product(rows))
-        scaled = rows * like(np.sqrt(weights), rows)[:, None]
-        return Totals(float(weights.sum()), weighted_sum(weights, rows), self_product(scaled))
+            total, first = float(rows.shape[0]), namespace(rows).sum(rows, axis=0)
+        else:
+            total, first = float(weights.sum()), weighted_sum(weights, rows)
+            rows = rows * like(np.sqrt(weights), rows)[:, None]
+        return _moments(total, first / total, self_product(rows))
 
     def means(self) -> Float:
         """Return the mean row of each part."""
-        order, starts = self._order
-        if np.all(np.diff(starts) == 1):
-            return take(self.rows, order)
-        found = []
-        for part in range(self.plan.n_parts):
-            rows, weights = self.chosen(np.array([part]))
-            own = np.ones(rows.shape[0]) if weights is None else weights
-            found.append(weighted_sum(own, rows) / max(own.sum(), 1e-300))
-        return namespace(self.rows).stack(found)
+        if self.plan.kind == "rows":
+            return take(self.rows, self._order[0])
+        return namespace(self.rows).stack([self.moments(np.array([part])).mean for part in range(self.plan.n_parts)])
 
     def shifted(self, shifts: Float) -> RowDeck:
         """Subtract a row from all rows of each part."""
@@ -169,6 +159,13 @@ class RowDeck(Deck):
     def without(self, basis: Float) -> RowDeck:
         """Remove the directions of an orthonormal basis from all rows."""
         return replace(self, rows=self.rows - product(product(self.rows, basis), basis.T))
+
+    def wide_sums(self, hands: Sequence[Hand], problem: Problem) -> Sums:
+        """Return the sums of a draw of wide rows, with coordinates that are found anew."""
+        every = [self.chosen(*hand) for hand in hands]
+        rows, weights = [part for part, _ in every], [own for _, own in every]
+        folds = [np.zeros(part.shape[0], dtype=np.intp) for part in rows]
+        return WideData(rows, folds, 1, weights, [None] * len(rows), False).sums(problem)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,25 +187,14 @@ class SumDeck(Deck):
     rows: Float
     scatters: Float
 
-    @classmethod
-    def of(cls, plan: Plan, moments: Sequence[Moments | None]) -> SumDeck:
-        """Store the moments of every part; None is a part without rows."""
-        some = next(part for part in moments if part is not None)
-        xp, size = namespace(some.mean), some.n_features
-        weights = np.array([0.0 if part is None else part.total_weight for part in moments])
-        # About the mean of one part: squares of large means would cost digits.
-        means = [zeros((size,), some.mean) if part is None else part.mean - some.mean for part in moments]
-        none = zeros((size, size), some.mean)
-        scatters = [none if part is None else part.total_weight * part.covariance() for part in moments]
-        return cls(plan, weights, xp.stack(means), xp.stack(scatters))
-
-    def totals(self, parts: Numbers, factors: Float | None = None) -> Totals:
-        """Return the sums over some parts, each times its factor."""
+    def moments(self, parts: Numbers, factors: Float | None = None) -> ScatterMoments:
+        """Return the moments of some parts, each times its factor."""
         by = np.ones(len(parts)) if factors is None else factors
         size, own, rows = self.rows.shape[1], by * self.weights[parts], take(self.rows, parts)
         within = weighted_sum(by, take(self.scatters, parts).reshape((len(parts), size * size)))
         between = self_product(rows * like(np.sqrt(own), rows)[:, None])
-        return Totals(float(own.sum()), weighted_sum(own, rows), within.reshape((size, size)) + between)
+        total = float(own.sum())
+        return _moments(total, weighted_sum(own, rows) / total, within.reshape((size, size)) + between)
 
     def means(self) -> Float:
         """Return the mean row of each part."""
@@ -223,6 +209,90 @@ class SumDeck(Deck):
         rows = self.rows - product(product(self.rows, basis), basis.T)
         left = self.scatters - (self.scatters @ basis) @ basis.T
         return replace(self, rows=rows, scatters=left - basis @ (basis.T @ left))
+
+
+def _moments(total: float, mean: Float, squares: Float) -> ScatterMoments:
+    """Return moments from the sum of weights, the mean, and the sums of products of columns, which are overwritten."""
+    squares -= total * mean[:, None] * mean
+    return ScatterMoments(round(total), mean, squares, weights=WeightSums(total, total))
+
+
+# --- from datasets to a deck -----------------------------------------------------------------------------------------
+
+
+def make_deck(
+    sources: Sequence[Source],
+    learned: Weights,
+    problem: Problem,
+    rng: np.random.Generator,
+    *,
+    spanned: bool = False,
+    thinned: bool = True,
+) -> RowDeck | SumDeck:
+    """Make units of all datasets, and read what draws need of them in one pass.
+
+    Wide rows become coordinates in their span if `spanned`. The weights of sources are those that users gave times
+    those that were `learned` from the rows.
+    """
+    counts, width = [source.count_rows() for source in sources], int(sources[0].width or 0)
+    placed = _placed(sources, learned) if thinned else None
+    small = sum(counts) <= MOST_ROWS or width > MOST_COLUMNS
+    in_memory = small and all(source.rows is not None for source in sources)
+    by_rows = placed is not None or in_memory or (problem.smooth is None and width > sum(counts))
+    most_parts = max(MOST_NUMBERS // width**2, LEAST_UNITS)
+    most = max(MOST_ROWS, sum(counts)) if by_rows else min(most_parts, MOST_UNITS)
+    if sources[0].subjects is None:
+        plan = plan_rows(counts, most, rng)
+    else:
+        codes = [source.subjects for source in sources if source.subjects is not None]
+        plan = plan_subjects(codes, most, most if by_rows else most_parts, rng, thinned=thinned)
+    if by_rows:
+        parts = [_residual_rows(source.loaded()) for source in sources]
+        parts = list(span_of(parts).coordinates) if spanned else parts
+        each = [np.ones(n) if own is None else own for n, own in zip(counts, learned, strict=True)]
+        weights = None if all(own is None for own in learned) else np.concatenate(each)
+        deck = RowDeck(plan, stacked([double(dense(part)) for part in parts]), weights)
+        if placed is None:
+            return deck
+        return replace(deck, placed=placed[deck.numbers(plan.parts[0])].reshape(len(plan.homes), -1))
+    found: dict[int, Moments] = {}
+    for source, keys, own in zip(sources, plan.keys, learned, strict=True):
+        part = source.named(source.name)
+        part.weights = own
+        gathered = enumerate(gather_keyed(part, keys, plan.n_parts, name=part.name))
+        known = {number: moments for number, moments in gathered if moments is not None}
+        total = reduce(lambda one, two: one + two, known.values())
+        # Covariates of a dataset have the same coefficients in all of its parts.
+        found |= {number: adjusted(moments, problem.n_covariates, by=total) for number, moments in known.items()}
+    some = next(iter(found.values()))
+    # About the mean of one part: squares of large means would cost digits.
+    means = [found[part].mean - some.mean if part in found else 0.0 * some.mean for part in range(plan.n_parts)]
+    none, xp = zeros((some.n_features,) * 2, some.mean), namespace(some.mean)
+    totals = np.array([found[part].total_weight if part in found else 0.0 for part in range(plan.n_parts)])
+    scatters = [found[part].covariance() * totals[part] if part in found else none for part in range(plan.n_parts)]
+    return SumDeck(plan, totals, xp.stack(means), xp.stack(scatters))
+
+
+def _placed(sources: Sequence[Source], learned: Weights) -> Float | None:
+    """Return the weights that users gave, in units of their mean; None if they are equal in each dataset."""
+    found = []
+    for source, own in zip(sources, learned, strict=True):
+        given = np.ones(source.count_rows()) if source.weights is None else source.weights
+        if source.weights is not None and own is not None:
+            given = np.divide(given, own, out=np.zeros(len(given)), where=own > 0.0)
+        found.append(given / given.mean())
+    return None if all(np.ptp(own) <= SAME_WEIGHT for own in found) else np.concatenate(found)
+
+
+def _residual_rows(source: Source) -> Rows:
+    """Return the rows without what the covariates explain of them."""
+    if source.covariates is None:
+        return source.rows
+    rows, middle = double(dense(source.rows)), source.covariates - source.covariates.mean(axis=0)
+    return rows - like(middle, rows) @ (like(np.linalg.pinv(middle), rows) @ rows)
+
+
+# --- the middle of each dataset --------------------------------------------------------------------------------------
 
 
 def middle_of(rows: Float) -> Float:
@@ -273,6 +343,6 @@ def centred(deck: RowDeck | SumDeck, own: bool, rng: np.random.Generator) -> Row
     limits = np.minimum(1.0, FAR * np.median(sizes) / np.maximum(sizes, 1e-300)) * (plan.groups < 0)
     factors = rng.standard_normal((n_sets, len(sizes))) * limits / np.sqrt(len(sizes))
     offsets = RESTORED * product(like(factors / np.sqrt(np.bincount(plan.homes))[:, None], means), away)
-    homes = np.tile(np.arange(n_sets), plan.n_parts // n_sets + 1)[-plan.n_parts :]
-    homes[plan.parts] = plan.homes
+    homes = np.empty(plan.n_parts, dtype=np.intp)
+    homes[plan.parts], homes[plan.fixed] = plan.homes, np.arange(n_sets)[:, None]
     return deck.shifted(take(middles - offsets, homes))

@@ -38,8 +38,9 @@ class Plan:
     groups : ndarray of shape (n_units,)
         Units with the same number change places with each other.
     n_parts : int
-        With one part for each dataset at the end, whose rows stay where they are, if `has_fixed`.
     kind : {"rows", "blocks", "subjects"}
+    fixed : ndarray of shape (n_datasets, 0 or 1)
+        The part of each dataset whose rows stay where they are.
     """
 
     keys: list[Numbers]
@@ -48,7 +49,7 @@ class Plan:
     groups: Numbers
     n_parts: int
     kind: str
-    has_fixed: bool = False
+    fixed: Numbers
 
     @property
     def places(self) -> list[Numbers]:
@@ -123,10 +124,9 @@ def plan_rows(counts: Sequence[int], most: int, rng: np.random.Generator) -> Pla
         block = rng.permutation(count) // size
         keys.append(np.where(block < own, sum(n_blocks[:home]) + block, n_units + home))
     homes = np.repeat(np.arange(len(counts)), n_blocks)
-    fixed = n_units * size < sum(counts)
-    n_parts = n_units + fixed * len(counts)
+    fixed = np.arange(n_units, n_units + len(counts))[:, None][:, : int(n_units * size < sum(counts))]
     kind = "rows" if size == 1 else "blocks"
-    return Plan(keys, np.arange(n_units)[None], homes, np.full(n_units, -1), n_parts, kind, fixed)
+    return Plan(keys, np.arange(n_units)[None], homes, np.full(n_units, -1), n_units + fixed.size, kind, fixed)
 
 
 def _blocks(counts: Sequence[int], most: int) -> tuple[int, list[int]]:
@@ -172,7 +172,8 @@ def plan_subjects(
         keys.append(np.where((unit >= 0) & (step < available[unit]), first[unit] + step, -1))
     parts = first + np.arange(int(available.max()))[:, None] % available
     groups = np.where(kept.sum(axis=0)[owners] > 1, owners, -1)
-    return Plan(keys, parts, homes, groups, int(available.sum()), "subjects")
+    fixed = np.empty((len(subjects), 0), dtype=np.intp)
+    return Plan(keys, parts, homes, groups, int(available.sum()), "subjects", fixed)
 
 
 def _sizes(subjects: Sequence[Numbers]) -> Numbers:

@@ -4,8 +4,8 @@ from standout.sources._base import Batch, InMemory, Source
 from standout.sources._base import Mapped as Mapped
 from standout.sources._base import Words as Words
 from standout.sources._base import matched as matched
-from standout.sources._dask import DaskBlocks as DaskBlocks
 from standout.sources._form import keys_of as keys_of
+from standout.sources._functions import DaskBlocks as DaskBlocks
 from standout.sources._functions import blocks, differences, on_device, within
 from standout.sources._functions import transformed as transformed
 from standout.sources._open import Dataset, open_dataset, open_datasets

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import BLOCK_BYTES, Array, Float, Rows, copied, row_slice, stacked
+from standout._arrays import BLOCK_BYTES, Array, Float, Rows, copied, row_blocks, row_slice, stacked
 from standout._messages import InvalidValueError, MixedArraysError, listed
 from standout._xp import place, take
 from standout.sources._form import as_rows, column_names, keys_of
@@ -75,6 +75,8 @@ class Source:
     covariates : ndarray of shape (n_rows, q) or None
     ids, labels : ndarray of str or None
         Words beside the rows, for files and pictures.
+    missing : {"error", "keep", "drop-rows"}
+        What is done about missing values when rows are read.
     again : bool
         Whether the rows can be read more than once.
     place : tuple of str
@@ -100,6 +102,7 @@ class Source:
     covariates: Float | None = None
     ids: Words | None = None
     labels: Words | None = None
+    missing: str = "error"
     again: bool = True
     place: tuple[str, str] = ("numpy", "cpu")
     # Names of the columns of a frame, whatever their type.
@@ -134,6 +137,8 @@ class Source:
 
     def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
         """Add what a function makes of each batch, in the order of the rows."""
+        if self.rows is not None:
+            return function(Batch(self.rows))
         return reduce(add, map(function, regrouped(self.batches())))
 
     def count_rows(self) -> int:
@@ -146,7 +151,10 @@ class Source:
 
     def loaded(self) -> Source:
         """Return the same dataset with all rows in memory."""
-        rows = stacked([copied(batch.rows) for batch in self.batches()])
+        if self.rows is not None:
+            return self
+        # An iterator may fill the same buffer again for its next batch.
+        rows = stacked([batch.rows if self.again else copied(batch.rows) for batch in self.batches()])
         return InMemory(rows, self.name, self.keys)._beside(self)
 
     def _beside(self, other: Source, chosen: Any = None) -> Self:
@@ -155,10 +163,6 @@ class Source:
         for what in BESIDE:
             fact = getattr(other, what)
             setattr(self, what, fact if fact is None or chosen is None else fact[chosen])
-        return self
-
-    def checked(self) -> Source:
-        """Return the same dataset without missing values, which a scan may keep."""
         return self
 
     def without(self, names: Sequence[str]) -> Source:
@@ -179,6 +183,8 @@ class Source:
     def take(self, numbers: npt.ArrayLike) -> Rows:
         """Return some rows by their numbers, in the order of the numbers; they are looked up where the batches are."""
         numbers = np.asarray(numbers, dtype=np.intp)
+        if self.rows is not None:
+            return take(self.rows, numbers)
         order = np.argsort(numbers, kind="stable")
         found = self.map_reduce(partial(_taken, numbers[order]))
         return take(stacked(found), np.argsort(order, kind="stable"))
@@ -186,7 +192,8 @@ class Source:
     def select(self, places: Sequence[int]) -> Source:
         """Return the same rows with some of the columns, by their positions."""
         keys = self.keys and [self.keys[place] for place in places]
-        return Mapped(self, partial(_columns, np.asarray(places, dtype=np.intp)), keys, len(places))
+        found = Mapped(self, partial(take, chosen=np.asarray(places, dtype=np.intp), axis=1), keys, len(places))
+        return found if self.rows is None else found.loaded()
 
     def first_row(self) -> Rows:
         """Return the first row; it stays to be read."""
@@ -207,58 +214,26 @@ class InMemory(Source):
         if type(rows) is not np.ndarray:
             self.place = place(rows)
 
-    def batches(self) -> Iterator[Batch]:
-        """Return the rows as one batch."""
-        return iter([Batch(self.rows)])
-
-    def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
-        """Return what a function makes of all rows."""
-        return function(Batch(self.rows))
-
-    def loaded(self) -> Source:
-        """Return the dataset itself."""
-        return self
-
-    def take(self, numbers: npt.ArrayLike) -> Rows:
-        """Return some rows by their numbers."""
-        return take(self.rows, np.asarray(numbers, dtype=np.intp))
-
-    def select(self, places: Sequence[int]) -> Source:
-        """Return the same rows with some of the columns, by their positions."""
-        return super().select(places).loaded()
-
-
-class Blocks(Source):
-    """An array that is converted a block at a time: memory-mapped, or large and not of floating-point numbers."""
-
-    def __init__(self, array: Any, name: str) -> None:
-        as_rows(array[:1], name)
-        self._array, self.name = array, name
-        self.n_rows, self.width = array.shape
-
     def _read(self) -> Iterator[Batch]:
-        size = max(BLOCK_BYTES // (8 * self._array.shape[1]), 1)
-        for start in range(0, len(self._array), size):
-            name = f"{self.name} (from row {start} on)" if start else self.name
-            yield Batch(as_rows(np.asarray(self._array[start : start + size]), name), start)
+        return iter([Batch(self.rows)])
 
 
 class Stream(Source):
-    """A dataset that arrives as an iterator of batches. The first is looked at, and stays to be read."""
+    """Batches of an iterator, or blocks of an array that is converted a block at a time."""
 
-    again = False
-
-    def __init__(self, given: Iterator[Any], name: str) -> None:
-        self.name = name
-        first = next(given, None)
+    def __init__(self, given: Any, name: str) -> None:
+        self.name, self.again = name, isinstance(given, np.ndarray)
+        first = given[:1] if self.again else next(given, None)
         if first is None:
             advice = "An iterator can be read only once: pass a fresh one."
             raise InvalidValueError(f"{name} gave no batch, but a minimum of 1 is required", advice=advice)
         self.keys = keys_of(first)
         self.columns = column_names(self.keys, name)
+        # The first batch of an iterator is looked at, and stays to be read.
         self._head = as_rows(first, f"batch 1 of {name}", keys=self.keys, min_rows=0)
         self.width, self.place = int(self._head.shape[1]), place(self._head)
-        self._given = chain([first], given)
+        self.n_rows = len(given) if self.again else None
+        self._given: Any = given if self.again else chain([first], given)
 
     def first_row(self) -> Rows:
         """Return the first row; it stays to be read."""
@@ -266,7 +241,8 @@ class Stream(Source):
 
     def _read(self) -> Iterator[Batch]:
         start = 0
-        for number, data in enumerate(self._given, start=1):
+        parts = row_blocks(self._given, n_bytes=BLOCK_BYTES) if self.again else self._given
+        for number, data in enumerate(parts, start=1):
             name = f"batch {number} of {self.name}"
             rows = checked_part(data, name, self.keys, self.width or 0, "the first batch")
             check_place(place(rows), name, self.place, f"batch 1 of {self.name}")
@@ -296,12 +272,6 @@ class Mapped(Source):
         self.n_rows = self.host.n_rows if self.n_rows is None else self.n_rows
         return found
 
-    def loaded(self) -> Source:
-        """Return the same dataset with all rows in memory."""
-        if self.host.rows is None:
-            return super().loaded()
-        return InMemory(self._change(Batch(self.host.rows)).rows, self.name, self.keys)._beside(self)
-
 
 class Chosen(Mapped):
     """Some rows of a source, such as those with one label."""
@@ -314,10 +284,6 @@ class Chosen(Mapped):
 
 
 # --- functions that can be sent to other processes --------------------------------------------------------------------
-
-
-def _columns(places: npt.NDArray[np.intp], rows: Rows) -> Rows:
-    return take(rows, places, axis=1)
 
 
 def _mapped(function: Callable[[Rows], Rows], batch: Batch) -> Batch:

@@ -5,14 +5,14 @@ Every other module trusts this form. Whole numbers that a double would round are
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn import get_config
 
-from standout._arrays import Array, Rows, all_finite, dense, is_sparse, row_blocks
+from standout._arrays import Array, Rows, all_finite, is_sparse
 from standout._messages import InvalidTypeError, InvalidValueError, listed
 from standout._xp import detached, device, is_on_host, is_sparse_tensor, looks_foreign, namespace, place, to_host
 
@@ -27,6 +27,7 @@ NO_TABLES = {
     "AnnData": "Use standout.tl.dpca(adata, groupby, target), or give adata.X.",
     "LazyFrame": "Call its collect() first, or write it to a file and open that with standout.scan.",
 }
+PER_ROW = "Give one per row."
 RESHAPE = (
     "Reshape your data either using array.reshape(-1, 1) if your data has a single feature or array.reshape(1, -1) "
     "if it contains a single sample."
@@ -56,23 +57,23 @@ def as_rows(data: Any, name: str, *, keys: list[Any] | None = None, finite: bool
             found = f"Found array with {rows.shape[axis]} {noun}(s) (shape={tuple(rows.shape)})"
             raise InvalidValueError(f"{name}: {found} while a minimum of {least} is required")
     if finite and not all_finite(rows):
-        reject_not_finite(rows, name, keys)
+        cells, values = not_finite(rows)
+        row, column = cells[0].tolist()
+        where = f"row {row}, column {column if keys is None else repr(keys[column])}"
+        problem = f"there is NaN or infinity in {name}: the first is {values[0]} in {where}"
+        raise InvalidValueError(problem, advice="Drop such rows or fill them in, in every dataset.")
     return rows
 
 
-def reject_not_finite(rows: Rows, name: str, keys: list[Any] | None = None) -> NoReturn:
-    """Raise the error that says where the first NaN or infinity is."""
-    row, cells = 0, np.empty((0, 2), dtype=np.intp)
-    for block in row_blocks(rows):
-        values = np.asarray(to_host(dense(block)))
-        cells = np.argwhere(~np.isfinite(values))
-        if len(cells):
-            break
-        row += len(values)
-    (place, column), row = cells[0].tolist(), row + int(cells[0, 0])
-    where = f"row {row}, column {column if keys is None else repr(keys[column])}"
-    problem = f"there is NaN or infinity in {name}: the first is {values[place, column]} in {where}"
-    raise InvalidValueError(problem, advice="Drop such rows or fill them in, in the target and in every background.")
+def not_finite(rows: Rows) -> tuple[npt.NDArray[np.intp], Array]:
+    """Return row and column of each NaN or infinity, in the order of the rows, and these values."""
+    if is_sparse(rows):
+        entries = rows.tocoo()
+        bad = ~np.isfinite(entries.data)
+        return np.column_stack([entries.row[bad], entries.col[bad]]), entries.data[bad]
+    values = np.asarray(to_host(rows))
+    bad = ~np.isfinite(values)
+    return np.argwhere(bad), values[bad]
 
 
 def keys_of(data: Any) -> list[Any] | None:
@@ -174,9 +175,50 @@ def _from_objects(values: npt.NDArray[Any]) -> Array:
             raise ValueError(f"could not convert string to float: {value[:60]!r}")
         if isinstance(value, complex):
             raise ValueError("Complex data not supported")
-        missing = value is None or type(value).__name__ in ("NAType", "NaTType")
-        numbers[position] = np.nan if missing else _double(value)
+        numbers[position] = np.nan if is_missing(value) else _double(value)
     return numbers.reshape(values.shape)
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether a value is None, NaN, empty, or the missing value of a library of frames."""
+    if isinstance(value, str | bytes):
+        return not value
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+
+
+def word(value: Any) -> str:
+    """Return a value as a word: 3.0 as 3, and a missing one as the empty string."""
+    if is_missing(value):
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def on_host(given: Any) -> Any:
+    """Copy an array of another library to the host; return all else as it is."""
+    return to_host(given) if looks_foreign(given) else given
+
+
+def per_row(given: Any, n_rows: int | None, name: str, parameter: str) -> npt.NDArray[Any]:
+    """Return values as an array with one value per row."""
+    # In a list, NumPy would turn numbers and missing values among words into words.
+    values = np.asarray(on_host(given), dtype=object if isinstance(given, list | tuple) else None)
+    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+    if values.ndim != 1 or (n_rows is not None and len(values) != n_rows):
+        rows = "a value per row is needed" if n_rows is None else f"{name} has {n_rows} rows"
+        raise InvalidValueError(f"has shape {values.shape}, but {rows}", parameter=parameter, advice=PER_ROW)
+    return values
+
+
+def as_words(given: Any, n_rows: int | None, name: str, parameter: str) -> npt.NDArray[Any]:
+    """Return the subjects of rows as words; whole numbers have no decimal point."""
+    words = [word(value) for value in per_row(given, n_rows, name, parameter).tolist()]
+    if "" in words:
+        problem = f"names no subject for row {words.index('')} of {name}"
+        advice = "Give every row its subject, or leave out rows whose subject is unknown."
+        raise InvalidValueError(problem, parameter=parameter, advice=advice)
+    return np.array(words, dtype=np.str_)
 
 
 def _sparse_rows(data: Any) -> Rows:
@@ -264,25 +306,18 @@ def column_numbers(column: Any) -> Array:
 def _arrow_numbers(column: Any) -> Array:
     """Convert a column of Arrow."""
     import pyarrow as pa
-    import pyarrow.types as types
 
-    how = {"zero_copy_only": False} if isinstance(column, pa.Array) else {}
-    if column.type in (pa.float64(), pa.float32()):
-        return np.asarray(column.to_numpy(**how))
-    if types.is_dictionary(column.type):
+    if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     kind = arrow_kind(column.type)
     if kind != "numbers":
         raise ValueError(f"found {kind}")
-    if types.is_decimal(column.type):
+    if pa.types.is_decimal(column.type):
         return _from_objects(np.array([*column.to_pylist(), None], dtype=object)[:-1])
-    if types.is_integer(column.type):
-        reject_rounded(column.drop_null().to_numpy(**how))
-    if types.is_boolean(column.type):
-        column = column.cast(pa.uint8())
-    if not types.is_float32(column.type):
-        column = column.cast(pa.float64(), safe=False)
-    return np.asarray(column.to_numpy(**how))
+    if pa.types.is_integer(column.type):
+        reject_rounded(np.asarray(column.drop_null()))
+    double = pa.float32() if column.type == pa.float32() else pa.float64()
+    return np.asarray(column.cast(double, safe=False))
 
 
 def arrow_kind(kind: Any) -> str:

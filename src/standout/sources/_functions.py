@@ -1,11 +1,11 @@
-"""What is made from rows: changes, blocks of time, variation within subjects; rows after steps, and on a device."""
+"""What is made from rows: changes, blocks of time, rows within subjects; rows after steps, on a device, of Dask."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from functools import cached_property, partial, reduce
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -16,9 +16,8 @@ from sklearn import config_context, get_config
 from standout._arrays import Array, Float, Rows, copied, dense, double, is_sparse, row_slice
 from standout._messages import InvalidTypeError, InvalidValueError
 from standout._xp import is_foreign, is_on_host, library_named, looks_foreign, place, to_host
-from standout.sources._base import Batch, Mapped, Source
-from standout.sources._form import as_rows, keys_of
-from standout.sources._open import as_words, open_dataset
+from standout.sources._base import Batch, Mapped, Source, add_known, checked_part
+from standout.sources._form import as_rows, as_words, column_names, keys_of
 
 
 def differences(before: Any, after: Any) -> Float:
@@ -129,43 +128,38 @@ def transformed(source: Source, steps: Sequence[Any]) -> Source:
 
     The transformers must work row by row.
     """
-    change = _Steps(tuple(steps), source.keys if source.columns else None, source.name)
-    made = change.made(source.first_row())
-    return Mapped(source, change, keys_of(made), int(made.shape[1]))
-
-
-@dataclass(frozen=True, eq=False)
-class _Steps:
-    """From rows to what fitted steps make of them."""
-
-    steps: tuple[Any, ...]
-    columns: list[Any] | None
-    name: str
     # Settings of scikit-learn belong to a thread.
-    settings: dict[str, Any] = field(default_factory=get_config)
+    change = partial(_after_steps, list(steps), source.keys if source.columns else None, get_config())
+    made = change(source.first_row())
+    name = f"{source.name} after the steps before the last"
+    return Mapped(source, partial(_checked_steps, change, name), keys_of(made), int(made.shape[1]))
 
-    def __call__(self, rows: Rows) -> Rows:
-        name, made = f"{self.name} after the steps before the last", self.made(rows)
-        found = as_rows(made, name, keys=keys_of(made))
-        if found.shape[0] != rows.shape[0]:
-            problem = f"there are {found.shape[0]} row(s) in {name}, but {rows.shape[0]} before the steps"
-            raise InvalidValueError(problem, advice="Data that are read in batches need steps that work row by row.")
-        return found
 
-    def made(self, rows: Rows) -> Any:
-        """Return what the steps make of rows, given as a frame if the columns have names."""
-        data: Any = copied(rows)
-        named = self.columns is not None and hasattr(self.steps[0], "feature_names_in_")
-        if named and not is_sparse(rows) and not is_foreign(rows):
-            data = import_module("pandas").DataFrame(data, columns=self.columns, copy=False)
-        with config_context(**self.settings):
-            for step in self.steps:
-                data = step.transform(data)
-        return data
+def _after_steps(steps: Sequence[Any], columns: list[Any] | None, settings: dict[str, Any], rows: Rows) -> Any:
+    """Return what fitted steps make of rows, given as a frame if the columns have names."""
+    data: Any = copied(rows)
+    named = columns is not None and hasattr(steps[0], "feature_names_in_")
+    if named and not is_sparse(rows) and not is_foreign(rows):
+        data = import_module("pandas").DataFrame(data, columns=columns, copy=False)
+    with config_context(**settings):
+        for step in steps:
+            data = step.transform(data)
+    return data
+
+
+def _checked_steps(change: Callable[[Rows], Any], name: str, rows: Rows) -> Rows:
+    made = change(rows)
+    found = as_rows(made, name, keys=keys_of(made))
+    if found.shape[0] != rows.shape[0]:
+        problem = f"there are {found.shape[0]} row(s) in {name}, but {rows.shape[0]} before the steps"
+        raise InvalidValueError(problem, advice="Data that are read in batches need steps that work row by row.")
+    return found
 
 
 # --- devices ----------------------------------------------------------------------------------------------------------
 
+# How many sums of Dask are added in one task. With more, fewer half-way sums travel, and a task holds more at a time.
+FAN_IN = 8
 # What a device gets at a time. Smaller batches would leave it waiting for the calls, larger ones take memory.
 BATCH_BYTES = 256 * 2**20
 T = TypeVar("T")
@@ -193,10 +187,6 @@ class OnDevice(Mapped):
         over_batches = getattr(function, "over_batches", None)
         found: T | None = over_batches(self.batches()) if over_batches is not None and self.again else None
         return Source.map_reduce(self, function, add) if found is None else found
-
-    def loaded(self) -> Source:
-        """Return the same dataset with all rows on the device."""
-        return Source.loaded(self)
 
     def _copy(self, batch: Array) -> Rows:
         return np.array(batch) if self._xp is np else self._xp.asarray(np.array(batch), device=self._device)
@@ -236,6 +226,8 @@ def on_device(X: Any, device: Any, *, library: str = "torch", batch_rows: int | 
     >>> [batch.rows.shape for batch in rows.batches()]
     [(2, 2), (2, 2), (1, 2)]
     """
+    from standout.sources._open import open_dataset
+
     if batch_rows is not None and not (isinstance(batch_rows, int) and batch_rows >= 1):
         raise InvalidValueError("is not a whole number of at least 1", parameter="batch_rows", value=batch_rows)
     xp, specimen = _opened_device(library, device)
@@ -293,3 +285,95 @@ def overlapped_copies(batches: Iterator[Array], device: Any) -> Iterator[Any]:
             # The memory is from another stream: it must not be given away while this one works on it.
             rows.record_stream(current)
             yield rows
+
+
+# --- Dask -------------------------------------------------------------------------------------------------------------
+
+
+def is_dask(data: Any) -> bool:
+    """Tell whether the data are a Dask array or frame, without importing Dask."""
+    return hasattr(data, "to_delayed") and any(
+        kind.__module__.partition(".")[0] in ("dask", "dask_expr") for kind in type(data).__mro__
+    )
+
+
+class DaskBlocks(Source):
+    """A Dask array or frame, whose blocks are summed on the workers."""
+
+    def __init__(self, data: Any, name: str, keys: list[Any] | None = None) -> None:
+        self.name = name
+        if hasattr(data, "rechunk"):
+            as_rows(np.zeros((1,) * data.ndim, dtype=data.dtype), name)
+            if np.isnan(data.shape[1]):
+                advice = "Call its compute_chunk_sizes() first."
+                raise InvalidValueError(f"{name} is a Dask array with an unknown number of columns", advice=advice)
+            # A block must have whole rows.
+            data = data.rechunk({1: -1}) if len(data.chunks[1]) > 1 else data
+            self.width, self.keys = int(data.shape[1]), keys
+            self.n_rows = None if np.isnan(data.shape[0]) else int(data.shape[0])
+        elif hasattr(data, "columns"):
+            self.keys, self.width = keys_of(data), len(data.columns)
+        else:
+            advice = "Give a Dask array or frame, for example by its to_dataframe()."
+            raise InvalidTypeError(f"{name} is a Dask {type(data).__name__}, not a table", advice=advice)
+        self.columns, self.data = column_names(self.keys, name), data
+
+    def select(self, places: Sequence[int]) -> Source:
+        """Return the same rows with some of the columns, by their positions."""
+        keys = self.keys and [self.keys[place] for place in places]
+        data = self.data[:, list(places)] if hasattr(self.data, "rechunk") else self.data[keys]
+        return DaskBlocks(data, self.name, keys)._beside(self)
+
+    @cached_property
+    def _blocks(self) -> list[Any]:
+        """Promises of the blocks. They are made once: Dask may join files when it optimises."""
+        return list(np.ravel(self.data.to_delayed()))
+
+    @property
+    def _check(self) -> Callable[[Any, int], Rows]:
+        return partial(_checked, self.name, self.keys, self.width or 0)
+
+    def _read(self) -> Iterator[Batch]:
+        start = 0
+        for number, block in enumerate(self._blocks):
+            rows = self._check(block.compute(), number)
+            yield Batch(rows, start)
+            start += rows.shape[0]
+
+    def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
+        """Add what a function makes of each block, in a tree whose order does not depend on the scheduler."""
+        dask = import_module("dask")
+        known = hasattr(self.data, "chunks") and not np.isnan(self.data.shape[0])
+        counts = self.data.chunks[0] if known else dask.compute(*(dask.delayed(len)(block) for block in self._blocks))
+        starts = np.cumsum([0, *counts]).tolist()
+        self.n_rows = starts[-1]
+        self._check_beside(starts[-1])
+        # Delayed, a large function is sent once and not with every block.
+        shared = dask.delayed(partial(_sum_of_block, self._check, function), pure=False, traverse=False)
+        sums = [shared(block, number, starts[number]) for number, block in enumerate(self._blocks)]
+        while len(sums) > 1:
+            groups = [sums[start : start + FAN_IN] for start in range(0, len(sums), FAN_IN)]
+            sums = [dask.delayed(reduce)(partial(add_known, add), group) for group in groups]
+        (total,) = dask.compute(*sums)
+        if total is None:
+            raise InvalidValueError(f"{self.name} has no rows", advice="Give at least 1 row.")
+        return total
+
+    def lazily(self, function: Callable[[Rows], Any], width: int) -> Any:
+        """Return a Dask array of what a function makes of the rows of each block; nothing is computed."""
+        data = self.data if hasattr(self.data, "rechunk") else self.data.to_dask_array()
+        call = partial(_rows_of_block, self._check, function)
+        return data.map_blocks(call, dtype=np.float64, chunks=(data.chunks[0], (width,)), meta=np.empty((0, width)))
+
+
+def _checked(dataset: str, keys: list[Any] | None, width: int, block: Any, number: int) -> Rows:
+    return checked_part(block, f"block {number + 1} of {dataset}", keys, width, "the whole")
+
+
+def _sum_of_block(check: Any, function: Callable[[Batch], Any], block: Any, number: int, start: int) -> Any:
+    rows = check(block, number)
+    return function(Batch(rows, start)) if rows.shape[0] else None
+
+
+def _rows_of_block(check: Any, function: Callable[[Rows], Any], block: Any) -> Any:
+    return function(check(block, 0))

@@ -11,10 +11,19 @@ import numpy.typing as npt
 
 from standout._arrays import Float, is_sparse
 from standout._messages import InvalidTypeError, InvalidValueError, dataset_names, listed, short, warn_user
-from standout._xp import looks_foreign, to_host
-from standout.sources._base import Blocks, Chosen, InMemory, Source, Stream, check_place, matched
-from standout.sources._dask import DaskBlocks, is_dask
-from standout.sources._form import as_rows, column_names, floats, keys_of
+from standout.sources._base import Chosen, InMemory, Source, Stream, check_place, matched
+from standout.sources._form import (
+    PER_ROW,
+    as_rows,
+    as_words,
+    column_names,
+    floats,
+    is_missing,
+    keys_of,
+    on_host,
+    per_row,
+)
+from standout.sources._functions import DaskBlocks, is_dask
 
 Dataset: TypeAlias = Any
 """A table of real numbers: array, nested list, frame (pandas, polars, Arrow), sparse array, array of another library,
@@ -23,7 +32,6 @@ xarray.DataArray, Dask array or frame, `standout.scan`, or an iterator of batche
 LARGE_BYTES = 2**30
 # The sum of weights must lie between these, so that squares of weights are finite.
 LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100
-PER_ROW = "Give one per row."
 
 
 def open_dataset(data: Dataset, name: str = "the data", *, columns: Sequence[str] | None = None) -> Source:
@@ -50,17 +58,18 @@ def open_dataset(data: Dataset, name: str = "the data", *, columns: Sequence[str
     """
     if type(data) is np.ndarray:
         large = data.ndim == 2 and data.dtype.kind in "biu" and 8 * data.size > LARGE_BYTES
-        return Blocks(data, name) if large else InMemory(as_rows(data, name), name)
-    if isinstance(data, Source) and data.rows is not None:
-        as_rows(data.rows, name, keys=data.keys)
+        return Stream(data, name) if large else InMemory(as_rows(data, name), name)
     if isinstance(data, Source):
-        source = data.checked().named(name)
+        source = data.named(name)
+        source.missing = "error" if data.missing == "keep" else data.missing
+        if data.rows is not None:
+            as_rows(data.rows, name, keys=data.keys)
     elif is_dask(data) or is_dask(getattr(data, "data", None)):
         source = DaskBlocks(data if is_dask(data) else data.data, name, keys_of(data))
-    elif isinstance(data, np.memmap) and data.ndim == 2:
-        source = Blocks(data, name)
     # An iterator with a length is a collection, such as the epochs of MNE.
-    elif isinstance(data, Iterator) and not hasattr(data, "__len__"):
+    elif (isinstance(data, np.memmap) and data.ndim == 2) or (
+        isinstance(data, Iterator) and not hasattr(data, "__len__")
+    ):
         source = Stream(data, name)
     else:
         keys = keys_of(data)
@@ -267,23 +276,13 @@ def frame_columns(data: Any, columns: list[Any]) -> Any:
     return data.select(columns) if hasattr(data, "select") and not hasattr(data, "iloc") else data[columns]
 
 
-def _per_row(given: Any, n_rows: int | None, name: str, parameter: str) -> npt.NDArray[Any]:
-    """Return values as an array with one value per row."""
-    # In a list, NumPy would turn numbers and missing values among words into words.
-    values = np.asarray(_on_host(given), dtype=object if isinstance(given, list | tuple) else None)
-    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
-    if values.ndim != 1 or (n_rows is not None and len(values) != n_rows):
-        rows = "a value per row is needed" if n_rows is None else f"{name} has {n_rows} rows"
-        raise InvalidValueError(f"has shape {values.shape}, but {rows}", parameter=parameter, advice=PER_ROW)
-    return values
-
-
 def _as_weights(given: Any, n_rows: int | None, name: str, parameter: str) -> Float:
     """Check weights of rows: finite, non-negative, with a positive sum."""
-    values = _per_row(given, n_rows, name, parameter)
     try:
-        weights = _numbers(values) if values.dtype.kind in "OU" else floats(values).astype(np.float64, copy=False)
+        weights = _numbers(per_row(given, n_rows, name, parameter))
     except (ValueError, TypeError) as error:
+        if isinstance(error, InvalidValueError):
+            raise
         raise InvalidTypeError(f"has no numbers: {error}", parameter=parameter, advice=PER_ROW) from None
     total = float(weights.sum())
     if not np.isfinite(total) or (weights < 0).any() or total == 0:
@@ -301,8 +300,8 @@ def _as_columns(given: Any, n_rows: int | None, name: str, parameter: str) -> di
     if keys is not None:
         given = {key: frame_column(given, key) for key in keys}
     elif not isinstance(given, dict):
-        given = dict(enumerate(np.atleast_2d(np.asarray(_on_host(given)).T)))
-    return {key: _per_row(column, n_rows, name, parameter) for key, column in given.items()}
+        given = dict(enumerate(np.atleast_2d(np.asarray(on_host(given)).T)))
+    return {key: per_row(column, n_rows, name, parameter) for key, column in given.items()}
 
 
 def _code_covariates(datasets: list[Source]) -> None:
@@ -332,34 +331,10 @@ def _code_covariates(datasets: list[Source]) -> None:
 
 
 def _numbers(values: npt.NDArray[Any]) -> Float:
-    """Convert objects to numbers, also words of a column of files; missing ones become NaN."""
+    """Convert values to numbers, also words of a column of files; missing ones become NaN."""
+    if values.dtype.kind not in "OU":
+        return floats(values).astype(np.float64, copy=False)
     return np.array([np.nan if is_missing(value) else float(value) for value in values.tolist()])
-
-
-def as_words(given: Any, n_rows: int | None, name: str, parameter: str) -> npt.NDArray[Any]:
-    """Return the subjects of rows as words; whole numbers have no decimal point."""
-    words = [word(value) for value in _per_row(given, n_rows, name, parameter).tolist()]
-    if "" in words:
-        problem = f"names no subject for row {words.index('')} of {name}"
-        advice = "Give every row its subject, or leave out rows whose subject is unknown."
-        raise InvalidValueError(problem, parameter=parameter, advice=advice)
-    return np.array(words, dtype=np.str_)
-
-
-def word(value: Any) -> str:
-    """Return a value as a word: 3.0 as 3, and a missing one as the empty string."""
-    if is_missing(value):
-        return ""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-
-
-def is_missing(value: Any) -> bool:
-    """Tell whether a value is None, NaN, empty, or the missing value of a library of frames."""
-    if isinstance(value, str | bytes):
-        return not value
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
 def _number_subjects(datasets: list[Source]) -> None:
@@ -377,16 +352,12 @@ def _number_subjects(datasets: list[Source]) -> None:
         data.subjects, data.subject_names = part, names
 
 
-def _on_host(given: Any) -> Any:
-    return to_host(given) if looks_foreign(given) else given
-
-
 # --- labels -----------------------------------------------------------------------------------------------------------
 
 
 def as_labels(given: Any, n_rows: int | None, name: str = "X", parameter: str = "y") -> npt.NDArray[Any]:
     """Check labels of rows: one each, none missing, all of one sort."""
-    values = _per_row(given, n_rows, name, parameter)
+    values = per_row(given, n_rows, name, parameter)
     if any(is_missing(value) and value != "" for value in values.tolist()):
         problem = "has missing values, but every row needs a label"
         raise InvalidValueError(problem, parameter=parameter, advice="Drop those rows.")

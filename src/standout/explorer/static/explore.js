@@ -149,8 +149,7 @@
     document.title = `standout: ${reply.headline}`.slice(0, 90);
     byId("cautions").hidden = reply.cautions.length === 0;
     byId("cautions").querySelector("ol").replaceChildren(...reply.cautions.map((text) => make("li", { textContent: text })));
-    // A chart of numbers that the server has drawn; no name from the data is in it.
-    byId("chart").innerHTML = reply.chart || "";
+    byId("chart").replaceChildren(...(reply.path ? [charts.path(reply.path)] : []));
     images = reply.images;
     pattern();
   };
@@ -224,11 +223,7 @@
     }));
     byId("found").textContent = reply.found > reply.rows.length ? `The first ${reply.rows.length} of ${reply.found.toLocaleString("en")} columns; type to find others.` : reply.found ? "" : "No column has this in its name.";
   };
-  const svg = (tag, properties) => {
-    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const [key, value] of Object.entries(properties)) element.setAttribute(key, value);
-    return element;
-  };
+  const { svg } = charts;
   const column = async (which, coloured = true) => {
     const reply = await ask({ do: "column", name: which });
     if (reply.problem) return;

@@ -279,6 +279,11 @@
   }
   datasets.slice(1).forEach((name, index) => entry(`part-${index + 1}`, name, "grey"));
 
+  // --- charts ---------------------------------------------------------------------------------------------------------
+  const chart = byId("chart") ? charts.path(given.path) : null;
+  if (chart) byId("chart").append(chart);
+  for (const place of document.querySelectorAll(".spread")) place.append(charts.spread(parts.map((part) => part.scores[place.dataset.component])));
+
   // --- the slider over the path --------------------------------------------------------------------------------------
   const { views } = drawn;
   if (views) {
@@ -300,7 +305,6 @@
     const planes = views.data.map((words, index) => decoded(words, views.scale[index]));
     const along = new Scatter(byId("along"), planes[views.chosen], named(0, 1));
     const word = { shrinkage: "Shrinkage", alpha: "\u03b1 =", epsilon: "\u03b5 =" }[views.parameter];
-    const mark = document.querySelector("#path svg .here");
     const step = () => {
       const index = Number(slider.value);
       along.show(planes[index]);
@@ -308,7 +312,7 @@
       byId("step").textContent = `${word} ${brief(views.values[index])}${index === views.chosen ? " (the fit)" : ""}${ratio}`;
       byId("back").hidden = index === views.chosen;
       along.canvas.dataset.step = index;
-      if (mark && views.places[index] !== null) for (const end of ["x1", "x2"]) mark.setAttribute(end, views.places[index]);
+      if (chart) chart.mark(views.values[index]);
       redraw();
     };
     slider.addEventListener("input", step);
