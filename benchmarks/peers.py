@@ -1,17 +1,20 @@
 """How do other packages for this question compare, with their defaults, in one run?
 
 Each package is fitted in a fresh process, to two datasets with ten shared factors and two of the target alone. The
-table has wall seconds of one fit and R² of the two factors. A package that is not installed is named; install them into
-an environment of your choice (contrastive, generalized-contrastive-PCA, ccpca, pcpca, mne).
+table has wall seconds of one fit with scores, and R² of the two factors by the scores of the fitted rows. A package that
+is not installed is named; install them into an environment of your choice (contrastive, generalized-contrastive-PCA,
+rhopca with anndata and seaborn, ccpca, pcpca, mne).
 
-    python benchmarks/peers.py [--python OTHER_PYTHON] [--timeout 300]
+    python benchmarks/peers.py [--python OTHER_PYTHON] [--timeout 300] [--json docs/data/tools.json]
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 SHAPES = ((20_000, 500), (2_000, 2_000), (300, 20_000), (200_000, 100))
 SIDES = {
@@ -26,7 +29,11 @@ SIDES = {
     "contrastive, automatic": "from contrastive import CPCA\nfit = lambda: CPCA(2).fit_transform(X, Y)[1]",
     "gcPCA": "from generalized_contrastive_PCA import gcPCA\n"
     "model = gcPCA(method='v2')\nfit = lambda: (model.fit(X, Y), X @ model.loadings_[:, :2])[1]",
-    "ccpca": "from ccpca import CPCA\nmodel = CPCA(n_components=2)\nfit = lambda: model.fit_transform(X, Y)",
+    "rhopca": "from anndata import AnnData\nfrom rhopca.core import rhoPCA\nfrom scipy.sparse import csr_matrix\n"
+    "both = AnnData(csr_matrix(np.vstack([X, Y]))); both.obs['set'] = np.repeat(['X', 'Y'], [len(X), len(Y)])\n"
+    "model = rhoPCA(both, 'set', 'X', 'Y', 2)\nfit = lambda: (model.fit(), model.target_proj)[1]",
+    "ccpca": "from ccpca import CCPCA\nmodel = CCPCA(n_components=2)\n"
+    "fit = lambda: (model.fit(X, Y), model.transform(X))[1]",
     "pcpca": "from pcpca import PCPCA\nmodel = PCPCA(n_components=2, gamma=0.7)\n"
     "fit = lambda: (model.fit(X.T - X.T.mean(1, keepdims=True), Y.T - Y.T.mean(1, keepdims=True)), "
     "model.transform(X.T, Y.T)[0].T)[1]",
@@ -62,7 +69,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--timeout", type=float, default=300.0)
+    parser.add_argument("--json", type=Path, help="write the seconds and R² of every tool that ended")
     given = parser.parse_args()
+    found: dict[str, dict[str, list[float]]] = {}
     for name, side in SIDES.items():
         for n, width in SHAPES:
             program = PROGRAM.format(n=n, D=width, side=side)
@@ -74,7 +83,12 @@ def main() -> None:
                 answer = lines[-1][:70]
             except subprocess.TimeoutExpired:
                 answer = f"longer than {given.timeout:g} s"
-            print(f"{name:24s} {n:,} + {n:,} x {width:,}: {answer}", flush=True)
+            shape = f"{n:,} + {n:,} x {width:,}"
+            print(f"{name:24s} {shape}: {answer}", flush=True)
+            if answer.count(" s, R² "):
+                found.setdefault(shape, {})[name] = [float(number) for number in answer.split(" s, R² ")]
+    if given.json:
+        given.json.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -79,16 +79,16 @@ def patterns() -> plt.Figure:
 
 
 def tools() -> plt.Figure:
-    """The last run of ``benchmarks/peers.py``, in tools.json."""
-    found = json.loads((HERE.parent / "data" / "tools.json").read_text("utf-8"))["tools"]
+    """The last run of ``benchmarks/peers.py --json docs/data/tools.json``, for 2,000 rows and columns."""
+    shapes = json.loads((HERE.parent / "data" / "tools.json").read_text("utf-8"))
+    found = shapes["2,000 + 2,000 x 2,000"]
     names = list(found)
-    fig, axes = plt.subplots(
-        1, 2, figsize=(WIDTH, 0.32 * len(names) + 0.9), sharey=True, layout="constrained"
-    )
+    size = (WIDTH, 0.32 * len(names) + 0.9)
+    fig, axes = plt.subplots(1, 2, figsize=size, sharey=True, layout="constrained")
     colours = [ORANGE if name == "standout" else GREY for name in names]
-    axes[0].barh(names, [found[name]["r2"] for name in names], color=colours)
+    for ax, column in zip(axes, (1, 0), strict=True):
+        ax.barh(names, [found[name][column] for name in names], color=colours)
     axes[0].set(xlim=(0, 1), xlabel="R² of the signal", xticks=[0, 0.5, 1])
-    axes[1].barh(names, [found[name]["seconds"] for name in names], color=colours)
     axes[1].set(xscale="log", xlabel="seconds")
     axes[0].invert_yaxis()
     return fig

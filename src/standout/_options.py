@@ -159,12 +159,12 @@ _HELP = {
     "smooth": "Columns that are neighbours, over which components are smoothed: a chain, or the height and width of an "
     "image. In Python also a graph of `standout.graphs`, or a pair of a graph and a strength.",
     "approximation": 'How rows become coordinates: "exact" uses the whole kernel matrix, "pivoted" chooses landmarks '
-    'among rows, "fourier" draws random features. "auto" is "exact" up to 10,000 rows. In Python also an array of '
+    'among rows, "fourier" draws random features. "auto" is "exact" up to 3,000 rows. In Python also an array of '
     "landmarks.",
-    "rank": "Number of coordinates: 500 if it is not given, and as many as `tol` needs in the exact case.",
+    "rank": "Number of coordinates: 1,000 if it is not given, and as many as `tol` needs in the exact case.",
     "tol": "Relative tolerance up to which the kernel matrix is factorised.",
     "robust": '"rows": rows far from all others have a smaller weight. "cells": single values far from the others of '
-    "their column are first replaced by a prediction from the rest of their row.",
+    "their column are first moved to the limit of five robust standard deviations from its median.",
     "cv": "Number of folds for the held-out ratio and for every choice that is made by held-out rows; None is a fit "
     "without folds.",
     "target_label": "With a label, ``fit(X, y)`` uses the rows of this label as target and the rows of each other "
