@@ -2,8 +2,8 @@
 
 Each package is fitted in a fresh process, to two datasets with ten shared factors and two of the target alone. The
 table has wall seconds of one fit with scores, and R² of the two factors by the scores of the fitted rows. A package
-that is not installed is named; install them into an environment of your choice (contrastive, generalized-contrastive-PCA,
-rhopca with anndata and seaborn, ccpca, pcpca, mne).
+that is not installed is named. Install them into an environment of your choice: contrastive, ccpca, pcpca, mne,
+generalized-contrastive-PCA, and rhopca with anndata and seaborn.
 
     python benchmarks/peers.py [--python OTHER_PYTHON] [--timeout 300] [--json docs/data/tools.json]
 """
