@@ -190,7 +190,7 @@ def solve_inside(
 ) -> Solution:
     """Solve a problem on all columns; vectors and patterns are in the coordinates of the moments."""
     if sums.solver is not None:
-        return sums.solver.solution(problem)
+        return sums.solver.solution(problem, start)
     prepared = _prepared(sums, problem)
     pencil, shares = _pencil(prepared, problem, sums.dimension)
     found = None

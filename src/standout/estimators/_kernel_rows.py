@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,11 +28,15 @@ from standout.selection._data import n_folds_of, numbers_of
 from standout.sources import Source
 
 Numbers = npt.NDArray[np.intp]
+# Products of target and target, background and target, background and background.
+Blocks = tuple[Float, Float, Float]
 
 # Values of ε that are solved by iterations; all others are solved in the span of what these find.
 REPRESENTATIVES = 6
-# Vectors in a block beyond those that are wanted, and products with it at each representative.
+# Vectors in a block beyond those that are wanted, and products with it in each round.
 MORE, DEPTH = 2, 2
+# Rounds from vectors near the solution, and the largest residual, as a share of the eigenvalue, that ends them.
+ROUNDS, EXACT = 6, 1e-10
 # Directions with a smaller share of the squared length are rounding.
 LEAST = 1e-10
 
@@ -109,17 +114,21 @@ class KernelRows(Data):
         """Return the sums over all rows, or over all rows but those of a fold."""
         if fold not in self._known:
             chosen = [own != (-1 if fold is None else fold) for own in self.folds]
-            moments, places = self._moments(chosen), np.flatnonzero(np.concatenate(chosen))
+            places = np.flatnonzero(np.concatenate(chosen))
+            pairs = zip(self._parts, chosen, strict=True)
+            moments = tuple(ChosenRows(rows, own.astype(float)) for rows, own in pairs)
             self._known[fold] = replace(Sums.of(moments), solver=_Dual(moments, places, self.matrix, self.products))
         return self._known[fold]
 
     def held_out(self, problem: Problem, fold: int) -> tuple[ChosenRows, ...]:
         """Return the moments of the rows of a fold."""
-        return self._moments([own == fold for own in self.folds])
+        parts = [rows[own == fold] for rows, own in zip(self._parts, self.folds, strict=True)]
+        return tuple(ChosenRows(rows, np.ones(len(rows))) for rows in parts)
 
-    def _moments(self, chosen: list[npt.NDArray[np.bool_]]) -> tuple[ChosenRows, ...]:
-        parts = np.split(self.matrix, np.cumsum([len(own) for own in chosen])[:-1])
-        return tuple(ChosenRows(rows, own.astype(float)) for rows, own in zip(parts, chosen, strict=True))
+    @property
+    def _parts(self) -> list[Float]:
+        """The rows of each dataset."""
+        return np.split(self.matrix, np.cumsum([len(own) for own in self.folds])[:-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,74 +142,75 @@ class _Dual:
 
     def path(self, problems: Sequence[Problem], seed: int) -> Sequence[Float | None]:
         """Return approximate components at each ε, from the least to the most regularised."""
-        own, across, other, roots = self._blocks(problems[0].weights)
+        blocks, factors = self._weighted(problems[0].weights)
         epsilons = np.array([problem.epsilon for problem in problems])
-        count = problems[0].n_components
-        block = np.random.default_rng(seed).standard_normal((len(own), min(count + MORE, len(own))))
+        count, m = problems[0].n_components, self.moments[0].count
+        block = np.random.default_rng(seed).standard_normal((m, min(count + MORE, m)))
         chosen = np.unique(np.linspace(len(epsilons) - 1, 0, min(REPRESENTATIVES, len(epsilons))).round().astype(int))
         found = []
         for epsilon in epsilons[chosen[::-1]]:
-            factor = cholesky(add_to_diagonal(other.copy(), epsilon))
-            if factor is None:
-                continue
-            blocks = [np.linalg.qr(block)[0]]
-            while len(blocks) <= DEPTH:
-                blocks.append(_applied(own, across, factor, blocks[-1]))
-            basis = np.linalg.qr(np.concatenate(blocks, axis=1))[0]
-            turn = np.linalg.eigh(product(basis.T, _applied(own, across, factor, basis)))[1]
-            block = product(basis, turn[:, ::-1][:, : block.shape[1]])
-            found.append(np.concatenate([block, -_matched(across, factor, block)]))
+            schur = _Schur.of(*blocks, epsilon)
+            if schur is not None:
+                block = schur.improved(block)[1]
+                found.append(schur.duals(block))
         if not found:
             return [None] * len(epsilons)
         # All values are solved in the span of these directions, which are given as weights of rows.
-        whole = np.block([[own, across.T], [across, other]])
         duals = np.concatenate(found, axis=1)
-        values, turn = np.linalg.eigh(product(duals.T, product(whole, duals)))
+        own, across, other = blocks
+        p, z = np.split(duals, [m])
+        target, background = product(own, p) + product(across.T, z), product(across, p) + product(other, z)
+        values, turn = np.linalg.eigh(product(p.T, target) + product(z.T, background))
         kept = values > LEAST * values[-1]
-        duals = product(duals, turn[:, kept] / np.sqrt(values[kept]))
-        target, background = np.split(product(whole, duals), [len(own)])
+        turn = turn[:, kept] / np.sqrt(values[kept])
+        target, background = product(target, turn), product(background, turn)
         a, b = product(target.T, target), product(background.T, background)
         turns = [linalg.eigh(a, b + epsilon * np.eye(len(b)))[1][:, ::-1][:, :count] for epsilon in epsilons]
-        return np.split(self._lifted(product(duals, np.concatenate(turns, axis=1)), roots), len(epsilons), axis=1)
+        whole = product(duals, product(turn, np.concatenate(turns, axis=1)))
+        return np.split(self._lifted(whole, factors), len(epsilons), axis=1)
 
-    def solution(self, problem: Problem) -> Solution:
-        """Solve the problem by LAPACK."""
-        own, across, other, roots = self._blocks(problem.weights)
-        assert problem.epsilon is not None
-        factor = cholesky(add_to_diagonal(other, problem.epsilon)) if len(other) else other
-        if factor is None or problem.n_components >= len(own):
-            return solve_inside(Sums.of([part.formed() for part in self.moments]), problem)
-        half = solve_triangular(factor, across)
-        values, vectors = leading_eigenvectors(own - self_product(half), problem.n_components)
-        duals = np.concatenate([vectors, -solve_triangular(factor, product(half, vectors), transposed=True)])
+    def solution(self, problem: Problem, start: Float | None = None) -> Solution:
+        """Solve the problem by iterations from vectors near the solution, or by LAPACK."""
+        blocks, factors = self._weighted(problem.weights)
         target, *backgrounds = self.moments
+        m, count, epsilon = target.count, problem.n_components, problem.epsilon
+        assert epsilon is not None
+        schur = _Schur.of(*blocks, epsilon)
+        if schur is None or count >= m:
+            return solve_inside(Sums.of([part.formed() for part in self.moments]), problem)
+        found = None if start is None else schur.refined(product(self.matrix, start)[self.places[:m]], count)
+        values, vectors = found or schur.leading(count)
         size = target.n_features
         terms = tuple(zip(problem.weights, backgrounds, strict=False))
-        pencil = Pencil(Form(size, ((1.0, target),)), Form(size, terms, ridge=problem.epsilon))
-        return finish(pencil, values / problem.epsilon, self._lifted(duals, roots), "dense")
+        pencil = Pencil(Form(size, ((1.0, target),)), Form(size, terms, ridge=epsilon))
+        return finish(pencil, values / epsilon, self._lifted(schur.duals(vectors), factors), "dense")
 
     @cached_property
-    def _centred(self) -> Float:
-        """The products of rows that are centred by dataset, and divided by the root of their number."""
-        counts = [part.count for part in self.moments]
-        products = self.products.take(self.places, axis=0).take(self.places, axis=1)
-        centred_columns(products, counts)
-        centred_columns(products.T, counts)
-        roots = np.repeat(np.array(counts) ** -0.5, counts)
-        products *= roots[:, None]
-        products *= roots
-        return products
+    def _known(self) -> dict[tuple[float, ...], tuple[Blocks, Float]]:
+        return {}
 
-    def _blocks(self, weights: Sequence[float]) -> tuple[Float, Float, Float, Float]:
-        """Return the products of target and target, background and target, background and background.
+    def _weighted(self, weights: tuple[float, ...]) -> tuple[Blocks, Float]:
+        """Return the products of centred rows, and the factors of rows: roots of their weights in the problem."""
+        if weights not in self._known:
+            counts = [part.count for part in self.moments]
+            factors = np.repeat(np.sqrt(np.array([1.0, *weights[: len(counts) - 1]]) / counts), counts)
+            m = counts[0]
+            own, other = (self.places[:m], factors[:m], counts[:1]), (self.places[m:], factors[m:], counts[1:])
+            self._known.clear()
+            self._known[weights] = (
+                tuple(self._block(*pair) for pair in ((own, own), (other, own), (other, other))),
+                factors,
+            )
+        return self._known[weights]
 
-        Backgrounds have the roots of their weights as factors. The factors of all rows are returned as well.
-        """
-        m, *others = (part.count for part in self.moments)
-        roots = np.repeat(np.sqrt(weights[: len(others)]), others)
-        own, across, other = self._centred[:m, :m], self._centred[m:, :m], self._centred[m:, m:]
-        factors = np.concatenate([np.full(m, m**-0.5), roots * np.repeat(np.array(others) ** -0.5, others)])
-        return 1.0 * own, across * roots[:, None], other * (roots[:, None] * roots), factors
+    def _block(self, first: Any, second: Any) -> Float:
+        """Return the products of some centred rows with others, in an array of their own."""
+        block = self.products[np.ix_(first[0], second[0])]
+        centred_columns(block, second[2])
+        centred_columns(block.T, first[2])
+        block *= first[1][:, None]
+        block *= second[1]
+        return block
 
     def _lifted(self, duals: Float, factors: Float) -> Float:
         """Return the weighted sums of the centred rows."""
@@ -211,12 +221,55 @@ class _Dual:
         return product(self.matrix.T, weights)
 
 
-def _matched(across: Float, factor: Float, block: Float) -> Float:
-    """Return the weights of background rows that match weights of target rows."""
-    matched: Float = linalg.cho_solve((factor, True), product(across, block), check_finite=False)
-    return matched
+@dataclass(frozen=True, eq=False)
+class _Schur:
+    """The Schur complement ``own - acrossᵀ (other + ε I)⁻¹ across``, by a Cholesky factor."""
 
+    own: Float
+    across: Float
+    factor: Float
 
-def _applied(own: Float, across: Float, factor: Float, block: Float) -> Float:
-    """Multiply the Schur complement with a block."""
-    return product(own, block) - product(across.T, _matched(across, factor, block))
+    @classmethod
+    def of(cls, own: Float, across: Float, other: Float, epsilon: float) -> _Schur | None:
+        """Factorise the background's part; None if it is singular."""
+        factor = cholesky(add_to_diagonal(other.copy(), epsilon)) if len(other) else other
+        return None if factor is None else cls(own, across, factor)
+
+    def duals(self, block: Float) -> Float:
+        """Return the weights of all rows for weights of target rows."""
+        if not len(self.factor):
+            return block
+        return np.concatenate(
+            [block, -linalg.cho_solve((self.factor, True), product(self.across, block), check_finite=False)]
+        )
+
+    def applied(self, block: Float) -> Float:
+        """Multiply the complement with a block."""
+        return product(self.own, block) + product(self.across.T, self.duals(block)[len(block) :])
+
+    def improved(self, block: Float) -> tuple[Float, Float, Float]:
+        """Return eigenvalues and vectors in a block Krylov space, in descending order, and the residuals."""
+        blocks = [np.linalg.qr(block)[0]]
+        while len(blocks) <= DEPTH:
+            blocks.append(self.applied(blocks[-1]))
+        basis = np.linalg.qr(np.concatenate(blocks, axis=1))[0]
+        images = self.applied(basis)
+        values, turn = np.linalg.eigh(product(basis.T, images))
+        values, turn = values[::-1][: block.shape[1]], turn[:, ::-1][:, : block.shape[1]]
+        found = product(basis, turn)
+        return values, found, np.linalg.norm(product(images, turn) - found * values, axis=0)
+
+    def refined(self, block: Float, count: int) -> tuple[Float, Float] | None:
+        """Return the leading eigenvectors by rounds from a block near them; None if these do not end soon."""
+        more = np.random.default_rng(0).standard_normal((len(block), min(MORE, len(block) - count)))
+        block = np.concatenate([block, np.linalg.norm(block) / len(block) * more], axis=1)
+        for _ in range(ROUNDS):
+            values, block, residuals = self.improved(block)
+            if np.all(residuals[:count] <= EXACT * values[:count]):
+                return values[:count], block[:, :count]
+        return None
+
+    def leading(self, count: int) -> tuple[Float, Float]:
+        """Return the leading eigenvectors by LAPACK."""
+        half = solve_triangular(self.factor, self.across)
+        return leading_eigenvectors(self.own - self_product(half), count)
