@@ -128,7 +128,8 @@ class NamedKernel(Kernel):
         xp = namespace(X)
         if self.metric == "cosine":
             return product(_unit(X), _unit(Z).T)
-        values: Float = product(X, Z.T)
+        # BLAS returns columns one after the other. Rows are wanted one after the other.
+        values: Float = product(Z, X.T).T
         if self.metric == "linear":
             return values
         gamma = self._gamma(X.shape[1])
@@ -136,9 +137,12 @@ class NamedKernel(Kernel):
             values *= -2.0
             values += squared_lengths(X)[:, None]
             values += squared_lengths(Z)
-            values = xp.clip(values, 0.0, None)
             values *= -gamma
-            return xp.exp(values)
+            # Rounding can make the distance of equal rows negative.
+            values = (
+                xp.minimum(values, 0.0 * values[:1, :1]) if is_foreign(values) else np.minimum(values, 0.0, out=values)
+            )
+            return xp.exp(values) if is_foreign(values) else np.exp(values, out=values)
         values *= gamma
         values += self.params.get("coef0", 1)
         return xp.tanh(values) if self.metric == "sigmoid" else values ** self.params.get("degree", 3)

@@ -268,7 +268,9 @@ class Mapped(Source):
 
     def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
         """Add what a function makes of each changed batch, in the way of the host."""
-        found: T = self.host.map_reduce(partial(_of_changed, self._change, function), partial(add_known, add))
+        add = partial(add_known, add)
+        size = max(3 * BLOCK_BYTES // (8 * max(self.width or 1, 1)), 1)
+        found: T = self.host.map_reduce(partial(_of_changed, self._change, function, add, size), add)
         self.n_rows = self.host.n_rows if self.n_rows is None else self.n_rows
         return found
 
@@ -301,9 +303,19 @@ def _taken(numbers: npt.NDArray[np.intp], batch: Batch) -> list[Rows]:
     return [take(batch.rows, numbers[first:last] - batch.start)]
 
 
-def _of_changed(change: Callable[[Batch], Batch], function: Callable[[Batch], Any], batch: Batch) -> Any:
-    changed = change(batch)
-    return function(changed) if changed.n_rows else None
+def _of_changed(
+    change: Callable[[Batch], Batch],
+    function: Callable[[Batch], Any],
+    add: Callable[[Any, Any], Any],
+    size: int,
+    batch: Batch,
+) -> Any:
+    """Add what a function makes of a changed batch, some rows at a time: changed rows may be much wider."""
+    total = None
+    for start in range(0, max(batch.n_rows, 1), size):
+        changed = change(Batch(row_slice(batch.rows, start, start + size), batch.start + start))
+        total = add(total, function(changed) if changed.n_rows else None)
+    return total
 
 
 def add_known(add: Callable[[Any, Any], Any], first: Any, second: Any) -> Any:
