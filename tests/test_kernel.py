@@ -176,7 +176,7 @@ def test_rows_of_the_kernel_have_the_answer_of_low_rank_coordinates(data, monkey
     """Both forms of coordinates solve one problem: ratios of folds, scores, and the path up to its approximation."""
     X, *others = data
     rows = KernelDiscriminativePCA(2, epsilon=0.01).fit(X, background=others)
-    monkeypatch.setattr("standout.features._coordinates.LOW_RANK", 0)
+    monkeypatch.setattr("standout.features.LOW_RANK", 0)
     factor = KernelDiscriminativePCA(2, epsilon=0.01).fit(X, background=others)
     assert rows.feature_map_.counts
     assert not factor.feature_map_.counts

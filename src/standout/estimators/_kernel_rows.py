@@ -18,7 +18,7 @@ from scipy import linalg
 
 from standout._arrays import Float, product, self_product
 from standout._xp import add_to_diagonal, cholesky, leading_eigenvectors, solve_triangular
-from standout.features import centred_columns
+from standout.features._maps import centred_columns
 from standout.moments import RowMoments, ScatterMoments
 from standout.pencil import Form, Pencil, Solution
 from standout.pencil._record import finish
@@ -195,12 +195,10 @@ class _Dual:
             counts = [part.count for part in self.moments]
             factors = np.repeat(np.sqrt(np.array([1.0, *weights[: len(counts) - 1]]) / counts), counts)
             m = counts[0]
-            own, other = (self.places[:m], factors[:m], counts[:1]), (self.places[m:], factors[m:], counts[1:])
+            first, second = (self.places[:m], factors[:m], counts[:1]), (self.places[m:], factors[m:], counts[1:])
+            blocks = self._block(first, first), self._block(second, first), self._block(second, second)
             self._known.clear()
-            self._known[weights] = (
-                tuple(self._block(*pair) for pair in ((own, own), (other, own), (other, other))),
-                factors,
-            )
+            self._known[weights] = blocks, factors
         return self._known[weights]
 
     def _block(self, first: Any, second: Any) -> Float:

@@ -1,16 +1,32 @@
-"""Kernels as coordinates: exact low rank, landmarks, random Fourier features."""
+"""Kernels as coordinates g, with ``g(x)·g(z)`` the kernel of x and z: exact, by landmarks, by random features."""
 
-from standout.features._coordinates import Coordinates, choose_approximation, fit_coordinates, sample
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from standout import _xp
+from standout._arrays import Array, Float, Rows, product, row_slice, stacked, sum_of_squares
+from standout._messages import InvalidTypeError, InvalidValueError, warn_user
+from standout._xp import is_foreign, like, namespace, take
 from standout.features._kernels import (
+    BANDWIDTH_ROWS,
+    SHIFT_INVARIANT,
     Kernel,
+    Landmarks,
     NamedKernel,
     PrecomputedKernel,
     SumKernel,
+    check_kernel_matrix,
     median_distance,
     resolve_kernel,
 )
-from standout.features._maps import CoordinateMap, FourierMap, IdentityMap, LandmarkMap
-from standout.features._maps import centred_columns as centred_columns
+from standout.features._maps import CoordinateMap, FourierMap, IdentityMap, LandmarkMap, centred_columns
+from standout.moments import pivoted_cholesky
+from standout.sources import InMemory, Mapped, Source
 
 __all__ = [
     "CoordinateMap",
@@ -30,5 +46,342 @@ __all__ = [
 ]
 
 # Saved models name these classes by the public package. Its modules can then be reorganised.
-for _class in [thing for thing in globals().values() if isinstance(thing, type)]:
+for _class in (CoordinateMap, FourierMap, IdentityMap, LandmarkMap, Kernel, NamedKernel, PrecomputedKernel, SumKernel):
     _class.__module__ = __name__
+
+# Up to this many rows of all datasets the kernel matrix is factorised.
+EXACT_ROWS = 3000
+# Number of landmarks and random features.
+DEFAULT_RANK = 1000
+# Sums of random features are matrices of this size at most.
+MOST_RANK = 20_000
+# Tolerance for kernels with values between 0 and 1 and a diagonal of 1, and for landmarks that the user gives.
+BOUNDED_TOL, GIVEN_TOL = 1e-9, 1e-12
+# Coordinates are rows of the kernel matrix, if its rank is more than the number of rows over this.
+LOW_RANK = 4
+# Landmarks are chosen among at most this many rows, drawn from all datasets.
+CANDIDATES = 20_000
+# Drawn rows whose residual kernel has no more than this share of the largest residual are copies of others.
+COPY_TOL = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Datasets in the coordinates of a kernel.
+
+    Attributes
+    ----------
+    map : CoordinateMap
+        From rows to coordinates.
+    sources : list of Source
+        The datasets in these coordinates, with the weights, subjects and words of their rows.
+    approximation : {"exact", "pivoted", "landmarks", "fourier"}
+    residual : float
+        Share of the kernel's trace that the coordinates leave out; NaN if it is not known.
+    """
+
+    map: CoordinateMap
+    sources: list[Source]
+    approximation: str
+    residual: float
+
+
+def choose_approximation(n_rows: int) -> str:
+    """Should the kernel be used exactly, or through landmarks?
+
+    ``"exact"`` up to 3,000 rows of all datasets together. ``"pivoted"`` for more rows: landmarks are chosen by randomly
+    pivoted Cholesky, and the kernel matrix is never formed.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows of all datasets together.
+
+    Returns
+    -------
+    {"exact", "pivoted"}
+
+    Examples
+    --------
+    >>> from standout.features import choose_approximation
+    >>> choose_approximation(2_000), choose_approximation(1_000_000)
+    ('exact', 'pivoted')
+    """
+    return "exact" if n_rows <= EXACT_ROWS else "pivoted"
+
+
+def fit_coordinates(
+    sources: Sequence[Source],
+    kernel: Kernel,
+    *,
+    approximation: Any = "auto",
+    rank: int | None = None,
+    tol: float | None = None,
+    kernel_rows: bool = False,
+    seed: int = 0,
+) -> Coordinates:
+    """Which coordinates of these datasets have this kernel as their inner product?
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        The target, then the backgrounds.
+    kernel : Kernel
+        See `resolve_kernel`.
+    approximation : {"auto", "exact", "pivoted", "fourier"} or rows, default="auto"
+        A pivoted Cholesky factor of the whole kernel matrix, landmarks chosen by randomly pivoted Cholesky, random
+        Fourier features, or an array of landmarks. See `choose_approximation`.
+    rank : int, optional
+        Most coordinates: 1,000 if it is not given, and all of the exact kernel.
+    tol : float, optional
+        Relative tolerance of the factor. None means a default that depends on the kernel.
+    kernel_rows : bool, default=False
+        Whether the coordinates of an exact kernel may be the centred rows of the kernel matrix, which multiply
+        coordinates by a root of their total scatter. They are, unless the rank of the matrix is low.
+    seed : int, default=0
+
+    Returns
+    -------
+    Coordinates
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.features import fit_coordinates, resolve_kernel
+    >>> from standout.sources import open_dataset
+    >>> target, background = np.random.default_rng(0).normal(size=(2, 30, 2))
+    >>> kernel = resolve_kernel("homogeneous_polynomial", degree=2)
+    >>> found = fit_coordinates([open_dataset(target, "X"), open_dataset(background, "Y")], kernel)
+    >>> found.map.n_coordinates, found.map.transform(target).shape
+    (3, (30, 3))
+    """
+    if not isinstance(approximation, str):
+        return _mapped(sources, _given_landmarks(kernel, approximation), "landmarks", float("nan"))
+    if not all(source.again for source in sources):
+        problem = "chooses its coordinates from the rows, but an iterator of batches can be read only once"
+        advice = "Give an array of landmarks."
+        raise InvalidTypeError(problem, parameter="approximation", value=approximation, advice=advice)
+    n_rows = sum(source.count_rows() for source in sources)
+    rng = np.random.default_rng(seed)
+    if approximation == "auto":
+        approximation = "exact" if isinstance(kernel, PrecomputedKernel) else choose_approximation(n_rows)
+    if approximation == "exact":
+        return _exact(sources, kernel, n_rows, tol, rank, kernel_rows)
+    if isinstance(kernel, PrecomputedKernel):
+        problem, advice = "needs the rows, but the kernel is precomputed", "Use 'auto' or 'exact'."
+        raise InvalidValueError(problem, parameter="approximation", value=approximation, advice=advice)
+    if approximation == "fourier":
+        features = _fourier_features(kernel, sample(sources, 1, seed), rank or DEFAULT_RANK, rng)
+        return _mapped(sources, features, "fourier", float("nan"))
+    rows = sample(sources, max(CANDIDATES, 4 * (rank or 0)), seed)
+    tol = BOUNDED_TOL if tol is None else tol
+    chosen, factor, left = random_pivots(kernel, rows, min(rank or DEFAULT_RANK, n_rows), rng, tol)
+    return _mapped(sources, _at_pivots(kernel, rows, factor, chosen), "pivoted", left)
+
+
+def sample(sources: Sequence[Source], most: int = BANDWIDTH_ROWS, seed: int = 0) -> Rows:
+    """Return at most so many rows of all datasets together, each dataset by its share, drawn at random."""
+    rng = np.random.default_rng(seed)
+    counts = [source.count_rows() for source in sources]
+    share = min(1.0, most / sum(counts))
+    return stacked(
+        [
+            source.loaded().rows
+            if share == 1.0
+            else source.take(np.sort(rng.choice(count, max(int(share * count), 1), replace=False)))
+            for source, count in zip(sources, counts, strict=True)
+        ]
+    )
+
+
+def _mapped(sources: Sequence[Source], mapping: CoordinateMap, approximation: str, left: float) -> Coordinates:
+    """Return sources whose rows become coordinates when they are read."""
+    parts: list[Source] = [Mapped(source, mapping.transform, None, mapping.n_coordinates) for source in sources]
+    return Coordinates(mapping, parts, approximation, left)
+
+
+def _at_pivots(kernel: Kernel, rows: Landmarks, factor: Float, pivots: Array) -> LandmarkMap:
+    """Return the map whose landmarks are chosen rows, from a factor of the kernel matrix of all rows."""
+    return LandmarkMap(kernel, take(rows, pivots), namespace(factor).tril(take(factor, pivots)))
+
+
+# --- exact coordinates ----------------------------------------------------------------------------------------------
+
+
+def _exact(
+    sources: Sequence[Source], kernel: Kernel, n_rows: int, tol: float | None, rank: int | None, kernel_rows: bool
+) -> Coordinates:
+    """Factorise the kernel matrix of all rows. The rows of the factor, or of the matrix, are the coordinates."""
+    loaded = [source.loaded() for source in sources]
+    datasets: list[Rows] = [source.rows for source in loaded]
+    linear = isinstance(kernel, NamedKernel) and kernel.metric == "linear"
+    if linear and rank is None and datasets[0].shape[1] < n_rows:
+        return Coordinates(IdentityMap(datasets[0].shape[1]), list(loaded), "exact", 0.0)
+    given = isinstance(kernel, PrecomputedKernel)
+    rows: Landmarks = np.arange(n_rows) if given else stacked(datasets)
+    if given and datasets[0].shape[1] != n_rows:
+        raise InvalidValueError(
+            f"the precomputed kernel has {datasets[0].shape[1]} columns, but there are {n_rows} rows in all datasets",
+            advice="Give the kernel of each row with all rows: those of the target first, then of each background.",
+        )
+    # A slice, because scikit-learn takes the kernel of one array with itself for symmetric.
+    matrix = kernel(stacked(datasets) if given else row_slice(rows, 0, n_rows), rows)
+    check_kernel_matrix(matrix, kernel.symmetric)
+    if tol is None:
+        # Values of other kernels can differ by any factor. All their directions above rounding are kept.
+        tol = BOUNDED_TOL if _is_bounded(kernel) else n_rows * float(np.finfo(np.float64).eps)
+    trace = float(namespace(matrix).sum(_xp.diagonal(matrix)))
+    coordinates, pivots = pivoted_cholesky(matrix, tol)
+    counts = tuple(part.shape[0] for part in datasets)
+    if _is_indefinite(matrix, coordinates, tol):
+        warn_user(
+            "the kernel is not positive semidefinite on these rows: it is not an inner product. Its negative part is "
+            "left out",
+            advice="Use another kernel if this is not intended.",
+        )
+        coordinates, weights = _positive_part(matrix, rank)
+        mapping = LandmarkMap(kernel, rows, weights=weights)
+        covered = sum_of_squares(coordinates)
+    elif kernel_rows and rank is None and LOW_RANK * coordinates.shape[1] > n_rows and not is_foreign(matrix):
+        mapping = LandmarkMap(kernel, rows, counts=counts)
+        coordinates, covered = centred_columns(matrix, counts), trace
+    else:
+        most = min(rank or n_rows, coordinates.shape[1])
+        coordinates, pivots = coordinates[:, :most], pivots[:most]
+        mapping = _at_pivots(kernel, rows, coordinates, pivots)
+        covered = sum_of_squares(coordinates)
+    residual = max(1.0 - covered / trace, 0.0) if trace > 0.0 else 0.0
+    ends = np.cumsum(counts).tolist()
+    parts: list[Source] = [
+        InMemory(row_slice(coordinates, end - count, end), source.name)._beside(source)
+        for end, count, source in zip(ends, counts, loaded, strict=True)
+    ]
+    return Coordinates(mapping, parts, "exact", residual)
+
+
+def _is_bounded(kernel: Kernel) -> bool:
+    if isinstance(kernel, SumKernel):
+        return all(_is_bounded(part) for part in kernel.kernels)
+    return isinstance(kernel, NamedKernel) and kernel.metric in SHIFT_INVARIANT
+
+
+def _is_indefinite(matrix: Float, factor: Float, tol: float) -> bool:
+    """Tell whether the factor misses more than is possible for a positive semidefinite matrix."""
+    size = matrix.shape[0]
+    probe = like(np.random.default_rng(0).choice([-1.0, 1.0], size=(size, 1)), matrix)
+    missed = product(matrix, probe) - product(factor, product(factor.T, probe))
+    # The entries of a semidefinite residual are bounded by its diagonal. A row sums n of them.
+    scale = _xp.largest(abs(_xp.diagonal(matrix)))
+    return bool(_xp.largest(abs(missed)[:, 0]) > size * (10.0 * tol + 1e-12) * max(scale, 1e-300))
+
+
+def _positive_part(matrix: Float, rank: int | None) -> tuple[Float, Float]:
+    """Return coordinates whose inner products are the positive part of a matrix, and the matrix that makes them."""
+    values, vectors = _xp.eigh(matrix)
+    kept = np.flatnonzero(np.asarray(values > 1e-9 * float(values[-1])))[::-1][:rank]
+    roots, vectors = namespace(values).sqrt(take(values, kept)), take(vectors, kept, axis=1)
+    return vectors * roots, vectors / roots
+
+
+# --- landmarks and random features ----------------------------------------------------------------------------------
+
+
+def _given_landmarks(kernel: Kernel, landmarks: Rows) -> LandmarkMap:
+    """Return the coordinates of given landmarks (Nyström). Landmarks that repeat others are left out."""
+    values = kernel(landmarks, landmarks)
+    check_kernel_matrix(values, kernel.symmetric)
+    factor, pivots = pivoted_cholesky(values, GIVEN_TOL)
+    if _is_indefinite(values, factor, GIVEN_TOL):
+        reject_indefinite()
+    return _at_pivots(kernel, landmarks, factor, pivots)
+
+
+def _fourier_features(kernel: Kernel, some: Rows, rank: int, rng: np.random.Generator) -> FourierMap:
+    """Return random features of a Gaussian or Laplacian kernel (Rahimi and Recht, 2007)."""
+    if not isinstance(kernel, NamedKernel) or kernel.metric not in SHIFT_INVARIANT:
+        raise InvalidValueError(
+            "needs a kernel of the difference of two rows: 'rbf', 'gaussian' or 'laplacian'",
+            parameter="approximation",
+            value="fourier",
+            advice="Use 'pivoted' for other kernels.",
+        )
+    if rank > MOST_RANK:
+        raise InvalidValueError(f"is more than {MOST_RANK}", parameter="rank", value=rank, advice="Use a smaller rank.")
+    n_features = some.shape[1]
+    gamma = kernel.params.get("gamma") or 1.0 / n_features
+    # The Fourier transforms of both kernels are densities: normal and Cauchy.
+    shape, wide = (n_features, rank), float(np.sqrt(2.0 * gamma))
+    frequencies = wide * rng.standard_normal(shape) if kernel.metric == "rbf" else gamma * rng.standard_cauchy(shape)
+    phases = rng.uniform(0.0, 2.0 * np.pi, rank)
+    return FourierMap(like(frequencies, some), like(phases, some))
+
+
+# --- choice of landmarks ----------------------------------------------------------------------------------------------
+
+
+def reject_indefinite() -> NoReturn:
+    """Reject a kernel that is not an inner product."""
+    raise InvalidValueError(
+        "the kernel is not positive semidefinite on these rows: no coordinates have it as their inner product",
+        advice="Use `approximation` 'exact', which leaves out its negative part, or another kernel.",
+    )
+
+
+def random_pivots(
+    kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generator, tol: float
+) -> tuple[Array, Float, float]:
+    """Choose landmarks by randomly pivoted Cholesky in blocks. Kernel columns are computed only for chosen rows.
+
+    In each round, rows are drawn with probabilities proportional to their residuals. A pivoted Cholesky of their
+    residual kernel removes rows that nearly repeat others. The choice ends when less than `tol` of the trace is left.
+
+    Returns
+    -------
+    chosen : ndarray of shape (r,)
+        Numbers of the rows.
+    factor : ndarray of shape (n, r)
+        ``factor factorᵀ`` is nearly the kernel matrix, and equal to it at the chosen rows.
+    left : float
+        Share of the trace that is left out.
+    """
+    xp, n_rows = namespace(rows), rows.shape[0]
+    residual = kernel.diagonal(rows)
+    total, height = float(xp.sum(residual)), _xp.largest(residual)
+    check_kernel_matrix(residual, symmetric=True)
+    if float(xp.min(residual)) < 0.0:
+        reject_indefinite()
+    factor = _xp.zeros((n_rows, rank), rows)
+    chosen: list[Array] = []
+    done, block = 0, max(rank // 10, min(rank, 32))
+    while done < rank and float(xp.sum(residual)) > tol * total:
+        drawn = _drawn(residual, rng.random(min(block, rank - done)))
+        columns = kernel(rows, take(rows, drawn))
+        if done:
+            columns -= product(factor[:, :done], take(factor[:, :done], drawn).T)
+        core, kept = pivoted_cholesky(take(columns, drawn), COPY_TOL)
+        new = kept.shape[0]
+        if not new:
+            break
+        fresh = take(drawn, kept)
+        solved = _xp.solve_triangular(xp.tril(take(core, kept)), take(columns, kept, axis=1).T)
+        factor[:, done : done + new] = solved.T
+        residual = residual - _xp.column_products(solved, solved)
+        if float(xp.min(residual)) < -1e-6 * height:
+            reject_indefinite()
+        # No row is drawn again, however large the rounding of its residual.
+        free = np.ones(n_rows)
+        free[_xp.to_host(fresh)] = 0.0
+        residual = xp.clip(residual, 0.0, None) * like(free, rows)
+        chosen.append(fresh)
+        done += new
+    picked = _xp.concat(chosen) if chosen else _xp.indices_like(np.zeros(0, dtype=np.intp), rows)
+    left = float(xp.sum(residual)) / total if total > 0.0 else 0.0
+    return picked, factor[:, :done], left
+
+
+def _drawn(weights: Float, shots: Float) -> Array:
+    """Return positions drawn with probabilities proportional to weights, each once."""
+    xp = namespace(weights)
+    heights = _xp.cumulative_sum(weights)
+    found = xp.searchsorted(heights / heights[-1], like(shots, weights), side="right")
+    return xp.unique_values(found) if is_foreign(found) else np.unique(found)

@@ -1,71 +1,38 @@
-"""From rows to coordinates g: ``g(x)·g(z)`` is the kernel of x and z, exactly or approximately; choice of landmarks."""
+"""From rows to coordinates g: ``g(x)·g(z)`` is the kernel of x and z, exactly or approximately."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NoReturn
 
 import numpy as np
 
-from standout._arrays import BLOCK_BYTES, Array, Float, Rows, dense, double, product, row_slice, stacked
-from standout._messages import InvalidValueError
-from standout._xp import (
-    DEVICE_BLOCK_BYTES,
-    column_products,
-    concat,
-    cumulative_sum,
-    indices_like,
-    is_foreign,
-    largest,
-    like,
-    namespace,
-    solve_triangular,
-    take,
-    to_host,
-    zeros,
-)
-from standout.features._kernels import Kernel, Landmarks, check_kernel_matrix
-from standout.moments import pivoted_cholesky
-
-# Drawn rows whose residual kernel has no more than this share of the largest residual are copies of others.
-COPY_TOL = 1e-10
+from standout import _xp
+from standout._arrays import BLOCK_BYTES, Float, Rows, dense, double, product, row_slice, stacked
+from standout._xp import is_foreign, namespace
+from standout.features._kernels import Kernel, Landmarks
 
 
-class CoordinateMap(ABC):
+class CoordinateMap:
     """A map from rows to coordinates. It can be sent to other processes.
 
     Attributes
     ----------
     n_coordinates : int
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from standout.features import CoordinateMap, IdentityMap
-    >>> isinstance(IdentityMap(2), CoordinateMap), IdentityMap(2).transform(np.array([[1, 2]]))
-    (True, array([[1., 2.]]))
     """
 
-    @property
-    @abstractmethod
-    def n_coordinates(self) -> int:
-        """Number of coordinates."""
+    n_coordinates: int
 
-    @abstractmethod
     def _block(self, rows: Rows) -> Float:
-        """Return the coordinates of a block of rows."""
+        raise NotImplementedError
 
     def transform(self, rows: Rows) -> Float:
         """Return the coordinates of the rows."""
-        return stacked([self._block(part) for part in self._parts(rows)])
-
-    def _parts(self, rows: Rows) -> list[Rows]:
-        n_bytes = DEVICE_BLOCK_BYTES if is_foreign(rows) else BLOCK_BYTES
+        n_bytes = _xp.DEVICE_BLOCK_BYTES if is_foreign(rows) else BLOCK_BYTES
         size = max(n_bytes // (8 * max(self.n_coordinates, 1)), 1)
-        return [row_slice(rows, start, start + size) for start in range(0, max(rows.shape[0], 1), size)]
+        starts = range(0, max(rows.shape[0], 1), size)
+        return stacked([self._block(row_slice(rows, start, start + size)) for start in starts])
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +70,7 @@ class LandmarkMap(CoordinateMap):
     counts: tuple[int, ...] = ()
 
     @property
-    def n_coordinates(self) -> int:
+    def n_coordinates(self) -> int:  # type: ignore[override]
         """Number of coordinates."""
         return int(self.landmarks.shape[0] if self.weights is None else self.weights.shape[1])
 
@@ -113,7 +80,7 @@ class LandmarkMap(CoordinateMap):
             return product(values, self.weights)
         if self.factor is None:
             return centred_columns(values, self.counts)
-        return solve_triangular(self.factor, values.T, overwrite=True).T
+        return _xp.solve_triangular(self.factor, values.T, overwrite=True).T
 
 
 def centred_columns(values: Float, counts: Sequence[int]) -> Float:
@@ -127,10 +94,6 @@ def centred_columns(values: Float, counts: Sequence[int]) -> Float:
 class IdentityMap(CoordinateMap):
     """The rows themselves as coordinates, for the linear kernel.
 
-    Attributes
-    ----------
-    n_columns : int
-
     Examples
     --------
     >>> import numpy as np
@@ -139,12 +102,7 @@ class IdentityMap(CoordinateMap):
     array([[1., 2.]])
     """
 
-    n_columns: int
-
-    @property
-    def n_coordinates(self) -> int:
-        """Number of columns."""
-        return self.n_columns
+    n_coordinates: int
 
     def _block(self, rows: Rows) -> Float:
         return double(dense(rows))
@@ -174,7 +132,7 @@ class FourierMap(CoordinateMap):
     phases: Float
 
     @property
-    def n_coordinates(self) -> int:
+    def n_coordinates(self) -> int:  # type: ignore[override]
         """Number of frequencies."""
         return int(self.phases.shape[0])
 
@@ -183,94 +141,3 @@ class FourierMap(CoordinateMap):
         waves: Float = namespace(angles).cos(angles) if is_foreign(angles) else np.cos(angles, out=angles)
         waves *= float(np.sqrt(2.0 / self.n_coordinates))
         return waves
-
-
-# --- choice of landmarks ----------------------------------------------------------------------------------------------
-
-
-def reject_indefinite() -> NoReturn:
-    """Reject a kernel that is not an inner product."""
-    raise InvalidValueError(
-        "the kernel is not positive semidefinite on these rows: no coordinates have it as their inner product",
-        advice="Use `approximation` 'exact', which leaves out its negative part, or another kernel.",
-    )
-
-
-def random_pivots(
-    kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generator, tol: float
-) -> tuple[Array, Float, float]:
-    """Choose landmarks by randomly pivoted Cholesky in blocks. Kernel columns are computed only for chosen rows.
-
-    In each round, rows are drawn with probabilities proportional to their residuals. A pivoted Cholesky of their
-    residual kernel removes rows that nearly repeat others.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    rows : rows of shape (n, n_features)
-    rank : int
-        Most landmarks.
-    rng : numpy.random.Generator
-    tol : float
-        No more landmarks are chosen once they leave out less than this share of the trace.
-
-    Returns
-    -------
-    chosen : ndarray of shape (r,)
-        Numbers of the rows.
-    factor : ndarray of shape (r, r)
-        L, lower triangular, with ``L Lᵀ`` the kernel matrix of the chosen rows.
-    left : float
-        Share of the trace that the landmarks leave out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from standout.features import resolve_kernel
-    >>> from standout.features._maps import random_pivots
-    >>> rng = np.random.default_rng(0)
-    >>> rows = rng.normal(size=(200, 3))
-    >>> random_pivots(resolve_kernel("linear"), rows, 50, rng, 1e-10)[1].shape
-    (3, 3)
-    """
-    xp, n_rows = namespace(rows), rows.shape[0]
-    residual = kernel.diagonal(rows)
-    total, height = float(xp.sum(residual)), largest(residual)
-    check_kernel_matrix(residual, symmetric=True)
-    if float(xp.min(residual)) < 0.0:
-        reject_indefinite()
-    factor = zeros((n_rows, rank), rows)
-    chosen: list[Array] = []
-    done, block = 0, max(rank // 10, min(rank, 32))
-    while done < rank and float(xp.sum(residual)) > tol * total:
-        drawn = _drawn(residual, rng.random(min(block, rank - done)))
-        columns = kernel(rows, take(rows, drawn))
-        if done:
-            columns -= product(factor[:, :done], take(factor[:, :done], drawn).T)
-        core, kept = pivoted_cholesky(take(columns, drawn), COPY_TOL)
-        new = kept.shape[0]
-        if not new:
-            break
-        fresh = take(drawn, kept)
-        solved = solve_triangular(xp.tril(take(core, kept)), take(columns, kept, axis=1).T)
-        factor[:, done : done + new] = solved.T
-        residual = residual - column_products(solved, solved)
-        if float(xp.min(residual)) < -1e-6 * height:
-            reject_indefinite()
-        # No row is drawn again, however large the rounding of its residual.
-        free = np.ones(n_rows)
-        free[to_host(fresh)] = 0.0
-        residual = xp.clip(residual, 0.0, None) * like(free, rows)
-        chosen.append(fresh)
-        done += new
-    picked = concat(chosen) if chosen else indices_like(np.zeros(0, dtype=np.intp), rows)
-    left = float(xp.sum(residual)) / total if total > 0.0 else 0.0
-    return picked, xp.tril(take(factor[:, :done], picked)), left
-
-
-def _drawn(weights: Float, shots: Float) -> Array:
-    """Return positions drawn with probabilities proportional to weights, each once."""
-    xp = namespace(weights)
-    heights = cumulative_sum(weights)
-    found = xp.searchsorted(heights / heights[-1], like(shots, weights), side="right")
-    return xp.unique_values(found) if is_foreign(found) else np.unique(found)
