@@ -201,10 +201,7 @@ def make_gaussians_two_backgrounds(n_target: int = 300, n_background: int = 150,
     target[:, :5] = np.where(labels[:, None] == 0, target[:, :5] - 1.0, 8.0 + 2.0 * (target[:, :5] - 1.0))
     return Contrast(
         target=target,
-        backgrounds=(
-            _in_blocks([2.0, 10.0, 2.0], n_background, rng),
-            _in_blocks([2.0, 2.0, 20.0], n_background, rng),
-        ),
+        backgrounds=(_in_blocks([2.0, 10.0, 2.0], n_background, rng), _in_blocks([2.0, 2.0, 20.0], n_background, rng)),
         labels=labels,
         description="15-D: two Gaussian groups 8 apart hidden beside spreads of 10 and 20; two backgrounds",
     )

@@ -175,23 +175,18 @@ def fit_coordinates(
         return _mapped(sources, features, "fourier", float("nan"))
     rows = sample(sources, max(CANDIDATES, 4 * (rank or 0)), seed)
     tol = BOUNDED_TOL if tol is None else tol
-    chosen, factor, left = random_pivots(kernel, rows, min(rank or DEFAULT_RANK, n_rows), rng, tol)
+    chosen, factor, left = _random_pivots(kernel, rows, min(rank or DEFAULT_RANK, n_rows), rng, tol)
     return _mapped(sources, _at_pivots(kernel, rows, factor, chosen), "pivoted", left)
 
 
 def sample(sources: Sequence[Source], most: int = BANDWIDTH_ROWS, seed: int = 0) -> Rows:
     """Return at most so many rows of all datasets together, each dataset by its share, drawn at random."""
-    rng = np.random.default_rng(seed)
     counts = [source.count_rows() for source in sources]
-    share = min(1.0, most / sum(counts))
-    return stacked(
-        [
-            source.loaded().rows
-            if share == 1.0
-            else source.take(np.sort(rng.choice(count, max(int(share * count), 1), replace=False)))
-            for source, count in zip(sources, counts, strict=True)
-        ]
-    )
+    if sum(counts) <= most:
+        return stacked([source.loaded().rows for source in sources])
+    rng, share = np.random.default_rng(seed), most / sum(counts)
+    chosen = [np.sort(rng.choice(count, max(int(share * count), 1), replace=False)) for count in counts]
+    return stacked([source.take(own) for source, own in zip(sources, chosen, strict=True)])
 
 
 def _mapped(sources: Sequence[Source], mapping: CoordinateMap, approximation: str, left: float) -> Coordinates:
@@ -218,14 +213,14 @@ def _exact(
     if linear and rank is None and datasets[0].shape[1] < n_rows:
         return Coordinates(IdentityMap(datasets[0].shape[1]), list(loaded), "exact", 0.0)
     given = isinstance(kernel, PrecomputedKernel)
-    rows: Landmarks = np.arange(n_rows) if given else stacked(datasets)
+    every: Rows = stacked(datasets)
+    rows: Landmarks = np.arange(n_rows) if given else every
     if given and datasets[0].shape[1] != n_rows:
-        raise InvalidValueError(
-            f"the precomputed kernel has {datasets[0].shape[1]} columns, but there are {n_rows} rows in all datasets",
-            advice="Give the kernel of each row with all rows: those of the target first, then of each background.",
-        )
+        problem = f"the precomputed kernel has {datasets[0].shape[1]} columns, but there are {n_rows} rows"
+        advice = "Give the kernel of each row with all rows: those of the target first, then of each background."
+        raise InvalidValueError(f"{problem} in all datasets", advice=advice)
     # A slice, because scikit-learn takes the kernel of one array with itself for symmetric.
-    matrix = kernel(stacked(datasets) if given else row_slice(rows, 0, n_rows), rows)
+    matrix = kernel(row_slice(every, 0, n_rows), rows)
     check_kernel_matrix(matrix, kernel.symmetric)
     if tol is None:
         # Values of other kernels can differ by any factor. All their directions above rounding are kept.
@@ -234,11 +229,8 @@ def _exact(
     coordinates, pivots = pivoted_cholesky(matrix, tol)
     counts = tuple(part.shape[0] for part in datasets)
     if _is_indefinite(matrix, coordinates, tol):
-        warn_user(
-            "the kernel is not positive semidefinite on these rows: it is not an inner product. Its negative part is "
-            "left out",
-            advice="Use another kernel if this is not intended.",
-        )
+        problem = "the kernel is not positive semidefinite on these rows: it is not an inner product"
+        warn_user(f"{problem}. Its negative part is left out", advice="Use another kernel if this is not intended.")
         coordinates, weights = _positive_part(matrix, rank)
         mapping = LandmarkMap(kernel, rows, weights=weights)
         covered = sum_of_squares(coordinates)
@@ -292,19 +284,16 @@ def _given_landmarks(kernel: Kernel, landmarks: Rows) -> LandmarkMap:
     check_kernel_matrix(values, kernel.symmetric)
     factor, pivots = pivoted_cholesky(values, GIVEN_TOL)
     if _is_indefinite(values, factor, GIVEN_TOL):
-        reject_indefinite()
+        _reject_indefinite()
     return _at_pivots(kernel, landmarks, factor, pivots)
 
 
 def _fourier_features(kernel: Kernel, some: Rows, rank: int, rng: np.random.Generator) -> FourierMap:
     """Return random features of a Gaussian or Laplacian kernel (Rahimi and Recht, 2007)."""
     if not isinstance(kernel, NamedKernel) or kernel.metric not in SHIFT_INVARIANT:
-        raise InvalidValueError(
-            "needs a kernel of the difference of two rows: 'rbf', 'gaussian' or 'laplacian'",
-            parameter="approximation",
-            value="fourier",
-            advice="Use 'pivoted' for other kernels.",
-        )
+        problem = "needs a kernel of the difference of two rows: 'rbf', 'gaussian' or 'laplacian'"
+        advice = "Use 'pivoted' for other kernels."
+        raise InvalidValueError(problem, parameter="approximation", value="fourier", advice=advice)
     if rank > MOST_RANK:
         raise InvalidValueError(f"is more than {MOST_RANK}", parameter="rank", value=rank, advice="Use a smaller rank.")
     n_features = some.shape[1]
@@ -319,15 +308,14 @@ def _fourier_features(kernel: Kernel, some: Rows, rank: int, rng: np.random.Gene
 # --- choice of landmarks ----------------------------------------------------------------------------------------------
 
 
-def reject_indefinite() -> NoReturn:
+def _reject_indefinite() -> NoReturn:
     """Reject a kernel that is not an inner product."""
-    raise InvalidValueError(
-        "the kernel is not positive semidefinite on these rows: no coordinates have it as their inner product",
-        advice="Use `approximation` 'exact', which leaves out its negative part, or another kernel.",
-    )
+    problem = "the kernel is not positive semidefinite on these rows: no coordinates have it as their inner product"
+    advice = "Use `approximation` 'exact', which leaves out its negative part, or another kernel."
+    raise InvalidValueError(problem, advice=advice)
 
 
-def random_pivots(
+def _random_pivots(
     kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generator, tol: float
 ) -> tuple[Array, Float, float]:
     """Choose landmarks by randomly pivoted Cholesky in blocks. Kernel columns are computed only for chosen rows.
@@ -349,7 +337,7 @@ def random_pivots(
     total, height = float(xp.sum(residual)), _xp.largest(residual)
     check_kernel_matrix(residual, symmetric=True)
     if float(xp.min(residual)) < 0.0:
-        reject_indefinite()
+        _reject_indefinite()
     factor = _xp.zeros((n_rows, rank), rows)
     chosen: list[Array] = []
     done, block = 0, max(rank // 10, min(rank, 32))
@@ -367,7 +355,7 @@ def random_pivots(
         factor[:, done : done + new] = solved.T
         residual = residual - _xp.column_products(solved, solved)
         if float(xp.min(residual)) < -1e-6 * height:
-            reject_indefinite()
+            _reject_indefinite()
         # No row is drawn again, however large the rounding of its residual.
         free = np.ones(n_rows)
         free[_xp.to_host(fresh)] = 0.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -11,18 +10,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from standout._arrays import (
-    Array,
-    Float,
-    Rows,
-    all_finite,
-    dense,
-    double,
-    is_sparse,
-    product,
-    row_slice,
-    squared_lengths,
-)
+from standout import _arrays
+from standout._arrays import Array, Float, Rows, dense, double, is_sparse, product, row_slice, squared_lengths
 from standout._messages import InvalidTypeError, InvalidValueError, choices, listed
 from standout._xp import concat, diagonal, is_foreign, like, namespace, zeros
 
@@ -38,7 +27,7 @@ Landmarks: TypeAlias = Rows
 """Rows, or for a precomputed kernel the numbers of columns."""
 
 
-class Kernel(ABC):
+class Kernel:
     """A kernel with all its parameters fixed.
 
     Attributes
@@ -57,13 +46,13 @@ class Kernel(ABC):
 
     symmetric: bool = False
 
-    @abstractmethod
     def __call__(self, X: Rows, Z: Landmarks) -> Float:
         """Return the kernel of every row of X with every row of Z."""
+        raise NotImplementedError
 
-    @abstractmethod
     def diagonal(self, X: Rows) -> Float:
         """Return the kernel of every row of X with itself."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,15 +98,13 @@ class NamedKernel(Kernel):
         if is_foreign(X) and self.metric == "laplacian":
             return namespace(X).exp(-self._gamma(X.shape[1]) * _manhattan_distances(X, Z))
         if is_foreign(X):
-            raise InvalidTypeError(
-                f"the kernel {self.metric!r} needs NumPy arrays",
-                advice="Use 'rbf', 'laplacian' or a polynomial kernel.",
-            )
-        if callable(self.metric):
-            return double(dense(pairwise_kernels(X, Z, metric=self.metric, **self.params)))
+            advice = "Use 'rbf', 'laplacian' or a polynomial kernel."
+            raise InvalidTypeError(f"the kernel {self.metric!r} needs NumPy arrays", advice=advice)
         try:
-            return double(dense(pairwise_kernels(X, Z, metric=self.metric, filter_params=True, **self.params)))
+            return double(dense(pairwise_kernels(X, Z, metric=self.metric, **self.params)))
         except (TypeError, ValueError) as error:
+            if callable(self.metric):
+                raise
             # Such as sparse rows or negative numbers for a kernel of counts.
             said = " ".join(str(error).split()).rstrip(".")
             problem = f"the kernel {self.metric!r} cannot be computed from these data: {said}"
@@ -221,10 +208,6 @@ class PrecomputedKernel(Kernel):
         """Return the columns Z of the rows X."""
         return double(dense(X[:, np.asarray(Z)]))
 
-    def diagonal(self, X: Rows) -> Float:
-        """Not available: it is not known which column belongs to a row."""
-        raise NotImplementedError
-
 
 def resolve_kernel(
     kernel: Any,
@@ -287,10 +270,9 @@ def resolve_kernel(
         kernel = "rbf"
         if "bandwidth" in params:
             params = {"gamma": 0.5 / _positive(params["bandwidth"], "bandwidth") ** 2}
-    elif kernel == "homogeneous_polynomial":
-        kernel, params = "polynomial", {"gamma": 1.0, "coef0": 0.0, "degree": degree, **params}
-    elif kernel == "inhomogeneous_polynomial":
-        kernel, params = "polynomial", {"gamma": 1.0, "coef0": coef0, "degree": degree, **params}
+    elif kernel in ("homogeneous_polynomial", "inhomogeneous_polynomial"):
+        params = {"gamma": 1.0, "coef0": coef0 if kernel.startswith("in") else 0.0, "degree": degree, **params}
+        kernel = "polynomial"
     known = sorted({*PAIRWISE_KERNEL_FUNCTIONS, *PAPER_KERNELS, "precomputed"})
     if not isinstance(kernel, str) or kernel not in known:
         advice = f"Use a callable, or one of {choices(known)}."
@@ -304,19 +286,17 @@ def _named(kernel: str, params: dict[str, Any], options: dict[str, Any]) -> Name
     unknown = sorted(set(params) - set(allowed))
     if unknown:
         has = listed("parameter", sorted(allowed)) if allowed else "no parameters"
-        raise InvalidValueError(
-            f"the kernel {kernel!r} does not have {listed('parameter', unknown)}: it has {has}",
-            advice="Remove the parameters that it does not have.",
-        )
+        problem = f"the kernel {kernel!r} does not have {listed('parameter', unknown)}: it has {has}"
+        raise InvalidValueError(problem, advice="Remove the parameters that it does not have.")
     rows = options["rows"]
     defaults = {name: options[name] for name in ("gamma", "degree", "coef0")}
     params = {key: value for key, value in {**defaults, **params}.items() if key in allowed and value is not None}
     origin = None
-    if kernel in SHIFT_INVARIANT and rows is not None and not is_sparse(rows):
-        origin = namespace(rows).mean(double(rows), axis=0)
-    if kernel in SHIFT_INVARIANT and rows is not None and "gamma" not in params:
-        distance = median_distance(rows, manhattan=kernel == "laplacian")
-        params["gamma"] = 0.5 / distance**2 if kernel == "rbf" else 1.0 / distance
+    if kernel in SHIFT_INVARIANT and rows is not None:
+        origin = None if is_sparse(rows) else namespace(rows).mean(double(rows), axis=0)
+        if "gamma" not in params:
+            distance = median_distance(rows, manhattan=kernel == "laplacian")
+            params["gamma"] = 0.5 / distance**2 if kernel == "rbf" else 1.0 / distance
     if "gamma" in params:
         _positive(params["gamma"], "gamma")
     return NamedKernel(kernel, params, origin)
@@ -335,12 +315,9 @@ def _kernel_weights(weights: Any, n_kernels: int) -> Float:
         return np.full(n_kernels, 1.0 / n_kernels)
     given = np.asarray(weights, dtype=np.float64)
     if given.shape != (n_kernels,) or not np.all(np.isfinite(given)) or given.min() < 0.0 or given.sum() <= 0.0:
-        raise InvalidValueError(
-            f"is not one non-negative number for each of {n_kernels} kernels",
-            parameter="kernel_weights",
-            value=weights,
-            advice="Give such numbers, at least one of them positive.",
-        )
+        problem = f"is not one non-negative number for each of {n_kernels} kernels"
+        advice = "Give such numbers, at least one of them positive."
+        raise InvalidValueError(problem, parameter="kernel_weights", value=weights, advice=advice)
     found: Float = given / given.sum()
     return found
 
@@ -387,17 +364,14 @@ def _manhattan_distances(X: Array, Z: Array) -> Array:
 
 def check_kernel_matrix(matrix: Float, symmetric: bool) -> None:
     """Check that a kernel matrix is finite, and that it is symmetric unless that is known."""
-    if not all_finite(matrix):
-        raise InvalidValueError(
-            "the kernel has values that are not finite numbers",
-            advice="Rescale the data, or check the kernel: a degree that is not a whole number needs positive numbers.",
-        )
+    if not _arrays.all_finite(matrix):
+        advice = "Rescale the data, or check the kernel: a degree that is not a whole number needs positive numbers."
+        raise InvalidValueError("the kernel has values that are not finite numbers", advice=advice)
     if symmetric:
         return
     apart = abs(matrix - matrix.T)
     if float(apart.max(initial=0.0)) > 1e-8 * float(abs(matrix).max(initial=0.0)):
         row, column = np.unravel_index(int(np.argmax(apart)), apart.shape)
-        raise InvalidValueError(
-            f"the kernel is not symmetric: entries ({row}, {column}) and ({column}, {row}) differ by {apart.max():.3g}",
-            advice="Give a symmetric kernel, with the rows of all datasets in one order.",
-        )
+        problem = f"the kernel is not symmetric: entries ({row}, {column}) and ({column}, {row}) differ"
+        advice = "Give a symmetric kernel, with the rows of all datasets in one order."
+        raise InvalidValueError(f"{problem} by {apart.max():.3g}", advice=advice)
