@@ -429,3 +429,18 @@ def test_many_words_share_a_colour_and_many_numbers_are_a_scale():
 def test_the_version_and_the_names_of_the_columns_are_kept():
     assert re.fullmatch(r"\d.*|unknown", made("cells").findings["standout"])
     assert made("cells").findings["components"][0]["columns"][0]["name"] in COLUMNS[:3]
+
+
+def test_means_of_subjects_are_not_means_of_rows():
+    rng = np.random.default_rng(8)
+    # Each subject has its own level: 15 rows of 20 subjects are not 300 independent rows.
+    levels = np.repeat(rng.normal(size=(2, 20, 12)), 15, axis=1)
+    target, background = levels + rng.normal(size=levels.shape)
+    subjects = {"groups": np.repeat(np.arange(20), 15), "background_groups": np.repeat(np.arange(20, 40), 15)}
+    plain = fitted(DiscriminativePCA(1), target, background=background).mean_differences_
+    assert len(plain.different()) >= 3
+    model = fitted(DiscriminativePCA(1), target, background=background, **subjects)
+    assert len(model.mean_differences_.different()) == 0
+    target[:, 5] += 4.0
+    model = fitted(DiscriminativePCA(1), target, background=background, **subjects)
+    assert model.mean_differences_.different().tolist() == [5]

@@ -32,7 +32,7 @@ class _Told(Exception):  # noqa: N818
         """Return the text, with other names for parameters if `names` has them."""
         text = f"{self.problem}. {self.advice}" if self.advice else f"{self.problem}."
         for name, option in (names or {}).items():
-            text = text.replace(f"`{name}`", option)
+            text = text.replace(f"`{name}`=", f"{option} ").replace(f"`{name}`", option)
         if self.parameter is None:
             return text
         if names is not None and self.parameter in names:

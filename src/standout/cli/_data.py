@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from glob import has_magic
 from pathlib import Path
@@ -15,11 +16,10 @@ import click
 import numpy as np
 
 import standout
-from standout._messages import FileError, InvalidValueError, collected_warnings, listed
+from standout._messages import InvalidValueError, collected_warnings, listed
 from standout.cli._display import Display, printable
-from standout.cli._options import FITTED_AS, MISSING, refuse
+from standout.cli._options import FITTED_AS, refuse
 from standout.io import Scan, prepare
-from standout.io._scan import GAPS
 from standout.sources import InMemory, Source
 from standout.sources import open_datasets as matched_datasets
 from standout.sources._base import Chosen
@@ -71,7 +71,7 @@ def open_datasets(
     column = options["condition_column"] if split else None
     beside = [*beside, *([] if column is None else [column])]
     needed = list(dict.fromkeys([*beside, *_roles(options)]))
-    with collected_warnings() as notes, _gaps_offered():
+    with collected_warnings() as notes:
         display.stage("looking at the files")
         scans, id_name = _scans([options["data"], *options.get("background", ())], options, beside)
         words = [scan.words(needed) if needed else {} for scan in scans]
@@ -85,17 +85,6 @@ def open_datasets(
     dropped = sum(scan.n_dropped for scan in scans)
     made.notes += [*notes, *([f"{dropped} row(s) with a missing value were left out."] if dropped else [])]
     return made
-
-
-@contextmanager
-def _gaps_offered() -> Iterator[None]:
-    """Offer what the command line can do about missing values."""
-    try:
-        yield
-    except (FileError, InvalidValueError) as error:
-        if error.advice == GAPS:
-            error.advice = f"Choose what to do: --missing {', '.join(MISSING[1:-1])} or {MISSING[-1]}."
-        raise
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -130,7 +119,15 @@ def _scans(paths: list[str], options: dict[str, Any], beside: Sequence[str]) -> 
     if options["id_column"] is None:
         with collected_warnings():
             options = {**options, "id_column": _column_of_ids(_scan(paths[0], options, beside, 0, {}))}
-    scans = [_scan(path, options, beside, number, unknown) for number, path in enumerate(paths)]
+    scans: list[Any] = []
+    for number, path in enumerate(paths):
+        with collected_warnings() as said:
+            scan = _scan(path, options, beside, number, unknown)
+        scans.append(scan)
+        # One line is enough for a background in which the same columns are left out as in the target.
+        left = [sorted(name for names in each.left_out.values() for name in names) for each in (scans[0], scan)]
+        for one in said if not number or left[0] != left[1] else []:
+            warnings.warn(one, stacklevel=1)
     for errors in unknown.values():
         if len(errors) == len(paths):
             raise errors[0]
@@ -138,9 +135,13 @@ def _scans(paths: list[str], options: dict[str, Any], beside: Sequence[str]) -> 
     twice = next((place for place in places if places.count(place) > 1), None)
     refuse((twice, f"the file {Path(twice or '').name!r} is given twice. Give different ones for each dataset."))
     matched: Any = matched_datasets(scans[0], scans[1:] or None)
-    named = zip(matched, _names_of_files(paths), strict=True)
+    # Datasets are named after their files or folders; by the whole path if two names would be the same.
+    parts = [[part for part in Path(path).parts if not has_magic(part)] or [path] for path in paths]
+    stems = [Path(names[-1]).name.lstrip(".").split(".")[0] for names in parts]
+    names = stems if len(set(stems)) == len(stems) and all(stems) else paths
     # Missing values stay to be filled in: a fit would refuse them.
     missing = reading_of(options)["missing"]
+    named = zip(matched, names, strict=True)
     return [scan.named(name).with_missing(missing) for scan, name in named], options["id_column"]
 
 
@@ -208,13 +209,6 @@ def _available() -> float:
         used = int((group / "memory.current").read_text()) - int(known["inactive_file"])
         found.append(float(int((group / "memory.max").read_text()) - used))
     return max(min(found), 0.0)
-
-
-def _names_of_files(paths: Sequence[str]) -> list[str]:
-    """Name datasets after their files or folders, without extensions; by the whole path if two would be the same."""
-    parts = [[part for part in Path(path).parts if not has_magic(part)] or [path] for path in paths]
-    stems = [Path(names[-1]).name.lstrip(".").split(".")[0] for names in parts]
-    return stems if len(set(stems)) == len(stems) and all(stems) else list(paths)
 
 
 def _rename(made: Datasets, options: dict[str, Any]) -> None:

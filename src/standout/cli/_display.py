@@ -117,7 +117,12 @@ class Display:
         from standout._writing import progress_to
 
         if self.moves:
-            self._start_bar()
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+            words, times = TextColumn("{task.description}", markup=False), (TextColumn("left"), TimeRemainingColumn())
+            self._bar = Progress(words, BarColumn(20), *times, console=Console(stderr=True), transient=True)
+            self._bar.start()
         elif not self.quiet:
             threading.Thread(target=self._tell, daemon=True).start()
         try:
@@ -171,14 +176,6 @@ class Display:
         for row in cells:
             self.say("  ".join(map(str.ljust, row, widths)).rstrip())
 
-    def _start_bar(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-        words, times = TextColumn("{task.description}", markup=False), (TextColumn("left"), TimeRemainingColumn())
-        self._bar = Progress(words, BarColumn(20), *times, console=Console(stderr=True), transient=True)
-        self._bar.start()
-
     def _tell(self) -> None:
         """Print a line every ten seconds."""
         while not self._ended.wait(INTERVAL):
@@ -193,14 +190,6 @@ class Display:
 
 
 # --- streams ----------------------------------------------------------------------------------------------------------
-
-
-def print_failure(words: str) -> None:
-    """Print in one line on standard error what went wrong."""
-    # Without standard error nothing is printed: print() would use standard output instead.
-    if sys.stderr is not None:
-        with contextlib.suppress(OSError, ValueError):
-            print(f"standout: {printable(flat(words))}", file=sys.stderr, flush=True)
 
 
 def close_output() -> None:
@@ -219,11 +208,6 @@ def phrased(message: object) -> str:
     from standout._options import OPTION_NAMES
 
     return str(message.phrased(OPTION_NAMES)) if hasattr(message, "phrased") else str(message)
-
-
-def flat(words: object) -> str:
-    """Return text in one line."""
-    return " ".join(str(words).split())
 
 
 def printable(words: object) -> str:
@@ -251,7 +235,14 @@ def run(words: list[str]) -> int:
         except (Exception, KeyboardInterrupt) as error:
             # Further interruptions wait until the message is printed.
             SIGNALS.held += 1
-            return _fail(error)
+            # Readers of files turn an interruption into errors of their own: the signal tells.
+            stopped = SIGNALS.came is not None or isinstance(error, KeyboardInterrupt)
+            # Without standard error nothing is printed: print() would use standard output instead.
+            if sys.stderr is not None:
+                with contextlib.suppress(OSError, ValueError):
+                    told = "interrupted." if stopped else " ".join(_failure(error).split())
+                    print(f"standout: {printable(told)}", file=sys.stderr, flush=True)
+            return 128 + (SIGNALS.came or signal.SIGINT) if stopped else FAILED
 
 
 def _invoke(words: list[str]) -> int:
@@ -268,17 +259,8 @@ def _invoke(words: list[str]) -> int:
     return 0
 
 
-def _fail(error: BaseException) -> int:
-    """Print in one line what went wrong, and return the exit code."""
-    # Readers of files turn an interruption into errors of their own: the signal tells.
-    if SIGNALS.came is not None or isinstance(error, KeyboardInterrupt):
-        print_failure("interrupted.")
-        return 128 + (SIGNALS.came or signal.SIGINT)
-    print_failure(_failure(error))
-    return FAILED
-
-
 def _failure(error: BaseException) -> str:
+    """Return what went wrong as a sentence."""
     words = str(error)
     if hasattr(error, "phrased"):
         return phrased(error)
@@ -294,7 +276,7 @@ def _failure(error: BaseException) -> str:
         return f"{where}: {error.strerror}. Check the name, the permissions and the free space."
     if isinstance(error, ValueError | TypeError | OSError) and words:
         return words
-    return f"an unforeseen error occurred ({type(error).__name__}: {flat(error)}). Please report it."
+    return f"an unforeseen error occurred ({type(error).__name__}: {words}). Please report it."
 
 
 @contextlib.contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
 from copy import copy
 from importlib import resources
 from pathlib import Path
@@ -49,24 +48,22 @@ def fit_files(options: dict[str, Any]) -> None:
     return show_result(found, final, display, options["command"])
 
 
-def fit_and_write(
-    model: Any,
-    datasets: Datasets,
-    final: Path,
-    options: dict[str, Any],
-    display: Display,
-    further: Callable[[Path, Found], None] = lambda folder, found: None,
-) -> Found:
-    """Fit a model, and write the folder with everything that was found, and what else a function writes there."""
+def fit_and_write(model: Any, datasets: Datasets, final: Path, options: dict[str, Any], display: Display) -> Found:
+    """Fit a model, and write the folder with everything that was found."""
     found = fit_and_find(model, datasets, options, display)
     display.stage("writing the report")
     with folder_as_a_whole(final, overwrite=options["overwrite"]) as draft:
         _write_scores(draft / "scores.csv", model, datasets, options["spreadsheet"])
         write_columns(draft / "columns.csv", model, datasets.columns, options["spreadsheet"])
-        standout.save(_for_new_rows(model, datasets.steps), draft / "model.skops")
+        saved = model
+        if datasets.steps:
+            # Rows that come out of a step have no names.
+            saved = copy(model)
+            vars(saved).pop("feature_names_in_", None)
+            saved = standout.make_pipeline(*datasets.steps, saved)
+        standout.save(saved, draft / "model.skops")
         (draft / "report.html").write_text(page(found), encoding="utf-8")
         (draft / "figure.png").write_bytes(figure(found))
-        further(draft, found)
         found["command"] = printable(options["command"])
         # Phrased before the folder is put in place: nothing that can fail comes after that.
         sentences(found)
@@ -93,15 +90,6 @@ def fit_and_find(model: Any, datasets: Datasets, options: dict[str, Any], displa
         found = findings(model, sources, options=OPTION_NAMES, id_name=datasets.id_name or None, **settings)
     found["cautions"] += [{"kind": "note", "weight": 0, "text": str(one), "advice": ""} for one in more]
     return found
-
-
-def _for_new_rows(model: Any, steps: list[Any]) -> Any:
-    """Return the model with the steps before it; rows that come out of a step have no names."""
-    if not steps:
-        return model
-    model = copy(model)
-    vars(model).pop("feature_names_in_", None)
-    return standout.make_pipeline(*steps, model)
 
 
 def begun(options: dict[str, Any]) -> tuple[Display, Path, Any]:
@@ -196,7 +184,7 @@ def show_result(found: Found, final: Path, display: Display, command: str = "") 
     for one in found["components"]:
         p_value = "-" if one["p_value"] is None else f"{one['p_value']:.2g}"
         table.append([str(one["component"]), ratio_words(one, found), p_value, leading_columns(one)])
-    display.table(["component", "ratio", "p-value", "columns that follow it"], table)
+    display.table(["component", "ratio (± 1 error)", "p-value", "columns that follow it"], table)
     rows = " + ".join(f"{one['rows']:,}" for one in found["datasets"])
     display.say(f"{rows} rows, {found['n_columns']:,} columns")
     display.say()

@@ -22,7 +22,7 @@ from standout.cli._options import refuse
 
 # The file by which a folder of results is known; no other folder is ever replaced.
 MARK = "summary.json"
-OURS = (MARK, "columns.csv", "digits.png", "figure.png", "model.skops", "report.html", "scores.csv")
+OURS = (MARK, "columns.csv", "figure.png", "model.skops", "report.html", "scores.csv")
 
 
 # --- checks before any work -------------------------------------------------------------------------------------------
@@ -31,7 +31,8 @@ OURS = (MARK, "columns.csv", "digits.png", "figure.png", "model.skops", "report.
 def check_output_folder(path: str, overwrite: bool) -> Path:
     """Refuse a place that cannot be written to or must not be replaced; clean up what a killed process left there."""
     final = _expanded(path)
-    place = _real(final)
+    # A link to a folder stays a link, and ``..`` has no name that a draft could be put beside.
+    place = final.resolve()
     recover(place)
     refuse((final.exists() and not final.is_dir(), f"{path!r} is a file. Name a folder that does not exist yet."))
     _check_parent(place)
@@ -51,7 +52,7 @@ def check_output_file(path: str, overwrite: bool, inputs: Sequence[str] = ()) ->
     refuse((final.is_dir(), f"{path!r} is a folder. Name a file."))
     if is_device(final):
         return final
-    _check_parent(_real(final))
+    _check_parent(final.resolve())
     if not final.exists():
         return final
     if not overwrite:
@@ -96,11 +97,6 @@ def _expanded(path: str) -> Path:
     return Path(os.path.expanduser(path))
 
 
-def _real(path: Path) -> Path:
-    """Find the place itself: a link to it stays a link, and ``..`` has no name that a draft could be put beside."""
-    return Path(os.path.realpath(path))
-
-
 def _check_parent(place: Path) -> None:
     """Find out by trying: permissions alone do not tell of full or read-only disks, nor of what root may do."""
     parent = place.parent
@@ -125,7 +121,7 @@ def _check_parent(place: Path) -> None:
 @contextmanager
 def folder_as_a_whole(final: Path, *, overwrite: bool) -> Iterator[Path]:
     """Yield a folder to write into, which takes its place once everything is in it."""
-    place = _real(final)
+    place = final.resolve()
     with ExitStack() as stack:
         try:
             draft = stack.enter_context(w.locked_draft(place, Path.mkdir))
@@ -149,7 +145,7 @@ def folder_as_a_whole(final: Path, *, overwrite: bool) -> Iterator[Path]:
 
 def recover(final: Path) -> None:
     """Clean up what a killed process left: restore an earlier result that it had moved aside, and remove drafts."""
-    place = _real(final)
+    place = final.resolve()
     for before in w.drafts(place, "old"):
         handle = w.lock(before) if before.is_dir() else None
         # Another process may be between its two renames.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -117,15 +116,13 @@ def show_digits(options: dict[str, Any]) -> None:
         display.stage("laying digits over photographs")
         images = make_digits_over_photographs()
         options |= {"image_shape": images.image_shape, "title": "Which digits are hidden over the photographs?"}
-
-        draw = partial(draw_digits, images)
-        found = fit_and_write(model, demo_datasets(images), final, options, display, further=draw)
+        found = fit_and_write(model, demo_datasets(images), final, options, display)
     display.say(f"{len(images.target)} images of the digits 6 and 9 over photographs, 16 x 16 pixels.")
     display.say(f"Background: {len(images.backgrounds[0])} other pieces of the photographs.")
     wrong, by_pca = found["labels"]["error"], found["labels"]["pca_error"]
     others = "" if by_pca is None else f" PCA: {by_pca:.1%}."
     display.say(f"Images that are put into the wrong group: {wrong:.1%}.{others}")
-    display.say(f"Picture: {final / 'digits.png'}")
+    display.say(f"Picture: {final / 'figure.png'}")
     display.say()
     show_result(found, final, display)
 
@@ -137,29 +134,6 @@ def demo_datasets(images: ImageContrast) -> Datasets:
     target = InMemory(images.target, "digits over photographs", columns)
     target.labels = np.array([f"digit {digit}" for digit in images.labels], dtype=object)
     return Datasets([target, InMemory(images.backgrounds[0], "photographs", columns)], columns, label_name="digit")
-
-
-def draw_digits(images: ImageContrast, folder: Path, found: dict[str, Any]) -> None:
-    """Draw some of the images, and the scores by PCA and by the fit; digits only colour the points."""
-    from matplotlib.figure import Figure
-
-    labels, points = found["labels"], found["drawn"]["points"][0]
-    figure = Figure(figsize=(11, 3.8), layout="constrained")
-    axes = figure.subplots(1, 3, width_ratios=[0.8, 1, 1])
-    some = np.linspace(0, len(images.target) - 1, 16).astype(int)
-    tiles = images.target[some].reshape(4, 4, *images.image_shape)
-    framed = np.pad(tiles, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=1.0)
-    axes[0].imshow(np.block([list(row) for row in framed]), cmap="gray")
-    axes[0].set_title("some of the target")
-    axes[0].set_axis_off()
-    marks = np.array([labels["names"][place] for place in points["labels"]])
-    for ax, name, view in ((axes[1], "PCA", "pca"), (axes[2], found["method"], "scores")):
-        scores, error = np.array(points[view], dtype=np.float64), labels["pca_error" if view == "pca" else "error"]
-        for mark in labels["names"]:
-            ax.scatter(*scores[:2, marks == mark], s=8, alpha=0.7, label=mark)
-        ax.set_title(name if error is None else f"{name}: {error:.1%} wrong")
-        ax.legend(loc="best", frameon=False)
-    figure.savefig(folder / "digits.png", dpi=130)
 
 
 # --- screen -----------------------------------------------------------------------------------------------------------

@@ -106,10 +106,12 @@ def fit_sums(options: dict[str, Any]) -> None:
         display.stage(f"fitting {COMMAND_METHODS[method]}")
         with collected_warnings() as said:
             model = type(estimator).from_moments(sums[0], sums[1:] or None, **estimator.get_params())
-        found = _found(model, sums, files, options, list(map(phrased, said)))
+        names = list(sums[0].columns or [f"x{place}" for place in range(sums[0].n_features)])
+        found = _found(model, sums, names, files, options)
+        found["cautions"] = [{"kind": "note", "weight": 0, "text": phrased(one), "advice": ""} for one in said]
         display.stage("writing the report")
         with folder_as_a_whole(final, overwrite=options["overwrite"]) as draft:
-            write_columns(draft / "columns.csv", model, _names(sums[0]))
+            write_columns(draft / "columns.csv", model, names)
             standout.save(model, draft / "model.skops")
             (draft / "report.html").write_text(render("sums.html.j2", f=found), encoding="utf-8")
             (draft / MARK).write_text(json.dumps(found, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
@@ -134,24 +136,20 @@ def _files(pattern: str) -> list[str]:
     return found
 
 
-def _names(sums: PrivateMoments) -> list[str]:
-    return list(sums.columns or [f"x{place}" for place in range(sums.n_features)])
-
-
 def _added(names: list[str]) -> PrivateMoments:
     first, *others = map(PrivateMoments.load, names)
     return sum(others, start=first)
 
 
 def _found(
-    model: Any, sums: list[PrivateMoments], files: list[list[str]], options: dict[str, Any], said: list[str]
+    model: Any, sums: list[PrivateMoments], names: list[str], files: list[list[str]], options: dict[str, Any]
 ) -> dict[str, Any]:
     """Collect what the fit has found, in the form of the findings of rows."""
     filters = np.asarray(model.components_).T
     variances = np.array([part.variance(filters) for part in sums])
     # A direction without any variance is all noise.
     noise = np.max([part.noise_along(filters) for part in sums], axis=0) / np.maximum(variances[0], 1e-300)
-    names, components = _names(sums[0]), []
+    components = []
     for k, (value, row) in enumerate(zip(model.eigenvalues_, np.nan_to_num(model.correlations_), strict=True)):
         order = np.argsort(-np.abs(row), kind="stable")[:MOST_COLUMNS]
         columns = [{"name": names[place], "correlation": float(row[place])} for place in order]
@@ -172,5 +170,4 @@ def _found(
         "method": COMMAND_METHODS[options["method"]],
         "components": components,
         "datasets": datasets,
-        "cautions": [{"kind": "note", "weight": 0, "text": text, "advice": ""} for text in said],
     }

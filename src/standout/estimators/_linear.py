@@ -69,6 +69,9 @@ class LinearTransformer(IncrementalTransformer):
             fit = self._fit_data(data, folds, reason)
         self._keep_linear(fit, data)
         self._folds = folds
+        # Rows of a subject are not independent: a subject has the weight of one row in the test of the means.
+        known = sources[0].subjects is not None
+        self._n_subjects = [float(len(np.unique(one.subjects))) for one in sources] if known else None  # type: ignore[arg-type]
 
     def _fit_data(self, data: Data, folds: Folds | Places | None, reason: str) -> Fit:
         moments = data.sums(Problem()).moments
@@ -157,6 +160,7 @@ class LinearTransformer(IncrementalTransformer):
         means, variances, counts = self._column_facts
         if len(means) == 1:
             raise AttributeError("mean_differences_ needs a background")
+        counts = getattr(self, "_n_subjects", None) or counts
         return mean_differences(means, variances, counts, self.background_weights_.tolist())
 
     def get_support(self, indices: bool = False) -> npt.NDArray[Any]:

@@ -34,7 +34,7 @@ from standout.sources._base import Words, regrouped
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 MISSING = ("error", "keep", "drop-rows")
-GAPS = "Use `missing` 'drop-rows' to leave such rows out; standout.io.prepare fills in 'mean', 'median' or 'zero'."
+GAPS = "Use `missing` drop-rows, mean, median or zero (in Python, standout.io.prepare fills values in)."
 # About what is read at a time. More takes memory in Arrow, too, which decodes all columns of a batch.
 BATCH_BYTES = 8 * 2**20
 T = TypeVar("T")

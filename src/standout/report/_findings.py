@@ -247,7 +247,9 @@ def _means(fit: Fit) -> dict[str, Any] | None:
         for j in order[:MOST_COLUMNS].tolist()
     ]
     counts = {"n_columns": len(found.effect), "n_different": len(order), "columns": columns}
-    return {"size": SIZE, "level": LEVEL, "method": "Welch's t-test for independent rows", **counts}
+    subjects = fit.datasets[0].subjects is not None
+    method = f"Welch's t-test for independent {'subjects' if subjects else 'rows'}"
+    return {"size": SIZE, "level": LEVEL, "method": method, **counts}
 
 
 def _labels(fit: Fit, name: str) -> dict[str, Any] | None:
@@ -318,10 +320,9 @@ def _verdict(found: dict[str, Any], dependent: bool) -> str:
         return "no ratio"
     significant = one["significant"]
     largest = max((column["effect"] ** 2 for column in means["columns"]), default=0.0) if means else 0.0
-    # The test of the means is for independent rows.
-    independent = not dependent and found["datasets"][0]["subjects"] is None
+    # The test of the means is for independent rows, or subjects.
     if found["center"] == "own" and (
-        largest > max(one["ratio"], 1.0) or (largest > 0.0 and significant is False and independent)
+        largest > max(one["ratio"], 1.0) or (largest > 0.0 and significant is False and not dependent)
     ):
         return "shift"
     if found["center"] == "background" and (one["shift"] or 0.0) > (one["spread"] or 0.0) and significant is not False:

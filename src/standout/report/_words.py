@@ -204,7 +204,7 @@ def sentences(found: Mapping[str, Any]) -> list[str]:
 
 
 def figure(found: Mapping[str, Any]) -> bytes:
-    """Return the view of the fit beside PCA's as a PNG picture, for a slide or a paper. Needs matplotlib.
+    """Return the view of the fit beside PCA's, and the pattern of images, as a PNG picture. Needs matplotlib.
 
     Parameters
     ----------
@@ -220,16 +220,21 @@ def figure(found: Mapping[str, Any]) -> bytes:
 
     from standout import plots
 
-    both = bool(found["pca"]) and len(found["datasets"]) > 1
-    drawing = Figure(figsize=(11 if both else 6, 5.2), layout="constrained", dpi=150)
-    axes = drawing.subplots(1, 2 if both else 1, squeeze=False)[0]
-    labels = found["labels"]
-    marks = None
+    views = {"scores": found["method"], **({"pca": "PCA"} if found["pca"] else {})}
+    images, labels, marks = found["images"], found["labels"], None
+    n_panels = len(views) + bool(images)
+    drawing = Figure(figsize=(0.5 + 5.25 * n_panels, 5.2), layout="constrained", dpi=150)
+    axes = drawing.subplots(1, n_panels, squeeze=False)[0]
+    if images:
+        pattern = np.reshape(images["patterns"][0], images["shape"])
+        axes[-1].imshow(pattern, cmap="RdBu_r", vmin=-1.0, vmax=1.0)
+        axes[-1].set_title("Correlation of each pixel with component 1")
+        axes[-1].set_axis_off()
     if labels is not None:
         given = found["drawn"]["points"][0]["labels"]
         marks = [labels["names"][place] for place in given] if labels["kind"] == "words" else given
     names = [shortened(part["name"], 30) for part in found["datasets"]]
-    for ax, view, title in zip(axes, ("scores", "pca"), (found["method"], "PCA"), strict=False):
+    for ax, (view, title) in zip(axes, views.items(), strict=False):
         points = [np.array(part[view], dtype=np.float64).T for part in found["drawn"]["points"]]
         plots.scores(points[0], points[1:], labels=marks, names=names, ax=ax)
         one = found["components"][0] if view == "scores" else found["pca"]

@@ -14,7 +14,7 @@ from standout.selection._choose import ridge_unit
 
 # Representative values of each path. α and ε are in the units of the path. The smallest shrinkage, which hardly depends
 # on the units of columns, is left out if the background has fewer than `MANY_ROWS` rows per column.
-SHRINKAGES, ALPHAS, EPSILONS = (1e-6, 0.01, 0.1, 0.7), (1.0, 4.0, 15.0, 60.0), (1e-4, 1e-2, 0.3, 10.0)
+SHRINKAGES, ALPHAS, EPSILONS = (1e-9, 0.01, 0.1, 0.7), (1.0, 4.0, 15.0, 60.0), (1e-4, 1e-2, 0.3, 10.0)
 MANY_ROWS = 2
 # With a choice of columns, each value needs several solutions.
 FEW_SHRINKAGES = (0.01, 0.3)

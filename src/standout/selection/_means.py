@@ -26,7 +26,8 @@ class MeanDifferences:
         is constant in both.
     p_value, q_value : ndarray of shape (n_features,)
         Of Welch's t-test for independent rows, and corrected for the number of columns (Benjamini and Hochberg). With
-        several rows per subject they are too small.
+        subjects, the number of subjects takes the place of the number of rows. That is on the safe side: the mean over
+        a subject's rows varies less than a single row.
 
     Examples
     --------
@@ -60,7 +61,7 @@ def mean_differences(
     means, variances : sequence of ndarray of shape (n_features,)
         Of each dataset, the target first.
     counts : sequence of float
-        Effective numbers of rows.
+        Effective numbers of rows, or numbers of subjects.
     weights : sequence of float
         Of the backgrounds.
     """

@@ -136,7 +136,7 @@
     answer = reply;
     const [ratio, low, high] = reply.components[reply.columns.component];
     if (ratio === null) tile("ratio", reply.reason ? "–" : "…", reply.reason ? "no ratio without a background" : slides() ? "when the slider is released" : "no ratio");
-    else tile("ratio", `${brief(ratio)} times`, `${brief(low)} to ${brief(high)}, component ${reply.columns.component + 1}, held out`);
+    else tile("ratio", `${brief(ratio)} times`, `± 1 error: ${brief(low)} to ${brief(high)}, component ${reply.columns.component + 1}, held out`);
     const p = reply.p_values && reply.p_values[reply.columns.component];
     const button = make("button", { type: "button", id: "test", textContent: reply.p_values ? "Open the report" : "Test, and make a report", disabled: Boolean(reply.reason), onclick: test });
     tile("p-value", p === null || p === undefined ? "p = ?" : p < 0.001 ? "p < 0.001" : `p = ${brief(p, 2)}`, make("span", {}, button));
