@@ -112,7 +112,7 @@ def in_type_of(numbers: Array, rows: Rows) -> Array:
 
 def all_finite(rows: Rows) -> bool:
     """Tell whether all numbers are finite."""
-    numbers = rows.data if is_sparse(rows) else rows
+    numbers = rows if type(rows) is np.ndarray or not is_sparse(rows) else rows.data
     xp = namespace(numbers)
     # A finite sum has finite terms and needs no copy. An infinite one can also come from overflow.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -162,7 +162,9 @@ def stacked(blocks: Sequence[Rows]) -> Rows:
 
 def product(first: Rows, second: Array) -> Array:
     """Multiply two matrices."""
-    if is_sparse(first) or is_sparse(second) or is_foreign(first):
+    if not (type(first) is np.ndarray and type(second) is np.ndarray) and (
+        is_sparse(first) or is_sparse(second) or is_foreign(first)
+    ):
         return dense(first @ second)
     if first.size <= SMALL_SIZE or are_side_by_side():
         return first @ second

@@ -10,6 +10,7 @@ import re
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 from standout._messages import InvalidTypeError, InvalidValueError
@@ -228,15 +229,21 @@ def constraints_for(method: str) -> dict[str, list[Any]]:
     return {option.name: option.constraints() for option in options_for(method)}
 
 
-def check_parameters(method: str, values: Mapping[str, Any]) -> None:
-    """Raise an error at the first parameter of an estimator that cannot be used, with what can."""
+@cache
+def _checks(method: str) -> list[tuple[Option, list[Any]]]:
+    """Return the parameters of a method that are checked, with the constraints of scikit-learn."""
     from sklearn.utils._param_validation import make_constraint
 
-    for option in options_for(method):
-        if option.name not in values or "no_validation" in option.also:
+    checked = [option for option in options_for(method) if "no_validation" not in option.also]
+    return [(option, [make_constraint(one) for one in option.constraints()]) for option in checked]
+
+
+def check_parameters(method: str, values: Mapping[str, Any]) -> None:
+    """Raise an error at the first parameter of an estimator that cannot be used, with what can."""
+    for option, allowed in _checks(method):
+        if option.name not in values:
             continue
         value = values[option.name]
-        allowed = [make_constraint(one) for one in option.constraints()]
         if isinstance(value, bool) or not any(one.is_satisfied_by(value) for one in allowed):
             plain = value is None or isinstance(value, str | int | float)
             kind = InvalidValueError if plain else InvalidTypeError

@@ -12,14 +12,19 @@ import numpy.typing as npt
 from standout._arrays import Array, Float, stacked
 from standout._xp import concat, eye, largest_entries, like, namespace, to_host
 from standout.graphs import Smooth
-from standout.moments import Moments, RootMoments, ScatterMoments, ledoit_wolf
-from standout.pencil import Form, Pencil, Solution, path_vectors, refined
+from standout.moments import Moments, RootMoments, ScatterMoments, own_shrinkage
+from standout.pencil import Form, Pencil, Posed, Solution, dense_pair, finish, path_vectors, refined
 from standout.pencil import solve as solve_pencil
+from standout.pencil._solve import DENSE_FEATURES
 
 __all__ = ["Problem", "Sums", "adjusted", "rank_columns", "solve", "solve_path"]
 
 # Beyond this ratio of the variances of columns, each value of a path is solved alone.
 UNEVEN = 1e10
+# Smaller problems are solved by LAPACK as fast as by iterations from vectors near the solution.
+LEAST_REFINED = 96
+# Values of a fold that are a smaller share of the largest one are checked.
+LEAST_VALUE = 1e-10
 # Share of the columns that one step of the search for few columns keeps.
 KEPT_SHARE = 2 / 3
 
@@ -131,19 +136,6 @@ class Sums:
         return Sums(tuple(part.taken(every) for part in self.moments), len(columns))
 
 
-@dataclass(frozen=True, eq=False)
-class _Prepared:
-    """The moments in the coordinates in which the pencil is posed, and the way back."""
-
-    target: Moments
-    backgrounds: list[Moments]
-    scale: Float | None
-
-    def vectors(self, inner: Float) -> Float:
-        """Return vectors in the coordinates of the moments that were given."""
-        return inner if self.scale is None else inner / self.scale[:, None]
-
-
 def solve(
     moments: Sums | Sequence[Moments],
     problem: Problem,
@@ -191,19 +183,41 @@ def solve_inside(
     """Solve a problem on all columns; vectors and patterns are in the coordinates of the moments."""
     if sums.solver is not None:
         return sums.solver.solution(problem, start)
-    prepared = _prepared(sums, problem)
-    pencil, shares = _pencil(prepared, problem, sums.dimension)
+    parts, scale = prepared(sums, problem)
+    posed, shares = pose(parts, [problem], sums.dimension, scale)
+    pencil = pencil_of(posed, problem)
     found = None
-    if start is not None and solver == "auto":
-        start = start if prepared.scale is None else start * prepared.scale[:, None]
-        found = refined(pencil, problem.n_components, start)
-    if found is None:
-        found = solve_pencil(pencil, problem.n_components, solver=solver, seed=seed)
-    vectors, patterns = prepared.vectors(found.vectors), found.patterns
-    if prepared.scale is not None:
-        patterns = patterns * prepared.scale[:, None]
-    scale = prepared.scale if sums.scaled is None else sums.scaled
-    return replace(found, vectors=vectors, patterns=patterns, shrinkage=shares, scale=scale)
+    if start is not None and solver == "auto" and len(start) >= LEAST_REFINED:
+        found = refined(posed, problem.n_components, start if scale is None else start * scale[:, None])
+    if found is not None:
+        solution = finish(pencil, *found, "dense")
+    if found is None or not solution.consistent:
+        solution = solve_pencil(pencil, problem.n_components, solver=solver, seed=seed)
+    if scale is not None:
+        solution = replace(
+            solution, vectors=solution.vectors / scale[:, None], patterns=solution.patterns * scale[:, None]
+        )
+    return replace(solution, shrinkage=tuple(shares[0].tolist()), scale=scale if sums.scaled is None else sums.scaled)
+
+
+def solve_fold(sums: Sums, problem: Problem, start: Float | None = None, seed: int = 0) -> tuple[Float, Float]:
+    """Return values and vectors of a fold, in the coordinates of the moments, without the checks of a solution.
+
+    These checks are made for the sums of all rows. A fold with a singular background is solved as these are.
+    """
+    if sums.solver is None:
+        parts, scale = prepared(sums, problem)
+        posed, _ = pose(parts, [problem], sums.dimension, scale)
+        found = None
+        if start is not None and len(start) >= LEAST_REFINED:
+            found = refined(posed, problem.n_components, start if scale is None else start * scale[:, None])
+        elif len(parts[0].mean) <= DENSE_FEATURES and all(isinstance(part, ScatterMoments) for part in parts):
+            found = dense_pair(pencil_of(posed, problem), problem.n_components)
+        if found is not None and float(found[0][-1]) > LEAST_VALUE * float(found[0][0]):
+            return found[0], found[1] if scale is None else found[1] / scale[:, None]
+        start = None
+    solution = solve_inside(sums, problem, seed=seed, start=start)
+    return solution.values, solution.vectors
 
 
 def lifted(sums: Sums, found: Solution) -> tuple[Solution, Float]:
@@ -227,38 +241,34 @@ def is_sparse_problem(problem: Problem, sums: Sums) -> bool:
 
 def center_of(problem: Problem, sums: Sums) -> Float:
     """Return the point from which scores are measured, in the coordinates of the moments, without covariates."""
-    width = sums.moments[0].n_features - problem.n_covariates
-    if problem.center == "own" or len(sums.moments) == 1:
-        return sums.moments[0].mean[:width]
-    return mixed(problem.weights, [part.mean for part in sums.moments[1:]])[:width]
+    mean = sums.moments[0].mean
+    if problem.center == "background" and len(sums.moments) > 1:
+        mean = mixed(problem.weights, [part.mean for part in sums.moments[1:]])
+    return mean[: mean.shape[0] - problem.n_covariates]
 
 
-def solve_path(
-    folds: Sequence[Sums | Sequence[Moments]], problems: Sequence[Problem], *, seed: int = 0
-) -> list[list[Float | None]]:
+def solve_path(folds: Sequence[Sums], problems: Sequence[Problem], *, seed: int = 0) -> list[list[Float | None]]:
     """Return approximate components of each fold at each value of a parameter; None where the background is singular.
 
     The problems differ only in shrinkage, α or ε, from the least to the most regularised. Vectors are in the
     coordinates of the moments.
     """
-    sums = [Sums.of(one, problems[0].n_covariates) for one in folds]
-    if sums[0].solver is not None:
-        return [one.solver.path(problems, seed) for one in sums]
-    prepared = [_prepared(one, problems[0]) for one in sums]
-    if not all(_is_even(part) for own in prepared for part in (own.target, *own.backgrounds)):
-        return [[one.dropped(solve(one, problem, seed=seed).vectors) for problem in problems] for one in sums]
-    both = zip(prepared, sums, strict=True)
-    pencils = [[_pencil(own, problem, one.dimension)[0] for problem in problems] for own, one in both]
-    found = path_vectors(pencils, problems[0].n_components, seed)
-    pairs = zip(prepared, found, strict=True)
-    return [[None if part is None else own.vectors(part) for part in views] for own, views in pairs]
-
-
-def _is_even(moments: Moments) -> bool:
-    """Tell whether the variances of columns are so similar that one subspace serves all values of a path."""
-    varying = (every := to_host(moments.variances))[every > 0.0]
-    similar = len(varying) == 0 or bool(varying.max() <= UNEVEN * varying.min())
-    return similar and isinstance(moments, ScatterMoments)
+    if folds[0].solver is not None:
+        return [one.solver.path(problems, seed) for one in folds]
+    ready = [prepared(one, problems[0]) for one in folds]
+    every = [part for parts, _ in ready for part in parts]
+    sizes = np.array([to_host(part.variances) for part in every])
+    varying = np.where(sizes > 0.0, sizes, np.nan)
+    uneven = np.nanmax(varying, axis=1, initial=0.0) > UNEVEN * np.nanmin(varying, axis=1, initial=np.inf)
+    if uneven.any() or not all(isinstance(part, ScatterMoments) for part in every):
+        return [[one.dropped(solve(one, problem, seed=seed).vectors) for problem in problems] for one in folds]
+    both = zip(ready, folds, strict=True)
+    posed = [pose(parts, problems, one.dimension, scale)[0] for (parts, scale), one in both]
+    found = path_vectors(posed, problems[0].n_components, seed)
+    if ready[0][1] is None:
+        return found
+    pairs = zip(ready, found, strict=True)
+    return [[None if part is None else part / scale[:, None] for part in views] for (_, scale), views in pairs]  # type: ignore[index]
 
 
 # --- from moments to a pencil ----------------------------------------------------------------------------------------
@@ -280,17 +290,17 @@ def adjusted(moments: Moments, n_covariates: int, by: Moments | None = None) -> 
     return left
 
 
-def _prepared(sums: Sums, problem: Problem) -> _Prepared:
-    """Remove covariates, scale columns, and move the target's centre."""
-    parts = [adjusted(part, problem.n_covariates) for part in sums.moments]
-    scale = None
+def prepared(sums: Sums, problem: Problem) -> tuple[list[Moments], Float | None]:
+    """Remove covariates, scale columns, and move the target's centre; return moments and the scale of columns."""
+    parts, scale = list(sums.moments), None
+    if problem.n_covariates:
+        parts = [adjusted(part, problem.n_covariates) for part in parts]
     if problem.scale is not None and sums.scaled is None:
         scale = column_scale([part.variances for part in parts], problem)
         parts = [part.mapped(1.0 / scale) for part in parts]
-    target, *backgrounds = parts
-    if problem.center == "background" and backgrounds:
-        target = about(target, mixed(problem.weights, [part.mean for part in backgrounds]))
-    return _Prepared(target, backgrounds, scale)
+    if problem.center == "background" and len(parts) > 1:
+        parts[0] = about(parts[0], mixed(problem.weights, [part.mean for part in parts[1:]]))
+    return parts, scale
 
 
 def mixed(weights: Sequence[float], arrays: Sequence[Float]) -> Float:
@@ -324,66 +334,58 @@ def about(moments: Moments, point: Any) -> Moments:
     return ScatterMoments(moments.count, moments.mean, scatter, moments.precision, weights=moments.weights)
 
 
-def _pencil(prepared: _Prepared, problem: Problem, dimension: int) -> tuple[Pencil, tuple[float, ...]]:
-    """Pose the pencil ``A u = λ B u``; return it with the shrinkage of each background."""
-    target, backgrounds = prepared.target, prepared.backgrounds
-    size = target.n_features
-    first = Form(size, ((1.0, target),))
-    smooth = problem.smooth if problem.smooth is not None and problem.smooth.strength > 0.0 else None
-    if not backgrounds:
-        # PCA (eq. 1, Remark 1): unit length in place of a background.
-        rough = () if smooth is None else ((smooth.strength, _graph(smooth, prepared)),)
-        return Pencil(first, Form(size, rough, ridge=1.0 if problem.epsilon is None else problem.epsilon)), ()
-    pairs = [(weight, part) for weight, part in zip(problem.weights, backgrounds, strict=True) if weight > 0.0]
-    if problem.kind == "difference":
-        taken = tuple((-problem.alpha * weight, part) for weight, part in pairs if problem.alpha > 0.0)
-        return Pencil(Form(size, (*first.terms, *taken)), Form(size, (), ridge=1.0)), ()
-    if problem.epsilon is not None:
+def pose(
+    parts: Sequence[Moments], problems: Sequence[Problem], dimension: int, scale: Float | None = None
+) -> tuple[Posed, Float]:
+    """Pose the pencils ``A u = λ B u`` of problems that differ in shrinkage, α or ε alone.
+
+    Returns the moments with their coefficients in A and in B and the ridge of B, for each problem, and the shrinkage of
+    each background, an array of shape (n_problems, n_backgrounds).
+    """
+    one, (target, *backgrounds) = problems[0], parts
+    pairs = [(weight, part) for weight, part in zip(one.weights, backgrounds, strict=False) if weight > 0.0]
+    weights = np.array([weight for weight, _ in pairs])
+    terms: list[Any] = [target, *(part for _, part in pairs)]
+    first, second = np.zeros((2, len(problems), len(terms)))
+    first[:, 0] = 1.0
+    ridges, shares = np.ones(len(problems)), np.zeros((len(problems), 0))
+    if one.kind == "difference":
+        first[:, 1:] = -np.array([[problem.alpha] for problem in problems]) * weights
+    elif one.epsilon is not None:
         # KdPCA and KMdPCA (eqs. 19 and 23), with the weights that the paper leaves out of its equation.
-        return Pencil(first, Form(size, tuple(pairs), ridge=problem.epsilon)), ()
-    shares = tuple(_share(part, problem.shrinkage, dimension) for part in backgrounds)
-    terms: list[tuple[float, Moments]] = []
-    ridge = 0.0
-    for weight, part, share in zip(problem.weights, backgrounds, shares, strict=True):
-        if weight == 0.0:
-            continue
-        # A term stays at a share of 1: the rows of the background still span directions.
-        terms.append((weight * (1.0 - share), part))
-        sphere = getattr(part, "spherical", None)
-        if sphere is not None:
+        second[:, 1:] = weights
+        ridges = np.array([problem.epsilon for problem in problems])
+    elif backgrounds:
+        # Without backgrounds it is PCA (eq. 1, Remark 1): unit length in place of a background.
+        given: list[Any] = [problem.shrinkage for problem in problems]
+        if isinstance(given[0], str):
+            given = [[own_shrinkage(part, dimension) for part in backgrounds]]
+        shares = np.array(given).reshape(len(problems), -1) * np.ones(len(backgrounds))
+        own = shares[:, [weight > 0.0 for weight in one.weights]] * weights
+        second[:, 1:] = weights - own
+        traces = np.array([part.total_variance / dimension for _, part in pairs])
+        spheres = [getattr(part, "spherical", None) for _, part in pairs]
+        if any(sphere is not None for sphere in spheres):
             # Private sums have noise of the same size along every direction of their own units.
-            terms.append((weight * share, sphere))
-        else:
-            ridge += weight * share * part.total_variance / dimension
-    if smooth is not None:
-        mean = sum(weight * part.total_variance for weight, part in pairs) / dimension
-        terms.append((smooth.strength * mean, _graph(smooth, prepared)))
-    return Pencil(first, Form(size, tuple(terms), ridge=ridge)), shares
+            first, second = np.hstack([first, 0.0 * own]), np.hstack([second, own])
+            terms, own = [*terms, *spheres], 0.0 * own
+        ridges = own @ traces
+    if one.smooth is not None and one.smooth.strength > 0.0:
+        mean = sum(weight * part.total_variance for weight, part in pairs) / dimension if pairs else 1.0
+        terms.append(one.smooth.graph if scale is None else one.smooth.graph.mapped(1.0 / scale))
+        column = np.full((len(problems), 1), one.smooth.strength * mean)
+        first, second = np.hstack([first, 0.0 * column]), np.hstack([second, column])
+    return (terms, first, second, ridges), shares
 
 
-def _graph(smooth: Smooth, prepared: _Prepared) -> Moments:
-    graph: Moments = smooth.graph
-    return graph if prepared.scale is None else graph.mapped(1.0 / prepared.scale)
-
-
-def _share(background: Moments, shrinkage: float | str, dimension: int) -> float:
-    if not isinstance(shrinkage, str):
-        return float(shrinkage)
-    own = getattr(background, "shrinkage", None)
-    if own is not None:
-        # Private sums know the shrinkage that their noise needs.
-        return float(own)
-    return _gaussian_share(background, dimension) if background.norms is None else ledoit_wolf(background, dimension)
-
-
-def _gaussian_share(background: Moments, dimension: int) -> float:
-    """Return the estimate of Chen et al. (2010) for Gaussian rows, which needs no sums of fourth powers."""
-    trace, square = background.total_variance, background.squared_norm
-    spread = square - trace**2 / dimension
-    if not spread > 0.0:
-        return 1.0
-    count = background.effective_count
-    return float(min(1.0, ((1 - 2 / dimension) * square + trace**2) / ((count + 1 - 2 / dimension) * spread)))
+def pencil_of(posed: Posed, problem: Problem) -> Pencil:
+    """Return the pencil of the first of the problems that were posed together."""
+    terms, first, second, ridges = posed
+    size = int(terms[0].mean.shape[0])
+    a = tuple((weight, part) for weight, part in zip(first[0].tolist(), terms, strict=True) if weight)
+    # A background stays at a shrinkage of 1: its rows still span directions.
+    b = () if problem.kind == "difference" else tuple(zip(second[0].tolist(), terms, strict=True))[1:]
+    return Pencil(Form(size, a), Form(size, b, ridge=float(ridges[0])))
 
 
 # --- few columns -----------------------------------------------------------------------------------------------------

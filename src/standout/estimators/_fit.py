@@ -47,13 +47,15 @@ LARGE = 8192
 class Fit:
     """What a fit found: the problem with all choices made, its solution, and what that is worth on held-out rows.
 
-    `inner` are the vectors in the coordinates of the sums, `mean` is the centre of scores in the columns of the data.
+    `inner` are the vectors in the coordinates of the sums, `moments` those of the sums without covariates, `mean` is
+    the centre of scores in the columns of the data.
     """
 
     problem: Problem
     solution: Solution
     inner: Float
     sums: Sums
+    moments: Sequence[Moments]
     mean: Float
     path: Path | None
     columns_path: Path | None
@@ -93,14 +95,18 @@ def fit_problem(
         problem, columns_path = choose_columns(problem, data, seed=seed)
         sums, starts = data.sums(problem), None
     first = None if starts is None else starts[0]
-    if is_sparse_problem(problem, sums):
+    if problem.n_columns is not None and is_sparse_problem(problem, sums):
         solution = solve(sums, problem, solver=solver, seed=seed)
         inner = sums.dropped(solution.vectors)
     else:
         found = solve_inside(sums, problem, solver=solver, seed=seed, start=first)
-        solution, signs = lifted(sums, found)
-        inner = found.vectors * signs
-    mean = sums.point(center_of(problem, sums))
+        solution, inner = found, found.vectors
+        if sums.lift is not None or solution.scale is not None:
+            solution, signs = lifted(sums, found)
+            inner = found.vectors * signs
+    q, mean = problem.n_covariates, center_of(problem, sums)
+    moments = [adjusted(part, q) for part in sums.moments] if q else sums.moments
+    mean = mean if sums.lift is None else sums.point(mean)
     held_out = None
     if folds is not None and len(sums.moments) > 1:
         held_out = judge(problem, data, folds, inner, starts=starts, seed=seed)
@@ -109,7 +115,7 @@ def fit_problem(
             # What stands out most on held-out rows comes first, also where the shrunken problem has another order.
             held_out, inner = held_out.taken(order), take(inner, order, axis=1)
             solution = solution.taken(order)
-    return Fit(problem, solution, inner, sums, mean, path, columns_path, held_out)
+    return Fit(problem, solution, inner, sums, moments, mean, path, columns_path, held_out)
 
 
 def _parameter(problem: Problem) -> str:
@@ -127,29 +133,16 @@ def fallback(problem: Problem, sums: Sums) -> Problem:
     return replace(problem, shrinkage="ledoit-wolf")
 
 
-def unit_of(fit: Fit, moments: Sequence[Moments], vectors: Float) -> Float:
+def unit_of(fit: Fit, vectors: Float) -> Float:
     """Return the background's standard deviation along vectors: held out, or in sample without folds; 1 if it is 0."""
-    xp = namespace(vectors)
-    ones = xp.ones_like(vectors[0, :])
     if fit.held_out is not None:
         return like(fit.held_out.unit, vectors)
-    if len(moments) == 1:
+    xp = namespace(vectors)
+    ones = xp.ones_like(vectors[0, :])
+    if len(fit.moments) == 1:
         return ones
-    squares = mixed(fit.problem.weights, [part.variance(vectors) for part in moments[1:]])
+    squares = mixed(fit.problem.weights, [part.variance(vectors) for part in fit.moments[1:]])
     return xp.sqrt(xp.where(squares > 0.0, squares, ones))
-
-
-def shifts_of(problem: Problem, moments: Sequence[Moments], vectors: Float) -> Float:
-    """Return how far the mean of each dataset is from the centre of the scores; 0 for the target, whose scores have it.
-
-    Held-out scores of a background are about its own mean. They are moved by this much to their place in a picture.
-    """
-    centre = moments[0].mean
-    if problem.center == "background" and len(moments) > 1:
-        centre = mixed(problem.weights, [part.mean for part in moments[1:]])
-    shifts = np.array([to_host(product((part.mean - centre)[None, :], vectors)[0, :]) for part in moments])
-    shifts[0] = 0.0
-    return shifts
 
 
 class BackgroundTransformer(FittedTransformer):
@@ -196,13 +189,11 @@ class BackgroundTransformer(FittedTransformer):
         object
             The estimator itself.
         """
-        parameters = self.get_params(deep=False)
+        # PCA has no folds, and scikit-learn's checks set `cv` to a list of splits.
+        folded = background is not None or self.target_label is not None
+        check_parameters(self.method, {name: value for name, value in vars(self).items() if folded or name != "cv"})
         if background is not None:
             check_caller(background)
-        elif self.target_label is None:
-            # PCA has no folds, and scikit-learn's checks set `cv` to a list of splits.
-            del parameters["cv"]
-        check_parameters(self.method, parameters)
         sources = open_datasets(
             X,
             background,
@@ -222,7 +213,7 @@ class BackgroundTransformer(FittedTransformer):
             self.background_labels_ = [label for label in self.classes_.tolist() if label != self.target_label]
         # Numbers out of range are found, and told in words.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            self._fit_sources(self._weighed(sources))
+            self._fit_sources(sources if self.robust is None else self._weighed(sources))
         return self
 
     def _fit_sources(self, sources: list[Source]) -> None:
@@ -248,8 +239,6 @@ class BackgroundTransformer(FittedTransformer):
 
     def _weighed(self, sources: list[Source]) -> list[Source]:
         """Learn robust weights from each dataset, and keep them beside its rows."""
-        if self.robust is None:
-            return sources
         found = []
         self.row_weights_, self.robust_weights_, self.outlying_rows_ = [], [], []
         for source in sources:
@@ -266,15 +255,13 @@ class BackgroundTransformer(FittedTransformer):
         return found
 
     def _count_components(self, sources: list[Source], fit: Fit) -> bool:
-        """Test one component after the other, if their number is to be found; return whether there are several."""
-        if not isinstance(self.n_components, str) or len(sources) == 1:
-            return False
+        """Test one component after the other; return whether there are several."""
         shares = fit.solution.shrinkage
         numeric = replace(fit.problem, shrinkage=float(np.mean(shares))) if shares else fit.problem
         self.component_test_ = count_components(
             sources,
             numeric,
-            chosen=self._auto(),
+            chosen=fit.path is not None,
             columns_chosen=fit.columns_path is not None,
             learned=getattr(self, "row_weights_", None),
             most=max(min(MOST_COMPONENTS, *(part.count - 1 for part in fit.sums.moments)), 1),
@@ -285,81 +272,63 @@ class BackgroundTransformer(FittedTransformer):
         self._n_found = max(self.component_test_.n_components, 1)
         return self._n_found > 1
 
-    def _auto(self) -> bool:
-        """Tell whether the regularisation is chosen by held-out rows."""
-        given = getattr(self, CHOSEN[self.method])
-        return isinstance(given, str) and given == "auto"
-
-    def _posed(self) -> Problem:
-        """Return the problem of the method, with the regularisation that was given or a first value of it."""
-        name = CHOSEN[self.method]
+    def _posed(self, moments: Sequence[Moments], width: int, **fields: Any) -> tuple[Problem, bool, str | None]:
+        """Return the problem, whether its regularisation is to be chosen, and the rule that chooses weights, if any."""
+        n_backgrounds, name = len(moments) - 1, CHOSEN[self.method]
         given = getattr(self, name)
         value: Any = FIRST[name] if isinstance(given, str) else float(given or 0.0)
-        return Problem(kind="difference" if name == "alpha" else "ratio", **{name: value})
-
-    def _n_wanted(self, n_columns: int, n_directions: int) -> int:
-        """Return the number of components, and refuse more than there are directions."""
-        most = max(min(n_columns, n_directions), 1)
-        if self.n_components is None:
-            return most
-        wanted = self._n_found if isinstance(self.n_components, str) else self.n_components
+        n_directions = max(sum(part.count - 1 for part in moments), 1)
+        most = max(min(width, n_directions), 1)
+        wanted = self._n_found if isinstance(self.n_components, str) else self.n_components or most
         if wanted > most:
-            what = "columns" if n_columns <= n_directions else "directions in which the rows vary"
+            what = "columns" if width <= n_directions else "directions in which the rows vary"
             problem = f"is more than the {most} {what}"
             raise InvalidValueError(problem, parameter="n_components", value=wanted, advice=f"Use at most {most}.")
-        return int(wanted)
-
-    def _weights(self, n_backgrounds: int) -> tuple[tuple[float, ...], str | None]:
-        """Return the weights of the backgrounds, and the rule if one is to choose them."""
-        equal = (1.0 / n_backgrounds,) * n_backgrounds if n_backgrounds else ()
-        given = self.background_weights
-        if given is None or n_backgrounds == 0:
-            return equal, None
-        if isinstance(given, str):
-            return equal, given if n_backgrounds > 1 else None
-        numbers = np.asarray(given, dtype=np.float64).ravel()
-        if numbers.shape != (n_backgrounds,) or np.any(~(numbers >= 0)) or not 0 < numbers.sum() < np.inf:
-            problem = f"is not one non-negative number for each of {n_backgrounds} backgrounds, with a positive sum"
-            advice = "Give one number per background."
-            raise InvalidValueError(problem, parameter="background_weights", value=given, advice=advice)
-        return tuple((numbers / numbers.sum()).tolist()), None
+        weights, rule = (1.0 / n_backgrounds,) * n_backgrounds if n_backgrounds else (), None
+        if n_backgrounds and isinstance(self.background_weights, str):
+            rule = self.background_weights if n_backgrounds > 1 else None
+        elif n_backgrounds and self.background_weights is not None:
+            weights = _shares(self.background_weights, n_backgrounds)
+        kind: Any = "difference" if name == "alpha" else "ratio"
+        fields = {"kind": kind, "center": self.center, "weights": weights, name: value, **fields}
+        return Problem(int(wanted), **fields), n_backgrounds > 0 and isinstance(given, str) and given == "auto", rule
 
     # --- what was found ------------------------------------------------------------------------------------------
 
-    def _keep_fit(self, fit: Fit, vectors: Float) -> list[Moments]:
-        """Keep what was found as attributes; return the moments, along which vectors have unit background variance."""
-        problem = fit.problem
+    def _keep_fit(self, fit: Fit, vectors: Float) -> None:
+        """Keep what was found as attributes; the vectors have unit background variance."""
+        problem, held_out, moments = fit.problem, fit.held_out, fit.moments
         if not all_finite(vectors):
             advice = "Scale the columns, or regularise more."
             raise InvalidValueError("rounding has left no digit of the components", advice=advice)
-        moments = [adjusted(part, problem.n_covariates) for part in fit.sums.moments]
         self.problem_ = problem
         self.n_components_ = int(fit.solution.values.shape[0])
         self.eigenvalues_ = fit.solution.values
         self.solver_ = fit.solution.solver
         self.background_weights_ = np.array(problem.weights[: len(moments) - 1])
         self.n_samples_, *self.background_n_samples_ = (part.count for part in moments)
-        self.path_, self.held_out_ = fit.path, fit.held_out
-        self.n_folds_ = 0 if fit.held_out is None else fit.held_out.vectors.shape[0]
-        self.shifts_ = shifts_of(problem, moments, vectors)
+        self.path_, self.held_out_ = fit.path, held_out
+        self.n_folds_ = 0 if held_out is None else held_out.vectors.shape[0]
+        # Held-out scores of a background are about its own mean. They are moved by this much to their place in a
+        # picture, and those of the target are not moved.
+        centre = moments[0].mean
+        if problem.center == "background" and len(moments) > 1:
+            centre = mixed(problem.weights, [part.mean for part in moments[1:]])
+        self.shifts_ = np.array([to_host(product((part.mean - centre)[None, :], vectors)[0, :]) for part in moments])
+        self.shifts_[0] = 0.0
         self.target_variance_, *others = (to_host(part.variance(vectors)) for part in moments)
         self.background_variance_ = np.array(others)
         shares = fit.solution.shrinkage
         name = CHOSEN[self.method]
         share = float(np.dot(shares, problem.weights)) if shares else 0.0
         setattr(self, f"{name}_", share if name == "shrinkage" else float(getattr(problem, name) or 0.0))
-        self._keep_ratios(fit.held_out)
-        self._warn_of(fit)
-        return moments
-
-    def _keep_ratios(self, held_out: HeldOut | None) -> None:
         missing = np.full(self.n_components_, np.nan)
-        self.ratio_ = missing if held_out is None else held_out.ratio
+        for field in ("ratio", "spread", "spread_error", "shift", "shift_error"):
+            setattr(self, f"{field}_", missing if held_out is None else getattr(held_out, field))
         log_error = missing if held_out is None else held_out.log_error
         self.ratio_error_ = self.ratio_ * log_error
         self.ratio_interval_ = np.stack([self.ratio_ * np.exp(-log_error), self.ratio_ * np.exp(log_error)], axis=1)
-        for name in ("spread", "spread_error", "shift", "shift_error"):
-            setattr(self, f"{name}_", missing if held_out is None else getattr(held_out, name))
+        self._warn_of(fit)
 
     def _warn_of(self, fit: Fit) -> None:
         solution, held_out = fit.solution, fit.held_out
@@ -388,6 +357,16 @@ class BackgroundTransformer(FittedTransformer):
         if not solution.accurate:
             problem = "rounding has left less than half of the digits of the eigenvalues"
             _warn(problem, "Scale the columns, or use a shrinkage.")
+
+
+def _shares(given: Any, n_backgrounds: int) -> tuple[float, ...]:
+    """Check the weights of backgrounds, and scale them to sum 1."""
+    numbers = np.asarray(given, dtype=np.float64).ravel()
+    if numbers.shape != (n_backgrounds,) or np.any(~(numbers >= 0)) or not 0 < numbers.sum() < np.inf:
+        problem = f"is not one non-negative number for each of {n_backgrounds} backgrounds, with a positive sum"
+        advice = "Give one number per background."
+        raise InvalidValueError(problem, parameter="background_weights", value=given, advice=advice)
+    return tuple((numbers / numbers.sum()).tolist())
 
 
 def _warn(problem: str, advice: str = "") -> None:

@@ -73,8 +73,10 @@ class KernelTransformer(BackgroundTransformer):
         self.feature_map_, self.approximation_, self.residual_ = found.map, found.approximation, found.residual
         parts = super()._weighed(list(found.sources)) if self.robust == "rows" else list(found.sources)
         fit, self._root = self._fit_coordinates(parts, found.map, seed)
-        if self._count_components(parts if self._root is None else _times(parts, self._root), fit):
-            fit, self._root = self._fit_coordinates(parts, found.map, seed)
+        if isinstance(self.n_components, str) and len(parts) > 1:
+            rooted = parts if self._root is None else _times(parts, self._root)
+            if self._count_components(rooted, fit):
+                fit, self._root = self._fit_coordinates(parts, found.map, seed)
         self._keep_kernel(fit)
 
     def _fit_coordinates(self, sources: Sequence[Source], kind: CoordinateMap, seed: int) -> tuple[Fit, Float | None]:
@@ -89,24 +91,14 @@ class KernelTransformer(BackgroundTransformer):
         else:
             data = make_data(sources, folds, norms=False)
             assert isinstance(data, TallData)
-            if self._posed().epsilon is not None:
+            if self.method == "kdpca":
                 root = _total_root([adjusted(part, data.n_covariates) for part in data.totals])
                 check_directions(1, int(root.shape[1]))
                 data = data.mapped(root)
         sums = data.sums(Problem())
         if all(part.total_variance <= ROUNDED_VARIANCE * float(part.mean @ part.mean) for part in sums.moments):
             check_directions(1, 0)
-        n_backgrounds = len(sources) - 1
-        weights, rule = self._weights(n_backgrounds)
-        n_directions = max(sum(part.count - 1 for part in sums.moments), 1)
-        problem = replace(
-            self._posed(),
-            n_components=self._n_wanted(data.n_columns, n_directions),
-            weights=weights,
-            center=self.center,
-            n_covariates=data.n_covariates,
-        )
-        auto = self._auto() and n_backgrounds > 0
+        problem, auto, rule = self._posed(sums.moments, data.n_columns, n_covariates=data.n_covariates)
         return fit_problem(problem, data, folds, reason, auto=auto, weight_rule=rule, seed=seed), root
 
     def _resolved(self, sources: Sequence[Source], seed: int) -> Kernel:
@@ -164,14 +156,13 @@ class KernelTransformer(BackgroundTransformer):
         )
 
     def _keep_kernel(self, fit: Fit) -> None:
-        moments = [adjusted(part, fit.problem.n_covariates) for part in fit.sums.moments]
-        vectors = fit.solution.vectors
+        moments, vectors = fit.moments, fit.solution.vectors
         # The target's mean has the larger score (of the feature space's origin, if there is no background): signs of
         # coordinates mean nothing.
         step = moments[0].mean if len(moments) == 1 else moments[0].mean - moments[1].mean
         along = to_host(product(step[None, :], vectors)[0, :])
         signs = np.where(along < 0.0, -1.0, 1.0)
-        vectors = vectors * like(signs, vectors) / unit_of(fit, moments, vectors)
+        vectors = vectors * like(signs, vectors) / unit_of(fit, vectors)
         self._keep_fit(fit, vectors)
         if self.held_out_ is not None:
             slopes = self.held_out_.slopes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,8 +16,8 @@ from standout.estimators._fit import LARGE, Fit, check_counts, fit_problem, unit
 from standout.estimators._incremental import IncrementalTransformer
 from standout.estimators._scores import keep_parameters
 from standout.graphs import as_smooth
-from standout.moments import Moments, RowMoments, project
-from standout.problem import Problem, Sums, adjusted
+from standout.moments import RowMoments, project
+from standout.problem import Problem
 from standout.selection import (
     Data,
     Folds,
@@ -58,14 +57,14 @@ class LinearTransformer(IncrementalTransformer):
         kinds = ["rows"] if thin else ["scatter", "root"]
         again = all(source.again for source in sources)
         # Ledoit-Wolf shrinkage needs further sums; after a choice by folds only if that fails.
-        rule = self.method == "dpca" and isinstance(self.shrinkage, str)
-        norms = rule and (not self._auto() or folds is None or not again)
+        rule = self.shrinkage if self.method == "dpca" and isinstance(self.shrinkage, str) else None
+        norms = rule is not None and (rule != "auto" or folds is None or not again)
         for kind in kinds:
             data = make_data(sources, folds, norms=norms, kind=kind, wide=wide and not thin)
             fit = self._fit_data(data, folds, reason)
             if fit.solution.accurate or wide or not again:
                 break
-        if self._count_components(sources, fit):
+        if isinstance(self.n_components, str) and len(sources) > 1 and self._count_components(sources, fit):
             fit = self._fit_data(data, folds, reason)
         self._keep_linear(fit, data)
         self._folds = folds
@@ -74,47 +73,50 @@ class LinearTransformer(IncrementalTransformer):
         self._n_subjects = [float(len(np.unique(one.subjects))) for one in sources] if known else None  # type: ignore[arg-type]
 
     def _fit_data(self, data: Data, folds: Folds | Places | None, reason: str) -> Fit:
-        moments = data.sums(Problem()).moments
+        sums = data.sums(Problem())
+        moments, width = sums.moments, sums.dimension
         check_counts([part.count for part in moments])
-        compared, width = len(moments) > 1, data.n_columns
-        weights, rule = self._weights(len(moments) - 1)
-        n_components = self._n_wanted(width, sum(part.count - 1 for part in moments))
         columns = self.n_columns if isinstance(self.n_columns, int | np.integer) else None
-        if columns is not None and not n_components <= columns <= width:
-            wrong = f"is not between the {n_components} components and the {width} columns"
-            raise InvalidValueError(wrong, parameter="n_columns", value=columns, advice="Use a number between them.")
-        problem = replace(
-            self._posed(),
-            n_components=n_components,
-            weights=weights,
-            center=self.center,
+        problem, auto, rule = self._posed(
+            moments,
+            width,
             scale=self.scale,
             n_columns=None if columns is None else int(columns),
             smooth=None if self.smooth is None else as_smooth(self.smooth, width, moments[0].mean),
             n_covariates=data.n_covariates,
         )
+        if columns is not None and not problem.n_components <= columns <= width:
+            wrong = f"is not between the {problem.n_components} components and the {width} columns"
+            raise InvalidValueError(wrong, parameter="n_columns", value=columns, advice="Use a number between them.")
         return fit_problem(
             problem,
             data,
             folds,
             reason,
-            auto=compared and self._auto(),
-            auto_columns=compared and isinstance(self.n_columns, str),
+            auto=auto,
+            auto_columns=len(moments) > 1 and isinstance(self.n_columns, str),
             weight_rule=rule,
             solver=self.solver,
-            seed=self._seed(),
+            seed=0 if self.random_state is None else self._seed(),
         )
 
     def _keep_linear(self, fit: Fit, data: Data) -> None:
         """Keep what was found, with components in units of the background's standard deviation."""
-        sums = fit.sums
-        unit = unit_of(fit, [adjusted(part, fit.problem.n_covariates) for part in sums.moments], fit.inner)
-        inner = fit.inner / unit
-        moments = self._keep_fit(fit, inner)
+        unit = unit_of(fit, fit.inner)
+        inner, moments = fit.inner / unit, fit.moments
+        self._keep_fit(fit, inner)
         self.components_ = columns_as_rows(fit.solution.vectors / unit)
         self.patterns_ = columns_as_rows(fit.solution.patterns * unit)
         self.mean_ = fit.mean
-        self.correlations_ = columns_as_rows(_correlations(sums, moments[0], inner, data))
+        images, variances = moments[0].apply(inner), moments[0].variances
+        if fit.sums.lift is not None:
+            # A lifted vector is divided by the scale of the columns, a lifted covariance is multiplied with it.
+            images = fit.sums.lift(images) * (1.0 if fit.sums.scaled is None else (fit.sums.scaled**2)[:, None])
+            variances = data.variances()[0]  # type: ignore[attr-defined]
+        xp = namespace(images)
+        scale = xp.sqrt(variances[:, None] * moments[0].variance(inner)[None, :])
+        # The correlation of a constant column is NaN.
+        self.correlations_ = columns_as_rows(images / xp.where(scale > 0.0, scale, xp.nan * scale))
         self.n_columns_ = self.n_features_in_
         if fit.solution.scale is not None:
             self.scale_ = fit.solution.scale
@@ -124,7 +126,7 @@ class LinearTransformer(IncrementalTransformer):
             self.columns_path_ = fit.columns_path
         self._column_facts = (*data.column_facts(), [part.effective_count for part in moments])
         # Sparse rows that were not multiplied out are rows, and not sums.
-        sums_only = isinstance(data, TallData) and not isinstance(sums.moments[0], RowMoments)
+        sums_only = isinstance(data, TallData) and not isinstance(moments[0], RowMoments)
         self._data = data if sums_only else None  # type: ignore[assignment]
 
     def _scores(self, rows: Rows) -> Array:
@@ -177,22 +179,6 @@ class LinearTransformer(IncrementalTransformer):
         check_is_fitted(self)
         columns = to_host(getattr(self, "columns_", np.arange(self.n_features_in_)))
         return columns if indices else np.isin(np.arange(self.n_features_in_), columns)
-
-
-def _correlations(sums: Sums, target: Moments, inner: Float, data: Data) -> Float:
-    """Return the correlation of each column with each score, in the target; NaN for a constant column."""
-    images = target.apply(inner)
-    variances = target.variances
-    if sums.lift is not None:
-        # A lifted vector is divided by the scale of the columns, a lifted covariance is multiplied with it.
-        images = sums.lift(images) * (1.0 if sums.scaled is None else (sums.scaled**2)[:, None])
-        variances = data.variances()[0]  # type: ignore[attr-defined]
-    spread = target.variance(inner)
-    xp = namespace(images)
-    scale = xp.sqrt(variances[:, None] * spread[None, :])
-    usable = scale > 0.0
-    ones = xp.ones_like(scale)
-    return xp.where(usable, images / xp.where(usable, scale, ones), xp.nan * ones)
 
 
 @documented("dpca")

@@ -237,16 +237,23 @@ class Moments(ABC):
                 advice="Release every dataset, or none.",
             )
         own, theirs = self.total_weight, sign * other.total_weight
-        step = _with_rest(other.mean - self.mean, other.rest, self.rest)
+        step = other.mean - self.mean
+        if other.rest is not None:
+            step = step + other.rest
+        if self.rest is not None:
+            step = step - self.rest
         mean, rest = two_sum(self.mean, step * (theirs / (own + theirs)))
-        rest = _with_rest(rest, self.rest, None)
+        rest = rest if self.rest is None else rest + self.rest
         weights = None
         if self.weights is not None or other.weights is not None:
             weights = WeightSums(own + theirs, self._squared_weights + sign * other._squared_weights)
         # Fourth powers may be out of range. `ledoit_wolf` raises an error if they are needed.
-        with np.errstate(over="ignore", invalid="ignore"):
-            first, second = (part._norms_about(mean, rest) for part in (self, other))
-            norms = None if first is None or second is None else first.plus(second, sign)
+        norms = None
+        if self.norms is not None and other.norms is not None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                norms = self._norms_about(self.norms, mean, rest).plus(
+                    other._norms_about(other.norms, mean, rest), sign
+                )
         fields = {
             "count": self.count + round(sign) * other.count,
             "mean": mean,
@@ -261,13 +268,13 @@ class Moments(ABC):
     def _squared_weights(self) -> float:
         return self.count if self.weights is None else self.weights.squares
 
-    def _norms_about(self, mean: Float, rest: Float) -> NormSums | None:
+    def _norms_about(self, norms: NormSums, mean: Float, rest: Float) -> NormSums:
         """Return the sums of norms about another mean than the dataset's own."""
-        if self.norms is None:
-            return None
-        shift, squares = _with_rest(self.mean - mean, self.rest, rest), self._squared_weights
+        shift, squares = self.mean - mean - rest, self._squared_weights
+        if self.rest is not None:
+            shift = shift + self.rest
         # The scatter with squared weights is not kept. It is nearly a multiple of the scatter, and the shift is small.
-        return self.norms.shifted(shift, squares, squares * self.apply(shift[:, None])[:, 0])
+        return norms.shifted(shift, squares, squares * self.apply(shift[:, None])[:, 0])
 
 
 def two_sum(first: Float, second: Float) -> tuple[Float, Float]:
@@ -275,13 +282,6 @@ def two_sum(first: Float, second: Float) -> tuple[Float, Float]:
     total = first + second
     part = total - first
     return total, (first - (total - part)) + (second - part)
-
-
-def _with_rest(difference: Float, added: Float | None, subtracted: Float | None) -> Float:
-    """Correct a difference of means by what rounding has left out of them."""
-    if added is not None:
-        difference = difference + added
-    return difference if subtracted is None else difference - subtracted
 
 
 def ledoit_wolf(moments: Moments, dimension: int | None = None) -> float:
@@ -332,3 +332,18 @@ def ledoit_wolf(moments: Moments, dimension: int | None = None) -> float:
     if dispersion <= 16 * n_features * np.finfo(np.float64).eps * squared_norm or noise <= 0.0:
         return 0.0
     return float(min(noise / dispersion, 1.0))
+
+
+def own_shrinkage(moments: Moments, dimension: int) -> float:
+    """Return the shrinkage of a background by its own sums.
+
+    Private sums know the shrinkage that their noise needs. Without sums of fourth powers it is the estimate of Chen et
+    al. (2010) for Gaussian rows.
+    """
+    own: float | None = getattr(moments, "shrinkage", None)
+    if own is not None or moments.norms is not None:
+        return ledoit_wolf(moments, dimension) if own is None else float(own)
+    trace, square, count = moments.total_variance, moments.squared_norm, moments.effective_count
+    spread = square - trace**2 / dimension
+    share = ((1 - 2 / dimension) * square + trace**2) / ((count + 1 - 2 / dimension) * spread) if spread > 0.0 else 1.0
+    return float(min(share, 1.0))

@@ -15,6 +15,7 @@ from standout._xp import like, namespace, take
 from standout.moments._base import Moments
 from standout.moments._kinds import RowMoments, gather_root
 from standout.moments._sums import FoldPattern, Keys, keyed_scatter, with_columns
+from standout.sources import Batch, InMemory
 
 Kind = Literal["auto", "scatter", "root", "rows"]
 
@@ -50,7 +51,7 @@ def gather(data: Any, *, kind: Kind = "auto", norms: bool = False, name: str = "
     >>> gather(X).mean
     array([5., 6.])
     """
-    found = _gathered(data, Keys(None), kind, norms, name)[0]
+    found = gather_keyed(data, None, norms=norms, kind=kind, name=name)[0]
     if found is None:
         raise InvalidValueError(f"{name} has no rows of positive weight", advice="Give at least one such row.")
     return found
@@ -58,7 +59,7 @@ def gather(data: Any, *, kind: Kind = "auto", norms: bool = False, name: str = "
 
 def gather_keyed(
     source: Any,
-    keys: npt.NDArray[np.intp] | FoldPattern,
+    keys: npt.NDArray[np.intp] | FoldPattern | None,
     n_keys: int | None = None,
     *,
     norms: bool = False,
@@ -72,8 +73,8 @@ def gather_keyed(
     Parameters
     ----------
     source : array, sparse matrix or Source
-    keys : ndarray of int of shape (n_rows,), or FoldPattern
-        The key of each row, by the row number. Rows with a negative key are left out.
+    keys : ndarray of int of shape (n_rows,), FoldPattern or None
+        The key of each row, by the row number. Rows with a negative key are left out. None is one key for all rows.
     n_keys : int, optional
         Number of keys. None means the number of folds of the pattern, or one more than the largest key.
     norms, kind, name
@@ -96,22 +97,14 @@ def gather_keyed(
     if isinstance(keys, FoldPattern):
         n_keys = keys.n_folds
     elif n_keys is None:
-        n_keys = int(keys.max(initial=-1)) + 1
-    return _gathered(source, Keys(keys, n_keys), kind, norms, name)
-
-
-def _gathered(data: Any, keys: Keys, kind: Kind, norms: bool, name: str) -> list[Moments | None]:
+        n_keys = 1 if keys is None else int(keys.max(initial=-1)) + 1
+    data = source if hasattr(source, "map_reduce") else InMemory(source)
     if kind == "auto":
-        width = data.width if hasattr(data, "map_reduce") else data.shape[1]
-        thin = is_thin(data.rows if hasattr(data, "map_reduce") else data)
-        kind = "rows" if thin and width > FORMED_SIZE else "scatter"
+        kind = "rows" if is_thin(data.rows) and (data.width or 0) > FORMED_SIZE else "scatter"
     # Infinities become NaN in the sums. They are looked for in the sums, where this is cheap.
     with np.errstate(invalid="ignore", over="ignore"):
-        if hasattr(data, "map_reduce"):
-            part = _Part(keys, kind, norms, data.weights, data.covariates)
-            found: list[Moments | None] = data.map_reduce(part, _added)
-        else:
-            found = _Part(keys, kind, norms).of(data, 0)
+        part = _Part(Keys(keys, n_keys), kind, norms, data.weights, data.covariates)
+        found: list[Moments | None] = data.map_reduce(part, _added)
         sums = [part.variances for part in found if part is not None]
         # The host waits for a device once for all keys.
         if sums and not all_finite(namespace(sums[0]).stack(sums)):
@@ -129,13 +122,10 @@ class _Part:
     weights: Float | None = None
     covariates: Float | None = None
 
-    def __call__(self, batch: Any) -> list[Moments | None]:
+    def __call__(self, batch: Batch) -> list[Moments | None]:
         """Gather the moments of the rows of a batch."""
-        return self.of(batch.rows, batch.start)
-
-    def of(self, rows: Rows, start: int) -> list[Moments | None]:
-        """Gather the moments of consecutive rows, from the row number `start` on."""
-        keys, stop = replace(self.keys, start=start), start + rows.shape[0]
+        rows, start, stop = batch.rows, batch.start, batch.start + batch.rows.shape[0]
+        keys = replace(self.keys, start=start) if start else self.keys
         weights = None if self.weights is None else self.weights[start:stop]
         beside = None if self.covariates is None else self.covariates[start:stop]
         # Threads do not share NumPy's error state.
@@ -164,8 +154,7 @@ def _added(first: list[Moments | None], second: list[Moments | None]) -> list[Mo
 
 def _explain(data: Any, name: str) -> None:
     """Raise an error for sums that are not finite."""
-    batches = [batch.rows for batch in data.batches()] if hasattr(data, "map_reduce") else [data]
-    if not all(all_finite(rows) for rows in batches):
+    if not all(all_finite(batch.rows) for batch in data.batches()):
         raise InvalidValueError(
             f"{name} has missing or infinite values", advice="Remove these rows, or fill the gaps before the fit."
         )

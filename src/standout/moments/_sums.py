@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,6 @@ from standout._arrays import (
     dense,
     double,
     is_single,
-    is_sparse,
     is_thin,
     product,
     row_slice,
@@ -33,6 +33,8 @@ from standout.moments._kinds import ScatterMoments, add_outer, centred_block, we
 # Rows are multiplied without centring them if each column's squared mean is below this many times its variance. The
 # correction for the mean then costs at most two of the sixteen digits of float64, and no centred copy is needed.
 UNCENTRED_LIMIT = 100.0
+# The same for single precision, which has no digits to spare.
+SINGLE_LIMIT = 0.1
 # So many rows show whether the data are far from zero. Fewer rows are multiplied without looking at them first.
 SOME_ROWS, SMALL_ROWS = 256, 4096
 # Rows that need no copy are multiplied in chunks of about so many bytes, as strided views. Copies are smaller.
@@ -114,12 +116,9 @@ class Keys:
     def of(self, first: int, count: int) -> npt.NDArray[np.intp]:
         """Return the key of each of `count` rows, from the batch's row `first` on."""
         first += self.start
-        if self.keys is None:
-            return np.zeros(count, dtype=np.intp)
         if isinstance(self.keys, FoldPattern):
-            table = self.keys.table
-            return table[np.arange(first, first + count) % len(table)]
-        return np.asarray(self.keys[first : first + count])
+            return fold_of_rows(first + self.keys.start, count, self.keys.n_folds)
+        return np.zeros(count, dtype=np.intp) if self.keys is None else np.asarray(self.keys[first : first + count])
 
     def slices(self, first: int, count: int) -> list[tuple[int, slice]] | None:
         """Return slices of `count` rows, each with the key of its rows; None if keys do not repeat."""
@@ -127,7 +126,7 @@ class Keys:
             return [(0, slice(0, count))]
         if not isinstance(self.keys, FoldPattern):
             return None
-        length = len(self.keys.table)
+        length = ROUNDS * self.keys.n_folds
         return [(int(key), slice(k, None, length)) for k, key in enumerate(self.of(first, min(length, count)))]
 
     def places(self, first: int, count: int) -> list[tuple[int, npt.NDArray[np.intp]]]:
@@ -148,13 +147,16 @@ def keyed_scatter(
     As long as it costs no accuracy, other rows are corrected for the mean after the product. Otherwise a typical row is
     subtracted before. If some rows are still far from zero, each block is centred.
     """
-    single = not is_foreign(rows) and is_single(rows) and beside is None and _suits_single(rows)
-    if weights is None and not single:
+    single = not is_foreign(rows) and rows.dtype == np.float32 and beside is None and _suits_single(rows)
+    if weights is None:
         some = None if rows.shape[0] <= SMALL_ROWS else _some_of(rows, beside)
+        limit = SINGLE_LIMIT if single else UNCENTRED_LIMIT
         found = None
-        if some is None or bool(_is_near(namespace(some).mean(some, axis=0), column_squares(some) / some.shape[0])):
-            found = _uncentred(rows, keys, norms, beside, None)
-        if found is None:
+        if some is None or bool(
+            _is_near(namespace(some).mean(some, axis=0), column_squares(some) / some.shape[0], limit)
+        ):
+            found = _uncentred(rows, keys, norms, beside, None, single)
+        if found is None and not single:
             found = _uncentred(rows, keys, norms, beside, _typical_row(_some_of(rows, beside)))
         if found is not None:
             return found
@@ -187,41 +189,56 @@ def _centred_scatter(block: Array, weights: Float | None, norms: bool) -> Scatte
 
 
 def _uncentred(
-    rows: Rows, keys: Keys, norms: bool, beside: Float | None, shift: Float | None
+    rows: Rows, keys: Keys, norms: bool, beside: Float | None, shift: Float | None, single: bool = False
 ) -> list[Moments | None] | None:
     """Multiply rows less a shift, and correct for the mean afterwards; None if that would cost accuracy."""
     counts: list[int] = [0] * keys.n_keys
     # For each key: sum of rows, sum of products, and of norms the cubic, quartic and quadratic sum.
     found: dict[int, list[Array]] = {}
-    as_given = shift is None and beside is None
-    thin, views = as_given and is_thin(rows), as_given and _has_views(rows, keys)
-    for first, chunk in [(0, double(rows))] if thin else _chunks(rows, beside, keys, views=views):
+    kind, as_given = np.float32 if single else np.float64, shift is None and beside is None
+    plain = as_given and type(rows) is np.ndarray and rows.dtype == kind
+    # The rows of each key of large data are strided views, which NumPy multiplies without a copy.
+    views = plain and rows.flags.c_contiguous and rows.nbytes > VIEWED_BYTES and keys.slices(0, 1) is not None
+    chunks: Any = [(0, rows)]
+    thin = as_given and not plain and is_thin(rows)
+    if not plain or rows.nbytes > BLOCK_BYTES:
+        chunks = [(0, double(rows))] if thin else _chunks(rows, beside, keys, single=single, views=views)
+    for first, chunk in chunks:
         for key, part, lengths in _parts(keys, first, chunk if shift is None else chunk - shift, norms, views):
             counts[key] += part.shape[0]
-            sums = _sums_of(part, norms, lengths)
-            if key in found:
-                for number, added in enumerate(sums):
-                    found[key][number] += added
-            else:
-                found[key] = sums
-    return _centred_sums(counts, found, shift)
+            host = type(part) is np.ndarray
+            ones = np.ones(part.shape[0]) if thin else namespace(part).ones_like(part[:, 0])
+            square = part.T @ part if host and part.shape[1] <= SAFE_SYMMETRIC else self_product(part)
+            sums = [ones @ part, square]
+            if norms:
+                lengths = squared_lengths(part) if lengths is None else lengths
+                # On a device nothing waits for the results.
+                sums += [lengths @ part, lengths @ lengths, ones @ lengths]
+            if key not in found:
+                found[key] = [double(part) for part in sums] if single else sums
+                continue
+            for number, added in enumerate(sums):
+                found[key][number] += added
+    return _centred_sums(counts, found, shift, single)
 
 
 def _parts(keys: Keys, first: int, chunk: Rows, norms: bool, views: bool) -> Iterator[tuple[int, Rows, Float | None]]:
     """Return each key of a chunk with its rows, and with their squared lengths where these are known."""
-    slices = keys.slices(first, chunk.shape[0])
+    slices = keys.slices(first, chunk.shape[0]) if views or keys.keys is None or is_foreign(chunk) else None
     if is_foreign(chunk) and slices is not None:
         # Slices need no indices on the device.
         for key in {key for key, _ in slices}:
             yield key, concat([chunk[places, :] for number, places in slices if number == key]), None
-    elif slices is not None and (views or keys.keys is None):
+    elif slices is not None:
         lengths = squared_lengths(chunk) if norms else None
         yield from ((key, chunk[places], None if lengths is None else lengths[places]) for key, places in slices)
     else:
         yield from ((key, take(chunk, places), None) for key, places in keys.places(first, chunk.shape[0]))
 
 
-def _centred_sums(counts: list[int], found: dict[int, list[Array]], shift: Float | None) -> list[Moments | None] | None:
+def _centred_sums(
+    counts: list[int], found: dict[int, list[Array]], shift: Float | None, single: bool
+) -> list[Moments | None] | None:
     """Centre the sums of all keys, and add the shift to the means; None if centring would cost accuracy."""
     moments: list[Moments | None] = [None] * len(counts)
     if not found:
@@ -230,8 +247,9 @@ def _centred_sums(counts: list[int], found: dict[int, list[Array]], shift: Float
     xp = namespace(found[next(iter(found))][0])
     squares = xp.stack([diagonal(sums[1]) / counts[key] for key, sums in found.items()])
     # The host waits for a device here, once for all keys.
-    if not bool(_is_near(xp.stack(list(means.values())), squares)):
+    if not bool(_is_near(xp.stack(list(means.values())), squares, SINGLE_LIMIT if single else UNCENTRED_LIMIT)):
         return None
+    precision = float(np.finfo(np.float32 if single else np.float64).eps)
     for key, (total, scatter, *others) in found.items():
         mean, rest, norms = means[key], None, None
         if others:
@@ -241,34 +259,11 @@ def _centred_sums(counts: list[int], found: dict[int, list[Array]], shift: Float
         add_outer(scatter, -float(counts[key]), mean)
         if shift is not None:
             mean, rest = two_sum(shift, mean)
-        moments[key] = ScatterMoments(counts[key], mean, scatter, norms=norms, rest=rest)
+        moments[key] = ScatterMoments(counts[key], mean, scatter, precision, norms, rest)
     return moments
 
 
-def _sums_of(part: Rows, norms: bool, lengths: Float | None) -> list[Array]:
-    """Sum rows and their products, and if asked for the sums of norms; on a device nothing waits for the results."""
-    if norms and lengths is None:
-        lengths = squared_lengths(part)
-    if is_sparse(part):
-        ones, square = np.ones(part.shape[0]), self_product(part)
-    else:
-        ones = namespace(part).ones_like(part[:, 0])
-        # NumPy multiplies strided views without a copy.
-        plain = not is_foreign(part) and part.shape[1] <= SAFE_SYMMETRIC
-        square = part.T @ part if plain else self_product(part)
-    if lengths is None:
-        return [ones @ part, square]
-    return [ones @ part, square, lengths @ part, lengths @ lengths, ones @ lengths]
-
-
 # --- chunks of rows -------------------------------------------------------------------------------------------------
-
-
-def _has_views(rows: Rows, keys: Keys) -> bool:
-    """Tell whether the rows of each key are strided views of large data, which are multiplied without a copy."""
-    if type(rows) is not np.ndarray or rows.dtype != np.float64 or not rows.flags.c_contiguous:
-        return False
-    return rows.nbytes > VIEWED_BYTES and keys.slices(0, 1) is not None
 
 
 def _chunks(
@@ -310,9 +305,9 @@ def _typical_row(some: Float) -> Float:
     return 1.0 * some[nearest, :]
 
 
-def _is_near(mean: Float, squares: Float) -> Array:
+def _is_near(mean: Float, squares: Float, limit: float) -> Array:
     """Tell whether rows can be corrected for their mean after the product; on a device the answer stays there."""
-    return namespace(mean).all(mean**2 <= UNCENTRED_LIMIT / (1.0 + UNCENTRED_LIMIT) * squares)
+    return namespace(mean).all(mean**2 <= limit / (1.0 + limit) * squares)
 
 
 def _suits_single(rows: Rows) -> bool:

@@ -32,7 +32,19 @@ def solve_dense(pencil: Pencil, n_components: int) -> Solution:
     NotDefiniteError
         If B is singular.
     """
-    factor = cholesky_factor(pencil.b)
+    found = dense_pair(pencil, n_components)
+    if found is None:
+        raise NotDefiniteError
+    return finish(pencil, *found, "dense")
+
+
+def dense_pair(pencil: Pencil, n_components: int) -> tuple[Float, Float] | None:
+    """Return the leading values and vectors by LAPACK; None if B is singular."""
+    factor = None
+    if not pencil.b.is_identity:
+        factor = cholesky_factor(pencil.b)
+        if factor is None:
+            return None
     whitened = pencil.a.matrix()
     if factor is not None:
         # If B has no datasets, its factor is a NumPy array even for foreign data.
@@ -44,28 +56,19 @@ def solve_dense(pencil: Pencil, n_components: int) -> Solution:
         vectors = solve_triangular(factor, vectors, transposed=True)
     if pencil.a.is_nonnegative:
         values = namespace(values).clip(values, 0.0, None)  # negative values are rounding errors
-    return finish(pencil, values, vectors, "dense")
+    return values, vectors
 
 
 def cholesky_factor(form: Form) -> Float | None:
-    """Return the lower Cholesky factor of a form's matrix, or None if the form is the identity.
-
-    Raises
-    ------
-    NotDefiniteError
-        If the matrix is singular to working precision.
-    """
-    if form.is_identity:
-        return None
+    """Return the lower Cholesky factor of a form's matrix; None if the matrix is singular to working precision."""
     factor = cholesky(form.matrix())
     if factor is None:
-        raise NotDefiniteError
+        return None
     # A pivot is the variance of a column that the columns before it do not explain. If it is as small as rounding, a
     # direction may be lost, and the solutions would not show that.
     noise = 100.0 * form.n_features * form.precision
-    if not bool(namespace(factor).all(diagonal(factor) ** 2 >= noise * form.diagonal)):
-        raise NotDefiniteError
-    return factor
+    enough = diagonal(factor) ** 2 >= noise * form.diagonal
+    return factor if bool(namespace(factor).all(enough)) else None
 
 
 def solve_root(pencil: Pencil, n_components: int) -> Solution:

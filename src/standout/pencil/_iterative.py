@@ -76,7 +76,9 @@ def _solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
             return solve_dense(pencil, n_components)
         factor, apply = None, _Whitened(None, shifted)
     else:
-        factor = cholesky_factor(pencil.b)
+        factor = None if pencil.b.is_identity else cholesky_factor(pencil.b)
+        if factor is None and not pencil.b.is_identity:
+            raise NotDefiniteError
         if factor is not None and pencil.on_device:
             # Products take a device less time than triangular systems.
             matrix = whiten(matrix, like(factor, matrix))

@@ -7,23 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from standout._arrays import Float
 from standout._xp import cholesky, concat, diagonal, eye, is_foreign, like, namespace, solve_triangular, take, to_host
-from standout.moments import ScatterMoments
-from standout.pencil._record import Form, Pencil, Solution, finish
+from standout.moments import Moments, ScatterMoments
 
-# Products per round, and representatives of a path.
-DEPTH, REPRESENTATIVES = 3, 4
+# Products per round, plain products before a single round, and representatives of a path.
+DEPTH, POWERS, REPRESENTATIVES = 3, 2, 4
 # Vectors in a block beyond those that are wanted, rounds of iterations at a representative, and the residual that ends
 # them: enough to choose a value by.
 MORE, ROUNDS, ROUGH = 2, 2, 0.03
 # The same for a solution that is reported.
 MORE_EXACT, MOST_ROUNDS, EXACT = 2, 8, 1e-11
-# Smaller problems are solved by LAPACK as fast.
-LEAST_REFINED = 96
 # Columns are brought to one size if their variances differ by more than this.
 UNEVEN = 1e4
 # A round that leaves more than this share of the residual converges too slowly to go on.
@@ -32,6 +30,10 @@ SLOW = 0.3
 LEAST_SINGLE = 256
 # Up to this size a stack is inverted by one call; larger matrices are factorised one by one.
 STACKED_SIZE = 100
+
+
+# Coefficients of A and B over the moments of a fold at each value of a path, and the ridge of B at each value.
+Posed = tuple[Sequence[Moments], Float, Float, Float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,16 +60,11 @@ class _Stack:
     difference: bool
 
     @classmethod
-    def of(cls, folds: Sequence[Sequence[Pencil]], single: bool = False) -> _Stack:
-        """Collect the matrices and coefficients of pencils, by fold and value."""
-        # The pencil with the most terms has all datasets: a coefficient of zero leaves one out.
-        terms = [max((_terms(pencil) for pencil in path), key=len) for path in folds]
-        first = np.array([[_coefficients(one.a, own) for one in path] for path, own in zip(folds, terms, strict=True)])
-        second = np.array([[_coefficients(one.b, own) for one in path] for path, own in zip(folds, terms, strict=True)])
-        ridges = np.array([[one.b.ridge for one in path] for path in folds])
-        each = [[part.covariance() for part in own] for own in terms]
-        xp = namespace(each[0][0])
-        matrices = xp.stack([xp.stack(own) for own in each])
+    def of(cls, folds: Sequence[Posed], single: bool = False) -> _Stack:
+        """Collect the matrices and coefficients of folds."""
+        first, second, ridges = (np.array([posed[place] for posed in folds]) for place in (1, 2, 3))
+        xp = namespace(folds[0][0][0].mean)
+        matrices = xp.stack([xp.stack([part.covariance() for part in posed[0]]) for posed in folds])
         variances = xp.sum(diagonal(matrices), axis=1)
         safe = xp.where(variances > 0.0, variances, xp.ones_like(variances))
         scale = xp.ones_like(safe)
@@ -75,15 +72,9 @@ class _Stack:
             # Powers of two change no digit.
             scale = 2.0 ** -xp.round(0.5 * xp.log2(safe))
             matrices = matrices * (scale[:, None, :, None] * scale[:, None, None, :])
-        difference = all(pencil.b.is_identity for path in folds for pencil in path)
-        if single:
-            matrices = matrices.astype(np.float32)
+        matrices = matrices.astype(np.float32) if single else matrices
+        difference = not second.any() and bool(np.all(ridges == 1.0))
         return cls(matrices, scale**2, first, second, ridges, difference)
-
-    @property
-    def scale(self) -> Float:
-        """What vectors are multiplied with to be those of the columns that were given."""
-        return namespace(self.squares).sqrt(self.squares)
 
     def at(self, values: list[int]) -> tuple[Float, Float]:
         """Return A and B at some values, stacks of shape (n_folds * n_values, n, n)."""
@@ -99,26 +90,28 @@ class _Stack:
         return a, b
 
     def inside(self, basis: Float, count: int) -> tuple[Float, Float]:
-        """Solve all pencils in the span of orthonormal bases; NaN where B is singular."""
-        small = to_host(_turned(self.matrices, basis[:, None]))
+        """Solve all pencils in the span of orthonormal bases, in the columns that were given; NaN if B is singular."""
+        small = to_host(_transposed(basis)[:, None] @ (self.matrices @ basis[:, None]))
         basis = _as(basis, self.squares)
         ridge = to_host(_transposed(basis) @ (self.squares[:, :, None] * basis))
         b = _mixed(self.second, small) + self.ridges[:, :, None, None] * ridge[:, None]
         values, turn = _small(_mixed(self.first, small), b, count)
+        basis = basis * self.squares[:, :, None] ** 0.5
         return values, basis[:, None] @ like(turn, basis)
 
 
 def path_vectors(
-    folds: Sequence[Sequence[Pencil]], n_components: int, seed: int = 0, *, single: bool = True
+    folds: Sequence[Posed], n_components: int, seed: int = 0, *, single: bool = True
 ) -> list[list[Float | None]]:
-    """Return approximate leading vectors of each pencil, by fold and value; None where B is singular.
+    """Return approximate leading vectors of each fold at each value; None where B is singular.
 
-    The pencils of a fold are in the order of a parameter, from the least to the most regularised. Small representatives
-    are solved together. Otherwise iterations at each start from the vectors of the one before, from the most
-    regularised on. Large NumPy matrices are in single precision, unless one of them is singular in it.
+    Values are in the order of a parameter, from the least to the most regularised. Small representatives are solved
+    together. Otherwise iterations at each start from the vectors of the one before, from the most regularised on. Large
+    NumPy matrices are in single precision, unless one of them is singular in it.
     """
-    n_folds, n_values, size = len(folds), len(folds[0]), folds[0][0].n_features
-    single = single and size >= LEAST_SINGLE and not folds[0][0].on_device
+    n_folds, n_values, mean = len(folds), len(folds[0][3]), folds[0][0][0].mean
+    size = mean.shape[0]
+    single = single and size >= LEAST_SINGLE and not is_foreign(mean)
     stack = _Stack.of(folds, single)
     width = min(n_components + MORE, size)
     if (REPRESENTATIVES + 1) * width >= size:
@@ -126,19 +119,15 @@ def path_vectors(
         basis = like(np.broadcast_to(np.eye(size), (n_folds, size, size)), stack.matrices)
     else:
         places = np.unique(np.linspace(n_values - 1, 0, min(REPRESENTATIVES, n_values)).round().astype(int))[::-1]
-        groups = [places.tolist()] if size <= STACKED_SIZE else places[:, None].tolist()
+        together = size <= STACKED_SIZE
+        groups = [places.tolist()] if together else places[:, None].tolist()
+        rounds = 1 if together and not stack.difference else ROUNDS
         blocks: list[Float] = []
         start = stack.matrices[:, 0] @ _random(size, width, seed, stack.matrices)
         while groups:
             group = groups.pop(0)
-            ended = _iterated(
-                *stack.at(group),
-                take(start, np.repeat(np.arange(n_folds), len(group))),
-                n_components,
-                ROUNDS,
-                ROUGH,
-                stack.difference,
-            )
+            block = take(start, np.repeat(np.arange(n_folds), len(group)))
+            ended = _iterated(*stack.at(group), block, n_components, rounds, ROUGH, stack.difference)
             if ended is not None:
                 found = namespace(start).reshape(ended[1], (n_folds, len(group), size, width))
                 blocks += [found[:, place] for place in range(len(group))]
@@ -151,41 +140,26 @@ def path_vectors(
             return [[None] * n_values for _ in folds]
         basis = _orthonormal(concat(blocks, axis=-1))
     values, vectors = stack.inside(basis, n_components)
-    vectors = stack.scale[:, None, :, None] * vectors
-    usable: list[list[bool]] = np.all(np.isfinite(values), axis=-1).tolist()
+    usable: Any = np.isfinite(values).all(axis=-1).tolist()
     return [[vectors[i, j] if known else None for j, known in enumerate(own)] for i, own in enumerate(usable)]
 
 
-def refined(pencil: Pencil, n_components: int, start: Float) -> Solution | None:
-    """Solve a pencil by block iterations from vectors near the solution; None if they do not converge fast."""
-    size = pencil.n_features
+def refined(posed: Posed, n_components: int, start: Float) -> tuple[Float, Float] | None:
+    """Solve one pencil by block iterations from vectors near the solution; None if they do not converge fast."""
+    size = start.shape[0]
     width = min(n_components + MORE_EXACT, size)
-    if size < max(LEAST_REFINED, (DEPTH + 1) * width):
+    if size < (DEPTH + 1) * width or not all(isinstance(part, ScatterMoments) for part in posed[0]):
         return None
-    if not all(isinstance(part, ScatterMoments) for part in _terms(pencil)):
-        return None
-    stack = _Stack.of([[pencil]])
-    block = (start / stack.scale[0][:, None])[None]
+    stack = _Stack.of([posed])
+    scale = stack.squares[0][:, None] ** 0.5
+    block = (start / scale)[None]
     if start.shape[1] < width:
         block = concat([block, _random(size, width - start.shape[1], 0, start)[None]], axis=-1)
     ended = _iterated(*stack.at([0]), block, n_components, MOST_ROUNDS, EXACT, stack.difference)
     if ended is None or not ended[2] <= EXACT:
         return None
-    vectors = stack.scale[0][:, None] * ended[1][0][:, :n_components]
-    solution = finish(pencil, like(ended[0][0][:n_components], vectors), vectors, "dense")
-    return solution if solution.consistent else None
-
-
-def _terms(pencil: Pencil) -> list[ScatterMoments]:
-    found = {id(part): part for form in (pencil.a, pencil.b) for _, part in form.terms}
-    return list(found.values())  # type: ignore[arg-type]
-
-
-def _coefficients(form: Form, terms: Sequence[ScatterMoments]) -> list[float]:
-    known: dict[int, float] = {}
-    for coefficient, part in form.terms:
-        known[id(part)] = known.get(id(part), 0.0) + coefficient
-    return [known.get(id(part), 0.0) for part in terms]
+    vectors = scale * ended[1][0][:, :n_components]
+    return like(ended[0][0][:n_components], vectors), vectors
 
 
 def _mixed(coefficients: Float, matrices: Float) -> Float:
@@ -210,6 +184,10 @@ def _iterated(
     if not difference and inverse is None:
         return None
     residual, values = float("inf"), np.zeros(0)
+    if rounds == 1 and inverse is not None:
+        # A few plain products first: they cost less than another round.
+        for _ in range(POWERS):
+            block = inverse(a @ _orthonormal(block))
     for _ in range(rounds):
         before = residual
         if difference and residual > 0.1:
@@ -258,7 +236,8 @@ def _inverse(matrices: Float) -> Callable[[Float], Float] | None:
 def _shifted(a: Float, b: Float, block: Float) -> Callable[[Float], Float]:
     """Return the inverse of ``σ B - A`` with σ just above all eigenvalues, found by trying."""
     basis = _orthonormal(block)
-    values, _ = _small(to_host(_turned(a, basis)), to_host(_turned(b, basis)), block.shape[-1])
+    turned = _transposed(basis)
+    values, _ = _small(to_host(turned @ (a @ basis)), to_host(turned @ (b @ basis)), block.shape[-1])
     top = values[:, 0]
     step = 0.1 * (values[:, 0] - values[:, -1]) + 1e-3 * np.abs(values).max(axis=-1)
     step = np.where(step > 0.0, step, 1.0)
@@ -302,10 +281,6 @@ def _orthonormal(block: Float) -> Float:
 def _lengths(block: Float) -> Float:
     lengths: Float = to_host(namespace(block).sum(block**2, axis=-2)) ** 0.5
     return lengths
-
-
-def _turned(matrices: Float, basis: Float) -> Float:
-    return _transposed(basis) @ (matrices @ basis)
 
 
 def _transposed(matrices: Float) -> Float:

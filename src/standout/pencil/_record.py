@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
-from standout._arrays import Array, Float, stacked, weighted_sum
+from standout._arrays import Array, Float, product, stacked
 from standout._messages import CautionWarning, InvalidValueError
 from standout._xp import (
     add_to_diagonal,
@@ -92,11 +92,6 @@ class Form:
         """The datasets that are subtracted, with positive coefficients."""
         return Form(self.n_features, tuple((-weight, moments) for weight, moments in self.terms if weight < 0.0))
 
-    @property
-    def only_applies(self) -> bool:
-        """Whether a dataset is given by sparse rows, whose covariance is not formed."""
-        return any(isinstance(moments, RowMoments) for _, moments in self.terms)
-
     @cached_property
     def diagonal(self) -> Float:
         """Diagonal of the matrix."""
@@ -135,7 +130,10 @@ class Form:
             total *= coefficient
         for coefficient, moments in others:
             total += coefficient * moments.covariance()
-        return add_to_diagonal(total, self.ridge) if self.has_ridge else total
+        if type(total) is not np.ndarray:
+            return add_to_diagonal(total, self.ridge)
+        total.flat[:: self.n_features + 1] += self.ridge
+        return total
 
     def root(self) -> Float:
         """Return R with ``RᵀR`` the matrix, which the caller may overwrite; coefficients must be non-negative."""
@@ -191,8 +189,8 @@ class Pencil:
 
     @property
     def only_applies(self) -> bool:
-        """Whether a covariance is not formed."""
-        return self.a.only_applies or self.b.only_applies
+        """Whether a dataset is given by sparse rows, whose covariance is not formed."""
+        return any(isinstance(moments, RowMoments) for form in (self.a, self.b) for _, moments in form.terms)
 
     @property
     def is_difference(self) -> bool:
@@ -381,14 +379,14 @@ def _rounding(pencil: Pencil, values: Float, vectors: Float, a_vectors: Float) -
         # A difference can cancel, so its error is relative to the target's variance.
         whole = Form(pencil.n_features, tuple((abs(weight), moments) for weight, moments in pencil.a.terms))
         target = xp.clip(pencil.a.added.value(vectors), tiny, None)
-        of_entries = pencil.a.precision * weighted_sum(whole.diagonal, squares)
+        of_entries = pencil.a.precision * product(whole.diagonal[None, :], squares)[0, :]
         return (of_entries + unit * largest(whole.diagonal)) / target, None
     target = xp.clip(column_products(vectors, a_vectors), tiny, None)
     infinite = xp.isinf(values)
     finite = xp.where(infinite, 0.0, values)
-    share_a = pencil.a.precision * weighted_sum(pencil.a.diagonal, squares) / target
+    share_a = pencil.a.precision * product(pencil.a.diagonal[None, :], squares)[0, :] / target
     of_solver = unit * largest(finite) / xp.clip(finite, tiny, None)
-    share_b = pencil.b.precision * weighted_sum(pencil.b.diagonal, squares)
+    share_b = pencil.b.precision * product(like(pencil.b.diagonal, squares)[None, :], squares)[0, :]
     # An infinite value has no error from B.
     lost = ~infinite & (share_a + of_solver >= 1.0)
     return xp.where(infinite, 0.0, share_a + share_b + of_solver), lost

@@ -8,7 +8,7 @@ import numpy as np
 
 from standout._arrays import Float
 from standout._messages import InvalidValueError
-from standout._xp import column_norms, eigh, largest, largest_entries, like, namespace, take, to_host
+from standout._xp import column_norms, eigh, is_foreign, largest, largest_entries, like, namespace, take, to_host
 from standout.moments import RootMoments
 from standout.pencil._direct import solve_dense, solve_root
 from standout.pencil._iterative import FORMED_SIZE, solve_iterative
@@ -95,11 +95,10 @@ def solve(pencil: Pencil, n_components: int, *, solver: str = "auto", seed: int 
     >>> solution.values.round(0), solution.solver
     (array([9., 4.]), 'dense')
     """
-    check_directions(n_components, pencil.n_features)
-    _check_range(pencil)
-    factor = _factor(pencil)
+    if n_components > pencil.a.n_features:
+        check_directions(n_components, pencil.a.n_features)
+    factor, scale = _sizes(pencil)
     inner = pencil if factor == 1.0 else Pencil(pencil.a.scaled(factor), pencil.b)
-    scale = None if pencil.b.is_identity else _units(inner)
     if scale is not None:
         inner = Pencil(inner.a.in_units(scale), inner.b.in_units(scale))
     found = _solved(inner, n_components, solver, seed)
@@ -108,47 +107,58 @@ def solve(pencil: Pencil, n_components: int, *, solver: str = "auto", seed: int 
     return found if factor == 1.0 else replace(found, values=found.values / factor)
 
 
-def _check_range(pencil: Pencil) -> None:
-    """Refuse variances out of the range of double precision."""
-    sizes = [largest(form.diagonal) for form in (pencil.a.added, pencil.a.subtracted, pencil.b) if form.terms]
-    if not np.all(np.isfinite(sizes)):
-        raise InvalidValueError(
-            "the variances of the data are out of the range of double precision", advice="Rescale the data."
-        )
-    if not pencil.a.has_ridge and max(sizes, default=0.0) == 0.0:
-        check_directions(1, 0)
-    positive = [size for size in sizes if size > 0.0]
-    if positive and min(positive) < SMALLEST:
-        raise InvalidValueError(
-            f"a dataset has a standard deviation of about {min(positive) ** 0.5:.1e}, whose square is too small for "
-            "double precision",
-            advice="Rescale the data.",
-        )
-    if not pencil.b.is_identity and positive and max(positive) / LARGEST_RATIO > min(positive):
-        raise InvalidValueError(
-            "the spread of the target and that of the backgrounds are of such different size that the ratio of their "
-            "variances is out of the range of double precision",
-            advice="Give all datasets in the same units.",
-        )
+def _sizes(pencil: Pencil) -> tuple[float, Float | None]:
+    """Refuse variances out of range, and return factors that bring A and B, and all columns, to about the same size.
 
-
-def _factor(pencil: Pencil) -> float:
-    """Return a power of four that brings A to the size of B if the smaller of them could be lost; otherwise one."""
-    sizes = [largest(form.diagonal) if form.terms else 1.0 for form in (pencil.a.added, pencil.b)]
-    power = 2 * round((np.log2(sizes[0]) - np.log2(sizes[1])) / 2) if min(sizes) > 0.0 else 0
-    return 2.0**-power if abs(power) > (SAFE_POWER if pencil.b.is_identity else LOST_POWER) else 1.0
-
-
-def _units(pencil: Pencil) -> Float | None:
-    """Return powers of two that bring all columns to about the same size; None if they are of similar size."""
-    diagonal = pencil.a.added.diagonal + pencil.b.diagonal
+    The first is a power of four by which A is multiplied if the smaller of A and B could be lost; otherwise one. The
+    others are powers of two, one for each column; None if columns are of similar size.
+    """
+    plain, b = pencil.b.is_identity, pencil.b
+    added = pencil.a if pencil.a.is_nonnegative else pencil.a.added
+    own = largest(added.diagonal) if added.terms else 1.0
+    other = largest(b.diagonal) if b.terms else 1.0
+    known = [size for size, form in ((own, added), (other, b)) if form.terms]
+    if added is not pencil.a:
+        known.append(largest(pencil.a.subtracted.diagonal))
+    smallest, top = min((size for size in known if size > 0.0), default=1.0), max(known, default=0.0)
+    if not (np.isfinite(top) and smallest >= SMALLEST and (plain or top / LARGEST_RATIO <= smallest)) or top == 0.0:
+        _refuse(known, pencil)
+    power = 2 * round((np.log2(own) - np.log2(other)) / 2) if min(own, other) > 0.0 else 0
+    factor = 2.0**-power if abs(power) > (SAFE_POWER if plain else LOST_POWER) else 1.0
+    if plain:
+        return factor, None
+    diagonal = factor * added.diagonal + b.diagonal
     sizes = np.asarray(to_host(diagonal))
     # Half of the exponent of each variance.
     powers = np.where(sizes > 0.0, np.frexp(np.where(sizes > 0.0, sizes, 1.0))[1] // 2, 0)
     varied = powers[sizes > 0.0]
     if not varied.size or (np.ptp(varied) <= MOST_UNITS and np.abs(varied).max() <= SAFE_POWER // 2):
-        return None
-    return like(np.ldexp(1.0, -powers), diagonal)
+        return factor, None
+    return factor, like(np.ldexp(1.0, -powers), diagonal)
+
+
+def _refuse(sizes: list[float], pencil: Pencil) -> None:
+    """Raise an error for variances out of the range of double precision."""
+    if not np.all(np.isfinite(sizes)):
+        raise InvalidValueError(
+            "the variances of the data are out of the range of double precision", advice="Rescale the data."
+        )
+    if max(sizes, default=0.0) == 0.0:
+        if not pencil.a.has_ridge:
+            check_directions(1, 0)
+        return
+    smallest = min(size for size in sizes if size > 0.0)
+    if smallest < SMALLEST:
+        raise InvalidValueError(
+            f"a dataset has a standard deviation of about {smallest**0.5:.1e}, whose square is too small for double "
+            "precision",
+            advice="Rescale the data.",
+        )
+    raise InvalidValueError(
+        "the spread of the target and that of the backgrounds are of such different size that the ratio of their "
+        "variances is out of the range of double precision",
+        advice="Give all datasets in the same units.",
+    )
 
 
 def _in_own_units(found: Solution, scale: Float) -> Solution:
@@ -163,17 +173,21 @@ def _in_own_units(found: Solution, scale: Float) -> Solution:
 
 def _solved(pencil: Pencil, n_components: int, solver: str, seed: int) -> Solution:
     """Solve a pencil whose columns are of similar size."""
-    if solver == "auto" or pencil.on_device:
-        solver = choose_solver(
-            pencil.n_features, n_components, only_applies=pencil.only_applies, on_device=pencil.on_device
-        )
+    parts, size = [part for form in (pencil.a, pencil.b) for _, part in form.terms], pencil.a.n_features
+    on_device = is_foreign(parts[0].mean) if parts else False
+    if solver == "auto" or on_device:
+        few = size <= DENSE_FEATURES
+        rows_only = not few and pencil.only_applies
+        solver = "dense" if few else choose_solver(size, n_components, only_applies=rows_only, on_device=on_device)
     try:
-        if pencil.is_difference:
+        if pencil.b.is_identity and not pencil.a.is_nonnegative:
             return _solve_difference(pencil, n_components, solver, seed)
-        if any(isinstance(part, RootMoments) for form in (pencil.a, pencil.b) for _, part in form.terms):
+        if any(isinstance(part, RootMoments) for part in parts):
             return solve_root(pencil, n_components)
         try:
-            found = _formed(pencil, n_components, solver, seed)
+            found = (
+                solve_dense(pencil, n_components) if solver == "dense" else solve_iterative(pencil, n_components, seed)
+            )
             if found.consistent or (solver == "iterative" and pencil.only_applies):
                 return found
         except NotDefiniteError:
@@ -187,12 +201,6 @@ def _solved(pencil: Pencil, n_components: int, solver: str, seed: int) -> Soluti
             "the eigenproblem could not be solved: its matrices are singular to working precision",
             advice="Use shrinkage, or leave out columns that repeat others.",
         ) from None
-
-
-def _formed(pencil: Pencil, n_components: int, solver: str, seed: int) -> Solution:
-    if solver == "iterative":
-        return solve_iterative(pencil, n_components, seed)
-    return solve_dense(pencil, n_components)
 
 
 def _check_formable(pencil: Pencil) -> None:
@@ -211,7 +219,8 @@ def _solve_difference(pencil: Pencil, n_components: int, solver: str, seed: int)
     The difference is zero along other directions. If a value that was found is not above zero, these are left out.
     """
     try:
-        found = _formed(pencil, n_components, solver, seed)
+        iterative = solver == "iterative"
+        found = solve_iterative(pencil, n_components, seed) if iterative else solve_dense(pencil, n_components)
     except NotDefiniteError:
         found = solve_dense(pencil, n_components)
     if float(found.values[-1]) > largest(found.rounding) * abs(float(found.values[0])) or pencil.only_applies:

@@ -143,7 +143,7 @@ def choose(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Problem, Pat
     judged = np.full((data.n_folds, len(problems)), np.nan)
     found: list[list[Float | None]] = []
     # Folds are solved together where their matrices are small.
-    n_together = max(1, min(data.n_folds, TOGETHER_SIZE // data.sums(problem).moments[0].n_features))
+    n_together = max(1, min(data.n_folds, TOGETHER_SIZE // data.sums(problem).moments[0].mean.shape[0]))
     for first in range(0, data.n_folds, n_together):
         folds = range(first, min(first + n_together, data.n_folds))
         trains = [data.sums(problem, fold) for fold in folds]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,20 @@ import numpy.typing as npt
 
 from standout._arrays import Float, Rows, is_sparse
 from standout._xp import concat, is_foreign, like, namespace, take, to_host, zeros
-from standout.moments import FoldPattern, Moments, RowMoments, Span, fold_of_rows, gather, gather_keyed, span_of
+from standout.moments import (
+    FoldPattern,
+    Moments,
+    RowMoments,
+    ScatterMoments,
+    Span,
+    fold_of_rows,
+    gather,
+    gather_keyed,
+    span_of,
+)
 from standout.pencil._record import check_directions
 from standout.problem import Problem, Sums, adjusted, column_scale
-from standout.sources import Source
+from standout.sources import InMemory, Source
 
 Numbers = npt.NDArray[np.intp]
 
@@ -41,6 +52,8 @@ Folds = FoldPattern | Sequence[Numbers]
 
 # A dataset needs this many rows per fold, and a problem has at most this many columns, to be judged by folds.
 ROWS_PER_FOLD, MOST_COLUMNS = 2, 8192
+# The sums without each fold are kept up to this many columns.
+KEPT_SIZE = 500
 # Larger problems have fewer folds: each fold has a matrix of this size for every dataset.
 MANY_COLUMNS, FEW_FOLDS = 5000, 3
 
@@ -76,6 +89,8 @@ class TallData(Data):
     parts: Sequence[Sequence[Moments | None]]
     n_covariates: int = 0
     subjects: bool = False
+    # Sums that were asked for before.
+    _known: dict[int | None, Sums] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def n_folds(self) -> int:  # type: ignore[override]
@@ -92,25 +107,37 @@ class TallData(Data):
         """Number of columns, without covariates."""
         return self.totals[0].n_features - self.n_covariates
 
-    @cached_property
+    @property
     def totals(self) -> tuple[Moments, ...]:
         """The moments of all rows of each dataset."""
-        return tuple(_summed(part) for part in self.parts)
+        return self.sums(Problem()).moments
 
     def sums(self, problem: Problem, fold: int | None = None) -> Sums:
         """Return the sums over all rows, or over all rows but those of a fold."""
-        if fold is None:
-            return Sums.of(self.totals, self.n_covariates)
-        others = [_without(total, part, fold) for total, part in zip(self.totals, self.parts, strict=True)]
-        return Sums.of(others, self.n_covariates)
+        if fold in self._known:
+            return self._known[fold]
+        moments: list[Moments] = []
+        for number, own in enumerate(self.parts):
+            # Subtracting costs one matrix, and is refused where it would cost digits.
+            part, left = None if fold is None else own[fold], None
+            if isinstance(part, ScatterMoments):
+                left = self.sums(problem).moments[number].without(part)  # type: ignore[attr-defined]
+            others = [other for other in own if other is not None and other is not part]
+            moments.append(reduce(add, others) if left is None else left)
+        found = Sums(tuple(moments), int(moments[0].mean.shape[0]) - self.n_covariates)
+        if fold is None or found.dimension <= KEPT_SIZE:
+            self._known[fold] = found
+        return found
 
     def held_out(self, problem: Problem, fold: int) -> tuple[Moments, ...]:
-        """Return the moments of the rows of a fold."""
-        return tuple(_known(part[fold]) for part in self.parts)
+        """Return the moments of the rows of a fold; `plan_folds` leaves no fold without rows."""
+        return tuple(part[fold] for part in self.parts)  # type: ignore[misc]
 
     def column_facts(self) -> tuple[list[Float], list[Float]]:
         """Return the means and the variances of the columns of each dataset, on the host."""
-        parts = [adjusted(part, self.n_covariates) for part in self.totals]
+        q = self.n_covariates
+        parts = self.sums(Problem()).moments
+        parts = tuple(adjusted(part, q) for part in parts) if q else parts
         return [to_host(part.mean) for part in parts], [to_host(part.variances) for part in parts]
 
     def mapped(self, root: Float) -> TallData:
@@ -212,11 +239,12 @@ class WideData(Data):
         return _Spanned(TallData(self._moments(span.coordinates), self.n_covariates), span, scale)
 
     def _moments(self, rows: Sequence[Rows]) -> list[list[Moments | None]]:
-        each = zip(rows, self.folds, self.weights, self.covariates, strict=True)
-        return [
-            gather_keyed(_Beside(part, weights, covariates), own, self.n_folds, norms=self.norms)
-            for part, own, weights, covariates in each
-        ]
+        found = []
+        for part, own, weights, covariates in zip(rows, self.folds, self.weights, self.covariates, strict=True):
+            source = InMemory(part)
+            source.weights, source.covariates = weights, covariates
+            found.append(gather_keyed(source, own, self.n_folds, norms=self.norms))
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,22 +263,6 @@ class _Spanned:
     def drop(self, vectors: Float) -> Float:
         """Return vectors in the coordinates."""
         return self.span.drop(vectors if self.scale is None else vectors * self.scale[:, None])
-
-
-class _Beside:
-    """Rows in memory with what is beside them, as `gather_keyed` reads them."""
-
-    def __init__(self, rows: Rows, weights: Float | None, covariates: Float | None) -> None:
-        self.rows, self.weights, self.covariates = rows, weights, covariates
-        self.width, self.start = rows.shape[1], 0
-
-    def map_reduce(self, function: Any, add: Any = None) -> Any:
-        """Apply a function to all rows."""
-        return function(self)
-
-    def batches(self) -> Any:
-        """Return all rows as one batch."""
-        return iter([self])
 
 
 def make_data(
@@ -273,8 +285,8 @@ def make_data(
         )
     if folds is None:
         return TallData([[gather(part, kind=kind, norms=norms, name=part.name)] for part in sources], q)  # type: ignore[arg-type]
-    n_folds = n_folds_of(folds)
     keys = [folds] * len(sources) if isinstance(folds, FoldPattern) else folds
+    n_folds = None if isinstance(folds, FoldPattern) else n_folds_of(folds)
     parts = [
         gather_keyed(part, own, n_folds, norms=norms, kind=kind, name=part.name)  # type: ignore[arg-type]
         for part, own in zip(sources, keys, strict=True)
@@ -370,22 +382,3 @@ def _diagonal(numbers: Float) -> Any:
     from scipy import sparse
 
     return sparse.diags_array(numbers)
-
-
-def _without(total: Moments, parts: Sequence[Moments | None], fold: int) -> Moments:
-    """Return the moments of all rows but those of a fold."""
-    part = parts[fold]
-    if part is None:
-        return total
-    # Subtracting costs one matrix, and is refused where it would cost digits.
-    left = total.without(part) if hasattr(total, "without") else None
-    return _summed([own for number, own in enumerate(parts) if number != fold]) if left is None else left
-
-
-def _summed(parts: Sequence[Moments | None]) -> Moments:
-    return reduce(lambda one, two: one + two, [part for part in parts if part is not None])
-
-
-def _known(part: Moments | None) -> Moments:
-    assert part is not None  # `plan_folds` leaves no fold without rows
-    return part

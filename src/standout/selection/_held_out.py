@@ -12,7 +12,7 @@ from scipy import optimize
 from standout._arrays import Array, Float, Rows, product
 from standout._xp import column_norms, concat, like, namespace, take, to_host
 from standout.moments import FoldPattern, Moments, project
-from standout.problem import Problem, Sums, adjusted, center_of, is_sparse_problem, mixed, solve, solve_inside
+from standout.problem import Problem, Sums, adjusted, center_of, is_sparse_problem, mixed, solve, solve_fold
 from standout.selection._data import Data, Folds, Places
 
 # Held-out variances below these shares are rounding: of the target's against the fitted one, and of the background's
@@ -70,28 +70,24 @@ def held_variances(
     others, adds nothing. With whole subjects in a fold, they are centred by the mean of the other folds: the mean of a
     fold would hide how subjects differ.
     """
-    q = problem.n_covariates
-    fitted = [adjusted(part, q) for part in train.moments]
-    rows = [adjusted(part, q, by=own) for part, own in zip(test, train.moments, strict=True)]
+    fitted, rows = list(train.moments), list(test)
+    if problem.n_covariates:
+        rows = [adjusted(part, problem.n_covariates, by=own) for part, own in zip(rows, fitted, strict=True)]
+        fitted = [adjusted(part, problem.n_covariates) for part in fitted]
+    centred = fitted if subjects else rows
+    counts = np.array([part.effective_count for part in centred])
+    # The mean of n other rows adds 1/n of the variance, the mean of the n rows themselves takes 1/n away. Weights can
+    # leave less than one effective row.
+    factors = 1.0 / np.sqrt(1.0 + 1.0 / counts if subjects else np.maximum(1.0 - 1.0 / counts, 0.1))
     middle = mixed(problem.weights, [part.mean for part in fitted[1:]])
-    centres = [part.mean for part in (fitted if subjects else rows)]
-    # The mean of n other rows adds 1/n of the variance, the mean of the n rows themselves takes 1/n away.
-    factors = np.array([_factor(part.effective_count, subjects) for part in (fitted if subjects else rows)])
+    centres = [part.mean for part in centred]
     if problem.center == "background":
         centres[0], factors[0] = middle, 1.0
-    squares, steps = [], []
-    for part, centre, factor in zip(rows, centres, factors, strict=True):
-        step = to_host(product((part.mean - centre)[None, :], vectors)[0, :])
-        squares.append((to_host(part.variance(vectors)) + step**2) * factor**2)
-        steps.append(step * factor)
-    apart = to_host(product((rows[0].mean - middle)[None, :], vectors)[0, :])
-    spread = to_host(fitted[0].variance(vectors))
-    return HeldVariances(squares[0], np.array(squares[1:]), np.array(steps), apart, spread, factors, centres)
-
-
-def _factor(count: float, subjects: bool) -> float:
-    # Weights can leave less than one effective row.
-    return float(1.0 / np.sqrt(1.0 + 1.0 / count if subjects else max(1.0 - 1.0 / count, 0.1)))
+    away = [part.mean - centre for part, centre in zip(rows, centres, strict=True)]
+    *steps, apart = to_host(product(namespace(middle).stack([*away, rows[0].mean - middle]), vectors))
+    along = np.array([to_host(part.variance(vectors)) for part in rows])
+    squares, steps = (along + np.square(steps)) * factors[:, None] ** 2, np.array(steps) * factors[:, None]
+    return HeldVariances(squares[0], squares[1:], steps, apart, to_host(fitted[0].variance(vectors)), factors, centres)
 
 
 # --- the held-out ratio ----------------------------------------------------------------------------------------------
@@ -181,27 +177,25 @@ def judge(
 ) -> HeldOut:
     """Find out what the components of a fit, in the coordinates of its sums, are worth on held-out rows."""
     whole = data.sums(problem)
-    target = adjusted(whole.moments[0], problem.n_covariates)
-    images = target.apply(inner)
-    centre = center_of(problem, whole)
+    target = whole.moments[0]
+    if problem.n_covariates:
+        target = adjusted(target, problem.n_covariates)
+    images, centre = target.apply(inner), center_of(problem, whole)
     # Wide rows have other coordinates without each fold if columns are scaled.
     moved = whole.lift is not None and problem.scale is not None
-    few = is_sparse_problem(problem, whole)
-    vectors, held, offsets, slopes = [], [], [], []
+    few = problem.n_columns is not None and is_sparse_problem(problem, whole)
+    vectors, held, offsets, counts, slopes = [], [], [], [], []
     for fold in range(data.n_folds):
         train, test = data.sums(problem, fold), data.held_out(problem, fold)
         if few:
             solution = solve(train, problem, seed=seed)
-            inside, found = train.dropped(solution.vectors), solution.vectors
+            values, found, inside = solution.values, solution.vectors, train.dropped(solution.vectors)
         else:
-            start = None if starts is None else starts[fold]
-            solution = solve_inside(train, problem, seed=seed, start=start)
-            inside = found = solution.vectors
-            if moved:
-                found = train.lifted(inside)
+            values, inside = solve_fold(train, problem, None if starts is None else starts[fold], seed)
+            found = train.lifted(inside) if moved else inside
         within = whole.dropped(found) if few or moved else inside
         order, factors = aligned(within, images)
-        endless = np.isinf(to_host(solution.values))[order]
+        endless = np.isinf(to_host(values))[order]
         if endless.any():
             # Without variance of the background a component has no unit: it takes that of the whole.
             own, theirs = (to_host(target.variance(part)) for part in (inner, take(within, order, axis=1)))
@@ -209,7 +203,12 @@ def judge(
         inside, found = (take(part, order, axis=1) * like(factors, part) for part in (inside, found))
         held.append(held_variances(problem, train, test, inside, data.subjects))
         vectors.append(found)
-        offsets.append(_offsets(held[-1].centres, train, whole, inside, found, centre, moved))
+        away = centre
+        if moved and train.origin is not None:
+            away = whole.point(centre) - train.origin
+        away = product(away[None, :], found if moved else inside)
+        offsets.append(to_host(product(namespace(inside).stack(held[-1].centres), inside) - away))
+        counts.append([part.total_weight for part in test])
         if problem.n_covariates:
             slopes.append([_slopes(part, problem.n_covariates, inside) for part in train.moments])
     if not few and not moved and whole.lift is not None:
@@ -217,34 +216,16 @@ def judge(
         every = whole.lift(concat(vectors, axis=1))
         width = inner.shape[1]
         vectors = [every[:, fold * width : (fold + 1) * width] for fold in range(data.n_folds)]
-    counts = np.array([[part.total_weight for part in data.held_out(problem, fold)] for fold in range(data.n_folds)]).T
-    ratio, log_error, parts, part_errors, unit = _pooled(problem, held, counts)
+    ratios = pooled(problem, held, np.array(counts).T)
+    unit = ratios["unit"]
     return HeldOut(
-        ratio=ratio,
-        log_error=log_error,
-        spread=parts[0],
-        spread_error=part_errors[0],
-        shift=parts[1],
-        shift_error=part_errors[1],
-        unit=unit,
+        **ratios,
         vectors=namespace(vectors[0]).stack([part / like(unit, part) for part in vectors]),
         offsets=np.swapaxes(np.array(offsets), 0, 1) / unit,
         factors=np.array([part.factors for part in held]).T,
         folds=folds,
         slopes=None if not slopes else [[part / unit for part in own] for own in zip(*slopes, strict=True)],
     )
-
-
-def _offsets(
-    centres: Sequence[Float], train: Sums, whole: Sums, inside: Float, found: Float, centre: Float, moved: bool
-) -> Float:
-    """Return the score of each dataset's centre, from the centre of the fit."""
-    if moved:
-        assert train.origin is not None
-        away = product((whole.point(centre) - train.origin)[None, :], found)
-    else:
-        away = product(centre[None, :], inside)
-    return np.array([to_host((product(part[None, :], inside) - away)[0, :]) for part in centres])
 
 
 def _slopes(moments: Moments, q: int, inside: Float) -> Float:
@@ -263,41 +244,37 @@ def aligned(inner: Float, images: Float) -> tuple[Array, Float]:
     return order, np.where(both[np.arange(len(order)), order] < 0, -1.0, 1.0)
 
 
-def _pooled(problem: Problem, held: Sequence[HeldVariances], counts: Float) -> tuple[Float, Float, Float, Float, Float]:
-    """Return ratio, error of its logarithm, spread and shift with their errors, and the backgrounds' spread."""
-    target = np.array([part.target for part in held])
-    backgrounds = np.array([part.backgrounds for part in held])
-    steps = np.array([part.steps for part in held])
-    apart = np.array([part.apart for part in held])
-    fitted = np.array([part.fitted for part in held]).mean(axis=0)
+def pooled(problem: Problem, held: Sequence[HeldVariances], counts: Float) -> dict[str, Float]:
+    """Return the fields of `HeldOut` that pool the second moments of all folds, with errors by a jackknife over folds.
 
-    def pooled(kept: Any) -> tuple[Float, Float, Float, Float]:
-        shares = counts[:, kept] / counts[:, kept].sum(axis=1, keepdims=True)
-        means = np.einsum("kf,fkd->kd", shares, steps[kept])
-        square = shares[0] @ target[kept]
-        spread = square - means[0] ** 2
-        shift = (shares[0] @ apart[kept]) ** 2
-        back = np.einsum("kf,fkd->kd", shares[1:], backgrounds[kept]) - means[1:] ** 2
-        against = np.asarray(problem.weights) @ back
-        own = square if problem.center == "background" else spread
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return log_ratio(own, against, fitted), spread / against, shift / against, against
-
-    every = np.arange(counts.shape[1])
-    logs, spread, shift, against = pooled(every)
-    without = [pooled(every[every != fold]) for fold in every]
-    bad = ~np.isfinite(logs)
-    log_error, spread_error, shift_error = (
-        _jackknife(np.array([part[place] for part in without])) for place in range(3)
+    `counts`, of shape (n_datasets, n_folds), are the weights of the rows of each fold.
+    """
+    n_folds = counts.shape[1]
+    target, backgrounds, steps, apart, fitted = (
+        np.array([getattr(part, name) for part in held])
+        for name in ("target", "backgrounds", "steps", "apart", "fitted")
     )
-    unit = np.where(bad | ~(against > 0.0), 1.0, np.sqrt(np.maximum(against, 0.0)))
-    parts = np.where(bad, np.nan, [spread, shift])
-    return np.exp(logs), log_error, parts, np.where(bad, np.nan, [spread_error, shift_error]), unit
-
-
-def _jackknife(estimates: Float) -> Float:
-    """Return the standard error from the estimates without each fold."""
-    n_folds = len(estimates)
-    with np.errstate(invalid="ignore"):
-        error: Float = np.sqrt((n_folds - 1.0) / n_folds * np.sum((estimates - estimates.mean(axis=0)) ** 2, axis=0))
-    return error
+    # All folds first, then all folds but one.
+    kept = np.vstack([np.ones(n_folds), 1.0 - np.eye(n_folds)]) * counts[:, None, :]
+    shares = kept / kept.sum(axis=2, keepdims=True)
+    means = np.einsum("ksf,fkd->skd", shares, steps)
+    square = shares[0] @ target
+    spread, shift = square - means[:, 0] ** 2, (shares[0] @ apart) ** 2
+    against = np.einsum("k,ksf,fkd->sd", problem.weights, shares[1:], backgrounds)
+    against -= np.einsum("k,skd->sd", problem.weights, means[:, 1:] ** 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = log_ratio(square if problem.center == "background" else spread, against, fitted.mean(axis=0))
+        every = np.stack([logs, spread / against, shift / against])
+        every[:, :, ~np.isfinite(logs[0])] = np.nan
+        without = every[:, 1:] - every[:, 1:].mean(axis=1, keepdims=True)
+        errors = np.sqrt((n_folds - 1.0) / n_folds * np.sum(without**2, axis=1))
+        unit = np.where(np.isfinite(logs[0]) & (against[0] > 0.0), np.sqrt(np.maximum(against[0], 0.0)), 1.0)
+    return {
+        "ratio": np.exp(logs[0]),
+        "log_error": errors[0],
+        "spread": every[1, 0],
+        "spread_error": errors[1],
+        "shift": every[2, 0],
+        "shift_error": errors[2],
+        "unit": unit,
+    }

@@ -9,7 +9,7 @@ from scipy import linalg, sparse
 
 from standout._arrays import Float, product
 from standout._xp import cholesky, is_foreign, largest_eigenvalue, largest_ratio
-from standout.problem import Problem, Sums, _pencil, _prepared, solve
+from standout.problem import Problem, Sums, pencil_of, pose, prepared, solve
 from standout.selection._choose import ridge_unit
 
 # Representative values of each path. α and ε are in the units of the path. The smallest shrinkage, which hardly depends
@@ -70,13 +70,13 @@ class Statistic:
     def values_of(self, sums: Sums) -> Float:
         """Return the leading values: logarithms of ratios, or differences."""
         problems = self.problems(sums)
-        prepared = _prepared(sums, problems[0])
+        parts, scale = prepared(sums, problems[0])
         found = []
         for one in problems:
             if one.n_columns is not None:
                 found.append(float(solve(sums, one).values[0]))
                 continue
-            pencil = _pencil(prepared, one, sums.dimension)[0]
+            pencil = pencil_of(pose(parts, [one], sums.dimension, scale)[0], one)
             b = None if pencil.b.is_identity else pencil.b.matrix()
             found.append(_largest(pencil.a.matrix(), b))
         return self.scaled(np.array(found))

@@ -137,7 +137,7 @@ def open_datasets(
     >>> [data.n_rows for data in open_datasets(np.eye(4), y=["a", "b", "c", "a"], target_label="b")]
     [1, 2, 1]
     """
-    given = [X, *as_backgrounds(background, X)]
+    given = [X, *([background] if type(background) is np.ndarray else as_backgrounds(background, X))]
     names = dataset_names(len(given))
     if target_label is not None and background is not None:
         advice = "Set `target_label` to None to pass the background, or pass the labels y alone."
@@ -155,6 +155,8 @@ def open_datasets(
     facts = {what: _for_each(*fact, len(given)) for what, fact in known.items()}
     datasets = [
         _with_facts(data, name, {what: values[number] for what, values in facts.items()})
+        if facts
+        else open_dataset(data, name)
         for number, (data, name) in enumerate(zip(given, names, strict=True))
     ]
     if "covariates" in facts:
@@ -168,7 +170,8 @@ def open_datasets(
         if data.keys is not None or data.width != target.width:
             places = matched(data.keys, data.width or 0, data.name, target.keys, target.width or 0, target.name)
             datasets[number] = data if places is None else data.select(places.tolist())
-        check_place(data.place, data.name, target.place, target.name)
+        if data.place != target.place:
+            check_place(data.place, data.name, target.place, target.name)
     return datasets
 
 
