@@ -13,9 +13,8 @@ from standout._arrays import Array, Float, stacked
 from standout._xp import concat, eye, largest_entries, like, namespace, to_host
 from standout.graphs import Smooth
 from standout.moments import Moments, RootMoments, ScatterMoments, own_shrinkage
-from standout.pencil import Form, Pencil, Posed, Solution, dense_pair, finish, path_vectors, refined
+from standout.pencil import DENSE_FEATURES, Form, Pencil, Posed, Solution, dense_pair, finish, path_vectors, refined
 from standout.pencil import solve as solve_pencil
-from standout.pencil._solve import DENSE_FEATURES
 
 __all__ = ["Problem", "Sums", "adjusted", "rank_columns", "solve", "solve_path"]
 
@@ -194,9 +193,8 @@ def solve_inside(
     if found is None or not solution.consistent:
         solution = solve_pencil(pencil, problem.n_components, solver=solver, seed=seed)
     if scale is not None:
-        solution = replace(
-            solution, vectors=solution.vectors / scale[:, None], patterns=solution.patterns * scale[:, None]
-        )
+        vectors, patterns = solution.vectors / scale[:, None], solution.patterns * scale[:, None]
+        solution = replace(solution, vectors=vectors, patterns=patterns)
     return replace(solution, shrinkage=tuple(shares[0].tolist()), scale=scale if sums.scaled is None else sums.scaled)
 
 

@@ -6,6 +6,7 @@ from standout.pencil._path import path_vectors as path_vectors
 from standout.pencil._path import refined as refined
 from standout.pencil._record import Form, Pencil, Solution, UnconvergedWarning
 from standout.pencil._record import finish as finish
+from standout.pencil._solve import DENSE_FEATURES as DENSE_FEATURES
 from standout.pencil._solve import choose_solver, solve
 
 __all__ = ["Form", "Pencil", "Solution", "UnconvergedWarning", "choose_solver", "solve"]
