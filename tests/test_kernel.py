@@ -12,6 +12,7 @@ from standout import DiscriminativePCA, KernelContrastivePCA, KernelDiscriminati
 from standout._messages import CautionWarning, FindingWarning
 from standout.datasets import make_circles_one_background, make_circles_two_backgrounds
 from standout.metrics import clustering_error
+from standout.selection._held_out import log_ratio
 
 GAMMA = 0.1
 
@@ -170,6 +171,26 @@ def test_robust_fits_of_counts_that_are_mostly_zero_are_finite(robust, rng):
     model.fit(X, background=Y)
     assert np.all(np.isfinite(model.transform(X)))
     assert np.all(np.isfinite(model.eigenvalues_))
+
+
+def test_equal_rows_have_no_spread_of_rounding_in_robust_coordinates():
+    """57 of 80 rows are zero. Their coordinates differ in the last digit, which must not be the unit of distances."""
+    X, Y = np.random.default_rng(1).poisson(0.05, size=(2, 80, 6))
+    model = KernelDiscriminativePCA(1, robust="rows").fit(X, background=Y)
+    assert model.row_weights_[0].min() > 0.01
+    assert model.ratio_[0] > 0.1
+
+
+def test_a_background_without_variance_has_no_ratio_for_any_kernel(rng):
+    X, Y = rng.normal(size=(40, 3)), np.ones((20, 3))
+    for kernel in ("linear", "rbf", "inhomogeneous_polynomial"):
+        with pytest.warns(FindingWarning, match="no ratio"):
+            assert np.isnan(KernelDiscriminativePCA(1, kernel=kernel).fit(X, background=Y).ratio_[0])
+
+
+def test_a_variance_at_the_level_of_rounding_makes_no_ratio():
+    for own, against in ((1e-30, 1.0), (1.0, 1e-30), (0.0, 1.0)):
+        assert np.isnan(log_ratio(np.array([own]), np.array([against]), np.array([own])))[0]
 
 
 def test_rows_of_the_kernel_have_the_answer_of_low_rank_coordinates(data, monkeypatch):

@@ -272,7 +272,7 @@ WRONG = [
     ({"centre": None}, "from_ranges"),
     *(({"epsilon": value}, "epsilon") for value in (None, 0.0, -1.0, 1e9, "1", np.nan, True)),
     *(({"delta": value}, "delta") for value in (0.0, 1.0, 0.5)),
-    *(({"radius": value}, "radius") for value in (0.0, np.inf, 1e308, 1e-308, "1")),
+    *(({"radius": value}, "radius") for value in (0.0, np.inf, 1e308, 1e-308, 10**400, "1")),
     *(({"scale": value}, "scale") for value in ([1.0, 0.0], [1.0], ["a", "b"], np.ones((2, 2)), [1e308, 1.0])),
     *(({"scale": value}, "scale") for value in (np.full((2, 2), np.nan), [np.nan, 1.0], [])),
     *(({"centre": value}, "centre") for value in ([0.0, np.nan], [0.0, 1e300])),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from standout._arrays import Array, Float, Rows, product
 from standout._options import documented
-from standout._xp import cholesky, columns_as_rows, diagonal, eigh, like, namespace, take, to_host
+from standout._xp import cholesky, columns_as_rows, diagonal, eigh, largest, like, namespace, take, to_host
 from standout.estimators._fit import BackgroundTransformer, Fit, fit_problem, unit_of
 from standout.estimators._kernel_rows import KernelRows
 from standout.estimators._scores import keep_parameters
@@ -34,6 +34,8 @@ from standout.sources import InMemory, Mapped, Source
 ROUNDED_PIVOT = 100.0
 # Coordinates whose variance is a smaller share of their mean square vary by rounding alone.
 ROUNDED_VARIANCE = 1e-30
+# The share of the largest coordinate below which digits are rounding.
+ROUNDED_DIGITS = 1e-12
 # Weights of several kernels are learned from at most this many rows, on a grid with so many steps.
 LEARNED_ROWS, STEPS = 600, 4
 
@@ -71,7 +73,7 @@ class KernelTransformer(BackgroundTransformer):
         self.kernel_ = self._resolved(sources, seed)
         found = self._located(sources, self.kernel_, seed)
         self.feature_map_, self.approximation_, self.residual_ = found.map, found.approximation, found.residual
-        parts = super()._weighed(list(found.sources)) if self.robust == "rows" else list(found.sources)
+        parts = super()._weighed(_rounded(found.sources)) if self.robust == "rows" else list(found.sources)
         fit, self._root = self._fit_coordinates(parts, found.map, seed)
         if isinstance(self.n_components, str) and len(parts) > 1:
             rooted = parts if self._root is None else _times(parts, self._root)
@@ -213,12 +215,19 @@ def _total_root(parts: Sequence[Moments]) -> Float:
 
 def _times(sources: Sequence[Source], root: Float) -> list[Source]:
     """Return datasets whose coordinates are multiplied by a matrix."""
-    found: list[Source] = []
-    for source in sources:
-        part = Mapped(source, lambda rows: product(rows, root), None)
-        part.width = int(root.shape[1])
-        found.append(part.loaded() if source.rows is not None else part)
-    return found
+    return _changed(sources, lambda rows: product(rows, root), int(root.shape[1]))
+
+
+def _rounded(sources: Sequence[Source]) -> list[Source]:
+    """Return coordinates without digits of rounding: equal rows would differ by these, as if they had a spread."""
+    step = ROUNDED_DIGITS * max(source.map_reduce(lambda batch: largest(abs(batch.rows)), max) for source in sources)
+    width = int(sources[0].width or 0)
+    return _changed(sources, lambda rows: namespace(rows).round(rows / step) * step if step else rows, width)
+
+
+def _changed(sources: Sequence[Source], function: Callable[[Rows], Rows], width: int) -> list[Source]:
+    parts = [Mapped(source, function, None, width) for source in sources]
+    return [part if source.rows is None else part.loaded() for part, source in zip(parts, sources, strict=True)]
 
 
 @documented("kdpca")

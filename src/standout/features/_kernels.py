@@ -305,7 +305,8 @@ def _named(kernel: str, params: dict[str, Any], options: dict[str, Any]) -> Name
 def _positive(number: Any, name: str) -> float:
     """Check a number whose square is within range."""
     if not isinstance(number, int | float | np.number) or not 1e-150 <= number <= 1e150:
-        raise InvalidValueError("is not a positive number", parameter=name, value=number, advice="Give such a number.")
+        advice = "Give such a number, or rescale the data that it follows."
+        raise InvalidValueError("is not a number in [1e-150, 1e+150]", parameter=name, value=number, advice=advice)
     return float(number)
 
 

@@ -18,7 +18,9 @@ from standout.moments import Moments
 from standout.private._sums import (
     BESIDE,
     LAST,
+    LEAST,
     LONGEST,
+    MOST,
     MOST_ROWS,
     ROW_SENSITIVITY,
     Grid,
@@ -129,7 +131,7 @@ def _checked_grid(centre: Any, scale: Any, radius: Any) -> Grid:
     missing = " and ".join(f"`{name}`" for name, value in given.items() if value is None)
     if missing:
         raise InvalidTypeError(f"a release also needs {missing}", advice=PUBLIC)
-    check_number(radius, "radius", (0.0, np.inf), "Give a length in units of `scale`, above zero.")
+    check_number(radius, "radius", (LEAST, MOST), "Give a length in units of `scale`, above zero.")
     for name in ("centre", "scale"):
         try:
             given[name] = np.array(given[name], dtype=np.float64)
@@ -322,7 +324,8 @@ def check_number(value: Any, name: str, limits: tuple[float, float], advice: str
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral if whole else Real):
         kind = "whole number" if whole else "number"
         raise InvalidTypeError(f"is not a {kind}", parameter=name, value=value, advice=advice)
-    if not limits[0] <= float(value) <= limits[1]:
+    number: Any = value
+    if not limits[0] <= number <= limits[1]:
         problem = f"is outside [{limits[0]:g}, {limits[1]:g}]"
         raise InvalidValueError(problem, parameter=name, value=value, advice=advice)
 

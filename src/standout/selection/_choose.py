@@ -121,10 +121,10 @@ def grid(problem: Problem, sums: Sums) -> tuple[str, list[Problem]]:
 
 
 def ridge_unit(problem: Problem, sums: Sums) -> float:
-    """Return the mean variance of the backgrounds: the unit of a kernel's ridge."""
+    """Return the unit of a kernel's ridge: the mean variance of the backgrounds, or of the target if they have none."""
     parts = zip(problem.weights, sums.moments[1:], strict=True)
     total = sum(weight * part.total_variance for weight, part in parts)
-    return total / sums.moments[0].n_features or float(np.finfo(np.float64).tiny)
+    return (total or sums.moments[0].total_variance) / sums.moments[0].n_features or float(np.finfo(np.float64).tiny)
 
 
 def choose(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Problem, Path, list[Float | None]]:

@@ -16,13 +16,14 @@ from standout.problem import Problem, Sums, adjusted, center_of, is_sparse_probl
 from standout.selection._data import Data, Folds, Places
 
 # Held-out variances below these shares are rounding: of the target's against the fitted one, and of the background's
-# against the target's.
+# against the target's, or the target's against the background's.
 LEAST_HELD, LEAST_BACKGROUND = 1e-9, 1e-12
 
 
 def log_ratio(own: Float, against: Float, fitted: Float) -> Float:
     """Return the logarithm of the ratio of variances; NaN where one of them is rounding."""
     usable = (own > 0.0) & (own > LEAST_HELD * fitted) & (against > LEAST_BACKGROUND * own)
+    usable &= own > LEAST_BACKGROUND * against
     logs: Float = np.full(own.shape, np.nan)
     logs[usable] = np.log(own[usable] / against[usable])
     return logs

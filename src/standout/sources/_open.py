@@ -287,7 +287,8 @@ def _as_weights(given: Any, n_rows: int | None, name: str, parameter: str) -> Fl
         if isinstance(error, InvalidValueError):
             raise
         raise InvalidTypeError(f"has no numbers: {error}", parameter=parameter, advice=PER_ROW) from None
-    total = float(weights.sum())
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
     if not np.isfinite(total) or (weights < 0).any() or total == 0:
         problem = "must be non-negative, finite and not all zero"
         raise InvalidValueError(problem, parameter=parameter, advice="Give such weights, or None.")

@@ -1,4 +1,8 @@
-"""The synthetic data of the paper's tests, the factor model of its optimality result, and digits over photographs."""
+"""Data in which something stands out, with the answer known: what a method should find.
+
+The synthetic data of the paper's tests, the factor model of its optimality result, and digits over photographs. No
+generator needs a file or a download.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,17 @@ from scipy import ndimage
 from sklearn.datasets import load_digits, load_sample_images
 
 from standout._messages import InvalidValueError, require_extra
+
+__all__ = [
+    "Contrast",
+    "FactorModel",
+    "ImageContrast",
+    "make_circles_one_background",
+    "make_circles_two_backgrounds",
+    "make_digits_over_photographs",
+    "make_factor_model",
+    "make_gaussians_two_backgrounds",
+]
 
 Floats = npt.NDArray[np.float64]
 Seed = int | np.random.Generator | None
@@ -271,18 +286,11 @@ def make_factor_model(
     background_factors = rng.standard_normal((n_background, n_shared)) * shared_spread
     shared_factors = rng.standard_normal((n_target, n_shared)) * shared_spread * np.sqrt(shared_ratio)
     specific_factors = rng.standard_normal((n_target, n_specific)) * specific_spread
-    target_factors = np.hstack([shared_factors, specific_factors])
-    return FactorModel(
-        target=_from_factors(target_factors, directions, rng),
-        backgrounds=(_from_factors(background_factors, shared, rng),),
-        shared=shared,
-        specific=specific,
-        shared_factors=shared_factors,
-        specific_factors=specific_factors,
-        description=(
-            f"{n_features}-D: {n_shared} shared directions, {n_specific} of the target only, unit noise; one background"
-        ),
-    )
+    target = _from_factors(np.hstack([shared_factors, specific_factors]), directions, rng)
+    backgrounds = (_from_factors(background_factors, shared, rng),)
+    own = f"{n_features}-D: {n_shared} shared directions, {n_specific} of the target only"
+    description = f"{own}, unit noise; one background"
+    return FactorModel(target, backgrounds, shared, specific, shared_factors, specific_factors, description)
 
 
 def _halves(n_rows: int) -> npt.NDArray[np.intp]:
@@ -395,18 +403,13 @@ def make_digits_over_photographs(
     """
     if len(set(digits)) < len(digits):
         raise InvalidValueError("names the same one twice", parameter="digits", value=digits, advice="Give two digits.")
-    rng = np.random.default_rng(random_state)
-    photographs = _photographs()
-    n_first = n_target // 2
-    labels = np.repeat(digits, [n_first, n_target - n_first])
+    rng, photographs = np.random.default_rng(random_state), _photographs()
+    labels = np.asarray(digits)[_halves(n_target)]
     handwriting = np.vstack([_handwriting(digit, int((labels == digit).sum()), rng) for digit in digits])
-    return ImageContrast(
-        target=_pieces(photographs, n_target, 0, rng) + intensity * handwriting,
-        backgrounds=(_pieces(photographs, n_background, 1, rng),),
-        labels=labels,
-        description=f"16 x 16 pixels: digits {digits[0]} and {digits[1]} hidden over photographs; one background",
-        image_shape=(_SIDE, _SIDE),
-    )
+    target = _pieces(photographs, n_target, 0, rng) + intensity * handwriting
+    backgrounds = (_pieces(photographs, n_background, 1, rng),)
+    description = f"16 x 16 pixels: digits {digits[0]} and {digits[1]} hidden over photographs; one background"
+    return ImageContrast(target, backgrounds, labels, description, (_SIDE, _SIDE))
 
 
 def _photographs() -> list[Floats]:
