@@ -289,7 +289,7 @@ def _residual_rows(source: Source) -> Rows:
     if source.covariates is None:
         return source.rows
     rows, middle = double(dense(source.rows)), source.covariates - source.covariates.mean(axis=0)
-    return rows - like(middle, rows) @ (like(np.linalg.pinv(middle), rows) @ rows)
+    return rows - like(source.covariates, rows) @ (like(np.linalg.pinv(middle), rows) @ rows)
 
 
 # --- the middle of each dataset --------------------------------------------------------------------------------------

@@ -329,7 +329,8 @@ def _code_covariates(datasets: list[Source]) -> None:
             if bad.any():
                 problem = f"has no value of {key!r} for row {int(np.argmax(bad))} of {data.name}"
                 raise InvalidValueError(problem, parameter="adjust", advice="Fill it in, or leave such rows out.")
-        coded.append(numbers)
+        # About a common middle, at which means of datasets are compared (``center="background"``).
+        coded.append(numbers - numbers.mean(axis=0))
     for data, part in zip(datasets, np.split(np.column_stack(coded), ends), strict=True):
         data.covariates = part
 
