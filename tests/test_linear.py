@@ -498,3 +498,15 @@ def test_noise_has_a_ratio_near_one_and_not_the_eigenvalue(rng):
     unshrunken = DiscriminativePCA(1, shrinkage=None).fit(X, background=Y)
     assert unshrunken.eigenvalues_[0] > 3.0
     assert unshrunken.ratio_[0] < 2.0
+
+
+@pytest.mark.parametrize("units", [np.geomspace(1e-8, 1e8, 6), 1e130, 1e-130], ids=["columns", "large", "small"])
+@pytest.mark.parametrize("kind", [DiscriminativePCA, ContrastivePCA])
+def test_folds_are_brought_to_the_order_of_the_fit_whatever_the_units(kind, units):
+    rng = np.random.default_rng(1)
+    X, Y = rng.normal(size=(20, 6)) * [3, 3, 3, 1, 1, 1], rng.normal(size=(40, 6))
+    # Units of columns do not matter to dPCA without shrinkage; one unit of all does not matter to any method.
+    given = {"shrinkage": None} if kind is DiscriminativePCA else {"alpha": 1.0}
+    units = units if kind is DiscriminativePCA else np.max(units)
+    expected = kind(3, **given).fit(X, background=Y).ratio_
+    np.testing.assert_allclose(kind(3, **given).fit(X * units, background=Y * units).ratio_, expected, rtol=1e-6)

@@ -49,7 +49,7 @@ def test_distances_and_weights_are_those_of_the_formulas(shape):
     learned = learn_weights(rows)
     inverse = learned.level * np.eye(shape[1]) + (-1 if learned.level else 1) * learned.root @ learned.root.T
     assert np.linalg.eigvalsh(inverse).min() > 0.0
-    centred = rows - learned.centre
+    centred = (rows - learned.centre) / learned.unit
     expected = np.einsum("ij,jk,ik->i", centred, inverse, centred)
     found = learned(rows)
     np.testing.assert_allclose(found.distances, expected, rtol=1e-8)
@@ -57,6 +57,14 @@ def test_distances_and_weights_are_those_of_the_formulas(shape):
     np.testing.assert_allclose(found.weights, np.minimum((3 + learned.typical) / (3 + expected), 1.0))
     # Only outlying rows have a weight below the floor.
     assert found.weights[expected <= learned.limit].min() >= (3 + learned.typical) / (3 + learned.limit)
+
+
+@pytest.mark.parametrize("unit", [1e-180, 1e-3, 1e150])
+def test_weights_do_not_depend_on_the_unit_of_all_columns(unit):
+    rows = np.random.default_rng(4).normal(size=(60, 5))
+    rows[0] *= 30.0
+    expected = learn_weights(rows)(rows).weights
+    np.testing.assert_allclose(learn_weights(rows * unit)(rows * unit).weights, expected, rtol=1e-9)
 
 
 def test_wide_rows_never_need_a_matrix_of_columns_by_columns():

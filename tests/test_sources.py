@@ -210,18 +210,21 @@ def test_new_data_are_found_by_the_columns_of_the_fit():
 
 
 def test_named_columns_are_beside_the_rows_and_not_features():
-    frame = pandas.DataFrame({"a": [1.0, 2, 3], "w": [1, 2, 0], "donor": ["u", "v", "v"], "sex": ["f", "m", "f"]})
-    frame["age"] = [30.0, 40.0, 50.0]
+    frame = pandas.DataFrame({"a": [1.0, 2, 3, 4], "w": [1, 2, 0, 1], "donor": list("uvvv"), "sex": list("fmff")})
+    frame["age"] = [30.0, 40.0, 50.0, 40.0]
     for make in (lambda data: data, polars.from_pandas, pyarrow.Table.from_pandas):
         first, second = open_datasets(
             make(frame), make(frame[::-1]), sample_weight="w", groups="donor", adjust=["age", "sex"]
         )
         assert first.columns == second.columns == ("a",)
-        assert first.weights.tolist() == [1.0, 2.0, 0.0]
-        assert first.subjects.tolist() == [0, 1, 1]
-        assert second.subjects.tolist() == [1, 1, 0]
+        assert first.weights.tolist() == [1.0, 2.0, 0.0, 1.0]
+        assert first.subjects.tolist() == [0, 1, 1, 1]
+        assert second.subjects.tolist() == [1, 1, 1, 0]
         assert first.subject_names.tolist() == ["u", "v"]
-        assert first.covariates.tolist() == [[30.0, 0.0], [40.0, 1.0], [50.0, 0.0]]
+        # About their means: 40 years, one of four.
+        assert first.covariates.tolist() == [[-10.0, -0.25], [0.0, 0.75], [10.0, -0.25], [0.0, -0.25]]
+        with pytest.raises(InvalidValueError, match="adjust has 2 columns, which would explain most of the 3 rows"):
+            open_datasets(make(frame[:3]), make(frame), groups="donor", adjust=["age", "sex"])
 
 
 def test_subjects_are_numbered_over_all_datasets_and_whole_numbers_need_no_decimal_point():

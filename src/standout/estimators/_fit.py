@@ -269,7 +269,9 @@ class BackgroundTransformer(FittedTransformer):
         )
         if self.component_test_.n_components == 0:
             _warn("no component is distinguishable from chance", "One component is kept.")
-        self._n_found = max(self.component_test_.n_components, 1)
+        # Rounding can leave the fit fewer directions than the test.
+        most = fit.solution.rank or MOST_COMPONENTS
+        self._n_found = max(min(self.component_test_.n_components, most), 1)
         return self._n_found > 1
 
     def _posed(self, moments: Sequence[Moments], width: int, **fields: Any) -> tuple[Problem, bool, str | None]:

@@ -21,7 +21,7 @@ from standout._arrays import (
     weighted_sum,
 )
 from standout._messages import InvalidTypeError, InvalidValueError
-from standout._xp import column_products, namespace
+from standout._xp import column_products, like, namespace
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,7 +343,9 @@ def own_shrinkage(moments: Moments, dimension: int) -> float:
     own: float | None = getattr(moments, "shrinkage", None)
     if own is not None or moments.norms is not None:
         return ledoit_wolf(moments, dimension) if own is None else float(own)
-    trace, square, count = moments.total_variance, moments.squared_norm, moments.effective_count
-    spread = square - trace**2 / dimension
-    share = ((1 - 2 / dimension) * square + trace**2) / ((count + 1 - 2 / dimension) * spread) if spread > 0.0 else 1.0
+    # In units of the trace: fourth powers may be out of range.
+    trace, count = moments.total_variance or 1.0, moments.effective_count
+    square = moments.mapped(like(np.full(moments.n_features, trace**-0.5), moments.mean)).squared_norm
+    spread = square - 1.0 / dimension
+    share = ((1 - 2 / dimension) * square + 1.0) / ((count + 1 - 2 / dimension) * spread) if spread > 0.0 else 1.0
     return float(min(share, 1.0))

@@ -99,6 +99,8 @@ class RobustWeights:
     typical, limit : float
         The median squared distance, and the squared distance beyond which a row is outlying. All weights are 1 if the
         limit is infinite.
+    unit : float
+        By which numbers are divided: squares of numbers near one are within range.
     low, high : ndarray of shape (n_features,) or None
         Limits to which wild cells are brought; None if cells are not changed.
 
@@ -120,6 +122,7 @@ class RobustWeights:
     level: float
     typical: float
     limit: float
+    unit: float = 1.0
     low: Float | None = None
     high: Float | None = None
 
@@ -161,7 +164,7 @@ class RobustWeights:
                 limited = xp.where(double(block) < self.low, self.low, self.high)
                 block = xp.where(wild, xp.astype(limited, numbers.dtype), numbers)
             # Sparse rows become dense, a block at a time: the root is dense.
-            centred = double(dense(block)) - self.centre
+            centred = (double(dense(block)) - self.centre) / self.unit
             distances = squared_lengths(product(centred, self.root))
             if self.level:
                 distances = self.level * squared_lengths(centred) - distances
@@ -226,7 +229,7 @@ def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True, name: 
     equal = RobustWeights(middle, zeros((middle.shape[0], 0), middle), 0.0, 0.0, float("inf"), **bounds)
     if unit == 0.0:
         return equal
-    # Distances do not depend on the unit. Squares of numbers near one are within range.
+    # Distances do not depend on the unit.
     numbers, spread = xp.clip(numbers / unit, -FAR, FAR), spread / unit
     if cells:
         reach = xp.where(spread > 0.0, WILD * spread, xp.full_like(spread, np.inf))
@@ -248,8 +251,7 @@ def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True, name: 
     return replace(
         learned,
         centre=middle + unit * learned.centre,
-        root=learned.root / unit,
-        level=learned.level / unit / unit,
+        unit=unit,
         low=equal.low,
         high=equal.high,
     )

@@ -223,7 +223,7 @@ class _Refit:
         """Return the ratios of units that were not drawn, the angles of the scores, and the correlations."""
         target, reference = self._whole
         images, vectors = target.apply(reference), self._solved(times)
-        order, signs = aligned(vectors, images)
+        order, signs = aligned(target, reference, images, vectors)
         vectors = take(vectors, order, axis=1) * like(signs, vectors)
         lengths = to_host(target.variance(reference) * target.variance(vectors))
         cosines = np.abs(to_host(column_products(images, vectors))) / np.sqrt(np.maximum(lengths, SMALLEST))

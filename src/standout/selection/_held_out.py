@@ -10,7 +10,7 @@ import numpy as np
 from scipy import optimize
 
 from standout._arrays import Array, Float, Rows, product
-from standout._xp import column_norms, concat, like, namespace, take, to_host
+from standout._xp import column_norms, column_products, concat, like, namespace, take, to_host
 from standout.moments import FoldPattern, Moments, project
 from standout.problem import Problem, Sums, adjusted, center_of, is_sparse_problem, mixed, solve, solve_fold
 from standout.selection._data import Data, Folds, Places
@@ -89,6 +89,10 @@ def held_variances(
     along = np.array([to_host(part.variance(vectors)) for part in rows])
     squares, steps = (along + np.square(steps)) * factors[:, None] ** 2, np.array(steps) * factors[:, None]
     return HeldVariances(squares[0], squares[1:], steps, apart, to_host(fitted[0].variance(vectors)), factors, centres)
+
+
+# Correlations that differ by less than this are ties.
+TIED = 1e-6
 
 
 # --- the held-out ratio ----------------------------------------------------------------------------------------------
@@ -195,7 +199,7 @@ def judge(
             values, inside = solve_fold(train, problem, None if starts is None else starts[fold], seed)
             found = train.lifted(inside) if moved else inside
         within = whole.dropped(found) if few or moved else inside
-        order, factors = aligned(within, images)
+        order, factors = aligned(target, inner, images, within)
         endless = np.isinf(to_host(values))[order]
         if endless.any():
             # Without variance of the background a component has no unit: it takes that of the whole.
@@ -236,12 +240,20 @@ def _slopes(moments: Moments, q: int, inside: Float) -> Float:
     return np.linalg.pinv(covariance[size:, size:]) @ covariance[size:, :size] @ to_host(inside)
 
 
-def aligned(inner: Float, images: Float) -> tuple[Array, Float]:
-    """Return the order and the signs of components that fit those of the whole, by their products in the target."""
+def aligned(target: Moments, reference: Float, images: Float, inner: Float) -> tuple[Array, Float]:
+    """Return the order and the signs of components that fit those of a reference.
+
+    They are compared by the correlation of their scores in the target, which does not depend on units, and if that is
+    the same for two of them (rows along one line), by their angles. `images` is the target's covariance times the
+    reference.
+    """
+    spreads = [to_host(column_products(images, reference)), to_host(target.variance(inner))]
+    sizes = np.multiply.outer(*(np.sqrt(np.maximum(part, 0.0)) for part in spreads))
     both = to_host(product(images.T, inner))
-    sizes = to_host(column_norms(inner)) * to_host(column_norms(images))[:, None]
     both = np.divide(both, sizes, out=np.zeros_like(both), where=sizes > 0.0)
-    _, order = optimize.linear_sum_assignment(-np.abs(np.nan_to_num(both)))
+    lengths = np.multiply.outer(*(to_host(column_norms(part)) for part in (reference, inner)))
+    angles = np.divide(to_host(product(reference.T, inner)), lengths, out=np.zeros_like(both), where=lengths > 0.0)
+    _, order = optimize.linear_sum_assignment(-np.abs(np.nan_to_num(both)) - TIED * np.abs(angles))
     return order, np.where(both[np.arange(len(order)), order] < 0, -1.0, 1.0)
 
 

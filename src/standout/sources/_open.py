@@ -332,6 +332,9 @@ def _code_covariates(datasets: list[Source]) -> None:
         # About a common middle, at which means of datasets are compared (``center="background"``).
         coded.append(numbers - numbers.mean(axis=0))
     for data, part in zip(datasets, np.split(np.column_stack(coded), ends), strict=True):
+        if 2 * part.shape[1] > len(part):
+            problem = f"has {part.shape[1]} columns, which would explain most of the {len(part)} rows of {data.name}"
+            raise InvalidValueError(problem, parameter="adjust", advice="Give at most one for every two rows.")
         data.covariates = part
 
 
