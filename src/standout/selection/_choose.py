@@ -150,10 +150,10 @@ def choose(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Problem, Pat
         for fold, train, vectors in zip(folds, trains, solve_path(trains, problems, seed=seed), strict=True):
             found.append(vectors)
             # A fold of few rows may have no component.
-            places = [place for place, part in enumerate(vectors) if part is not None and part.shape[1]]
-            if places:
-                logs = _log_ratios(problem, train, data, fold, concat([vectors[place] for place in places], axis=1))
-                judged[fold, places] = logs.reshape(len(places), -1).mean(axis=1)
+            known = {place: part for place, part in enumerate(vectors) if part is not None and part.shape[1]}
+            if known:
+                logs = _log_ratios(problem, train, data, fold, concat(list(known.values()), axis=1))
+                judged[fold, list(known)] = logs.reshape(len(known), -1).mean(axis=1)
     path = path_of(name, values, judged)
     if path.reason:
         return problem, path, [None] * data.n_folds
