@@ -1,7 +1,7 @@
 """Levels and power of the permutation test, errors of "at least k components", and coverage of bootstrap intervals.
 
-Run ``python benchmarks/inference.py level --runs 200``. The tables are "level", "power", "count" and "coverage". Names
-of designs, or beginnings of them, choose a few: ``python benchmarks/inference.py level subjects scale``.
+Run ``python benchmarks/inference.py level count coverage``, or "power". ``--designs subjects scale`` chooses designs by
+the beginnings of their names. Every bound is printed as met or missed.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from time import process_time
 from typing import Any
 
@@ -77,8 +79,8 @@ def counts(rng: Rng) -> Made:
     return DiscriminativePCA(1), X.astype(float), Y.astype(float), {}
 
 
-def two_backgrounds(rng: Rng) -> Made:
-    return DiscriminativePCA(1), noise(rng, 60, 20), [noise(rng, 60, 20), noise(rng, 100, 20)], {}
+def two_backgrounds(rng: Rng, **options: Any) -> Made:
+    return DiscriminativePCA(1, **options), noise(rng, 60, 20), [noise(rng, 60, 20), noise(rng, 100, 20)], {}
 
 
 def weighted(rng: Rng) -> Made:
@@ -169,10 +171,15 @@ NULLS: dict[str, Callable[[Rng], Made]] = {
     "contrastive 60+60 x 20": rows(60, 60, 20, "t5", estimator=ContrastivePCA),
     "kernel 50+50 x 5": rows(50, 50, 5, "t5", estimator=KernelDiscriminativePCA, shift=0.0),
     "kernel contrastive 50+50 x 5": rows(50, 50, 5, "t5", estimator=KernelContrastivePCA, shift=0.0),
-    "columns chosen 60+60 x 12": rows(60, 60, 12, "t5", n_columns="auto"),
+    "columns chosen 40+40 x 8": rows(40, 40, 8, "t5", n_columns="auto"),
+    "shrinkage=ledoit-wolf 60+60 x 20": rows(60, 60, 20, "t5", shrinkage="ledoit-wolf"),
+    "background_weights=joint 60+60+100 x 20": lambda rng: two_backgrounds(rng, background_weights="joint"),
+    "background_weights=spectral 60+60+100 x 20": lambda rng: two_backgrounds(rng, background_weights="spectral"),
     "scale=background 48+24 x 500": rows(48, 24, 500, "white", scale="background"),
     "scale=pooled 48+24 x 500": rows(48, 24, 500, "white", scale="pooled"),
     "scale=background 100+50 x 300": rows(100, 50, 300, "white", scale="background"),
+    "scale=pooled 100+50 x 300": rows(100, 50, 300, "white", scale="pooled"),
+    "scale=background 24+24 x 500": rows(24, 24, 500, "white", scale="background"),
     "scale=background, factors, 48+24 x 500": rows(48, 24, 500, scale="background"),
     "scale=pooled 24+24 x 500": rows(24, 24, 500, "white", scale="pooled"),
     "time, blocks of 25, 600+600 x 10": time_blocks,
@@ -229,18 +236,11 @@ COUNTS: dict[str, tuple[int, Callable[[Rng], Made]]] = {
 }
 
 
-def table_of_tests(designs: dict[str, Callable[[Rng], Made]], runs: int, draws: int, seed: int) -> None:
-    print(f"{'design':48s} {'p <= .05':>9s} {'p <= .2':>8s} {'draws':>6s} {'ms':>7s}")
-    for name, make in designs.items():
-        p_values, n_draws, start = [], [], process_time()
-        for run in range(runs):
-            model, X, Y, more = make(np.random.default_rng([seed, run]))
-            test = permutation_test(model.fit(X, background=Y, **more), X, background=Y, n_draws=draws, **more)
-            p_values.append(test.p_values[0])
-            n_draws.append(test.n_draws[0])
-        five, twenty = (np.mean(np.array(p_values) <= level) for level in (LEVEL, 0.2))
-        spent = 1e3 * (process_time() - start) / runs
-        print(f"{name:48s} {five:9.3f} {twenty:8.3f} {np.mean(n_draws):6.0f} {spent:7.0f}", flush=True)
+def tested(make: Callable[[Rng], Made], rng: Rng, draws: int) -> list[float]:
+    """Return the p-value of the first component."""
+    model, X, Y, more = make(rng)
+    model.fit(X, background=Y, **more)
+    return [float(permutation_test(model, X, background=Y, n_draws=draws, n_components=1, **more).p_values[0])]
 
 
 def parallel_analysis(X: Any, Y: Any, shrinkage: float, rng: Rng, repeats: int = 20) -> int:
@@ -259,76 +259,125 @@ def parallel_analysis(X: Any, Y: Any, shrinkage: float, rng: Rng, repeats: int =
     return int(np.cumprod(ratios(np.cov(X.T), np.cov(Y.T)) > edge).sum())
 
 
-def table_of_counts(names: list[str], runs: int, draws: int, seed: int) -> None:
-    print("too many and mean |error| of: the test; ratios whose interval is above 1; parallel analysis")
-    print(f"{'design':48s} {'test':>12s} {'held-out':>13s} {'parallel':>13s}")
-    for name, (k, make) in COUNTS.items():
-        if not chosen(name, names):
-            continue
-        found = []
-        for run in range(runs):
-            rng = np.random.default_rng([seed, run])
-            model, X, Y, more = make(rng)
-            model.fit(X, background=Y, **more)
-            test = permutation_test(model, X, background=Y, n_draws=draws, **more)
-            held_out = int(np.cumprod(model.ratio_interval_[:, 0] > 1.0).sum())
-            found.append((test.n_components, held_out, parallel_analysis(X, Y, model.shrinkage_, rng)))
-        off = np.array(found) - k
-        cells = [f"{np.mean(own > 0):6.3f} {np.abs(own).mean():6.2f}" for own in off.T]
-        print(f"{name:48s} {' '.join(cells)}", flush=True)
+def counted_by_three(make: Callable[[Rng], Made], rng: Rng, draws: int) -> list[float]:
+    """Return the number of components by the test, by intervals of ratios above 1, and by parallel analysis."""
+    model, X, Y, more = make(rng)
+    model.fit(X, background=Y, **more)
+    test = permutation_test(model, X, background=Y, n_draws=draws, **more)
+    held_out = int(np.cumprod(model.ratio_interval_[:, 0] > 1.0).sum())
+    return [test.n_components, held_out, parallel_analysis(X, Y, model.shrinkage_, rng)]
 
 
-def table_of_coverage(names: list[str], runs: int, draws: int, seed: int) -> None:
-    print(f"{'design':48s} {'ratio':>7s} {'correlations':>13s} {'angle':>6s} {'truth':>6s}")
-    for n, d, strength in ((60, 10, 3.0), (200, 10, 2.0), (1000, 10, 2.0), (200, 60, 4.0)):
-        if not chosen(f"{n}", names):
-            continue
-        ratio_hits, hits, angles, truths = [], [], [], []
-        f = OWN[0, :d] / np.linalg.norm(OWN[0, :d])
-        background = SHARED[:, :d].T @ SHARED[:, :d] + np.eye(d)
-        target = background + strength**2 * np.outer(f, f)
-        best = np.linalg.solve(background, f)
-        truth = target @ best / np.sqrt(np.diag(target) * (best @ target @ best))
-        for run in range(runs):
-            rng = np.random.default_rng([seed, run])
-            X, Y = signal(rng, noise(rng, n, d), strength), noise(rng, n, d)
-            model = DiscriminativePCA(1).fit(X, background=Y)
-            found = bootstrap(model, X, background=Y, n_draws=draws, level=0.9)
-            u = model.components_[0]
-            along = (u @ target @ u) / (u @ background @ u)
-            ratio_hits.append(found.ratio_intervals[0, 0] <= along <= found.ratio_intervals[0, 1])
-            own = truth * np.sign(truth @ model.correlations_[0])
-            inside = (found.correlation_intervals[0, :, 0] <= own) & (own <= found.correlation_intervals[0, :, 1])
-            hits.append(inside.mean())
-            angles.append(found.angles[0])
-            cosine = abs(u @ target @ best) / np.sqrt((u @ target @ u) * (best @ target @ best))
-            truths.append(np.degrees(np.arccos(min(cosine, 1.0))))
-        name = f"{n}+{n} x {d}, strength {strength}"
-        cells = f"{np.mean(ratio_hits):7.2f} {np.mean(hits):13.2f} {np.mean(angles):6.1f} {np.mean(truths):6.1f}"
-        print(f"{name:48s} {cells}", flush=True)
+def covered(n: int, d: int, strength: float) -> Callable[[Rng, int], list[float]]:
+    """Return whether 90 % intervals contain the truth: of the ratio, and the share of correlations."""
+    f = OWN[0, :d] / np.linalg.norm(OWN[0, :d])
+    background = SHARED[:, :d].T @ SHARED[:, :d] + np.eye(d)
+    target = background + strength**2 * np.outer(f, f)
+    best = np.linalg.solve(background, f)
+    truth = target @ best / np.sqrt(np.diag(target) * (best @ target @ best))
+
+    def run(rng: Rng, draws: int) -> list[float]:
+        X, Y = signal(rng, noise(rng, n, d), strength), noise(rng, n, d)
+        model = DiscriminativePCA(1).fit(X, background=Y)
+        found = bootstrap(model, X, background=Y, n_draws=draws, level=0.9)
+        u = model.components_[0]
+        along = (u @ target @ u) / (u @ background @ u)
+        own = truth * np.sign(truth @ model.correlations_[0])
+        lower, upper = found.correlation_intervals[0].T
+        return [
+            float(found.ratio_intervals[0, 0] <= along <= found.ratio_intervals[0, 1]),
+            float(np.mean((lower <= own) & (own <= upper))),
+        ]
+
+    return run
 
 
-def chosen(name: str, names: list[str]) -> bool:
-    return not names or any(name.startswith(part) for part in names)
+COVERAGE = {
+    f"{n}+{n} x {d}, strength {strength:g}": covered(n, d, strength)
+    for n, d, strength in ((60, 10, 3.0), (200, 10, 2.0), (1000, 10, 2.0), (200, 60, 4.0))
+}
+
+
+def verdict(met: bool) -> str:
+    return "met" if met else "MISSED"
+
+
+def shown_test(found: Any, power: bool) -> str:
+    shares = [np.mean(found[:, 0] <= level) for level in (LEVEL, 0.2)]
+    return f"{shares[0]:.3f} | {shares[1]:.3f}" + ("" if power else f" | {verdict(0.02 <= shares[0] <= 0.08)}")
+
+
+def shown_count(found: Any, k: int) -> str:
+    off = found - k
+    cells = [f"{np.mean(own > 0):.3f} | {np.abs(own).mean():.2f}" for own in off.T]
+    return f"{' | '.join(cells)} | {verdict(np.mean(off[:, 0] > 0) <= 0.07)}"
+
+
+def shown_coverage(found: Any) -> str:
+    ratio, correlations = found.mean(axis=0)
+    met = all(0.8 <= share <= 0.97 for share in (ratio, correlations))
+    return f"{ratio:.2f} | {correlations:.2f} | {verdict(met)}"
+
+
+# Header, draws of a run, and for each design one run and the cells of its row.
+Design = tuple[Callable[[Rng, int], list[float]], Callable[[Any], str]]
+Table = tuple[str, int, dict[str, Design]]
+TABLES: dict[str, Table] = {
+    "level": (
+        "p <= .05 | p <= .2 | .02 to .08",
+        39,
+        {name: (partial(tested, make), partial(shown_test, power=False)) for name, make in NULLS.items()},
+    ),
+    "power": (
+        "p <= .05 | p <= .2",
+        99,
+        {name: (partial(tested, make), partial(shown_test, power=True)) for name, make in FINDINGS.items()},
+    ),
+    "count": (
+        "test: too many | error | held-out: too many | error | parallel: too many | error | test <= .07",
+        39,
+        {name: (partial(counted_by_three, make), partial(shown_count, k=k)) for name, (k, make) in COUNTS.items()},
+    ),
+    "coverage": (
+        "ratio | correlations | .80 to .97",
+        100,
+        {name: (run, shown_coverage) for name, run in COVERAGE.items()},
+    ),
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("table", choices=("level", "power", "count", "coverage"))
-    parser.add_argument("designs", nargs="*")
+    parser.add_argument("tables", nargs="+", choices=list(TABLES))
+    parser.add_argument("--designs", nargs="*", default=[""])
     parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--draws", type=int, default=99)
+    parser.add_argument("--draws", type=int)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--file", help="write the tables there after every tenth of the runs")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    if given.table == "count":
-        table_of_counts(given.designs, given.runs, given.draws, given.seed)
-    elif given.table == "coverage":
-        table_of_coverage(given.designs, given.runs, given.draws, given.seed)
-    else:
-        designs = NULLS if given.table == "level" else FINDINGS
-        some = {name: make for name, make in designs.items() if chosen(name, given.designs)}
-        table_of_tests(some, given.runs, given.draws, given.seed)
+    found: dict[tuple[str, str], list[list[float]]] = {}
+    for runs in np.array_split(np.arange(given.runs), 10):
+        for table in given.tables:
+            _, draws, designs = TABLES[table]
+            for name, (run, _) in designs.items():
+                if name.startswith(tuple(given.designs)):
+                    own = [run(np.random.default_rng([given.seed, one]), given.draws or draws) for one in runs.tolist()]
+                    found.setdefault((table, name), []).extend(own)
+        if given.file:
+            Path(given.file).write_text(written(found, process_time()))
+    print(written(found, process_time()))
+
+
+def written(found: dict[tuple[str, str], list[list[float]]], seconds: float) -> str:
+    """Return the tables of all runs up to now, in Markdown."""
+    lines: list[str] = []
+    for table, (header, draws, designs) in TABLES.items():
+        rows = {name: every for (own, name), every in found.items() if own == table}
+        if rows:
+            lines += ["", f"| {table}, up to {draws} draws | runs | {header} |", "|" + "---|" * (3 + header.count("|"))]
+        lines += [f"| {name} | {len(every)} | {designs[name][1](np.array(every))} |" for name, every in rows.items()]
+    return "\n".join([*lines, "", f"{seconds:.0f} s of CPU time."])
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from standout import (
 from standout._messages import CautionWarning, InvalidValueError
 from standout.selection._bootstrap import _fisher_intervals, _Refit
 from standout.selection._inference import standardised
-from standout.selection._resample import RowDeck, middle_of
+from standout.selection._resample import Deck, middle_of
 from standout.selection._units import _rows_of_each, plan_rows, plan_subjects
 from standout.sources import open_datasets
 
@@ -74,6 +74,13 @@ def test_a_wide_statistic_is_that_of_the_whole_matrices(rng):
     X, Y = two(rng, 12, 14, 40, 2.0)
     test = permutation_test(fitted(X, Y, shrinkage=0.3), X, background=Y, n_draws=19)
     assert test.statistics[0] == pytest.approx(log_ratio(X, Y, 0.3), abs=1e-9)
+
+
+def test_a_statistic_by_iterations_is_that_of_lapack(rng):
+    X, Y = two(rng, 90, 110, 220, 1.0)
+    test = permutation_test(fitted(X, Y, shrinkage=0.3), X, background=Y, n_draws=19)
+    # Ten times the square of the residual at which iterations end.
+    assert test.statistics[0] == pytest.approx(log_ratio(X, Y, 0.3), abs=1e-4)
 
 
 def test_the_statistic_of_contrastive_pca_is_the_largest_difference(rng):
@@ -285,7 +292,7 @@ def test_threads_and_equal_weights_change_nothing(rng):
 def test_weights_that_users_give_stay_at_their_places_and_learned_ones_go_with_rows(rng):
     plan = plan_rows([3, 2], 100, rng)
     rows, learned, placed = rng.normal(size=(5, 2)), rng.random(5), rng.random((5, 1))
-    deck = RowDeck(plan, rows, learned, placed)
+    deck = Deck(plan, rows, np.concatenate(plan.keys), learned, placed=placed)
     at = np.array([4, 0, 2, 1, 3])
     numbers = deck.numbers(plan.parts[0][at])
     for home, places in enumerate(plan.places):
@@ -510,12 +517,12 @@ def test_kernels_have_intervals_of_ratios(rng):
 
 
 @pytest.mark.long
-def test_intervals_cover_the_truth(capsys):
-    simulations.table_of_coverage([], 60, 100, 0)
-    for line in capsys.readouterr().out.splitlines()[1:]:
-        ratio, correlations = map(float, line.split()[-4:-2])
-        assert 0.8 <= ratio <= 1.0
-        assert 0.78 <= correlations <= 0.97
+@pytest.mark.parametrize("name", simulations.COVERAGE)
+def test_intervals_cover_the_truth(name):
+    run = simulations.COVERAGE[name]
+    ratio, correlations = np.mean([run(np.random.default_rng([0, one]), 100) for one in range(60)], axis=0)
+    assert 0.8 <= ratio <= 1.0
+    assert 0.78 <= correlations <= 0.97
 
 
 def test_a_bootstrap_that_cannot_be_made_is_an_error(rng):

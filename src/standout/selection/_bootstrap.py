@@ -19,7 +19,7 @@ from standout.problem import Problem, Sums, mixed, solve
 from standout.selection._data import column_variances
 from standout.selection._held_out import aligned
 from standout.selection._inference import opened, seed_of
-from standout.selection._resample import RowDeck, SumDeck, make_deck
+from standout.selection._resample import Deck, make_deck
 from standout.sources import InMemory, Source
 
 # Correlations are kept from the ends of the range of Fisher's z.
@@ -179,7 +179,7 @@ class _Refit:
         Whether components are directions in the columns.
     """
 
-    deck: RowDeck | SumDeck
+    deck: Deck
     problem: Problem
     dimension: int
     span: Span | None
@@ -214,7 +214,6 @@ class _Refit:
         """Return the components of a draw, in the coordinates of the deck."""
         if self.span is None or (self.problem.scale is None and self.problem.n_columns is None):
             return solve(Sums(tuple(self._moments(times)), self.dimension), self.problem).vectors
-        assert isinstance(self.deck, RowDeck)
         columns = replace(self.deck, rows=stacked(self.span.rows))
         sums = columns.wide_sums(columns.drawn(times), self.problem)
         return self.span.drop(solve(sums, self.problem).vectors)
@@ -253,7 +252,6 @@ class _Refit:
         target = self.deck.moments(*hand)
         images, variances = target.apply(vectors), target.variances
         if self.span is not None:
-            assert isinstance(self.deck, RowDeck)
             rows = take(self.span.rows[0], self.deck.numbers(hand[0]))
             images, variances = self.span.lift(images), column_variances(rows, self.deck.chosen(*hand)[1])
         scale = np.sqrt(to_host(variances)[:, None] * to_host(target.variance(vectors)))

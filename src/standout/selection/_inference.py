@@ -22,7 +22,7 @@ from standout._xp import column_norms, to_host
 from standout.moments import learn_weights
 from standout.problem import Problem, Sums, solve
 from standout.selection._leading import Statistic
-from standout.selection._resample import RowDeck, SumDeck, centred, make_deck
+from standout.selection._resample import Deck, centred, make_deck
 from standout.selection._units import Numbers
 from standout.sources import Mapped, Source, open_datasets, transformed
 
@@ -295,7 +295,7 @@ def count_components(
     deck = make_deck(sources, learned or [None] * len(sources), problem, rng, spanned=wide and not anew)
     deck.plan.check(level)
     deck = centred(deck, problem.center == "own", rng)
-    if isinstance(deck, RowDeck) and deck.weights is not None:
+    if deck.scatters is None and deck.weights is not None:
         # Weights that each dataset learned from few rows fit these better than the rows of a deal.
         deck = replace(deck, weights=to_host(learn_weights(deck.rows)(deck.rows).weights))
     statistic = Statistic(replace(problem, n_covariates=0), chosen, columns_chosen)
@@ -346,7 +346,7 @@ class Engine:
         Covariance of each dataset along the components that were removed, which deals do not change.
     """
 
-    deck: RowDeck | SumDeck
+    deck: Deck
     statistic: Statistic
     dimension: int
     anew: bool
@@ -360,7 +360,6 @@ class Engine:
     def _sums(self, at: Numbers, *thinnings: int) -> Sums:
         """Return the sums of a deal over some thinnings together."""
         if self.anew:
-            assert isinstance(self.deck, RowDeck)
             return self.deck.wide_sums(self.deck.hands(at, thinnings[0]), self.statistic.problem)
         parts = [self.deck.dealt(at, number) for number in thinnings]
         found = [own[0] if len(own) == 1 else reduce(add, own) for own in zip(*parts, strict=True)]

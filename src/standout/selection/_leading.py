@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import linalg
 
 from standout._arrays import Float, product
 from standout._xp import cholesky, is_foreign, largest_eigenvalue, largest_ratio
 from standout.problem import Problem, Sums, pencil_of, pose, prepared, solve
 from standout.selection._choose import ridge_unit
 
-# Representative values of each path. α and ε are in the units of the path. The smallest shrinkage, which hardly depends
-# on the units of columns, is left out if the background has fewer than `MANY_ROWS` rows per column.
+# Representative values of each path. α and ε are in the units of the path.
 SHRINKAGES, ALPHAS, EPSILONS = (1e-9, 0.01, 0.1, 0.7), (1.0, 4.0, 15.0, 60.0), (1e-4, 1e-2, 0.3, 10.0)
-MANY_ROWS = 2
-# With a choice of columns, each value needs several solutions.
-FEW_SHRINKAGES = (0.01, 0.3)
+# Two values are enough if the background has fewer rows per column than this, and have nearly the power of three. They
+# are enough for few columns, too, which need several solutions for each value.
+MANY_ROWS, FEW_SHRINKAGES = 2, (0.03, 0.5)
 # Columns in a choice of few columns that the data made.
 FEW_COLUMNS = 0.1
 # Logarithms of ratios beyond this size are as good as infinite.
 LARGEST_LOG = 100.0
 # From so many coordinates on, iterations are faster than LAPACK.
 LEAST_ITERATED = 192
-# Relative residual of the vector that iterations find; the error of its value is about the square.
-TOLERANCE = 1e-4
+# Steps at most, and the relative residual of the vector that ends them; the error of its value is about the square.
+MOST_STEPS, TOLERANCE, SMALLEST = 200, 3e-3, 1e-300
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Statistic:
             every = [replace(one, epsilon=unit * value) for value in EPSILONS]
         elif self.chosen:
             many = sum(part.count for weight, part in pairs if weight > 0.0) >= MANY_ROWS * sums.dimension
-            values = FEW_SHRINKAGES if one.n_columns is not None else SHRINKAGES[0 if many else 1 :]
+            values = SHRINKAGES if many and one.n_columns is None else FEW_SHRINKAGES
             every = [replace(one, shrinkage=value) for value in values]
         if self.columns_chosen:
             few = max(int(FEW_COLUMNS * sums.dimension), 1)
@@ -101,11 +101,30 @@ def _largest(a: Float, b: Float | None) -> float:
 
     def applied(vector: Float) -> Float:
         turned = vector if factor is None else linalg.blas.dtrsv(factor, vector, lower=1, trans=1)
-        image = product(a, turned.reshape(-1, 1))[:, 0]
+        image = product(a, turned[:, None])[:, 0]
         return image if factor is None else linalg.blas.dtrsv(factor, image, lower=1, overwrite_x=1)
 
-    size = a.shape[0]
-    start = np.random.default_rng(0).standard_normal(size)
-    operator = sparse.linalg.LinearOperator((size, size), applied, dtype=np.float64)
-    found = sparse.linalg.eigsh(operator, 1, which="LA", v0=start, tol=TOLERANCE, return_eigenvectors=False)
-    return float(found[0])
+    return _lanczos(applied, a.shape[0])
+
+
+def _lanczos(applied: Callable[[Float], Float], size: int) -> float:
+    """Return the largest eigenvalue of a symmetric matrix.
+
+    Without orthogonalisation the largest value is found several times, but its error is the same.
+    """
+    vector = np.random.default_rng(0).standard_normal(size)
+    vector /= np.linalg.norm(vector)
+    before, off = vector, 0.0
+    diagonal, beside = np.empty((2, MOST_STEPS))
+    for step in range(MOST_STEPS):
+        image = applied(vector) - off * before
+        diagonal[step] = vector @ image
+        image -= diagonal[step] * vector
+        beside[step] = off = float(np.linalg.norm(image))
+        if step % 4 == 3:
+            some = {"select": "i", "select_range": (step, step)}
+            (value,), last = linalg.eigh_tridiagonal(diagonal[: step + 1], beside[:step], **some)
+            if off * abs(last[-1, 0]) <= TOLERANCE * abs(value):
+                break
+        before, vector = vector, image / max(off, SMALLEST)
+    return float(value)

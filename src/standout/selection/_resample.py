@@ -20,7 +20,7 @@ from standout._arrays import (
     sum_of_squares,
     weighted_sum,
 )
-from standout._xp import concat, like, namespace, take, to_host, zeros
+from standout._xp import concat, like, namespace, take, to_host
 from standout.moments import Moments, ScatterMoments, WeightSums, gather_keyed, span_of
 from standout.problem import Problem, Sums, adjusted
 from standout.selection._data import WideData
@@ -46,20 +46,93 @@ Weights = Sequence[Float | None]
 Hand = tuple[Numbers, Float | None]
 
 
+@dataclass(frozen=True, eq=False)
 class Deck:
     """The rows of all datasets as parts of units. A draw is a list of hands, one for each dataset.
 
-    Subclasses have the moments of a hand (`moments`), the mean row of each part (`means`), and return decks with a row
-    subtracted from all rows of each part (`shifted`), or without the directions of an orthonormal basis (`without`).
+    Parts of many rows are stored as their sums, so that a draw takes the same time at any number of rows.
+
+    Attributes
+    ----------
+    plan : Plan
+    rows : array of shape (n_rows, r)
+        All datasets under one another, or the mean of each part.
+    owners : ndarray of shape (n_rows,)
+        The part of each row; -1 for rows that are left out.
+    weights : ndarray of shape (n_rows,) or None
+        Weights that go with their rows.
+    scatters : array of shape (n_parts, r, r) or None
+        The scatter of each part about its mean, if `rows` are means.
+    placed : ndarray of shape (n_units, n_rows_of_each) or None
+        Weights that stay at their places.
     """
 
     plan: Plan
-    # Weights that stay at their places, by unit and row.
+    rows: Float
+    owners: Numbers
+    weights: Float | None = None
+    scatters: Float | None = None
     placed: Float | None = None
+
+    @cached_property
+    def _order(self) -> tuple[Numbers, Numbers]:
+        """The rows in the order of their parts, and where each part begins."""
+        order = np.argsort(self.owners, kind="stable")
+        return order, np.searchsorted(self.owners[order], np.arange(self.plan.n_parts + 1))
+
+    @cached_property
+    def _single(self) -> bool:
+        """Whether each part has one row."""
+        return bool(np.all(np.diff(self._order[1]) == 1))
+
+    def numbers(self, parts: Numbers) -> Numbers:
+        """Return the row numbers of some parts."""
+        order, starts = self._order
+        if self._single:
+            return order[starts[parts]]
+        return np.concatenate([order[starts[part] : starts[part + 1]] for part in parts.tolist()])
+
+    def chosen(self, parts: Numbers, factors: Float | None = None) -> tuple[Rows, Float | None]:
+        """Return the rows of some parts with their weights."""
+        numbers = self.numbers(parts)
+        weights = None if self.weights is None else self.weights[numbers]
+        if factors is not None:
+            each = np.repeat(factors, np.diff(self._order[1])[parts]) if factors.ndim == 1 else factors.ravel()
+            weights = each if weights is None else weights * each
+        return take(self.rows, numbers), weights
 
     def moments(self, parts: Numbers, factors: Float | None = None) -> ScatterMoments:
         """Return the moments of some parts, each times its factor."""
-        raise NotImplementedError
+        rows, weights = self.chosen(parts, factors)
+        if weights is None:
+            total, first = float(rows.shape[0]), namespace(rows).sum(rows, axis=0)
+        else:
+            total, first = float(weights.sum()), weighted_sum(weights, rows)
+            rows = rows * like(np.sqrt(weights), rows)[:, None]
+        mean, squares = first / total, self_product(rows)
+        if self.scatters is not None:
+            within = take(self.scatters, parts).reshape((len(parts), -1))
+            squares += weighted_sum(np.ones(len(parts)) if factors is None else factors, within).reshape(squares.shape)
+        squares -= total * mean[:, None] * mean
+        return ScatterMoments(round(total), mean, squares, weights=WeightSums(total, total))
+
+    def means(self) -> Float:
+        """Return the mean row of each part."""
+        if self._single:
+            return take(self.rows, self._order[0])
+        return namespace(self.rows).stack([self.moments(np.array([part])).mean for part in range(self.plan.n_parts)])
+
+    def shifted(self, shifts: Float) -> Deck:
+        """Subtract a row from all rows of each part."""
+        return replace(self, rows=self.rows - take(shifts, np.maximum(self.owners, 0)))
+
+    def without(self, basis: Float) -> Deck:
+        """Remove the directions of an orthonormal basis from all rows."""
+        rows, scatters = self.rows - product(product(self.rows, basis), basis.T), self.scatters
+        if scatters is not None:
+            scatters = scatters - (scatters @ basis) @ basis.T
+            scatters = scatters - basis @ (basis.T @ scatters)
+        return replace(self, rows=rows, scatters=scatters)
 
     @cached_property
     def _whole(self) -> list[ScatterMoments]:
@@ -94,127 +167,12 @@ class Deck:
         chosen = [places[times[places] > 0] for places in self.plan.places]
         return [(self.plan.parts[0][own], times[own]) for own in chosen]
 
-
-@dataclass(frozen=True, eq=False)
-class RowDeck(Deck):
-    """Rows in memory, all datasets under one another.
-
-    Attributes
-    ----------
-    plan : Plan
-    rows : array of shape (n_rows, r)
-    weights : ndarray of shape (n_rows,) or None
-        Weights that go with their rows.
-    placed : ndarray of shape (n_units, n_rows_of_each) or None
-    """
-
-    plan: Plan
-    rows: Float
-    weights: Float | None = None
-    placed: Float | None = None
-
-    @cached_property
-    def _order(self) -> tuple[Numbers, Numbers]:
-        """The rows in the order of their parts, and where each part begins."""
-        keys = np.concatenate(self.plan.keys)
-        order = np.argsort(keys, kind="stable")
-        return order, np.searchsorted(keys[order], np.arange(self.plan.n_parts + 1))
-
-    def numbers(self, parts: Numbers) -> Numbers:
-        """Return the row numbers of some parts."""
-        order, starts = self._order
-        if self.plan.kind == "rows":
-            return order[starts[parts]]
-        return np.concatenate([order[starts[part] : starts[part + 1]] for part in parts.tolist()])
-
-    def chosen(self, parts: Numbers, factors: Float | None = None) -> tuple[Rows, Float | None]:
-        """Return the rows of some parts with their weights."""
-        numbers = self.numbers(parts)
-        weights = None if self.weights is None else self.weights[numbers]
-        if factors is not None:
-            each = np.repeat(factors, np.diff(self._order[1])[parts]) if factors.ndim == 1 else factors.ravel()
-            weights = each if weights is None else weights * each
-        return take(self.rows, numbers), weights
-
-    def moments(self, parts: Numbers, factors: Float | None = None) -> ScatterMoments:
-        """Return the moments of some parts, each times its factor."""
-        rows, weights = self.chosen(parts, factors)
-        if weights is None:
-            total, first = float(rows.shape[0]), namespace(rows).sum(rows, axis=0)
-        else:
-            total, first = float(weights.sum()), weighted_sum(weights, rows)
-            rows = rows * like(np.sqrt(weights), rows)[:, None]
-        return _moments(total, first / total, self_product(rows))
-
-    def means(self) -> Float:
-        """Return the mean row of each part."""
-        if self.plan.kind == "rows":
-            return take(self.rows, self._order[0])
-        return namespace(self.rows).stack([self.moments(np.array([part])).mean for part in range(self.plan.n_parts)])
-
-    def shifted(self, shifts: Float) -> RowDeck:
-        """Subtract a row from all rows of each part."""
-        return replace(self, rows=self.rows - take(shifts, np.maximum(np.concatenate(self.plan.keys), 0)))
-
-    def without(self, basis: Float) -> RowDeck:
-        """Remove the directions of an orthonormal basis from all rows."""
-        return replace(self, rows=self.rows - product(product(self.rows, basis), basis.T))
-
     def wide_sums(self, hands: Sequence[Hand], problem: Problem) -> Sums:
         """Return the sums of a draw of wide rows, with coordinates that are found anew."""
         every = [self.chosen(*hand) for hand in hands]
         rows, weights = [part for part, _ in every], [own for _, own in every]
         folds = [np.zeros(part.shape[0], dtype=np.intp) for part in rows]
         return WideData(rows, folds, 1, weights, [None] * len(rows), False).sums(problem)
-
-
-@dataclass(frozen=True, eq=False)
-class SumDeck(Deck):
-    """The moments of every part: a draw takes the same time at any number of rows.
-
-    Attributes
-    ----------
-    plan : Plan
-    weights : ndarray of shape (n_parts,)
-    rows : array of shape (n_parts, r)
-        The mean of each part.
-    scatters : array of shape (n_parts, r, r)
-        The scatter of each part about its mean.
-    """
-
-    plan: Plan
-    weights: Float
-    rows: Float
-    scatters: Float
-
-    def moments(self, parts: Numbers, factors: Float | None = None) -> ScatterMoments:
-        """Return the moments of some parts, each times its factor."""
-        by = np.ones(len(parts)) if factors is None else factors
-        size, own, rows = self.rows.shape[1], by * self.weights[parts], take(self.rows, parts)
-        within = weighted_sum(by, take(self.scatters, parts).reshape((len(parts), size * size)))
-        between = self_product(rows * like(np.sqrt(own), rows)[:, None])
-        total = float(own.sum())
-        return _moments(total, weighted_sum(own, rows) / total, within.reshape((size, size)) + between)
-
-    def means(self) -> Float:
-        """Return the mean row of each part."""
-        return self.rows
-
-    def shifted(self, shifts: Float) -> SumDeck:
-        """Subtract a row from all rows of each part."""
-        return replace(self, rows=self.rows - shifts)
-
-    def without(self, basis: Float) -> SumDeck:
-        """Remove the directions of an orthonormal basis from all rows."""
-        rows = self.rows - product(product(self.rows, basis), basis.T)
-        left = self.scatters - (self.scatters @ basis) @ basis.T
-        return replace(self, rows=rows, scatters=left - basis @ (basis.T @ left))
-
-
-def _moments(total: float, mean: Float, squares: Float) -> ScatterMoments:
-    """Return moments from the sum of weights, the mean, and the sums of products of columns, which are overwritten."""
-    squares -= total * mean[:, None] * mean
-    return ScatterMoments(round(total), mean, squares, weights=WeightSums(total, total))
 
 
 # --- from datasets to a deck -----------------------------------------------------------------------------------------
@@ -228,7 +186,7 @@ def make_deck(
     *,
     spanned: bool = False,
     thinned: bool = True,
-) -> RowDeck | SumDeck:
+) -> Deck:
     """Make units of all datasets, and read what draws need of them in one pass.
 
     Wide rows become coordinates in their span if `spanned`. The weights of sources are those that users gave times
@@ -251,7 +209,7 @@ def make_deck(
         parts = list(span_of(parts).coordinates) if spanned else parts
         each = [np.ones(n) if own is None else own for n, own in zip(counts, learned, strict=True)]
         weights = None if all(own is None for own in learned) else np.concatenate(each)
-        deck = RowDeck(plan, stacked([double(dense(part)) for part in parts]), weights)
+        deck = Deck(plan, stacked([double(dense(part)) for part in parts]), np.concatenate(plan.keys), weights)
         if placed is None:
             return deck
         return replace(deck, placed=placed[deck.numbers(plan.parts[0])].reshape(len(plan.homes), -1))
@@ -264,13 +222,13 @@ def make_deck(
         total = reduce(lambda one, two: one + two, known.values())
         # Covariates of a dataset have the same coefficients in all of its parts.
         found |= {number: adjusted(moments, problem.n_covariates, by=total) for number, moments in known.items()}
-    some = next(iter(found.values()))
-    # About the mean of one part: squares of large means would cost digits.
-    means = [found[part].mean - some.mean if part in found else 0.0 * some.mean for part in range(plan.n_parts)]
-    none, xp = zeros((some.n_features,) * 2, some.mean), namespace(some.mean)
-    totals = np.array([found[part].total_weight if part in found else 0.0 for part in range(plan.n_parts)])
-    scatters = [found[part].covariance() * totals[part] if part in found else none for part in range(plan.n_parts)]
-    return SumDeck(plan, totals, xp.stack(means), xp.stack(scatters))
+    every, some = [found.get(part) for part in range(plan.n_parts)], next(iter(found.values()))
+    totals = np.array([0.0 if part is None else part.total_weight for part in every])
+    # About the mean of one part: squares of large means would cost digits. A part without rows has zeros.
+    means = [0.0 * some.mean if part is None else part.mean - some.mean for part in every]
+    scatters = [(part or some).covariance() * total for part, total in zip(every, totals, strict=True)]
+    xp = namespace(some.mean)
+    return Deck(plan, xp.stack(means), np.arange(plan.n_parts), totals, xp.stack(scatters))
 
 
 def _placed(sources: Sequence[Source], learned: Weights) -> Float | None:
@@ -323,7 +281,7 @@ def middle_of(rows: Float) -> Float:
     return middle
 
 
-def centred(deck: RowDeck | SumDeck, own: bool, rng: np.random.Generator) -> RowDeck | SumDeck:
+def centred(deck: Deck, own: bool, rng: np.random.Generator) -> Deck:
     """Move each dataset to its own middle, or all datasets to a common one.
 
     Units about the middle of their own dataset are no longer independent: their sum is nearly zero. A deal of few
