@@ -1,6 +1,6 @@
 """Image cubes: equal to the generalized eigenproblem and to the package spectral; masks, files, difference spectra."""
 
-import time
+import json
 
 import matplotlib as mpl
 import numpy as np
@@ -8,6 +8,7 @@ import pytest
 from scipy import io as scipy_io
 from scipy import linalg
 
+from cli_runs import fails, works_here
 from standout import DiscriminativePCA
 from standout.images import noise_fractions, read_cube
 
@@ -93,16 +94,6 @@ def test_whole_numbers_do_not_wrap_around(cube):
     np.testing.assert_allclose(noise_fractions(whole, cv=None).model.eigenvalues_, expected)
 
 
-def test_a_cube_of_400_by_400_pixels_and_200_bands_takes_less_than_ten_seconds():
-    rng = np.random.default_rng(0)
-    large = rng.normal(size=(400, 400, 200)).astype(np.float32)
-    large += np.cumsum(rng.normal(size=(400, 400)), axis=0)[:, :, None].astype(np.float32)
-    start = time.process_time()
-    found = noise_fractions(large, direction="lower", n_components=10)
-    assert time.process_time() - start < 10
-    assert found.snr[0] > 100
-
-
 def test_files_of_envi_matlab_and_numpy_are_read(cube, tmp_path):
     spectral = pytest.importorskip("spectral", reason="spectral is not installed")
     spectral.envi.save_image(str(tmp_path / "scene.hdr"), cube, dtype=np.float64, ext=".img")
@@ -173,3 +164,31 @@ def test_external_parameter_orthogonalisation_is_the_removal_of_components_of_di
     cleaned = X - clutter.inverse_transform(clutter.transform(X))
     _, _, right = np.linalg.svd(differences)
     np.testing.assert_allclose(cleaned, X - X @ right[:3].T @ right[:3], atol=1e-10)
+
+
+# --- the command line ---
+
+
+@pytest.mark.parametrize("name", ["scene.hdr", "scene.mat"])
+def test_the_command_compares_the_pixels_of_a_cube_with_their_noise(cube, tmp_path, name):
+    spectral = pytest.importorskip("spectral", reason="spectral is not installed")
+    cube[3, 4] = np.nan
+    spectral.envi.save_image(str(tmp_path / "scene.hdr"), cube, dtype=np.float64, ext=".img")
+    scipy_io.savemat(tmp_path / "scene.mat", {"cube": cube, "mask": np.ones((ROWS, COLUMNS))})
+    words = ["fit", str(tmp_path / name), "--cube", "--noise", "differences", "--no-test", "--shrinkage", "none"]
+    works_here(*words, "--n-components", "3", "-o", str(tmp_path / "out"))
+    found = noise_fractions(cube, mask=np.isfinite(cube).all(axis=2), n_components=3)
+    components = json.loads((tmp_path / "out" / "summary.json").read_text())["components"]
+    np.testing.assert_allclose([one["ratio"] for one in components], found.ratio, rtol=1e-8)
+    images = np.load(tmp_path / "out" / "images.npy")
+    np.testing.assert_allclose(images, found.images, atol=1e-8)
+    assert np.isnan(images[3, 4]).all()
+    assert (tmp_path / "out" / "images.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(["--noise", "differences"], "--noise needs --cube"), (["--cube", "-b", "x.csv"], "--background: for tables")],
+)
+def test_options_of_tables_and_of_cubes_exclude_each_other(words, said, tmp_path, capsys):
+    fails(["fit", "scene.hdr", *words, "-o", tmp_path / "out"], said, tmp_path, capsys)

@@ -352,7 +352,7 @@ def test_rows_are_dropped_and_constant_columns_are_left_out_with_a_word():
 
 
 def test_constant_columns_of_sparse_counts_are_found_without_a_dense_matrix():
-    counts = sparse.random_array((300_000, 500), density=1e-4, rng=np.random.default_rng(0), format="csr")
+    counts = sparse.random_array((300_000, 500), density=1e-4, random_state=np.random.default_rng(0), format="csr")
     counts = sparse.csr_array(sparse.hstack([counts, sparse.csr_array((300_000, 2))]))
     with pytest.warns(CautionWarning, match="columns 'x500', 'x501' are constant"):
         (found,), _ = prepare([InMemory(counts)], log1p=True)

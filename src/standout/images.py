@@ -7,7 +7,6 @@ of the pixels against the noise.
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Float
-from standout._messages import FileError, FindingWarning, InvalidTypeError, InvalidValueError, require_extra, shown
+from standout._messages import FileError, InvalidTypeError, InvalidValueError, require_extra, shown
 from standout.estimators import DiscriminativePCA
 
 __all__ = ["NoiseFractions", "noise_fractions", "read_cube"]
 
+Mask = npt.NDArray[np.bool_]
 # Steps to the neighbour whose difference is used, in rows and columns. The words are those of the package spectral.
 STEPS = {"both": [(0, 1), (1, 0)], "right": [(0, 1)], "lower": [(1, 0)], "lowerright": [(1, 1)], "lowerleft": [(1, -1)]}
 # Pixels next to each other are similar. Held-out pixels are therefore whole strips of image rows.
@@ -171,29 +171,11 @@ def noise_fractions(
     >>> found.images.shape, found.snr.round(1)[:2]
     ((60, 60, 4), array([15.2,  0. ]))
     """
-    whole = _cube(cube)
-    n_rows, _, n_bands = whole.shape
-    inside = np.ones(whole.shape[:2], dtype=bool) if mask is None else _mask(mask, whole.shape[:2])
-    strips = np.arange(n_rows) * N_STRIPS // n_rows
-    pixels, of_pixels = whole[inside], np.broadcast_to(strips[:, None], inside.shape)[inside]
-    if isinstance(noise, str):
-        if noise != "differences":
-            advice = "Use 'differences', or a dark image."
-            raise InvalidValueError("is not a kind of noise", parameter="noise", value=noise, advice=advice)
-        background, of_background = _differences(whole, inside, strips, direction)
-    else:
-        background = _dark(noise, n_bands)
-        of_background = np.arange(len(background)) * N_STRIPS // len(background)
-    few = min(n_rows, len(background)) < 2 * N_STRIPS
-    groups = {} if cv is None or few else {"groups": of_pixels, "background_groups": of_background}
-    model = DiscriminativePCA(min(n_components, n_bands), shrinkage=shrinkage, cv=cv, **params)
-    with warnings.catch_warnings():
-        # Noise has another mean than the pixels, of course.
-        warnings.filterwarnings("ignore", "the means of target and background", FindingWarning)
-        model.fit(pixels, background=background, **groups)
-    images = np.full((*whole.shape[:2], model.n_components_), np.nan)
-    images[inside] = model.transform(pixels)
-    return NoiseFractions(model, images)
+    inside, rows, strips = as_rows(cube, noise, direction=direction, mask=mask)
+    groups = {} if cv is None or not strips else {"groups": strips[0], "background_groups": strips[1]}
+    model = DiscriminativePCA(min(n_components, rows[0].shape[1]), shrinkage=shrinkage, cv=cv, **params)
+    model.fit(rows[0], background=rows[1], **groups)
+    return NoiseFractions(model, folded(model.transform(rows[0]), inside))
 
 
 def read_cube(path: str | os.PathLike[str], *, variable: str | None = None) -> npt.NDArray[Any]:
@@ -237,19 +219,59 @@ def read_cube(path: str | os.PathLike[str], *, variable: str | None = None) -> n
     # The readers raise errors of many types on files that are damaged or not there.
     except Exception as error:
         advice = "Give an .hdr header of ENVI, a .mat or an .npy file."
-        raise FileError(f"{shown(place)} cannot be read as a cube: {error}", advice=advice) from error
+        raise FileError(f"{shown(place)} cannot be read as a cube: {str(error).rstrip('.')}", advice=advice) from error
 
 
 def _from_matlab(place: Path, variable: str | None) -> npt.NDArray[Any]:
     """Read the array of a name, or the only one with three dimensions."""
-    from scipy.io import loadmat, whosmat
+    require_extra("pymatreader", "mat", "reading .mat files")
+    from pymatreader import read_mat
 
-    cubes = [name for name, shape, _ in whosmat(place) if len(shape) == 3]
-    chosen = cubes if variable is None else [variable]
+    cubes = {name: value for name, value in read_mat(str(place)).items() if np.ndim(value) == 3}
+    chosen = list(cubes) if variable is None else [variable]
     if len(chosen) != 1 or chosen[0] not in cubes:
         problem = f"{shown(place)} has {len(cubes)} arrays with three dimensions: {', '.join(cubes) or 'none'}"
         raise InvalidValueError(problem, advice="Name the one to use with `variable`.")
-    return np.asarray(loadmat(place, variable_names=chosen)[chosen[0]])
+    return np.asarray(cubes[chosen[0]])
+
+
+def as_rows(
+    cube: Any, noise: Any = "differences", *, direction: str = "both", mask: Any = None
+) -> tuple[Mask, list[Float], list[npt.NDArray[np.intp]]]:
+    """Return which pixels are used, the rows of pixels and of noise, and the strip of each row; no strips if few rows.
+
+    The mean of the noise is moved to the mean of the pixels: only their spreads are compared.
+    """
+    whole = _cube(cube)
+    shape, n_bands = whole.shape[:2], whole.shape[2]
+    inside = np.ones(shape, dtype=bool) if mask is None else np.asarray(mask)
+    if inside.shape != shape or inside.dtype != np.bool_ or not inside.any():
+        problem = f"has shape {inside.shape} and type {inside.dtype}, but a truth value for each pixel is needed"
+        raise InvalidValueError(problem, parameter="mask", advice=f"Give an array of bool of shape {shape}.")
+    strips = np.broadcast_to((np.arange(shape[0]) * N_STRIPS // shape[0])[:, None], shape)
+    pixels = whole[inside]
+    if not isinstance(noise, str):
+        dark = np.asarray(noise)
+        if dark.ndim < 2 or dark.dtype.kind not in "fiu" or dark.shape[-1] != n_bands:
+            problem = f"has shape {dark.shape}, but the cube has {n_bands} bands"
+            raise InvalidValueError(problem, parameter="noise", advice="Give a dark image with the same bands.")
+        other = dark.reshape(-1, n_bands).astype(np.float64)
+        of_other = np.arange(len(other)) * N_STRIPS // len(other)
+    elif noise == "differences":
+        other, of_other = _differences(whole, inside, strips, direction)
+    else:
+        advice = "Use 'differences', or a dark image."
+        raise InvalidValueError("is not a kind of noise", parameter="noise", value=noise, advice=advice)
+    other += (pixels.mean(axis=0, dtype=np.float64) - other.mean(axis=0, dtype=np.float64)).astype(other.dtype)
+    few = min(shape[0], len(other)) < 2 * N_STRIPS
+    return inside, [pixels, other], [] if few else [strips[inside], of_other]
+
+
+def folded(scores: Any, inside: Mask) -> Float:
+    """Return the scores of the pixels that are used as images; NaN elsewhere."""
+    images = np.full((*inside.shape, np.shape(scores)[1]), np.nan)
+    images[inside] = scores
+    return images
 
 
 def _cube(cube: Any, n_bands: int | None = None) -> npt.NDArray[Any]:
@@ -263,17 +285,8 @@ def _cube(cube: Any, n_bands: int | None = None) -> npt.NDArray[Any]:
     return whole if whole.dtype.kind == "f" else whole.astype(np.float64)
 
 
-def _mask(mask: Any, shape: tuple[int, ...]) -> npt.NDArray[np.bool_]:
-    """Check a mask."""
-    inside = np.asarray(mask)
-    if inside.shape != shape or inside.dtype != np.bool_ or not inside.any():
-        problem = f"has shape {inside.shape} and type {inside.dtype}, but a truth value for each pixel is needed"
-        raise InvalidValueError(problem, parameter="mask", advice=f"Give an array of bool of shape {shape}.")
-    return inside
-
-
 def _differences(
-    cube: npt.NDArray[Any], inside: npt.NDArray[np.bool_], strips: npt.NDArray[np.intp], direction: str
+    cube: npt.NDArray[Any], inside: Mask, strips: npt.NDArray[np.intp], direction: str
 ) -> tuple[Float, npt.NDArray[np.intp]]:
     """Return differences of neighbours with the covariance of the noise, and the strip of each."""
     if direction not in STEPS:
@@ -285,18 +298,8 @@ def _differences(
         there = np.s_[down:, max(right, 0) : cube.shape[1] - max(-right, 0)]
         both = inside[here] & inside[there]
         found.append((cube[here][both] - cube[there][both]) / np.sqrt(2.0).astype(cube.dtype))
-        numbers.append(np.broadcast_to(strips[: len(both), None], both.shape)[both])
-    differences = np.concatenate(found)
-    if len(differences) < 2:
+        numbers.append(strips[here][both])
+    if sum(map(len, found)) < 2:
         problem = "leaves fewer than two pairs of neighbours"
         raise InvalidValueError(problem, parameter="mask", advice="Use more pixels that lie side by side.")
-    return differences, np.concatenate(numbers)
-
-
-def _dark(noise: Any, n_bands: int) -> Float:
-    """Return the pixels of a dark image as rows."""
-    dark = np.asarray(noise)
-    if dark.ndim < 2 or dark.dtype.kind not in "fiu" or dark.shape[-1] != n_bands:
-        problem = f"has shape {dark.shape}, but the cube has {n_bands} bands"
-        raise InvalidValueError(problem, parameter="noise", advice="Give a dark image with the same bands.")
-    return dark.reshape(-1, n_bands).astype(np.float64)
+    return np.concatenate(found), np.concatenate(numbers)

@@ -231,20 +231,22 @@ class Contrast(TransformerMixin, BaseEstimator):
         if not all(isinstance(number, int | np.integer) and number in known for number in chosen.tolist()):
             problem, advice = f"has a component outside [0, {len(known) - 1}]", "Components are numbered from 0."
             raise InvalidValueError(problem, parameter="exclude" if include is None else "include", advice=advice)
-        places = chosen.astype(np.intp)
-        part = self.patterns_[places].T @ self.filters_[places]
+        numbers = chosen.astype(np.intp)
+        part = self.patterns_[numbers].T @ self.filters_[numbers]
         matrix = part if exclude is None else np.eye(self.n_features_in_) - part
         if not hasattr(inst, "info"):
             self._signals(np.atleast_3d(np.asarray(inst)) if np.ndim(inst) != 2 else np.asarray(inst)[None], "inst")
             return matrix @ np.asarray(inst)
         self._signals(inst, "inst")
-        names = inst.ch_names if self.ch_names_ is None else self.ch_names_
-        order = np.argsort([inst.ch_names.index(name) for name in names])
+        places = [inst.ch_names.index(name) for name in self.ch_names_ or inst.ch_names]
+
+        def cleaned(block: Float) -> Float:
+            block = block.copy()
+            block[..., places, :] = matrix @ block[..., places, :]
+            return block
+
         clean = inst.copy().load_data() if hasattr(inst, "load_data") else inst.copy()
-        # MNE passes the channels in the order of the recording.
-        turned = matrix[np.ix_(order, order)]
-        picks = [names[place] for place in order]
-        return clean.apply_function(lambda block: turned @ block, picks=picks, channel_wise=False, verbose=False)
+        return clean.apply_function(cleaned, picks="all", channel_wise=False, verbose=False)
 
     def spatial_filter(self, info: Any) -> Any:
         """Return the filters and patterns as MNE's object, which draws them.

@@ -85,6 +85,14 @@ def command(short_help: str, runs: str, *params: click.Parameter) -> Callable[[C
     "_fit:fit_files",
     *(argument("data", "TARGET"), *o.data_options, *o.subject_options),
     option(o.FILES, "--from-sums", "TARGET and backgrounds are private sums of standout release.", is_flag=True),
+    option(o.FILES, "--cube", "TARGET is an image of rows x columns x bands (.hdr, .mat, .npy).", is_flag=True),
+    option(
+        o.FILES,
+        "--noise",
+        "Noise of a cube: differences of neighbours, or a dark image.",
+        "differences|FILE",
+        default="differences",
+    ),
     *(o.method_option, *o.parameter_options, *o.test_options, *o.report_options, o.image_option),
     *(output_option("Folder to write."), *o.writing_options, o.spreadsheet_option),
 )
@@ -100,8 +108,17 @@ def fit(options: dict[str, Any]) -> None:
 
     With --from-sums, TARGET and the backgrounds are files that standout release wrote. A pattern in quotes adds up the
     sums of several places.
+
+    With --cube, the pixels of an image are compared with their noise (minimum noise fraction). The folder has images of
+    the components, too: images.png and images.npy.
     """
-    check_options(options, [options["method"]])
+    cube, tables = options["cube"], [one for one in (*o.data_options, *o.subject_options) if one.name != "variable"]
+    alien = [one.opts[-1] for one in tables if one.name in options["given"]]
+    refuse(
+        (cube and alien, f"{', '.join(alien)}: for tables, not for --cube."),
+        ("noise" in options["given"] and not cube, "--noise needs --cube, an image of rows x columns x bands."),
+    )
+    check_options(options, [options["method"]], complete=not cube)
 
 
 @command(

@@ -50,6 +50,8 @@ class Datasets:
         What is done to new rows before the model.
     words : list of dict
         For each dataset the columns beside the rows that the options name.
+    draw : callable or None
+        Writes pictures of a fitted model into a folder.
     """
 
     sources: list[Source]
@@ -59,6 +61,7 @@ class Datasets:
     notes: list[Any] = field(default_factory=list)
     steps: list[Any] = field(default_factory=list)
     words: list[dict[str, Any]] = field(default_factory=list)
+    draw: Callable[[Any, Path], None] | None = None
 
 
 def open_datasets(

@@ -16,7 +16,7 @@ import standout
 from standout._messages import collected_warnings, require_extra
 from standout._options import METHODS, OPTION_NAMES, check_parameters, options_for
 from standout._writing import write_whole
-from standout.cli._data import Datasets, open_datasets
+from standout.cli._data import Datasets, open_cube, open_datasets
 from standout.cli._display import Display, printable
 from standout.cli._folder import MARK, check_output_file, check_output_folder, folder_as_a_whole, is_device
 from standout.cli._options import COMMAND_METHODS, FITTED_AS
@@ -43,7 +43,7 @@ def fit_files(options: dict[str, Any]) -> None:
         return fit_sums(options)
     display, final, model = begun(options)
     with display.working():
-        datasets = open_datasets(options, display)
+        datasets = open_cube(options, display) if options["cube"] else open_datasets(options, display)
         found = fit_and_write(model, datasets, final, options, display)
     return show_result(found, final, display, options["command"])
 
@@ -64,6 +64,8 @@ def fit_and_write(model: Any, datasets: Datasets, final: Path, options: dict[str
         standout.save(saved, draft / "model.skops")
         (draft / "report.html").write_text(page(found), encoding="utf-8")
         (draft / "figure.png").write_bytes(figure(found))
+        if datasets.draw is not None:
+            datasets.draw(model, draft)
         found["command"] = printable(options["command"])
         # Phrased before the folder is put in place: nothing that can fail comes after that.
         sentences(found)

@@ -22,7 +22,7 @@ from standout.cli._options import refuse
 
 # The file by which a folder of results is known; no other folder is ever replaced.
 MARK = "summary.json"
-OURS = (MARK, "columns.csv", "figure.png", "model.skops", "report.html", "scores.csv")
+OURS = (MARK, "columns.csv", "figure.png", "images.npy", "images.png", "model.skops", "report.html", "scores.csv")
 
 
 # --- checks before any work -------------------------------------------------------------------------------------------
