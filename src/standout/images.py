@@ -213,7 +213,8 @@ def read_cube(path: str | os.PathLike[str], *, variable: str | None = None) -> n
         require_extra("spectral", "spectra", "a cube from a file of images")
         import spectral
 
-        return np.asarray(spectral.open_image(str(place)).load())
+        image = spectral.open_image(str(place))
+        return np.asarray(image.load(dtype=np.result_type(image.dtype, np.float32)))
     except (InvalidValueError, ImportError):
         raise
     # The readers raise errors of many types on files that are damaged or not there.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from glob import has_magic
@@ -88,6 +88,33 @@ def open_datasets(
     dropped = sum(scan.n_dropped for scan in scans)
     made.notes += [*notes, *([f"{dropped} row(s) with a missing value were left out."] if dropped else [])]
     return made
+
+
+def open_cube(options: dict[str, Any], display: Display) -> Datasets:
+    """Open the pixels of an image cube, and their noise as the background."""
+    from standout.images import as_rows, folded, read_cube
+
+    display.stage("reading the cube")
+    cube, noise = read_cube(options["data"], variable=options["variable"]), options["noise"]
+    # Pixels outside of the scene are often NaN.
+    mask = np.isfinite(cube).all(axis=-1)
+    inside, rows, strips = as_rows(cube, noise if noise == "differences" else read_cube(noise), mask=mask)
+    columns = [f"band {number + 1}" for number in range(cube.shape[2])]
+    pixels, other = (InMemory(part, name, columns) for part, name in zip(rows, ("pixels", "noise"), strict=True))
+    sources = matched_datasets(pixels, other, **dict(zip(("groups", "background_groups"), strips, strict=False)))
+
+    def draw(model: Any, folder: Path) -> None:
+        from matplotlib.figure import Figure
+
+        images = folded(model.transform(sources[0]), inside)
+        np.save(folder / "images.npy", images)
+        figure = Figure(figsize=(4 * images.shape[2], 4), layout="constrained")
+        for number, ax in enumerate(figure.subplots(1, images.shape[2], squeeze=False)[0]):
+            ax.imshow(images[:, :, number], cmap="cividis")
+            ax.set(title=f"component {number + 1}", xticks=[], yticks=[])
+        figure.savefig(folder / "images.png", dpi=120)
+
+    return Datasets(sources, columns, draw=draw)
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
