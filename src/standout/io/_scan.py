@@ -36,7 +36,7 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 MISSING = ("error", "keep", "drop-rows")
 GAPS = "Use `missing` drop-rows, mean, median or zero (in Python, standout.io.prepare fills values in)."
 # About what is read at a time. More takes memory in Arrow, too, which decodes all columns of a batch.
-BATCH_BYTES = 8 * 2**20
+BATCH_BYTES, COLUMNS_AT_ONCE = 8 * 2**20, 32
 T = TypeVar("T")
 
 
@@ -143,13 +143,26 @@ class Scan(Source):
     def loaded(self) -> Source:
         """Return the same dataset with all rows in memory, ids and labels included; the files are read once."""
         names = [name for name in dict.fromkeys((self._id, self._label)) if name is not None]
-        parts = list(self._parts(names, self._columns))
-        if not parts:
+        every: list[dict[str, Words]] = []
+        rows: list[Any] = []
+        if len(self._readers) == 1 and self._readers[0].kind == "parquet" and self.n_rows:
+            # Arrow needs megabytes for each column that it reads at the same time.
+            for at in range(0, len(self._columns), COLUMNS_AT_ONCE):
+                some, start = self._columns[at : at + COLUMNS_AT_ONCE], 0
+                for part, said in self._changed(columns=some)._parts([] if at else names, some):
+                    every += [] if at else [said]
+                    rows = rows or [np.empty((self.n_rows, len(self._columns)), dtype=part.dtype)]
+                    rows[0] = rows[0].astype(np.result_type(rows[0], part), copy=False)
+                    rows[0][start : start + len(part), at : at + len(some)] = part
+                    start += len(part)
+        else:
+            for part, said in self._parts(names, self._columns):
+                every.append(said)
+                rows.append(part)
+        if not rows:
             raise InvalidValueError(f"{self.name} has no rows", advice="Give at least 1 row.")
-        words = {name: np.concatenate([said[name] for _, said in parts]) for name in names}
+        words = {name: np.concatenate([said[name] for said in every]) for name in names}
         self.ids, self.labels = self._told(words.get(self._id)), words.get(self._label)  # type: ignore[arg-type]
-        rows = [part for part, _ in parts]
-        del parts
         return InMemory(stacked(rows), self.name, self.keys)._beside(self)
 
     def _told(self, ids: Words | None) -> Words | None:
