@@ -134,18 +134,12 @@ def row_slice(rows: Rows, start: int, stop: int) -> Rows:
 
 def row_blocks(rows: Rows, at_least: int = 1, n_bytes: int | None = None) -> Iterator[Rows]:
     """Cut the rows into consecutive blocks of about `n_bytes` and of at least `at_least` rows."""
-    size = max(_block_size(rows, n_bytes), at_least)
-    for start in range(0, rows.shape[0], size):
-        yield row_slice(rows, start, start + size)
-
-
-def _block_size(rows: Rows, n_bytes: int | None) -> int:
-    """Return the number of rows in a block of about `n_bytes`."""
     # Computations are in float64, except for single precision on the host.
     n_bytes_row = max(rows.shape[1], 1) * (4 if is_single(rows) and not is_foreign(rows) else 8)
-    if n_bytes is None:
-        n_bytes = DEVICE_BLOCK_BYTES if is_foreign(rows) else BLOCK_BYTES
-    return max(n_bytes // n_bytes_row, 1)
+    n_bytes = n_bytes or (DEVICE_BLOCK_BYTES if is_foreign(rows) else BLOCK_BYTES)
+    size = max(n_bytes // n_bytes_row, at_least)
+    for start in range(0, rows.shape[0], size):
+        yield row_slice(rows, start, start + size)
 
 
 def stacked(blocks: Sequence[Rows]) -> Rows:

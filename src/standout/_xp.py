@@ -156,13 +156,6 @@ def largest(numbers: Array) -> float:
     return float(np.max(numbers, initial=0.0))
 
 
-def argsort_descending(numbers: Array) -> Array:
-    """Return the positions of numbers from the largest to the smallest, equal numbers in their order."""
-    if is_foreign(numbers):
-        return namespace(numbers).argsort(-numbers, stable=True)
-    return np.argsort(-numbers, kind="stable")
-
-
 def concat(arrays: Sequence[Array], axis: int = 0) -> Array:
     """Join arrays along an axis."""
     if is_foreign(arrays[0]):
@@ -193,13 +186,6 @@ def largest_entries(matrix: Array) -> Array:
         return np.take_along_axis(matrix, rows[np.newaxis], axis=0)[0]
     numbers = xp.arange(matrix.shape[0], device=device(matrix))
     return xp.sum(xp.where(numbers[:, None] == rows[None, :], matrix, 0.0), axis=0)
-
-
-def cumulative_sum(array: Array) -> Array:
-    """Return the sums over the first axis up to every row."""
-    if is_foreign(array):
-        return namespace(array).cumulative_sum(array, axis=0)
-    return np.cumsum(array, axis=0)
 
 
 def column_products(first: Array, second: Array) -> Array:
@@ -332,11 +318,3 @@ def largest_eigenvalue(matrix: Array) -> float:
         matrix.T, compute_v=0, range="I", lower=1, il=size, iu=size, overwrite_a=True
     )
     return float(values[0]) if info == 0 else float("inf")
-
-
-def largest_ratio(matrix: Array, factor: Array) -> float:
-    """Return the largest eigenvalue of ``L⁻¹ A L⁻ᵀ`` for a symmetric A, which is overwritten, and a lower triangular L.
-
-    For inner loops: NumPy arrays go to LAPACK directly. The value is infinite if LAPACK finds none.
-    """
-    return largest_eigenvalue(whiten(matrix, factor))

@@ -92,16 +92,12 @@ def edge_graph(edges: Any, n_columns: int) -> sparse.csr_array:
     n_columns = _whole(n_columns, "n_columns")
     pairs = np.asarray(edges)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
-        raise InvalidTypeError(
-            f"the edges have shape {pairs.shape} and type {pairs.dtype}, but pairs of whole numbers are needed",
-            advice="Give pairs of numbers of columns, from 0.",
-        )
+        problem = f"the edges have shape {pairs.shape} and type {pairs.dtype}, but pairs of whole numbers are needed"
+        raise InvalidTypeError(problem, advice="Give pairs of numbers of columns, from 0.")
     if pairs.size and (pairs.min() < 0 or pairs.max() >= n_columns):
-        raise InvalidValueError(
-            f"an edge has the column {int(pairs.max() if pairs.max() >= n_columns else pairs.min())}, but the columns "
-            f"are 0 to {n_columns - 1}",
-            advice="Number the columns from 0.",
-        )
+        wrong = int(pairs.max() if pairs.max() >= n_columns else pairs.min())
+        problem = f"an edge has the column {wrong}, but the columns are 0 to {n_columns - 1}"
+        raise InvalidValueError(problem, advice="Number the columns from 0.")
     return _symmetric(pairs, n_columns)
 
 
@@ -222,34 +218,25 @@ _ADVICE = "Give 'chain', a pair of height and width, or a symmetric matrix as th
 def column_graph(smooth: Any, n_features: int, reference: Float | None = None) -> GraphMoments:
     """Check the graph that a user gives against the data, and return its roughness."""
     if n_features > MOST_COLUMNS:
-        raise InvalidValueError(
-            f"fills the matrix of the background, and {n_features} columns are more than the {MOST_COLUMNS} up to "
-            "which this is done",
-            parameter="smooth",
-            advice="Average neighbouring columns first, or leave out `smooth`.",
-        )
+        problem = f"fills the matrix of the background, and {n_features} columns are more than {MOST_COLUMNS}"
+        advice = "Average neighbouring columns first, or leave out `smooth`."
+        raise InvalidValueError(problem, parameter="smooth", advice=advice)
     if isinstance(smooth, str) and smooth == "chain":
-        return GraphMoments.of(chain_graph(n_features), reference)
-    if isinstance(smooth, tuple) and len(smooth) == 2:
+        smooth = chain_graph(n_features)
+    elif isinstance(smooth, tuple) and len(smooth) == 2:
         smooth = grid_graph(*smooth)
-    if not sparse.issparse(smooth):
+    elif not sparse.issparse(smooth):
         smooth = np.asarray(smooth)
     if getattr(smooth, "ndim", 0) != 2 or not np.issubdtype(smooth.dtype, np.number):
         raise InvalidTypeError("is not a graph", parameter="smooth", value=smooth, advice=_ADVICE)
     if smooth.shape != (n_features, n_features):
-        raise InvalidValueError(
-            f"has a graph of shape {tuple(smooth.shape)}, but there are {n_features} columns",
-            parameter="smooth",
-            advice=_ADVICE,
-        )
+        problem = f"has a graph of shape {tuple(smooth.shape)}, but there are {n_features} columns"
+        raise InvalidValueError(problem, parameter="smooth", advice=_ADVICE)
     graph = sparse.csr_array(smooth, dtype=np.float64)
     uneven = abs(graph - graph.T)
     if not np.all(np.isfinite(graph.data)) or np.any(graph.data < 0.0) or uneven.max() > 1e-12 * abs(graph).max():
-        raise InvalidValueError(
-            "has a graph that is not symmetric, or with weights that are negative or not finite",
-            parameter="smooth",
-            advice=_ADVICE,
-        )
+        problem = "has a graph that is not symmetric, or with weights that are negative or not finite"
+        raise InvalidValueError(problem, parameter="smooth", advice=_ADVICE)
     return GraphMoments.of(graph, reference)
 
 
@@ -259,9 +246,8 @@ def as_smooth(given: Any, n_features: int, reference: Float | None = None) -> Sm
     if isinstance(given, tuple) and len(given) == 2 and not isinstance(given[0], int | np.integer):
         given, strength = given
     if isinstance(strength, bool) or not isinstance(strength, int | float | np.number) or not 0 <= strength < np.inf:
-        raise InvalidValueError(
-            f"has the strength {strength!r}", parameter="smooth", advice="Use a number that is at least 0."
-        )
+        problem, advice = f"has the strength {strength!r}", "Use a number that is at least 0."
+        raise InvalidValueError(problem, parameter="smooth", advice=advice)
     return Smooth(column_graph(given, n_features, reference), float(strength))
 
 

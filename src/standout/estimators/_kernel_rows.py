@@ -19,7 +19,7 @@ from scipy import linalg
 from standout._arrays import Float, product, self_product
 from standout._xp import add_to_diagonal, cholesky, leading_eigenvectors, solve_triangular
 from standout.features._maps import centred_columns
-from standout.moments import RowMoments, ScatterMoments
+from standout.moments import RowMoments
 from standout.pencil import Form, Pencil, Solution
 from standout.pencil._record import finish
 from standout.problem import Problem, Sums, solve_inside
@@ -39,28 +39,6 @@ MORE, DEPTH = 2, 2
 ROUNDS, EXACT = 6, 1e-10
 # Directions with a smaller share of the squared length are rounding.
 LEAST = 1e-10
-
-
-@dataclass(frozen=True, eq=False)
-class ChosenRows(RowMoments):
-    """Some of the rows of a dataset, which have the weight 1 in `row_weights`, and the others 0."""
-
-    weights = None
-
-    @property
-    def count(self) -> int:  # type: ignore[override]
-        """Number of chosen rows."""
-        return int(np.count_nonzero(self._shares))
-
-    @cached_property
-    def variances(self) -> Float:
-        """Variance of each column."""
-        squares: Float = np.einsum("i,ij,ij->j", self._shares, self.rows, self.rows)
-        return np.maximum(squares - self.mean**2, 0.0)
-
-    def formed(self) -> ScatterMoments:
-        """Return the scatter matrix."""
-        return ScatterMoments(self.count, self.mean, self.count * self_product(self.root()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,15 +93,15 @@ class KernelRows(Data):
         if fold not in self._known:
             chosen = [own != (-1 if fold is None else fold) for own in self.folds]
             places = np.flatnonzero(np.concatenate(chosen))
+            # Rows of the fold have the weight 0: no copy of the others is made.
             pairs = zip(self._parts, chosen, strict=True)
-            moments = tuple(ChosenRows(rows, own.astype(float)) for rows, own in pairs)
+            moments = tuple(RowMoments(rows, own.astype(float)) for rows, own in pairs)
             self._known[fold] = replace(Sums.of(moments), solver=_Dual(moments, places, self.matrix, self.products))
         return self._known[fold]
 
-    def held_out(self, problem: Problem, fold: int) -> tuple[ChosenRows, ...]:
+    def held_out(self, problem: Problem, fold: int) -> tuple[RowMoments, ...]:
         """Return the moments of the rows of a fold."""
-        parts = [rows[own == fold] for rows, own in zip(self._parts, self.folds, strict=True)]
-        return tuple(ChosenRows(rows, np.ones(len(rows))) for rows in parts)
+        return tuple(RowMoments(rows[own == fold]) for rows, own in zip(self._parts, self.folds, strict=True))
 
     @property
     def _parts(self) -> list[Float]:
@@ -135,7 +113,7 @@ class KernelRows(Data):
 class _Dual:
     """The problem of some rows, by the products of these rows."""
 
-    moments: tuple[ChosenRows, ...]
+    moments: tuple[RowMoments, ...]
     places: Numbers
     matrix: Float
     products: Float
@@ -144,7 +122,7 @@ class _Dual:
         """Return approximate components at each ε, from the least to the most regularised."""
         blocks, factors = self._weighted(problems[0].weights)
         epsilons = np.array([problem.epsilon for problem in problems])
-        count, m = problems[0].n_components, self.moments[0].count
+        count, m = problems[0].n_components, self._counts[0]
         block = np.random.default_rng(seed).standard_normal((m, min(count + MORE, m)))
         chosen = np.unique(np.linspace(len(epsilons) - 1, 0, min(REPRESENTATIVES, len(epsilons))).round().astype(int))
         found = []
@@ -173,17 +151,22 @@ class _Dual:
         """Solve the problem by iterations from vectors near the solution, or by LAPACK."""
         blocks, factors = self._weighted(problem.weights)
         target, *backgrounds = self.moments
-        m, count, epsilon = target.count, problem.n_components, problem.epsilon
+        m, count, epsilon = self._counts[0], problem.n_components, problem.epsilon
         assert epsilon is not None
         schur = _Schur.of(*blocks, epsilon)
         if schur is None or count >= m:
-            return solve_inside(Sums.of([part.formed() for part in self.moments]), problem)
+            return solve_inside(Sums.of([part.mapped(np.eye(target.n_features)) for part in self.moments]), problem)
         found = None if start is None else schur.refined(product(self.matrix, start)[self.places[:m]], count)
         values, vectors = found or schur.leading(count)
         size = target.n_features
         terms = tuple(zip(problem.weights, backgrounds, strict=False))
         pencil = Pencil(Form(size, ((1.0, target),)), Form(size, terms, ridge=epsilon))
         return finish(pencil, values / epsilon, self._lifted(schur.duals(vectors), factors), "dense")
+
+    @property
+    def _counts(self) -> list[int]:
+        """Number of rows of each dataset."""
+        return [int(part.total_weight) for part in self.moments]
 
     @cached_property
     def _known(self) -> dict[tuple[float, ...], tuple[Blocks, Float]]:
@@ -192,7 +175,7 @@ class _Dual:
     def _weighted(self, weights: tuple[float, ...]) -> tuple[Blocks, Float]:
         """Return the products of centred rows, and the factors of rows: roots of their weights in the problem."""
         if weights not in self._known:
-            counts = [part.count for part in self.moments]
+            counts = self._counts
             factors = np.repeat(np.sqrt(np.array([1.0, *weights[: len(counts) - 1]]) / counts), counts)
             m = counts[0]
             first, second = (self.places[:m], factors[:m], counts[:1]), (self.places[m:], factors[m:], counts[1:])
@@ -213,7 +196,7 @@ class _Dual:
     def _lifted(self, duals: Float, factors: Float) -> Float:
         """Return the weighted sums of the centred rows."""
         duals = (duals * factors[:, None]).T
-        centred_columns(duals, [part.count for part in self.moments])
+        centred_columns(duals, self._counts)
         weights = np.zeros((len(self.matrix), len(duals)))
         weights[self.places] = duals.T
         return product(self.matrix.T, weights)

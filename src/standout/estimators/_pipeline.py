@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from standout._arrays import is_sparse
 from standout._messages import InvalidTypeError, InvalidValueError, dataset_names, warn_user
 from standout._xp import is_foreign
+from standout.estimators._scores import DOC_LINK
 from standout.sources import DaskBlocks, Source, as_backgrounds, frame_columns, keys_of, open_dataset, transformed
 
 # Packages between a pipeline or search of scikit-learn and our ``fit``.
@@ -49,6 +50,9 @@ class BackgroundPipeline(Pipeline):
     """
 
     steps: list[Any]
+
+    _doc_link_module = "standout"
+    _doc_link_template = DOC_LINK
 
     def fit(self, X: Any, y: Any = None, *, background: Any = None, **rows: Any) -> BackgroundPipeline:
         """Fit the steps to the target, and the estimator against the backgrounds that the steps have transformed.

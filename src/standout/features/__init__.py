@@ -370,6 +370,6 @@ def _random_pivots(
 def _drawn(weights: Float, shots: Float) -> Array:
     """Return positions drawn with probabilities proportional to weights, each once."""
     xp = namespace(weights)
-    heights = _xp.cumulative_sum(weights)
+    heights = xp.cumulative_sum(weights) if is_foreign(weights) else np.cumsum(weights)
     found = xp.searchsorted(heights / heights[-1], like(shots, weights), side="right")
     return xp.unique_values(found) if is_foreign(found) else np.unique(found)

@@ -15,6 +15,7 @@ from standout._arrays import (
     Rows,
     dense,
     double,
+    is_sparse,
     product,
     row_blocks,
     self_product,
@@ -285,7 +286,7 @@ class RowMoments(Moments):
     @cached_property
     def variances(self) -> Float:
         """Variance of each column."""
-        squares: Float = self.rows.multiply(self.rows).T @ self._shares
+        squares: Float = (self.rows.multiply(self.rows) if is_sparse(self.rows) else self.rows**2).T @ self._shares
         # Large means cost digits. The variances of the columns only scale the problem here.
         return np.maximum(squares - self.mean**2, 0.0)
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from standout._arrays import Float, row_slice, stacked, weighted_sum
 from standout._xp import (
-    argsort_descending,
     cholesky,
     column_norms,
     concat,
@@ -102,7 +101,7 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
     vectors = joint @ (joint.T @ ((right / spread) @ turn / scale[:, None]))
 
     finite_values = (sines[~absent] / cosines[~absent]) ** 2
-    order = argsort_descending(finite_values)
+    order = xp.flip(xp.argsort(finite_values), axis=0)
     finite = take(take(vectors, ~absent, axis=1) / cosines[~absent], order, axis=1)
     infinite = xp.linalg.qr(take(vectors, absent, axis=1))[0]
     if n_absent:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from standout._arrays import Float, product
-from standout._xp import cholesky, is_foreign, largest_eigenvalue, largest_ratio
+from standout._xp import cholesky, is_foreign, largest_eigenvalue, whiten
 from standout.problem import Problem, Sums, pencil_of, pose, prepared, solve
 from standout.selection._choose import ridge_unit
 
@@ -97,7 +97,7 @@ def _largest(a: Float, b: Float | None) -> float:
         if factor is None:
             return float("inf")
     if is_foreign(a) or a.shape[0] < LEAST_ITERATED:
-        return largest_eigenvalue(a) if factor is None else largest_ratio(a, factor)
+        return largest_eigenvalue(a if factor is None else whiten(a, factor))
 
     def applied(vector: Float) -> Float:
         turned = vector if factor is None else linalg.blas.dtrsv(factor, vector, lower=1, trans=1)
