@@ -28,6 +28,8 @@ UNEVEN = 1e4
 SLOW = 0.3
 # Paths of this size and more are found in single precision, which is enough to choose a value by.
 LEAST_SINGLE = 256
+# Up to this size a path is solved in all directions.
+WHOLE_SIZE = 20
 # Up to this size a stack is inverted by one call; larger matrices are factorised one by one.
 STACKED_SIZE = 100
 
@@ -113,13 +115,13 @@ def path_vectors(
     size = mean.shape[0]
     single = single and size >= LEAST_SINGLE and not is_foreign(mean)
     stack = _Stack.of(folds, single)
-    width = min(n_components + MORE, size)
-    if (REPRESENTATIVES + 1) * width >= size:
+    together = size <= STACKED_SIZE
+    width = min(n_components + (1 if together else MORE), size)
+    if size <= WHOLE_SIZE or (REPRESENTATIVES + 1) * width >= size:
         # A small problem is solved in all of its directions.
         basis = like(np.broadcast_to(np.eye(size), (n_folds, size, size)), stack.matrices)
     else:
         places = np.unique(np.linspace(n_values - 1, 0, min(REPRESENTATIVES, n_values)).round().astype(int))[::-1]
-        together = size <= STACKED_SIZE
         groups = [places.tolist()] if together else places[:, None].tolist()
         rounds = 1 if together and not stack.difference else ROUNDS
         blocks: list[Float] = []
@@ -215,10 +217,10 @@ def _inverse(matrices: Float) -> Callable[[Float], Float] | None:
     """Return a function that multiplies blocks with inverses; None if a matrix is not positive definite."""
     if not is_foreign(matrices) and matrices.shape[-1] <= STACKED_SIZE:
         try:
-            lower = np.linalg.inv(np.linalg.cholesky(matrices))
+            np.linalg.cholesky(matrices)
+            whole = np.linalg.inv(matrices)
         except np.linalg.LinAlgError:
             return None
-        whole = _transposed(lower) @ lower
         return lambda block: whole @ block
     factors = [cholesky(1.0 * matrices[number]) for number in range(matrices.shape[0])]
     if any(factor is None for factor in factors):

@@ -1,0 +1,104 @@
+"""The rules of a choice, and the held-out ratio, on numbers that are small enough to follow by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from standout.moments import ScatterMoments, gather
+from standout.problem import Problem, Sums
+from standout.selection import grid
+from standout.selection._choose import choose_columns, path_of
+from standout.selection._data import TallData
+from standout.selection._held_out import HeldVariances, aligned, held_variances, log_ratio, pooled
+
+
+def test_a_path_has_means_over_folds_and_errors_of_the_difference_to_the_best():
+    judged = np.array([[0.0, 1.0, 0.9], [0.2, 2.0, 1.7]])
+    path = path_of("shrinkage", np.array([0.0, 0.1, 0.5]), judged)
+    np.testing.assert_allclose(path.log_ratios, [0.1, 1.5, 1.3])
+    # Differences to the best: (-1, -1.8), (0, 0), (-0.1, -0.3); their standard deviation over the root of 2 folds.
+    np.testing.assert_allclose(path.errors, [0.4, 0.0, 0.1])
+    assert (path.best, path.chosen, path.value) == (1, 1, 0.1)
+    assert path_of("alpha", np.ones(2), np.full((2, 2), np.nan)).reason
+
+
+def sums(*variances, count=11):
+    parts = tuple(ScatterMoments(count, np.zeros(len(own)), count * np.diag(own).astype(float)) for own in variances)
+    return Sums(parts, len(variances[0]))
+
+
+def test_grids_have_the_units_of_the_data():
+    name, problems = grid(Problem(kind="difference"), sums([6.0, 2.0], [1.0, 1.0]))
+    assert name == "alpha"
+    np.testing.assert_allclose([problems[0].alpha, problems[-1].alpha], [200.0, 0.0])  # 50 times 8 / 2
+    name, problems = grid(Problem(epsilon=1.0), sums([6.0, 2.0], [1.0, 3.0]))
+    assert name == "epsilon"
+    np.testing.assert_allclose([problems[0].epsilon, problems[-1].epsilon], [2e-6, 2e2])  # the mean variance is 2
+    name, problems = grid(Problem(), sums([1.0] * 7, [1.0] * 7))
+    assert (name, problems[0].shrinkage) == ("shrinkage", 0.0)
+    # 10 degrees of freedom for 8 columns are too few for no shrinkage at all.
+    assert grid(Problem(), sums([1.0] * 8, [1.0] * 8))[1][0].shrinkage > 0.0
+
+
+def test_a_ratio_at_the_level_of_rounding_is_missing():
+    own, against = np.array([8.0, 1.0, 1e-10, 1.0, 0.0]), np.array([2.0, 4.0, 1.0, 1e-13, 1.0])
+    np.testing.assert_allclose(log_ratio(own, against, np.ones(5)), [np.log(4.0), -np.log(4.0), *[np.nan] * 3])
+
+
+@pytest.mark.parametrize(
+    ("subjects", "center", "target", "background", "step"),
+    [
+        # Rows 0 and 4 about their own mean: 4, times 2/1 for the centre; background rows 0 and 2: 1, times 2.
+        (False, "own", 8.0, 2.0, 0.0),
+        # Four rows of the other folds have the mean 1: 4 + 1, times 4/5. Those of the background have 0: (1 + 1) 4/5.
+        (True, "own", 4.0, 1.6, 0.8**0.5),
+        # About the mean of the background without the fold, which is 0: 4 + 4.
+        (False, "background", 8.0, 2.0, 2.0),
+    ],
+)
+def test_held_out_rows_are_centred_and_corrected_for_their_centre(subjects, center, target, background, step):
+    train = Sums((gather(np.array([[0.0], [2.0], [0.0], [2.0]])), gather(np.array([[-1.0], [1.0], [-1.0], [1.0]]))), 1)
+    test = (gather(np.array([[0.0], [4.0]])), gather(np.array([[0.0], [2.0]])))
+    held = held_variances(Problem(center=center), train, test, np.ones((1, 1)), subjects)
+    np.testing.assert_allclose([held.target[0], held.backgrounds[0, 0]], [target, background])
+    np.testing.assert_allclose([held.steps[0, 0], held.apart[0], held.fitted[0]], [step, 2.0, 1.0])
+
+
+def test_folds_are_pooled_by_their_rows_and_errors_are_a_jackknife():
+    def fold(target, background, step, apart):
+        two = np.array([[step], [0.0]])
+        return HeldVariances(
+            np.array([target]), np.array([[background]]), two, np.array([apart]), np.ones(1), np.ones(2), []
+        )
+
+    held = [fold(9.0, 1.0, 1.0, 2.0), fold(5.0, 2.0, 0.0, 2.0)]
+    found = pooled(Problem(), held, np.array([[1.0, 3.0], [2.0, 2.0]]))
+    # Mean square 9/4 + 15/4 = 6, less the squared mean of 1/4; background 1/2 + 2/2.
+    spread, against = 6.0 - 1 / 16, 1.5
+    np.testing.assert_allclose([found["ratio"][0], found["spread"][0]], [spread / against] * 2)
+    np.testing.assert_allclose([found["shift"][0], found["unit"][0]], [4.0 / against, against**0.5])
+    # Without the first fold the ratio is 5/2, without the second (9 - 1)/1.
+    np.testing.assert_allclose(found["log_error"][0], np.log(8.0 / 2.5) / 2)
+    np.testing.assert_allclose(found["spread_error"][0], (8.0 - 2.5) / 2)
+    about = pooled(Problem(center="background"), held, np.array([[1.0, 3.0], [2.0, 2.0]]))
+    np.testing.assert_allclose(about["ratio"][0], 6.0 / against)
+
+
+def test_components_of_a_fold_have_the_order_and_signs_of_the_fit():
+    order, signs = aligned(np.array([[0.1, -2.0], [1.0, 0.1]]), np.eye(2))
+    assert order.tolist() == [1, 0]
+    assert signs.tolist() == [-1.0, 1.0]
+
+
+def test_the_fewest_columns_within_one_standard_error_of_the_best_are_chosen():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(2, 5, 60, 6))
+    X[:, :, :2] *= 4.0
+    data = TallData([[gather(part) for part in rows] for rows in (X, Y)])
+    problem, path = choose_columns(Problem(shrinkage=0.1), data)
+    within = path.log_ratios + path.errors >= path.log_ratios[path.best]
+    assert path.values[0] == 6.0
+    assert problem.n_columns == path.values[path.chosen] == 2.0
+    assert within[path.best : path.chosen + 1].all()
+    assert replace(path, chosen=0).value == 6.0
