@@ -298,25 +298,28 @@ COVERAGE = {
 }
 
 
-def verdict(met: bool) -> str:
-    return "met" if met else "MISSED"
+def verdict(met: bool, runs: int) -> str:
+    """Judge a share; of fewer than 100 runs it is too uncertain."""
+    return "too few runs" if runs < 100 else "met" if met else "MISSED"
 
 
 def shown_test(found: Any, power: bool) -> str:
     shares = [np.mean(found[:, 0] <= level) for level in (LEVEL, 0.2)]
-    return f"{shares[0]:.3f} | {shares[1]:.3f}" + ("" if power else f" | {verdict(0.02 <= shares[0] <= 0.08)}")
+    return f"{shares[0]:.3f} | {shares[1]:.3f}" + (
+        "" if power else f" | {verdict(0.02 <= shares[0] <= 0.08, len(found))}"
+    )
 
 
 def shown_count(found: Any, k: int) -> str:
     off = found - k
     cells = [f"{np.mean(own > 0):.3f} | {np.abs(own).mean():.2f}" for own in off.T]
-    return f"{' | '.join(cells)} | {verdict(np.mean(off[:, 0] > 0) <= 0.07)}"
+    return f"{' | '.join(cells)} | {verdict(np.mean(off[:, 0] > 0) <= 0.07, len(found))}"
 
 
 def shown_coverage(found: Any) -> str:
     ratio, correlations = found.mean(axis=0)
     met = all(0.8 <= share <= 0.97 for share in (ratio, correlations))
-    return f"{ratio:.2f} | {correlations:.2f} | {verdict(met)}"
+    return f"{ratio:.2f} | {correlations:.2f} | {verdict(met, len(found))}"
 
 
 # Header, draws of a run, and for each design one run and the cells of its row.

@@ -229,6 +229,15 @@ def test_the_number_of_components_can_be_left_to_the_test(rng):
     assert model.component_test_.n_components == 2
 
 
+def test_components_after_the_third_have_fewer_draws(rng):
+    X, Y = two(rng, 150, 150, 6, 3.0, 5)
+    test = permutation_test(fitted(X, Y, shrinkage=0.1), X, background=Y, n_components=5)
+    assert test.n_components == 5
+    # The least p-value, 1 / 40, is half of the level.
+    assert test.n_draws == (199, 199, 199, 39, 39)
+    np.testing.assert_allclose(test.p_values, [0.005, 0.005, 0.005, 0.025, 0.025])
+
+
 # --- one test in all forms -------------------------------------------------------------------------------------------
 
 

@@ -31,8 +31,9 @@ from standout.sources import Mapped, Source, open_datasets, transformed
 ENOUGH, FIRST = 10, 19
 # Values that differ by less than this are equal but for rounding.
 ROUNDING = 1e-7
-# Components that are tested at most if none is given.
-MOST_COMPONENTS = 20
+# Components that are tested at most if none is given, and those that have all draws: many real components would take
+# minutes.
+MOST_COMPONENTS, FIRST_COMPONENTS = 20, 3
 # Columns up to which one thread is faster than several.
 FEW_COLUMNS = 1000
 # What transformers keep of the data's form alone.
@@ -113,8 +114,8 @@ def permutation_test(
     background : dataset, or list or tuple of datasets
         The backgrounds, as in ``fit``.
     n_draws : int, default=199
-        Most draws for each component. A test ends earlier if a component is clearly not significant. If there are fewer
-        ways to deal the subjects, each is used once.
+        Most draws for each component; from the fourth component on at most ``2 / level - 1``. A test ends earlier if a
+        component is clearly not significant. If there are fewer ways to deal the subjects, each is used once.
     level : float, default=0.05
         Chance that `n_components` of the result is too large.
     n_components : int or None, default=None
@@ -308,6 +309,8 @@ def count_components(
     # Threads of BLAS wait for each other longer than small products take.
     with threadpool_limits(1 if size <= FEW_COLUMNS else None, user_api="blas"):
         for number in range(most):
+            if number == FIRST_COMPONENTS:
+                n_draws = min(n_draws, int(np.ceil(2.0 / level - 1e-9)) - 1)
             with progress_bar(f"component {number + 1}", n_draws, shown=progress) as advance:
                 p_value, values = _component(engine, n_draws, level, [seed, 2, number], n_jobs, advance)
             p_values.append(max(p_value, *p_values[-1:], 0.0))
