@@ -153,7 +153,7 @@ def test_columns_of_files_are_subjects_weights_and_covariates(tmp_path):
     assert source.columns == ("a",)
     assert source.subjects.tolist() == [0, 1, 0, 1]
     assert source.weights.tolist() == [1.0, 2.0, 0.0, 1.0]
-    assert source.covariates.ravel().tolist() == [0.0, 1.0, 1.0, 5.0]
+    assert source.covariates.ravel().tolist() == [-1.75, -0.75, -0.75, 3.25]  # about their mean
     assert source.loaded().rows.ravel().tolist() == [1.0, 2.0, 3.0, 4.0]
 
 

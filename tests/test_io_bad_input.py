@@ -261,6 +261,18 @@ def test_a_forged_offset_of_an_arrow_file_reads_no_memory(tmp_path):
         read_table(path, id_column="id")
 
 
+@pytest.mark.parametrize("name", ["dense.zarr", "sparse.zarr"])
+@pytest.mark.parametrize("left", [0.0, 0.5, 0.9])
+def test_a_store_with_a_chunk_that_was_cut_is_refused(tmp_path, name, left):
+    path = write(numbers("float"), tmp_path / name)
+    chunk = max(
+        (file for file in path.rglob("*") if file.is_file() and "z" not in file.name), key=lambda f: f.stat().st_size
+    )
+    chunk.write_bytes(chunk.read_bytes()[: int(left * chunk.stat().st_size)])
+    with pytest.raises(InvalidValueError, match="has been cut|decompression"):
+        read_table(path)
+
+
 def test_hostile_names_are_shown_short_and_in_one_line(tmp_path):
     path = tmp_path / "table.csv"
     name = "x" * 5000

@@ -6,7 +6,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -120,7 +119,7 @@ def _files(path: str, format: str | None) -> list[Path]:
             raise MissingFileError(f"no file matches {shown(path)}", advice=advice)
         return found
     folder = Path(path)
-    if not _is_folder(folder) or _is_store(folder):
+    if not os.path.isdir(folder) or _is_store(folder):
         return [folder]
     inside = sorted(file for file in folder.iterdir() if not file.name.startswith((".", "_")))
     known = [file for file in inside if _is_store(file) or (_extension(file) and not file.is_dir())]
@@ -143,15 +142,8 @@ def _extension(file: Path) -> str | None:
     return next((known for known in EXTENSIONS if file.name.lower().endswith(known)), None)
 
 
-def _is_folder(path: Path) -> bool:
-    # A name with a null character is not valid; opening it raises the error.
-    with suppress(OSError, ValueError):
-        return path.is_dir()
-    return False
-
-
 def _is_store(folder: Path) -> bool:
-    return _is_folder(folder) and any((folder / mark).is_file() for mark in _ZARR_MARKS)
+    return any(os.path.isfile(folder / mark) for mark in _ZARR_MARKS)
 
 
 def _check(file: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from standout._arrays import Rows, all_finite, in_order, is_sparse, stacked
+from standout._arrays import Rows, all_finite, in_order, stacked
 from standout._messages import InvalidValueError, choices, short, shown, warn_user
 from standout._writing import progress_bar
 from standout.io._binary import ArrowReader, MatrixReader
@@ -31,6 +31,7 @@ from standout.io._files import (
 from standout.io._text import CsvReader, Dialect
 from standout.sources import Batch, InMemory, Source
 from standout.sources._base import Words, regrouped
+from standout.sources._form import not_finite
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 MISSING = ("error", "keep", "drop-rows")
@@ -104,10 +105,6 @@ class Scan(Source):
     def select(self, places: Sequence[int]) -> Source:
         """Return the same rows with some of the columns, by their positions."""
         return self._changed(columns=[self._columns[place] for place in places])
-
-    def without(self, names: Sequence[str]) -> Scan:
-        """Return the same rows without some of the columns."""
-        return self._changed(columns=[name for name in self._columns if name not in names])
 
     def with_missing(self, missing: str) -> Scan:
         """Return the same files with another rule for missing values: "error", "keep" or "drop-rows"."""
@@ -204,13 +201,7 @@ class Scan(Source):
 
     def _without_gaps(self, rows: Rows, numbers: Any, first: int, reader: Any) -> tuple[Rows, Any]:
         """Refuse infinite values; refuse missing ones, keep them, or leave out their rows."""
-        if is_sparse(rows):
-            coo = rows.tocoo()
-            bad = ~np.isfinite(coo.data)
-            cells, values = np.column_stack([coo.row[bad], coo.col[bad]]), coo.data[bad]
-        else:
-            bad = ~np.isfinite(rows)
-            cells, values = np.argwhere(bad), rows[bad]
+        cells, values = not_finite(rows)
         if self.missing != "error" and np.isnan(values).all():
             if self.missing == "keep":
                 return rows, numbers
