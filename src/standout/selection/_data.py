@@ -92,6 +92,10 @@ class TallData(Data):
     # Sums that were asked for before.
     _known: dict[int | None, Sums] = field(default_factory=dict, init=False, repr=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields, without what can be summed up again: files and other processes do not need it."""
+        return {**vars(self), "_known": {}}
+
     @property
     def n_folds(self) -> int:  # type: ignore[override]
         """Number of folds; 1 means that there are none."""
