@@ -302,7 +302,7 @@ def test_every_method_has_a_report(method, here):
 
 def test_new_rows_get_the_scores_of_the_fit(fitted, here):
     folder, _ = fitted
-    said = works("transform", folder / "out", folder / "target.csv", "--id-column", "name", "-o", "new.csv", cwd=here)
+    said = works("transform", folder / "out", folder / "target.csv", "-o", "new.csv", cwd=here)
     assert said.endswith("Scores of 60 rows: new.csv\n")
     assert table(here / "new.csv")[5]["id"] == "row 5"
     found, expected = scores(here / "new.csv"), scores(folder / "out" / "scores.csv", "target")

@@ -426,6 +426,15 @@ def test_robust_weights_need_the_rows_of_the_fit(rng):
         permutation_test(fitted(X, Y, robust="rows"), X[:50], background=Y)
 
 
+def test_a_test_of_rows_after_a_fit_with_subjects_warns(rng):
+    X, Y = rng.normal(size=(2, 60, 3))
+    subjects = {"groups": np.repeat(np.arange(6), 10), "background_groups": np.repeat(np.arange(6, 12), 10)}
+    model = DiscriminativePCA(1, shrinkage=0.1).fit(X, background=Y, **subjects)
+    with pytest.warns(CautionWarning, match="single rows are permuted"):
+        permutation_test(model, X, background=Y)
+    permutation_test(model, X, background=Y, **subjects)
+
+
 def test_too_few_rows_are_an_error(rng):
     X, Y = two(rng, 2, 2, 3)
     with pytest.raises(InvalidValueError, match="At least 3 rows in each dataset would do"):

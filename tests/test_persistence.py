@@ -53,6 +53,7 @@ MODELS = {
     "few columns": lambda: DiscriminativePCA(1, n_columns=3, center="background", scale="pooled"),
     "smooth": lambda: DiscriminativePCA(smooth="chain", shrinkage=0.1, cv=None),
     "robust": lambda: DiscriminativePCA(robust="rows", random_state=np.random.RandomState(3)),
+    "number found": lambda: DiscriminativePCA("auto"),
     "cpca": lambda: ContrastivePCA(background_weights="worst-case"),
     "kdpca": lambda: KernelDiscriminativePCA(kernel="poly", degree=2),
     "several kernels": lambda: KernelDiscriminativePCA(kernel=["rbf", ("poly", {"degree": 2})]),

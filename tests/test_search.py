@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, ParameterSampler, ShuffleSplit
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from standout import BackgroundSearchCV, DiscriminativePCA, make_pipeline
+from standout import BackgroundSearchCV, DiscriminativePCA, make_pipeline, permutation_test, report
 from standout._messages import InvalidTypeError, InvalidValueError
 
 GRID = {"shrinkage": [0.01, 0.5, 0.9]}
@@ -204,3 +204,13 @@ def test_data_that_are_read_in_batches_are_refused(data):
     X, Y = data
     with pytest.raises(InvalidTypeError, match="background 1 is read in batches"):
         BackgroundSearchCV(model(), GRID).fit(X, background=iter([Y]))
+
+
+def test_a_search_is_judged_by_its_best_model(data):
+    X, Y = data
+    search = BackgroundSearchCV(DiscriminativePCA(1), {"shrinkage": [0.5]}, cv=2).fit(X, background=Y)
+    found, expected = (permutation_test(one, X, background=Y) for one in (search, search.best_estimator_))
+    np.testing.assert_array_equal(found.p_values, expected.p_values)
+    assert str(report(search, X, background=Y, test=found)) == str(
+        report(search.best_estimator_, X, background=Y, test=found)
+    )

@@ -46,7 +46,7 @@ from standout.moments import FoldPattern, NormSums, RobustWeights, RootMoments, 
 from standout.private import PrivateMoments, Spent
 from standout.private._sums import Grid
 from standout.problem import Problem
-from standout.selection import HeldOut, TallData
+from standout.selection import HeldOut, PermutationTest, TallData
 from standout.selection import Path as SelectionPath
 from standout.selection._means import MeanDifferences
 
@@ -65,7 +65,7 @@ _NAMES = ", ".join(kind.__name__ for kind in MODELS)
 _PARTS = (
     *(FourierMap, IdentityMap, LandmarkMap, NamedKernel, PrecomputedKernel, SumKernel, GraphMoments, Smooth),
     *(FoldPattern, NormSums, RobustWeights, RootMoments, ScatterMoments, WeightSums, PrivateMoments, Spent, Grid),
-    *(Problem, HeldOut, MeanDifferences, SelectionPath, TallData, Preparation),
+    *(Problem, HeldOut, MeanDifferences, PermutationTest, SelectionPath, TallData, Preparation),
 )
 _SPARSE = {f"scipy.sparse._{kind}": f"{kind}_array {kind}_matrix" for kind in ("csr", "csc", "coo")}
 # Types that may be made from a file, by module.

@@ -148,7 +148,7 @@ def _scans(paths: list[str], options: dict[str, Any], beside: Sequence[str]) -> 
     unknown: dict[str, list[InvalidValueError]] = {}
     if options["id_column"] is None:
         with collected_warnings():
-            options = {**options, "id_column": _column_of_ids(_scan(paths[0], options, beside, 0, {}))}
+            options = {**options, "id_column": column_of_ids(_scan(paths[0], options, beside, 0, {}))}
     scans: list[Any] = []
     for number, path in enumerate(paths):
         with collected_warnings() as said:
@@ -175,7 +175,7 @@ def _scans(paths: list[str], options: dict[str, Any], beside: Sequence[str]) -> 
     return [scan.named(name).with_missing(missing) for scan, name in named], options["id_column"]
 
 
-def _column_of_ids(scan: Any) -> str | None:
+def column_of_ids(scan: Any) -> str | None:
     """Return the column that names the rows: the one that the reader finds, or else text of which no two are equal."""
     texts = scan.left_out.get("text", [])
     if scan._id is not None or not texts:

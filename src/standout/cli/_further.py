@@ -13,7 +13,7 @@ import standout
 from standout._messages import InvalidValueError, collected_warnings, listed, require_extra
 from standout._options import OPTION_NAMES, OPTIONS
 from standout._writing import write_whole
-from standout.cli._data import Datasets, matched_words, open_datasets, reading_of
+from standout.cli._data import Datasets, column_of_ids, matched_words, open_datasets, reading_of
 from standout.cli._display import Display
 from standout.cli._fit import begun, beside, fit_and_write, numbered, render, show_result
 from standout.cli._folder import check_output_file, recover
@@ -63,6 +63,9 @@ def _new_rows(options: dict[str, Any], steps: list[Any]) -> Scan:
     rule = next((step.missing for step in steps if isinstance(step, Preparation)), "error")
     reading = reading_of(options) | {"missing": rule if rule in ("error", "drop-rows") else "keep"}
     names, width = list(map(str, getattr(steps[0], "feature_names_in_", []))), int(steps[0].n_features_in_)
+    if reading["id_column"] is None:
+        with collected_warnings():
+            reading["id_column"] = column_of_ids(standout.scan(options["data"], **reading))
     try:
         # Further columns may be anything, even text.
         known = standout.scan(options["data"], **reading | ({"columns": names} if names else {}))

@@ -126,6 +126,7 @@ def report(
     given = {"y": y, "groups": groups, "background_groups": background_groups, "sample_weight": sample_weight}
     given |= {"background_sample_weight": background_sample_weight, "adjust": adjust}
     given["background_adjust"] = background_adjust
+    model = getattr(model, "best_estimator_", model)
     estimator = model.steps[-1][1] if hasattr(model, "steps") else model
     check_is_fitted(estimator)
     label = estimator.target_label

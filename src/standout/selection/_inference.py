@@ -201,6 +201,8 @@ def opened(
     problem : Problem
         The problem of the fit with numbers for all choices.
     """
+    # A search has the model that it found best.
+    model = getattr(model, "best_estimator_", model)
     steps = [step for _, step in getattr(model, "steps", [("", model)]) if hasattr(step, "transform")]
     place = next((number for number, step in enumerate(steps) if hasattr(step, "problem_")), len(steps) - 1)
     estimator = steps[place]
@@ -208,6 +210,9 @@ def opened(
     sources = open_datasets(X, background, target_label=estimator.target_label, **rows)
     if len(sources) < 2:
         raise InvalidValueError("there is nothing to compare with", advice="Give `background`.")
+    if sources[0].subjects is None and getattr(estimator, "_n_subjects", None) is not None:
+        advice = "Pass `groups` and `background_groups` as in the fit."
+        warn_user("the model was fitted with subjects, but single rows are permuted here", advice=advice)
     sources = [source if source.again else source.loaded() for source in sources]
     if place:
         if any(set(vars(step)) - set(step.get_params()) - STATELESS for step in steps[:place]):
