@@ -39,8 +39,8 @@ lint: $(VENV)/installed-lint
 	$(BIN)/mypy
 
 # The oldest versions that pyproject.toml allows, and the newest that were tried: an environment each, and the tests of
-# what meets other packages. Takes minutes, and is not part of continuous integration on every change.
-VERSION_TESTS := tests/test_contract.py tests/test_sources.py tests/test_io.py tests/test_mne.py tests/test_routes.py tests/test_search.py tests/test_tl.py
+# what meets other packages. Takes minutes: continuous integration runs it once a week.
+VERSION_TESTS := tests/test_contract.py tests/test_sources.py tests/test_images.py tests/test_io.py tests/test_mne.py tests/test_notebook.py tests/test_routes.py tests/test_search.py tests/test_tl.py
 
 versions: versions-oldest versions-newest
 

@@ -55,19 +55,9 @@ __all__ = [
     "within",
 ]
 
-# Where each name comes from. It is imported when it is first used: SciPy and scikit-learn take a second to load, and
-# neither the version nor the help of a command needs them.
-_ESTIMATORS = (
-    "BackgroundPipeline",
-    "BackgroundSearchCV",
-    "ContrastivePCA",
-    "DiscriminativePCA",
-    "KernelContrastivePCA",
-    "KernelDiscriminativePCA",
-    "make_pipeline",
-)
+# Where each name comes from, if not from the estimators. It is imported when it is first used: SciPy and scikit-learn
+# take a second to load, and neither the version nor the help of a command needs them.
 _HOMES = {
-    **dict.fromkeys(_ESTIMATORS, "standout.estimators"),
     **dict.fromkeys(("load", "save"), "standout.persistence"),
     **dict.fromkeys(("blocks", "differences", "within"), "standout.sources"),
     **dict.fromkeys(("bootstrap", "permutation_test"), "standout.selection"),
@@ -77,33 +67,15 @@ _HOMES = {
     "screen": "standout.screen",
 }
 _PACKAGES = (
-    "datasets",
-    "estimators",
-    "explorer",
-    "features",
-    "get",
-    "graphs",
-    "images",
-    "io",
-    "metrics",
-    "mne",
-    "moments",
-    "pencil",
-    "persistence",
-    "pl",
-    "plots",
-    "private",
-    "problem",
-    "selection",
-    "sources",
-    "tl",
+    *("datasets", "estimators", "explorer", "features", "get", "graphs", "images", "io", "metrics", "mne", "moments"),
+    *("pencil", "persistence", "pl", "plots", "private", "problem", "selection", "sources", "tl"),
 )
 
 
 def _found(name: str) -> Any:
     """Import a package or a public name when it is first used."""
-    if name in _HOMES:
-        thing = getattr(import_module(_HOMES[name]), name)
+    if name in __all__:
+        thing = getattr(import_module(_HOMES.get(name, "standout.estimators")), name)
     elif name in _PACKAGES:
         thing = import_module(f"standout.{name}")
     else:

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from standout._arrays import Float
 from standout._messages import InvalidTypeError, InvalidValueError, choices, dataset_names, listed, require_extra
 from standout._options import check_parameters
+from standout.estimators._fit import shares
 from standout.moments import NormSums, ScatterMoments
 from standout.problem import Problem, solve
 from standout.selection import TallData, choose, judge
@@ -151,7 +152,8 @@ class Contrast(TransformerMixin, BaseEstimator):
         if isinstance(self.n_components, str | None) or self.n_components > self.n_features_in_:
             advice = f"Use a number of components from 1 to the {self.n_features_in_} channels."
             raise InvalidValueError("cannot be used", parameter="n_components", value=self.n_components, advice=advice)
-        weights = self._weights(len(pieces) - 1)
+        equal = [1.0] * (len(pieces) - 1)
+        weights = np.array(shares(equal if self.background_weights is None else self.background_weights, len(equal)))
         n_folds = 1 if self.cv is None else max(min(self.cv, *(len(part) // 2 for part in pieces)), 1)
         scale = _type_scale(pieces[1:], weights, types)
         scaled = [[piece / scale[:, None] for piece in part] for part in pieces]
@@ -279,22 +281,19 @@ class Contrast(TransformerMixin, BaseEstimator):
 
     # --- input -----------------------------------------------------------------------------------------------------
 
-    def _weights(self, n_backgrounds: int) -> Float:
-        """Return the weights of the backgrounds, with sum 1."""
-        weights = self.background_weights
-        given = np.ones(n_backgrounds) if weights is None else np.asarray(weights, dtype=np.float64)
-        if given.shape != (n_backgrounds,) or not np.all(given >= 0.0) or not 0.0 < given.sum() < np.inf:
-            problem = f"is not a list of {n_backgrounds} numbers from 0 on with a positive sum"
-            raise InvalidValueError(problem, parameter="background_weights", advice="Give one for each background.")
-        return given / given.sum()
-
     def _conditions(
         self, X: Any, y: Any, background: Any, window: Any, background_window: Any
     ) -> tuple[list[list[Float]], list[str]]:
         """Return the pieces of the target and of each background, and the types of the channels."""
         self.ch_names_: list[str] | None = None
         self.background_labels_: list[Any] | None = None
-        types = self._choose_channels(X)
+        types = []
+        if hasattr(X, "info"):
+            from mne import pick_types
+
+            picks = pick_types(X.info, **_DATA, exclude="bads")
+            self.ch_names_ = [X.ch_names[place] for place in picks]
+            types = X.info.get_channel_types(picks)
         whole = self._signals(X, "the target", window)
         if self.target_label is None:
             if background is None and background_window is None:
@@ -312,9 +311,7 @@ class Contrast(TransformerMixin, BaseEstimator):
             labels = np.asarray(_event_names(X) if y is None else y)
             known = np.unique(labels).tolist()
             if labels.shape != (len(whole),) or self.target_label not in known or len(known) < 2:
-                problem = (
-                    f"is not one of several labels of the {len(whole)} epochs, which have {listed('label', known)}"
-                )
+                problem = f"is not one of several labels of the {len(whole)} epochs: {listed('label', known)}"
                 advice = "Give the condition of each epoch as y, and choose one of them."
                 raise InvalidValueError(problem, parameter="target_label", value=self.target_label, advice=advice)
             self.background_labels_ = [label for label in known if label != self.target_label]
@@ -327,16 +324,6 @@ class Contrast(TransformerMixin, BaseEstimator):
                 advice = f"Give at least two epochs of the {pieces[0][0].shape[0]} channels of the target."
                 raise InvalidValueError(problem, advice=advice)
         return pieces, types or ["signal"] * pieces[0][0].shape[0]
-
-    def _choose_channels(self, X: Any) -> list[str]:
-        """Choose the good data channels of MNE's object, and return their types."""
-        if not hasattr(X, "info"):
-            return []
-        from mne import pick_types
-
-        picks = pick_types(X.info, **_DATA, exclude="bads")
-        self.ch_names_ = [X.ch_names[place] for place in picks]
-        return list(X.info.get_channel_types(picks))
 
     def _signals(self, X: Any, name: str, window: Any = None) -> list[Float]:
         """Return signals as pieces of channels x times."""

@@ -124,16 +124,14 @@ def dpca(
     >>> adata.obsm["X_dpca"].shape, int(np.argmax(np.abs(adata.varm["dPCs_correlations"][:, 0])))
     ((200, 1), 3)
     """
-    if reference is not None:
-        if background is not None:
-            problem = "is given together with `background`, which is the same"
-            raise InvalidValueError(problem, parameter="reference", value=reference, advice="Leave one out.")
-        background = reference
-    if n_comps is not None:
-        if "n_components" in params:
-            problem = "is given together with `n_components`, which is the same"
-            raise InvalidValueError(problem, parameter="n_comps", value=n_comps, advice="Leave one out.")
-        params = {"n_components": n_comps, **params}
+    twice = [("reference", reference, "background", background is not None)]
+    twice += [("n_comps", n_comps, "n_components", "n_components" in params)]
+    for name, value, same, both in twice:
+        if value is not None and both:
+            problem = f"is given together with `{same}`, which is the same"
+            raise InvalidValueError(problem, parameter=name, value=value, advice="Leave one out.")
+    background = reference if background is None else background
+    params = params if n_comps is None else {"n_components": n_comps, **params}
     columns = () if adjust is None else (adjust,) if isinstance(adjust, str) else tuple(adjust)
     choice = Choice(groupby, target, background, min_cells, layer, use_rep, mask_var, subject, columns)
     return cells.fit_and_store(params.pop("_method", DiscriminativePCA), adata, choice, params, key_added, copy)

@@ -290,7 +290,7 @@ class BackgroundTransformer(FittedTransformer):
         if n_backgrounds and isinstance(self.background_weights, str):
             rule = self.background_weights if n_backgrounds > 1 else None
         elif n_backgrounds and self.background_weights is not None:
-            weights = _shares(self.background_weights, n_backgrounds)
+            weights = shares(self.background_weights, n_backgrounds)
         kind: Any = "difference" if name == "alpha" else "ratio"
         fields = {"kind": kind, "center": self.center, "weights": weights, name: value, **fields}
         return Problem(int(wanted), **fields), n_backgrounds > 0 and isinstance(given, str) and given == "auto", rule
@@ -361,7 +361,7 @@ class BackgroundTransformer(FittedTransformer):
             _warn(problem, "Scale the columns, or use a shrinkage.")
 
 
-def _shares(given: Any, n_backgrounds: int) -> tuple[float, ...]:
+def shares(given: Any, n_backgrounds: int) -> tuple[float, ...]:
     """Check the weights of backgrounds, and scale them to sum 1."""
     numbers = np.asarray(given, dtype=np.float64).ravel()
     if numbers.shape != (n_backgrounds,) or np.any(~(numbers >= 0)) or not 0 < numbers.sum() < np.inf:
