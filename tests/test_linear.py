@@ -510,3 +510,15 @@ def test_folds_are_brought_to_the_order_of_the_fit_whatever_the_units(kind, unit
     units = units if kind is DiscriminativePCA else np.max(units)
     expected = kind(3, **given).fit(X, background=Y).ratio_
     np.testing.assert_allclose(kind(3, **given).fit(X * units, background=Y * units).ratio_, expected, rtol=1e-6)
+
+
+def test_the_zero_of_a_covariate_does_not_matter_to_a_shift(rng):
+    X, Y, ages, others = rng.normal(size=(30, 4)), rng.normal(size=(40, 4)), rng.normal(size=30), rng.normal(size=40)
+    X, Y = X + ages[:, None] * [1, 2, 3, 4], Y + others[:, None] * [1, 2, 3, 5]
+    fits = [
+        DiscriminativePCA(2, center="background").fit(
+            X, background=Y, adjust=ages + zero, background_adjust=others + zero
+        )
+        for zero in (0.0, 1000.0)
+    ]
+    np.testing.assert_allclose(fits[1].ratio_, fits[0].ratio_, rtol=1e-6)
