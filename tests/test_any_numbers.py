@@ -193,8 +193,10 @@ def answered(case: Case, parts: list[Any]) -> tuple[Any, list[str]]:
 
 
 def agree(found: Any, expected: Any, tolerance: float) -> bool:
+    """Tell whether numbers are equal; those below 1e-12 of the largest are zero up to rounding."""
     found, expected = np.sort(_host(found)), np.sort(_host(expected))
-    return found.shape == expected.shape and np.allclose(found, expected, rtol=tolerance, atol=0.0, equal_nan=True)
+    zero = 1e-12 * float(np.nanmax(np.abs(expected), initial=0.0))
+    return found.shape == expected.shape and np.allclose(found, expected, rtol=tolerance, atol=zero, equal_nan=True)
 
 
 def same_choices(one: Any, other: Any) -> bool:
