@@ -27,7 +27,7 @@ from standout.features import sample as sample_rows
 from standout.moments import Moments
 from standout.pencil._record import check_directions
 from standout.problem import Problem, adjusted
-from standout.selection import Data, TallData, make_data, plan_folds
+from standout.selection import Data, TallData, make_data, plan_folds, simplex_grid
 from standout.sources import InMemory, Mapped, Source
 
 # A pivot of a Cholesky factor below this many units of rounding may be nothing but rounding.
@@ -125,8 +125,6 @@ class KernelTransformer(BackgroundTransformer):
 
     def _learned(self, kernel: SumKernel, sources: Sequence[Source], seed: int) -> SumKernel:
         """Choose the weights of several kernels by held-out rows, over a grid of mixtures (Remark 5)."""
-        from standout.selection import simplex_grid
-
         rng = np.random.default_rng(seed)
         some: list[Source] = []
         for source in sources:
