@@ -103,8 +103,8 @@ def time_blocks(rng: Rng) -> Made:
         series(600),
         series(600),
         {
-            "groups": blocks(600, 25),
-            "background_groups": blocks(600, 25),
+            "groups": blocks(600, 25, "x"),
+            "background_groups": blocks(600, 25, "y"),
         },
     )
 

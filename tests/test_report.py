@@ -12,7 +12,7 @@ import scipy.sparse
 from sklearn.preprocessing import StandardScaler
 
 from report_runs import CASES, COLUMNS, HOSTILE, cells, fitted, made, mixed
-from standout import DiscriminativePCA, bootstrap, make_pipeline, plots
+from standout import DiscriminativePCA, blocks, bootstrap, make_pipeline, plots
 from standout._messages import FindingWarning
 from standout.report import figure, page, report, sentences
 from standout.report._cautions import columns, dependence, few_rows, neighbours, subject_pattern, worded
@@ -444,3 +444,12 @@ def test_means_of_subjects_are_not_means_of_rows():
     target[:, 5] += 4.0
     model = fitted(DiscriminativePCA(1), target, background=background, **subjects)
     assert model.mean_differences_.different().tolist() == [5]
+
+
+@pytest.mark.parametrize(("names", "said"), [(("a", "a"), True), (("a", "b"), False)])
+def test_subjects_of_both_datasets_are_said(names, said, rng):
+    X, Y = rng.normal(size=(2, 60, 3))
+    groups = dict(zip(("groups", "background_groups"), (blocks(60, 10, name) for name in names), strict=True))
+    model = DiscriminativePCA(1, shrinkage=0.1).fit(X, background=Y, **groups)
+    shown = report(model, X, background=Y, test=None, **groups)
+    assert ("6 subjects in both target and background" in str(shown)) == said

@@ -366,9 +366,10 @@ def test_differences_and_blocks():
     np.testing.assert_array_equal(differences(before, after), (after - before) / np.sqrt(2))
     with pytest.raises(InvalidValueError, match=r"shape \(5, 3\)"):
         differences(before, after[:4])
-    assert np.bincount(blocks(100, 30)).tolist() == [30, 30, 40]
+    names, counts = np.unique(blocks(100, 30, "x"), return_counts=True)
+    assert (names.tolist(), counts.tolist()) == (["x 0", "x 1", "x 2"], [30, 30, 40])
     with pytest.raises(InvalidValueError, match=r"length=0 is outside \[1, 10\]"):
-        blocks(10, 0)
+        blocks(10, 0, "x")
 
 
 def test_blas_has_its_threads_again_after_passes_in_several_threads():

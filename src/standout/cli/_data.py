@@ -300,9 +300,8 @@ def _attach(made: Datasets, options: dict[str, Any]) -> None:
     if subject is not None:
         facts["groups"] = [matched_words(part[subject], options) for part in made.words]
     elif options.get("blocks") is not None:
-        numbers = [standout.blocks(source.count_rows(), options["blocks"]) for source in made.sources]
-        # Blocks of two datasets are never the same.
-        facts["groups"] = [np.array([f"{k}:{block}" for block in each]) for k, each in enumerate(numbers)]
+        counts = [source.count_rows() for source in made.sources]
+        facts["groups"] = [standout.blocks(n, options["blocks"], f"{k}:") for k, n in enumerate(counts)]
     if weight is not None:
         try:
             facts["sample_weight"] = [part[weight].astype(np.float64) for part in made.words]

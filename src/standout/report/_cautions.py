@@ -44,6 +44,7 @@ WEIGHTS = {
     "means": 75,
     "note": 70,
     "PCA is better": 65,
+    "shared subjects": 64,
     "placeholder": 62,
     "units": 60,
     "constant in the background": 55,
@@ -100,6 +101,10 @@ def of_the_fit(fit: Fit, found: dict[str, Any]) -> Iterator[Caution]:
                 "n_columns": width,
                 "fewer": total <= width,
             }
+    subjects = [set(part.subjects.tolist()) for part in fit.datasets if part.subjects is not None]
+    shared = len(set.intersection(*subjects)) if len(subjects) > 1 else 0
+    if shared:
+        yield {"kind": "shared subjects", "count": shared}
     if not fit.robust:
         # A row that decides its own component is far along the fitted one, but need not be along held-out ones.
         fitted = fit.scores[0] if not fit.held_out else scores_of(fit.model, fit.datasets[:1], held_out=False)[0]

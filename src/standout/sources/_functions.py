@@ -52,7 +52,7 @@ def differences(before: Any, after: Any) -> Float:
     return (second - first) / np.sqrt(2.0)
 
 
-def blocks(n_rows: int, length: int) -> npt.NDArray[np.intp]:
+def blocks(n_rows: int, length: int, name: str) -> npt.NDArray[np.str_]:
     """Which rows of a recording belong together?
 
     Neighbouring rows of a time series are alike. Blocks of them are used as `groups`, so that folds and permutations
@@ -64,20 +64,24 @@ def blocks(n_rows: int, length: int) -> npt.NDArray[np.intp]:
         Number of rows, in the order of time.
     length : int
         Rows of a block: longer than the time over which rows depend on each other.
+    name : str
+        Beginning of the names of the blocks. Use another one for each dataset: a name that is in two datasets is one
+        subject.
 
     Returns
     -------
-    ndarray of int of shape (n_rows,)
+    ndarray of str of shape (n_rows,)
 
     Examples
     --------
     >>> import standout
-    >>> standout.blocks(7, 3)
-    array([0, 0, 0, 1, 1, 1, 1])
+    >>> standout.blocks(7, 3, "day")
+    array(['day 0', 'day 0', 'day 0', 'day 1', 'day 1', 'day 1', 'day 1'], dtype='<U5')
     """
     if not 1 <= length <= n_rows:
         raise InvalidValueError(f"is outside [1, {n_rows}]", parameter="length", value=length)
-    return np.minimum(np.arange(n_rows) // length, max(round(n_rows / length), 1) - 1)
+    numbers = np.minimum(np.arange(n_rows) // length, max(round(n_rows / length), 1) - 1)
+    return np.array([f"{name} {number}" for number in numbers.tolist()])
 
 
 def within(X: Any, groups: Any) -> Float:
