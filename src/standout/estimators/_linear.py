@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, Literal
 
 import numpy as np
@@ -127,7 +128,8 @@ class LinearTransformer(IncrementalTransformer):
         self._column_facts = (*data.column_facts(), [part.effective_count for part in moments])
         # Sparse rows that were not multiplied out are rows, and not sums.
         sums_only = isinstance(data, TallData) and not isinstance(moments[0], RowMoments)
-        self._data = data if sums_only else None  # type: ignore[assignment]
+        # A copy without the sums of other folds, which are as large.
+        self._data = copy(data) if sums_only else None  # type: ignore[assignment]
 
     def _scores(self, rows: Rows) -> Array:
         scores: Array = project(rows, self.mean_, self.components_.T)
