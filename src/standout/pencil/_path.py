@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from standout._arrays import Float
-from standout._xp import cholesky, concat, diagonal, eye, is_foreign, like, namespace, solve_triangular, take, to_host
+from standout._xp import cholesky, concat, eye, is_foreign, like, namespace, solve_triangular, take, to_host
 from standout.moments import Moments, ScatterMoments
 
 # Products per round, plain products before a single round, and representatives of a path.
@@ -66,17 +66,19 @@ class _Stack:
         """Collect the matrices and coefficients of folds."""
         first, second, ridges = (np.array([posed[place] for posed in folds]) for place in (1, 2, 3))
         xp = namespace(folds[0][0][0].mean)
-        matrices = xp.stack([xp.stack([part.covariance() for part in posed[0]]) for posed in folds])
-        variances = xp.sum(diagonal(matrices), axis=1)
+        variances = xp.stack([sum(part.variances for part in posed[0]) for posed in folds])
         safe = xp.where(variances > 0.0, variances, xp.ones_like(variances))
-        scale = xp.ones_like(safe)
-        if float(xp.max(safe)) > UNEVEN * float(xp.min(safe)):
+        scale, uneven = xp.ones_like(safe), float(xp.max(safe)) > UNEVEN * float(xp.min(safe))
+        matrices = [part.covariance() for posed in folds for part in posed[0]]
+        if uneven:
             # Powers of two change no digit.
             scale = 2.0 ** -xp.round(0.5 * xp.log2(safe))
-            matrices = matrices * (scale[:, None, :, None] * scale[:, None, None, :])
-        matrices = matrices.astype(np.float32) if single else matrices
+            owner = np.repeat(np.arange(len(folds)), len(folds[0][0])).tolist()
+            matrices = [part * (scale[i, :, None] * scale[i, :]) for i, part in zip(owner, matrices, strict=True)]
+        whole = np.stack(matrices, dtype=np.float32, casting="same_kind") if single else xp.stack(matrices)
+        whole = xp.reshape(whole, (len(folds), -1, *whole.shape[1:]))
         difference = not second.any() and bool(np.all(ridges == 1.0))
-        return cls(matrices, scale**2, first, second, ridges, difference)
+        return cls(whole, scale**2, first, second, ridges, difference)
 
     def at(self, values: list[int]) -> tuple[Float, Float]:
         """Return A and B at some values, stacks of shape (n_folds * n_values, n, n)."""
