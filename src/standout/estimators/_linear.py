@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from copy import copy
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -127,9 +127,9 @@ class LinearTransformer(IncrementalTransformer):
             self.columns_path_ = fit.columns_path
         self._column_facts = (*data.column_facts(), [part.effective_count for part in moments])
         # Sparse rows that were not multiplied out are rows, and not sums.
-        sums_only = isinstance(data, TallData) and not isinstance(moments[0], RowMoments)
-        # A copy without the sums of other folds, which are as large.
-        self._data = copy(data) if sums_only else None  # type: ignore[assignment]
+        # The copy is without the sums of other folds, which are as large.
+        tall = isinstance(data, TallData) and not isinstance(moments[0], RowMoments)
+        self._data = replace(data) if tall else None  # type: ignore[type-var, assignment]
 
     def _scores(self, rows: Rows) -> Array:
         scores: Array = project(rows, self.mean_, self.components_.T)
