@@ -15,7 +15,6 @@ from standout._messages import InvalidValueError
 from standout._options import METHODS, OPTION_NAMES, OPTIONS, check_parameters, constraints_for, documented, options_for
 from standout.cli._app import app, fit
 from standout.cli._fit import ESTIMATORS, make_estimator
-from standout.cli._options import FORMATS, MISSING
 
 COMMANDS = ("fit", "transform", "info", "compare", "screen", "explore", "release", "demo")
 
@@ -102,8 +101,6 @@ def test_errors_are_phrased_with_options():
 
 
 def test_options_offer_what_the_readers_have():
-    assert FORMATS == standout.io.FORMATS
-    assert MISSING == standout.io.MISSING
     known = {option.name for option in fit.params} | {"label"}
     other = {"paths", "header", "na_values", "batch_rows", "progress"}
     assert set(inspect.signature(standout.scan).parameters) - other <= known

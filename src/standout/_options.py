@@ -27,6 +27,16 @@ ALL, LINEAR, KERNELIZED = tuple(METHODS), ("dpca", "cpca"), ("kdpca", "kcpca")
 WEIGHT_RULES = ("worst-case", "joint", "spectral")
 POLYNOMIALS = ("poly", "homogeneous_polynomial", "inhomogeneous_polynomial")
 KERNELS = ("rbf", "gaussian", "laplacian", "linear", *POLYNOMIALS, "cosine", "sigmoid", "chi2")
+# Files by their extensions, and what can be done about missing values.
+EXTENSIONS = {
+    **dict.fromkeys((".csv", ".csv.gz", ".txt", ".txt.gz"), "csv"),
+    **dict.fromkeys((".tsv", ".tsv.gz", ".tab"), "tsv"),
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".arrow", ".ipc", ".feather"), "arrow"),
+    **{f".{kind}": kind for kind in ("npy", "npz", "mat", "h5ad", "zarr")},
+}
+FORMATS = tuple(dict.fromkeys(EXTENSIONS.values()))
+MISSING = ("error", "drop-rows", "mean", "median", "zero")
 # How docstrings and messages write what is neither a word nor a number.
 _PHRASES = {
     "array-like": "array-like",

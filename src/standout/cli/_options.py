@@ -11,14 +11,11 @@ from typing import Any
 
 import click
 
-from standout._options import ALL, KERNELIZED, METHODS, OPTION_NAMES, OPTIONS, Option
+from standout._options import ALL, FORMATS, KERNELIZED, METHODS, MISSING, OPTION_NAMES, OPTIONS, Option
 
 # PCA has no background: it is fitted to the target alone.
 COMMAND_METHODS = {**METHODS, "pca": "PCA", "kpca": "kernel PCA"}
 FITTED_AS = {"pca": "dpca", "kpca": "kdpca"}
-# Those of standout.io, which would take a second to load. A test compares them.
-FORMATS = ("csv", "tsv", "parquet", "arrow", "npy", "npz", "mat", "h5ad", "zarr")
-MISSING = ("error", "drop-rows", "mean", "median", "zero")
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 # The sections of the help.
 FILES, COLUMNS, ROWS, METHOD = "Target and backgrounds", "Columns and rows", "Values and files", "Method"

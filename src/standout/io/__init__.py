@@ -1,9 +1,9 @@
 """Files as datasets, read in batches or at once, prepared in the same way; and results to files."""
 
+from standout._options import EXTENSIONS, FORMATS, MISSING
 from standout._writing import csv_writer as csv_writer
 from standout._writing import write_csv
-from standout.io._files import EXTENSIONS, FORMATS
-from standout.io._prepare import MISSING, Preparation, prepare
+from standout.io._prepare import Preparation, prepare
 from standout.io._scan import Scan, read_table, scan
 from standout.sources import on_device
 

@@ -28,17 +28,10 @@ from standout._messages import (
     shown,
     warn_user,
 )
+from standout._options import EXTENSIONS, FORMATS
 from standout.sources import Words, matched
 from standout.sources._form import column_numbers, joined_columns, word
 
-EXTENSIONS = {
-    **dict.fromkeys((".csv", ".csv.gz", ".txt", ".txt.gz"), "csv"),
-    **dict.fromkeys((".tsv", ".tsv.gz", ".tab"), "tsv"),
-    **dict.fromkeys((".parquet", ".pq"), "parquet"),
-    **dict.fromkeys((".arrow", ".ipc", ".feather"), "arrow"),
-    **{f".{kind}": kind for kind in ("npy", "npz", "mat", "h5ad", "zarr")},
-}
-FORMATS = tuple(dict.fromkeys(EXTENSIONS.values()))
 # Files in the folder of a Zarr store.
 _ZARR_MARKS = ("zarr.json", ".zarray", ".zgroup")
 _BY_EXTENSION = f"a known extension ({', '.join(EXTENSIONS)})"

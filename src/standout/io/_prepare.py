@@ -15,13 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from standout._arrays import Array, Float, Rows, dense, is_sparse, row_blocks
 from standout._messages import InvalidTypeError, InvalidValueError, listed, short, warn_user
+from standout._options import MISSING
 from standout.io._files import check_choice
 from standout.io._scan import Scan
 from standout.sources import Batch, InMemory, Mapped, Source, frame_columns, open_dataset
 from standout.sources._base import Chosen
 from standout.sources._form import as_rows, keys_of
-
-MISSING = ("error", "drop-rows", "mean", "median", "zero")
 
 
 class Preparation(TransformerMixin, BaseEstimator):

@@ -277,18 +277,14 @@ def _images(fit: Fit, shape: Any) -> dict[str, Any] | None:
     correlations = to_host(fit.model.correlations_)
     order = np.argsort(fit.shown[0][:, 0], kind="stable")
     n_shown = min(IMAGES_AT_END, len(order) // 2, MOST_PIXELS // (2 * correlations.shape[1]))
-    ends = np.concatenate([order[:n_shown], order[::-1][:n_shown]])
-    rows = dense(take(fit.samples[0].rows, ends)) if n_shown else np.zeros((0, 1))
+    chosen = np.concatenate([order[:n_shown], order[::-1][:n_shown]])
+    rows = dense(take(fit.samples[0].rows, chosen)) if n_shown else np.zeros((0, 1))
     low, high = np.quantile(rows, [0.005, 0.995]) if n_shown else (0.0, 1.0)
     grey = np.clip(np.rint(255.0 * (rows - low) / max(float(high - low), 1e-300)), 0, 255).astype(int).tolist()
     n_patterns = max(1, min(MOST_COMPONENTS, 2 * MOST_PIXELS // correlations.shape[1]))
     patterns = [np.round(row, 2).tolist() for row in np.nan_to_num(correlations)[:n_patterns]]
-    return {
-        "shape": [int(side) for side in shape],
-        "patterns": patterns,
-        "low": grey[:n_shown],
-        "high": grey[n_shown:],
-    }
+    ends = {"low": grey[:n_shown], "high": grey[n_shown:]}
+    return {"shape": [int(side) for side in shape], "patterns": patterns, **ends}
 
 
 def _drawn(fit: Fit) -> dict[str, Any]:
