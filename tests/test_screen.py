@@ -108,17 +108,28 @@ def test_agreement_is_the_share_of_groups_that_point_the_same_way():
 # --- level and power --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["gauss", "t5", "counts", "lognormal"])
 @pytest.mark.parametrize(("n_controls", "n_columns"), [(300, 10), (80, 60)])
+def test_p_values_are_uniform_for_any_kind_of_rows(kind, n_controls, n_columns):
+    check_null(kind, n_controls, n_columns, 40)
+
+
+@pytest.mark.parametrize(("kind", "n_controls", "n_columns"), [("t5", 300, 10), ("counts", 80, 60)])
 def test_p_values_are_uniform_without_an_effect(kind, n_controls, n_columns):
+    check_null(kind, n_controls, n_columns, 15)
+
+
+def check_null(kind, n_controls, n_columns, n_screens):
     labels = labelled(n_controls, 20, 20, 150)
-    tables = null_p_values(40, lambda rng: (null_rows(kind, len(labels), n_columns, rng), labels, None))
+    tables = null_p_values(n_screens, lambda rng: (null_rows(kind, len(labels), n_columns, rng), labels, None))
     p = np.concatenate([table["p_value"] for table in tables])
     assert kstest(p, "uniform").pvalue > 0.005
-    # 40 screens: a share of 7 % is exceeded by three standard errors at 17 %.
-    assert share_of_screens(tables) <= 0.175
+    # The share of screens is 7 %, and three standard errors.
+    assert share_of_screens(tables) <= 0.07 + 3 * np.sqrt(0.07 * 0.93 / n_screens)
 
 
+@pytest.mark.long
 def test_differences_between_subjects_are_not_effects():
     labels = labelled(600, 60, 60, 60, 60)
     groups = np.array([f"{label}{number // 20}" for number, label in enumerate(labels)])
@@ -141,7 +152,7 @@ def test_eight_control_subjects_are_enough_to_hold_the_level():
         rows = rng.standard_normal((len(labels), 15)) + 0.4 * rng.standard_normal((codes.max() + 1, 15))[codes]
         return rows, labels, groups
 
-    assert share_of_screens(null_p_values(25, make)) <= 0.2
+    assert share_of_screens(null_p_values(12, make)) <= 0.3
 
 
 def test_rows_are_compared_with_the_controls_of_their_group():
@@ -167,11 +178,24 @@ def test_tail_beyond_the_draws_is_that_of_the_exact_law():
     rows = rng.standard_normal((4000, 20))
     side = Side(rows[:2000], rows[2000:], np.arange(2000), False, 1.0)
     sizes = np.array([50, 100])
-    null = Null.of_draws(sizes, [side.draws(sizes, 4000, rng)])
+    null = Null.of_draws(sizes, [side.draws(sizes, 2000, rng)])
     for p in (1e-4, 1e-6, 1e-9):
-        # The scaled shift of independent normal columns is chi-squared, less its mean.
-        scaled = np.array([chi2.isf(p, 20) - 20, np.nan, np.nan])
-        assert abs(np.log(null.tests(70, scaled)[1][0] / p)) < 0.12 * abs(np.log(p))
+        # The scaled shift of independent normal columns is chi-squared, less its mean. The others add nothing.
+        scaled = np.array([chi2.isf(p, 20) - 20, *[np.nan] * 3])
+        found = np.exp(3 - null.sum_of(70, scaled)[1])
+        assert abs(np.log(found / p)) < 0.12 * abs(np.log(p))
+
+
+def test_the_law_of_the_sum_is_that_of_dependent_statistics():
+    rng = rng_of(0)
+    rows = rng.standard_normal((1200, 20)) * np.linspace(1, 3, 20)
+    side = Side(rows[:600], rows[600:], np.arange(600), False, 0.5)
+    sizes = np.array([60])
+    null = Null.of_draws(sizes, [side.draws(sizes, 400, rng)])
+    p = [null.test(60, scaled)[1] for scaled in side.draws(sizes, 400, rng)[0][::2]]
+    # 200 other draws of the same rows: three standard errors of a share of 5 % are 4.6 %.
+    assert kstest(p, "uniform").pvalue > 0.005
+    assert np.mean(np.array(p) < 0.05) < 0.1
 
 
 def test_detectable_shift_is_found_four_times_in_five():
@@ -297,8 +321,15 @@ def test_the_table_is_written_shown_and_drawn(tmp_path):
     assert "<b>" not in found._repr_html_()
     assert str(found).startswith("2 labels against 100 control rows: 1 'stands out', 1 'no evidence'.")
     ax = plot_screen(found)
-    assert [text.get_text() for text in ax.get_yticklabels()] == ["B", "<b>"]
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["<b>", "B"]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["stands out", "no evidence"]
+    heat = ax.figure.axes[1]
+    assert {text.get_text() for text in heat.get_xticklabels()} == {f"column {number}" for number in range(4)}
+    moved = (rows[100:150].mean(0) - rows[:100].mean(0)) / rows[:100].std(0, ddof=1)
+    assert found.effects.loc["<b>", [f"column {number}" for number in range(4)]].to_numpy() == pytest.approx(
+        moved, rel=0.02
+    )
+    assert plot_screen(found.table, ax=ax.figure.subplots()) is not ax
 
 
 # --- real data --------------------------------------------------------------------------------------------------------

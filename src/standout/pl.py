@@ -174,7 +174,7 @@ def scree(adata: Any, key: str = "dpca", *, ax: Any = None, show: bool | None = 
 
 
 def screen(adata: Any, key: str = "screen", *, ax: Any = None, show: bool | None = None) -> Any:
-    """Which conditions stand out against the controls? Draw the table of `standout.tl.screen`.
+    """Which conditions stand out against the controls, and by which columns? Draw the result of `standout.tl.screen`.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def screen(adata: Any, key: str = "screen", *, ax: Any = None, show: bool | None
     from standout.screen import plot_screen
 
     known(key, "key", list(adata.uns), "in adata.uns")
-    return _shown(plot_screen(adata.uns[key], plots._axes(ax)), show)
+    return _shown(plot_screen(adata.uns[key], ax, effects=adata.uns.get(f"{key}_effects")), show)
 
 
 def _shown(axes: Any, show: bool | None) -> Any:

@@ -284,7 +284,8 @@ def screen(
     Returns
     -------
     Screen
-        Its table, one row for each condition, is also written into ``adata.uns["screen"]``.
+        Its table, one row for each condition, is also written into ``adata.uns["screen"]``, and the effects of the
+        leading columns into ``adata.uns["screen_effects"]``.
 
     Examples
     --------
@@ -313,6 +314,7 @@ def screen(
     # AnnData writes no columns of mixed types.
     table = found.table.copy()
     adata.uns[key_added] = table.astype({name: str for name in table if table[name].dtype == object})
+    adata.uns[f"{key_added}_effects"] = found.effects
     return found
 
 

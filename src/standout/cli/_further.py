@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from standout.cli._options import FITTED_AS
 from standout.datasets import ImageContrast, make_digits_over_photographs
 from standout.estimators._scores import described
 from standout.io import Preparation, Scan, csv_writer, write_csv
-from standout.report._words import shortened
+from standout.report._words import shortened, static
 from standout.sources import InMemory, transformed
 
 # Columns that are named.
@@ -157,7 +159,8 @@ def screen_file(options: dict[str, Any]) -> None:
         display.stage("writing the table")
         if final.suffix.lower() in (".html", ".htm"):
             title = f"{column} against {options['control']}"
-            page = render("screen.html.j2", title=title, body=found._repr_html_())
+            values = {"found": found, "rows": found.table.reset_index().to_dict("records"), "css": static("page.css")}
+            page = render("screen.html.j2", title=title, **values, picture=_screen_picture(found))
             write_whole(final, page.encode(), replace=options["overwrite"])
         else:
             columns = {"label": np.array([str(name) for name in found.table.index], dtype=object)}
@@ -167,6 +170,20 @@ def screen_file(options: dict[str, Any]) -> None:
         display.say(line)
     display.cautions([*made.notes, *said])
     display.say(f"Table: {final}")
+
+
+def _screen_picture(found: Any) -> str:
+    """Return the picture as base64 text."""
+    require_extra("matplotlib", "plots", "the page")
+    from matplotlib import pyplot
+
+    from standout.screen import plot_screen
+
+    stream = BytesIO()
+    figure = plot_screen(found).figure
+    figure.savefig(stream, dpi=130, format="png")
+    pyplot.close(figure)
+    return b64encode(stream.getvalue()).decode()
 
 
 # --- explore ----------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Shift and spread of a target in the coordinates of one half of the controls, and their null distribution.
 
 One half of the controls gives the whitening. Null draws come from the other half, so that they are as new to the
-whitening as a target is. Both statistics are divided by a scale that removes most of their dependence on the number of
+whitening as a target is. The statistics are divided by scales that remove most of their dependence on the number of
 rows. The rest of the dependence is interpolated over a grid of sizes.
 
 A *unit* is what is independent under the null hypothesis: a row, or a whole subject. Null draws are rows. For subjects,
@@ -10,14 +10,14 @@ the scale of a target has an effective number of rows, by the intraclass correla
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
-from scipy.stats import chi2, pearson3
+from scipy.stats import gamma, pearson3, skew
 
 from standout._messages import InvalidValueError, warn_user
 
@@ -25,14 +25,14 @@ Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
-# The scaled statistics hardly change beyond this number of units.
-LARGEST_SIZE = 2000
 # Tests clip scores at this many standard deviations, so that a few outlying rows do not decide.
 CLIP = 3.0
-# Draws of the spread are slower than draws of the shift, and its law is closer to normal.
-SPREAD_EVERY = 4
 SMALLEST_P = 1e-300
-POWER_STEPS = 12
+# Shift and spread, each with and without whitening.
+N_TESTED = 4
+# Draws of the spread are slower than draws of the shift, so there are fewer.
+SPREAD_EVERY = 2
+POWER_STEPS = 6
 TINY = 1e-12
 # Normal score of a power of 80 %.
 POWER_SCORE = 0.8416
@@ -42,43 +42,11 @@ LEAST_CONTROLS = 20
 LEAST_GROUPS, ENOUGH_GROUPS = 4, 8
 # A group needs this many control rows for its own control mean.
 LEAST_IN_GROUP = 5
-
-
-class Units(NamedTuple):
-    """The means of rows or subjects, and their precisions in units of one row."""
-
-    means: Array
-    weights: Array
-
-    @property
-    def mean(self) -> Array:
-        """The weighted mean."""
-        return self.weights @ self.means / self.weights.sum()
-
-    @property
-    def variance(self) -> float:
-        """The variance of a unit of weight 1, summed over columns."""
-        return float(self.weights @ ((self.means - self.mean) ** 2).sum(1)) / max(len(self.means) - 1, 1)
-
-
-class Measure(NamedTuple):
-    """Shift, spread and ratio of a target, and what is tested."""
-
-    shift: float
-    spread: float
-    ratio: float
-    ratio_error: float
-    scaled: Array  # shift, shift without whitening, spread: clipped, divided by their scales
-    scale: float  # of the shift
-    vector: Array | None  # leading vector of the first half's spread, whitened coordinates
+# Fewer rows have no variance in each half.
+LEAST_SPREAD = 4
 
 
 # --- statistics ------------------------------------------------------------------------------------------------------
-
-
-def limit_of(rows: Array) -> float:
-    """Return the distance beyond which rows are far out, in standard deviations of a column."""
-    return 1.5 * float(np.median(np.linalg.norm(rows, axis=1))) + 2
 
 
 def clipped(rows: Array, limit: float) -> Array:
@@ -86,21 +54,35 @@ def clipped(rows: Array, limit: float) -> Array:
     return rows * np.minimum(1, limit / np.maximum(np.linalg.norm(rows, axis=1), TINY))[:, None]
 
 
+def limit_of(rows: Array) -> float:
+    """Return the distance beyond which rows are far out, in standard deviations of a column."""
+    return 1.5 * float(np.median(np.linalg.norm(rows, axis=1))) + 2
+
+
 def sums_of(rows: Array, codes: Codes, n_codes: int) -> Array:
     """Return the sum of the rows of every code."""
     return sparse.csr_array((np.ones(len(rows)), (codes, np.arange(len(rows)))), shape=(n_codes, len(rows))) @ rows
 
 
-def units_of(rows: Array, codes: Codes, correlation: float) -> Units:
-    """Return units of rows, by the number of each row's unit."""
-    counts = np.bincount(codes).astype(float)
-    return Units(sums_of(rows, codes, len(counts)) / counts[:, None], counts / (1 + (counts - 1) * correlation))
+class Units:
+    """The weighted mean of rows or subjects, and the variance of a unit of weight 1 in every column."""
+
+    def __init__(self, rows: Array, codes: Codes, correlation: float) -> None:
+        counts = np.bincount(codes).astype(float)
+        self.n = len(counts)
+        means = rows if self.n == len(rows) else sums_of(rows, codes, self.n) / counts[:, None]
+        # Rows of one subject depend on each other, so each of them has a smaller weight.
+        weights = counts / (1 + (counts - 1) * correlation)
+        self.total = float(weights.sum())
+        self.mean = weights @ means / self.total
+        self.variances = weights @ (means - self.mean) ** 2 / max(self.n - 1, 1)
+        self.variance = float(self.variances.sum())
 
 
 def intraclass(rows: Array, codes: Codes) -> float:
     """Return the intraclass correlation of subjects, over all columns."""
     counts = np.bincount(codes).astype(float)
-    means = units_of(rows, codes, 0.0).means
+    means = sums_of(rows, codes, len(counts)) / counts[:, None]
     between = float(counts @ ((means - rows.mean(0)) ** 2).sum(1)) / max(len(counts) - 1, 1)
     within = float(((rows - means[codes]) ** 2).sum()) / max(len(rows) - len(counts), 1)
     typical = (len(rows) - (counts**2).sum() / len(rows)) / max(len(counts) - 1, 1)
@@ -113,17 +95,13 @@ def leading(rows: Array) -> Array:
     Draws and targets get the same number of iterations, so that it does not matter for the tests whether they converge.
     With a gap to the second vector, as in a label that stands out, they do.
     """
-    wide = rows.shape[0] < rows.shape[1]
-    gram = rows @ rows.T if wide else rows.T @ rows
-    gram /= max(float(np.trace(gram)), TINY)
-    vector = gram[:, np.argmax(np.diagonal(gram))]
+    squares = np.einsum("ij,ij->i", rows, rows)
+    vector = rows[squares.argmax()]
     for _ in range(POWER_STEPS):
-        vector = gram @ vector
+        vector = (rows @ vector) @ rows
+        vector /= max(float(squares.sum()), TINY)
     # Eigenvalues are at most 1: the vector becomes small, but not as small as the limits of double precision.
-    vector = vector / max(float(np.abs(vector).max(initial=0)), 1e-200)
-    if wide:
-        vector = rows.T @ vector
-    return vector / max(float(np.linalg.norm(vector)), TINY)
+    return vector / max(float(np.sqrt(vector @ vector)), 1e-100)
 
 
 def halves(codes: Codes, rng: np.random.Generator) -> tuple[Mask, Mask]:
@@ -133,32 +111,33 @@ def halves(codes: Codes, rng: np.random.Generator) -> tuple[Mask, Mask]:
     return first, ~first
 
 
-def clipped_variance(scores: Array, limit: float) -> float:
-    """Return the variance of centred scores; those beyond the limit are moved to it."""
-    return float((np.clip(scores, -limit, limit) ** 2).sum()) / max(len(scores) - 1, 1)
-
-
-def spread_of(rows: Array, vectors: list[Array], parts: tuple[Mask, Mask], reference: Array, clip: float) -> float:
-    """Return the variance of each half along the leading vector of the other, in units of the reference's variance."""
-    found = 0.0
-    for part, vector in zip(parts, vectors[::-1], strict=True):
-        scores, known = rows[part] @ vector, reference @ vector
-        known -= known.mean()
-        limit = clip * float(np.std(known))
-        found += clipped_variance(scores - scores.mean(), limit) / max(clipped_variance(known, limit), TINY) / 2
-    return max(found, TINY)
-
-
-def scaled_spread(rows: Array, vectors: list[Array], parts: tuple[Mask, Mask], reference: Array, n: float) -> float:
-    """Return the log spread of `n` effective rows without its bias for normal scores, divided by its scale."""
-    m = len(reference)
-    spread = spread_of(rows, vectors, parts, reference, CLIP)
-    return float((np.log(spread) + 1 / n - 1 / m) / np.sqrt(1 / n + 1 / m))
-
-
-def own_vectors(rows: Array, parts: tuple[Mask, Mask]) -> list[Array]:
+def half_vectors(rows: Array, parts: Sequence[Any]) -> Array:
     """Return the leading vector of the spread of each half."""
-    return [leading(rows[part] - rows[part].mean(0)) for part in parts]
+    return np.stack([leading(some - some.mean(0)) for some in (rows[part] for part in parts)])
+
+
+def spread_of(scores: Array, held: Mask, known: Array, others: Mask, clip: float = CLIP) -> Array:
+    """Return the variance of the held rows' scores in units of the others' variance, as a mean over halves.
+
+    Scores along the vectors of the other halves are in the second last axis. Those beyond `clip` standard deviations
+    of the others are moved there.
+    """
+    deviations, limit = _deviations(known, others), np.inf
+    if clip < np.inf:
+        limit = clip * np.sqrt((deviations**2).sum(-1, keepdims=True) / others.sum(-1, keepdims=True))
+    parts = [(_deviations(scores, held), held), (deviations, others)]
+    own, usual = [(np.clip(values, -limit, limit) ** 2).sum(-1) / (mask.sum(-1) - 1) for values, mask in parts]
+    return np.maximum((own / np.maximum(usual, TINY)).mean(-1), TINY)
+
+
+def _deviations(scores: Array, mask: Mask) -> Array:
+    """Return chosen scores about their mean, and 0 for the others."""
+    return np.where(mask, scores - (scores * mask).sum(-1, keepdims=True) / mask.sum(-1, keepdims=True), 0)
+
+
+def scaled_spread(spread: Any, n: float, m: float) -> Any:
+    """Return the log spread of `n` against `m` effective rows without its bias for normal scores, over its scale."""
+    return (np.log(spread) + 1 / n - 1 / m) / np.sqrt(1 / n + 1 / m)
 
 
 # --- null distribution -----------------------------------------------------------------------------------------------
@@ -166,22 +145,21 @@ def own_vectors(rows: Array, parts: tuple[Mask, Mask]) -> list[Array]:
 
 @dataclass(frozen=True)
 class Null:
-    """A Pearson type III law (a shifted gamma law) of each scaled statistic at a grid of sizes."""
+    """A Pearson type III law (a shifted gamma law) of each scaled statistic by size, and of their sum."""
 
     sizes: Array
-    moments: Array  # (n_sizes, 3 statistics, mean and standard deviation and skewness)
-    inflation: float = 1.0  # variance of Fisher's sum over that of independent p-values
+    moments: Array  # (n_sizes, statistics, mean and standard deviation and skewness)
 
     @classmethod
-    def of_draws(cls, sizes: NDArray[np.intp], draws: list[list[Array]]) -> Null:
-        """Fit moments to the draws of all sides; neighbouring sizes are averaged with weights 1/4, 1/2, 1/4."""
-        joint = [np.concatenate(parts) for parts in zip(*draws, strict=True)]
-        moments = np.array([_moments(some) for some in joint])
-        padded = np.concatenate([moments[:1], moments, moments[-1:]])
-        null = cls(sizes.astype(float), (padded[:-2] + 2 * moments + padded[2:]) / 4)
-        sums = [-2 * np.log(null.tests(int(size), some)[1]).sum(1) for size, some in zip(sizes, joint, strict=True)]
-        variance = float(np.nanvar(np.concatenate(sums)))
-        return replace(null, inflation=max(variance / 12, 1.0) if np.isfinite(variance) else 1.0)
+    def of_draws(cls, sizes: Codes, sides: list[list[Array]]) -> Null:
+        """Fit moments to the draws of all sides, of shape (n_draws, statistics) for every size."""
+        joint = [np.concatenate(parts) for parts in zip(*sides, strict=True)]
+        null = cls(sizes.astype(float), _smooth_moments(joint))
+        # The statistics depend on each other, so the law of their sum comes from the draws, too.
+        sums = [
+            null.sum_of(int(size), some[::SPREAD_EVERY])[1][:, None] for size, some in zip(sizes, joint, strict=True)
+        ]
+        return cls(null.sizes, np.concatenate([null.moments, _smooth_moments(sums)], axis=1))
 
     def at(self, size: int) -> Array:
         """Return mean, standard deviation and skewness of the statistics, interpolated."""
@@ -190,18 +168,20 @@ class Null:
         high = min(low + 1, len(self.sizes) - 1)
         return self.moments[low] + (place - low) * (self.moments[high] - self.moments[low])
 
-    def tests(self, size: int, scaled: Array) -> tuple[Array, Array]:
-        """Return the statistics in null standard deviations, and their p-values."""
-        mean, deviation, skewness = self.at(size).T
+    def sum_of(self, size: int, scaled: Array) -> tuple[Array, Array]:
+        """Return statistics in null standard deviations, and Fisher's sum: of the logarithms of their p-values."""
+        mean, deviation, skewness = self.at(size)[:N_TESTED].T
         z = (scaled - mean) / deviation
-        return z, np.maximum(pearson3.sf(z, skewness), SMALLEST_P)
+        logarithms = -np.log(np.maximum(pearson3.sf(z, skewness), SMALLEST_P))
+        # A statistic that few rows do not have adds 1, as any does on average.
+        return z, np.nan_to_num(logarithms, nan=1.0).sum(-1)
 
     def test(self, size: int, scaled: Array) -> tuple[Array, float]:
-        """Return the statistics in null standard deviations, and one p-value: Fisher's sum with Brown's variance."""
-        z, p_values = self.tests(size, scaled)
-        p_values = p_values[np.isfinite(p_values)]
-        total = -2 * float(np.log(p_values).sum()) / self.inflation
-        return z, max(float(chi2.sf(total, 2 * len(p_values) / self.inflation)), SMALLEST_P)
+        """Return the statistics in null standard deviations, and one p-value of all."""
+        z, total = self.sum_of(size, scaled)
+        mean, deviation, _ = self.at(size)[-1]
+        # Brown's law: a gamma law with the mean and the variance of the draws' sums.
+        return z, max(float(gamma.sf(total, (mean / deviation) ** 2, scale=deviation**2 / mean)), SMALLEST_P)
 
     def detectable(self, size: int, scale: float, noise: float, level: float) -> float:
         """Return the smallest shift that is found with a power of 80 %."""
@@ -212,24 +192,23 @@ class Null:
         return float(middle + np.sqrt(max(middle**2 - limit**2 + (POWER_SCORE * deviation * scale) ** 2, 0)))
 
 
-def _moments(draws: Array) -> Array:
-    """Return mean, standard deviation and skewness of each column. A negative skewness is set to 0."""
-    found = []
-    for values in draws.T:
-        known = values[np.isfinite(values)]
-        if len(known) < 2:
-            found.append([np.nan] * 3)
-            continue
-        mean, deviation = known.mean(), max(known.std(ddof=1), TINY)
-        found.append([mean, deviation, np.clip((((known - mean) / deviation) ** 3).mean(), 0.0, 2.0)])
-    return np.array(found)
+def _smooth_moments(draws: list[Array]) -> Array:
+    """Return mean, standard deviation and skewness by size; neighbouring sizes have weights 1/4, 1/2, 1/4."""
+    rows = []
+    for values in draws:
+        known = [column[np.isfinite(column)] if np.isfinite(column).any() else column for column in values.T]
+        # One chi-squared variable has a skewness of 2.83. Laws of squares are not skewed to the left.
+        rows.append([[some.mean(), some.std(ddof=1) + TINY, np.clip(skew(some), 0, 2.83)] for some in known])
+    found = np.array(rows)
+    padded = np.concatenate([found[:1], found, found[-1:]])
+    smooth = (padded[:-2] + 2 * found + padded[2:]) / 4
+    # Sizes without a spread have no neighbours.
+    return np.where(np.isfinite(smooth), smooth, found)
 
 
 def combined(p_values: Array) -> float:
     """Return one p-value of several that may depend on each other: the Cauchy combination."""
-    p = np.minimum(p_values[np.isfinite(p_values)], 0.99)
-    if not len(p):
-        return np.nan
+    p = np.minimum(p_values, 0.99)
     # For small p, tan((1/2 - p) pi) is 1 / (p pi), without cancellation.
     total = float(np.mean(np.where(p < 1e-8, 1 / (p * np.pi), np.tan((0.5 - p) * np.pi))))
     return max(1 / (total * np.pi) if total > 1e7 else 0.5 - np.arctan(total) / np.pi, SMALLEST_P)
@@ -256,26 +235,28 @@ class Space:
         rest = clipped(others, limit_of(others))
         self.center = (self.reference.sum(0) + rest.sum(0)) / (len(raw) + len(rest))
         self.correlation = intraclass(self.reference, subjects)
-        self.raw_variance = units_of(raw, subjects, self.correlation).variance
-        self.variance = units_of(self.reference, subjects, self.correlation).variance
+        self.raw_variance = Units(raw, subjects, self.correlation).variance
+        self.variance = Units(self.reference, subjects, self.correlation).variance
         # Means of groups are subtracted before rows are clipped, so outlying rows are in their errors.
         self.control_variance = self.raw_variance if within else self.variance
 
     def effective(self, counts: Codes) -> float:
-        """Return the effective number of rows of subjects: dependent rows have a smaller weight."""
+        """Return the effective number of rows of subjects."""
         return float((counts / (1 + np.maximum(counts - 1, 0) * self.correlation)).sum())
 
-    def shift(self, raw: Array, codes: Codes, n_controls: float) -> tuple[float, float]:
-        """Return the squared distance of the means without bias, as it is, and clipped and scaled for the test."""
-        plain = units_of(raw, codes, self.correlation)
-        tested = units_of(clipped(raw, self.limit), codes, self.correlation)
-        total = float(plain.weights.sum())
-        shift = float((plain.mean**2).sum()) - plain.variance / total - self.raw_variance / n_controls
-        moved = float(((tested.mean - self.center) ** 2).sum())
-        moved -= tested.variance / total + self.control_variance / n_controls
+    def shift(self, raw: Array, n_controls: float, codes: Codes) -> float:
+        """Return the squared distance of the means without bias."""
+        units = Units(raw, codes, self.correlation)
+        return float(units.mean @ units.mean) - units.variance / units.total - self.raw_variance / n_controls
+
+    def scaled_shift(self, near: Array, n_controls: float, codes: Codes) -> float:
+        """Return the squared distance of the means of clipped rows without bias, over its scale."""
+        units = Units(near, codes, self.correlation)
+        shift = float(((units.mean - self.center) ** 2).sum())
+        shift -= units.variance / units.total + self.control_variance / n_controls
         # Pairs of rows of one subject are left out, which draws of rows do not show.
-        moved *= np.sqrt((1 - 1 / len(plain.weights)) / (1 - 1 / len(raw)))
-        return shift, moved / (1 / total + self.control_variance / max(self.variance, TINY) / n_controls)
+        shift *= np.sqrt((1 - 1 / units.n) / (1 - 1 / len(near)))
+        return shift / (1 / units.total + self.control_variance / max(self.variance, TINY) / n_controls)
 
     def drawn_shifts(self, drawn: Mask) -> Array:
         """Return the scaled shift of each set of reference rows against the rest."""
@@ -288,6 +269,17 @@ class Space:
             found.append((mean, variance / n, 1 / n))
         (one, noise, scale), (other, other_noise, other_scale) = found
         return (((one - other) ** 2).sum(1) - noise - other_noise) / (scale + other_scale)
+
+    def drawn_spreads(self, order: Codes, size: int) -> Array:
+        """Return the scaled spread of the first rows of each order against the rest."""
+        half, m, ranks = size // 2, len(self.reference), np.argsort(order, axis=1)[:, None]
+        # Two ways to split a set: in the middle, and even from odd places.
+        places = [slice(half), slice(half, size), slice(0, size, 2), slice(1, size, 2)]
+        vectors = [half_vectors(self.reference, [one[place] for place in places]) for one in order]
+        scores = (np.concatenate(vectors) @ self.reference.T).reshape(len(order), 4, m)
+        drawn, low, even = ranks < size, ranks < half, ranks % 2 == 0
+        held = np.concatenate([drawn & ~low, low, drawn & ~even, drawn & even], axis=1)
+        return np.asarray(scaled_spread(spread_of(scores, held, scores, ~drawn), size, m - size))
 
 
 class Side:
@@ -329,43 +321,48 @@ class Side:
         scores = (rows @ self._basis) * self._factors
         return self._rest * rows + scores @ self._basis.T if self._rest else scores
 
-    def measure(
-        self, rows: Array, raw: Array, codes: Codes, n_controls: list[float], rng: np.random.Generator
-    ) -> Measure:
-        """Measure a target: rows, whitened rows, units, and the effective numbers of control rows in both spaces."""
-        counts = np.bincount(codes)
-        n_units, total = len(counts), self.white.effective(counts)
-        shift, moved = self.white.shift(raw, codes, n_controls[0])
-        scaled = np.array([moved, self.plain.shift(rows / self._level, codes, n_controls[1])[1], np.nan])
-        scale, parts = 1 / total + 1 / n_controls[0], halves(codes, rng)
-        if min(part.sum() for part in parts) < 2:
-            return Measure(shift, np.nan, np.nan, np.nan, scaled, scale, None)
-        near, reference = clipped(raw, self.white.limit), self.white.raw
-        vectors = own_vectors(near, parts)
-        spread = spread_of(raw, vectors, parts, reference, np.inf)
-        scaled[2] = scaled_spread(near, vectors, parts, self.white.reference, total)
-        squares = np.empty(len(raw))
-        for part, other in (parts, parts[::-1]):
-            vector = leading(near[other])
-            squares[part] = (raw[part] @ vector) ** 2 / max(float(np.var(reference @ vector, ddof=1)), TINY)
-        ratio = float(squares.mean())
-        error = np.sqrt(n_units / (n_units - 1) * (np.bincount(codes, squares - ratio) ** 2).sum()) / len(raw)
-        return Measure(shift, spread, ratio, float(error), scaled, scale, vectors[0])
+    def measure(self, rows: Array, codes: Codes, n_controls: list[float], rng: np.random.Generator) -> dict[str, Any]:
+        """Return shift, spread and ratio of a target, and the statistics that are tested: clipped, over their scales.
 
-    def draws(self, sizes: NDArray[np.intp], n_draws: int, rng: np.random.Generator) -> list[Array]:
-        """Return scaled statistics of random sets of reference rows, each against the rest: (n_draws, 3) per size."""
-        reference = self.white.reference
-        ranks = rng.permuted(np.tile(np.arange(len(reference)), (n_draws, 1)), axis=1)
+        `codes` are the units of the rows, `n_controls` the effective numbers of control rows in both spaces.
+        """
+        white, raw, counts = self.white, self.whitened(rows), np.bincount(codes)
+        (one, other), (third, fourth) = halves(codes, rng), halves(codes, rng)
+        parts, held = [one, other, third, fourth], np.stack([other, one, fourth, third])
+        near, plain = clipped(raw, white.limit), clipped(rows / self._level, self.plain.limit)
+        scaled = np.full(N_TESTED, np.nan)
+        scaled[0] = white.scaled_shift(near, n_controls[0], codes)
+        scaled[1] = self.plain.scaled_shift(plain, n_controls[1], codes)
+        found = {"shift": white.shift(raw, n_controls[0], codes), "scaled": scaled, "whitened": raw, "vector": None}
+        found["scale"] = 1 / white.effective(counts) + 1 / n_controls[0]
+        if held.sum(1).min() < LEAST_SPREAD // 2:
+            return found
+        every = np.ones((len(parts), len(white.raw)), dtype=bool)
+        for place, space, some in ((3, self.plain, plain), (2, white, near)):
+            vectors = half_vectors(some, parts)
+            spread = spread_of(vectors @ some.T, held, vectors @ space.reference.T, every)
+            scaled[place] = scaled_spread(spread, space.effective(counts), len(white.raw))
+        spread = spread_of(vectors @ raw.T, held, vectors @ white.raw.T, every, np.inf)
+        squares = np.empty(len(raw))
+        for part, rest in ((one, other), (other, one)):
+            vector = leading(near[rest])
+            squares[part] = (raw[part] @ vector) ** 2 / max(float(np.var(white.raw @ vector, ddof=1)), TINY)
+        ratio, n_units = float(squares.mean()), len(counts)
+        error = np.sqrt(n_units / (n_units - 1) * (np.bincount(codes, squares - ratio) ** 2).sum()) / len(raw)
+        return found | {"spread": float(spread), "ratio": ratio, "ratio_error": float(error), "vector": vectors[0]}
+
+    def draws(self, sizes: Codes, n_draws: int, rng: np.random.Generator) -> list[Array]:
+        """Return scaled statistics of random sets of reference rows, each against the rest: (n_draws, 4) by size."""
+        order = rng.permuted(np.tile(np.arange(len(self.white.raw)), (n_draws, 1)), axis=1)
+        ranks, spaces = np.argsort(order, axis=1), (self.white, self.plain)
         found = []
         for size in sizes:
-            drawn = ranks < size
-            spreads = np.full(n_draws, np.nan)
-            for number in range(0, n_draws, SPREAD_EVERY):
-                rows, rest = reference[drawn[number]], reference[~drawn[number]]
-                parts = halves(np.arange(size), rng)
-                if min(part.sum() for part in parts) >= 2:
-                    spreads[number] = scaled_spread(rows, own_vectors(rows, parts), parts, rest, size)
-            found.append(np.stack([self.white.drawn_shifts(drawn), self.plain.drawn_shifts(drawn), spreads], axis=1))
+            scaled = np.full((n_draws, N_TESTED), np.nan)
+            for place, space in enumerate(spaces):
+                scaled[:, place] = space.drawn_shifts(ranks < size)
+                if size >= LEAST_SPREAD:
+                    scaled[::SPREAD_EVERY, place + 2] = space.drawn_spreads(order[::SPREAD_EVERY], size)
+            found.append(scaled)
         return found
 
 
@@ -385,11 +382,7 @@ class Controls:
     kind: str
     means: Array  # one, or one for each group
     counts: Array  # number of control rows behind each mean, 0 if there are too few
-
-    @cached_property
-    def variances(self) -> Array:
-        """The variance of every column."""
-        return self.rows.var(0, ddof=1)
+    variances: Array  # of every column
 
     def centred(self, rows: Array, groups: Codes | None) -> tuple[Array, Codes | None, float]:
         """Return rows about the control mean, their groups, and the effective number of control rows."""
@@ -436,7 +429,8 @@ def gather_controls(rows: Array, groups: Codes | None, target_groups: Codes | No
     # Rows about the mean of n rows have (n - 1) / n of the variance.
     stretch = np.sqrt(counts / np.maximum(counts - 1, 1))
     centred = (rows[known] - means[cells[known]]) * stretch[cells[known], None]
-    return Controls(centred, None if groups is None else groups[known], kind, means, counts)
+    groups = None if groups is None else groups[known]
+    return Controls(centred, groups, kind, means, counts, centred.var(0, ddof=1))
 
 
 def _independent(groups: Codes) -> str:

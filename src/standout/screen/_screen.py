@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
@@ -17,7 +17,7 @@ from standout._arrays import dense, double
 from standout._messages import InvalidTypeError, InvalidValueError, listed, require_extra
 from standout._xp import to_host
 from standout.screen._null import (
-    LARGEST_SIZE,
+    LEAST_SPREAD,
     Array,
     Codes,
     Controls,
@@ -41,19 +41,12 @@ COLUMNS = (
 )
 MEASURED = ("shift", "spread", "ratio", "ratio_error")
 LEAST_DRAWS = 40
+# The scaled statistics hardly change beyond this number of rows.
+LARGEST_SIZE = 2000
 # A random sample of this many rows represents a larger label.
 MOST_ROWS = 20_000
 # Numbers that are read at a time.
 BLOCK_NUMBERS = 2**23
-
-
-class Target(NamedTuple):
-    """Rows of one label, the group of each, and the number of rows before sampling."""
-
-    name: Any
-    rows: Array
-    groups: Codes | None
-    n_rows: int
 
 
 @dataclass(frozen=True)
@@ -70,6 +63,8 @@ class Screen:
         `shift_columns`, `spread_columns`: leading columns with signs. `agreement`: share of groups whose shift points
         the same way as that of the label's other groups. `detectable`: smallest shift that is found with a power of
         80 % at this number of rows. `verdict`, `note`.
+    effects : pandas.DataFrame
+        Differences of means in standard deviations of the controls, for the first labels and their leading columns.
     control : object
         The label of the controls.
     n_controls : int
@@ -81,6 +76,7 @@ class Screen:
     """
 
     table: pd.DataFrame = field(repr=False)
+    effects: pd.DataFrame = field(repr=False)
     control: Any
     n_controls: int
     units: str
@@ -117,7 +113,7 @@ def screen(
     background: Any = None,
     background_groups: Any = None,
     shrinkage: float = 0.5,
-    n_draws: int = 400,
+    n_draws: int = 200,
     level: float = 0.05,
     effect: float = 1.0,
     n_columns: int = 5,
@@ -147,7 +143,7 @@ def screen(
         The groups of the rows of `background`.
     shrinkage : float in (0, 1], default=0.5
         How far the controls' covariance is moved towards a multiple of the identity before whitening.
-    n_draws : int, default=400
+    n_draws : int, default=200
         Number of null draws for each size and each half of the controls.
     level : float, default=0.05
         Labels with a q-value below this level stand out.
@@ -184,6 +180,8 @@ def screen(
     {'A': 'stands out', 'B': 'no evidence'}
     """
     require_extra("pandas", "frames", "A screen")
+    import pandas as pd
+
     limits = {"shrinkage": (shrinkage, 0, 1), "level": (level, 0, 1), "effect": (effect, 0, np.inf)}
     for parameter, (value, least, most) in {**limits, "n_draws": (n_draws, LEAST_DRAWS - 1, np.inf)}.items():
         if not least < value <= most:
@@ -208,54 +206,62 @@ def screen(
     sides = controls.sides(shrinkage, rng)
     sizes = _sizes(codes[others], sides)
     columns = source.columns or tuple(f"column {number}" for number in range(controls.rows.shape[1]))
-
-    def leaders(scores: Array) -> str:
-        chosen = np.argsort(-np.abs(scores), kind="stable")[:n_columns]
-        return " ".join(f"{'+' if scores[one] > 0 else '-'}{columns[one]}" for one in chosen if scores[one] != 0)
-
+    found = []
     # Products are small: threads of BLAS would wait for each other.
     with threadpool_limits(1, "blas"):
         null = Null.of_draws(sizes, [side.draws(sizes, n_draws, rng) for side in sides])
-        found = [
-            row_of(target, controls, sides, null, leaders, seed)
-            for target in targets_of(source, codes, names, own, row_groups, rng)
-        ]
+        for code, rows, chosen, n_rows in targets_of(source, codes, own, rng):
+            row_group = None if row_groups is None else row_groups[chosen]
+            row = row_of(names[code], rows, row_group, controls, sides, null, seed) | {"rows": n_rows}
+            if n_rows > MOST_ROWS:
+                row["note"] = row["note"] or f"a random sample of {MOST_ROWS:,} rows"
+            for kind, scores in (("shift_columns", row.pop("welch")), ("spread_columns", row.pop("followed"))):
+                row[kind] = signed(scores, columns, n_columns)
+            found.append(row)
     noise = float(np.mean([side.white.variance for side in sides])) / len(columns)
-    return Screen(judged(found, null, noise, level, effect), control, len(controls.rows), controls.kind, level, effect)
+    table, effects = judged(found, null, noise, level, effect), {row["label"]: row["effects"] for row in found}
+    shown = np.array([effects[label] for label in table.index[:MOST_SHOWN]])
+    leading = list(dict.fromkeys(np.argsort(-np.abs(shown), axis=1)[:, :n_columns].ravel()))[:MOST_SHOWN]
+    heat = pd.DataFrame(shown[:, leading], table.index[:MOST_SHOWN], [str(columns[one]) for one in leading])
+    return Screen(table, heat, control, len(controls.rows), controls.kind, level, effect)
+
+
+def signed(scores: Array, columns: Sequence[Any], n_columns: int) -> str:
+    """Return the names of the leading columns with their signs."""
+    chosen = np.argsort(-np.abs(scores), kind="stable")[:n_columns]
+    return " ".join(f"{'+' if scores[one] > 0 else '-'}{columns[one]}" for one in chosen if scores[one] != 0)
 
 
 def row_of(
-    target: Target, controls: Controls, sides: list[Side], null: Null, leaders: Callable[[Array], str], seed: int
+    name: Any, every: Array, groups: Codes | None, controls: Controls, sides: list[Side], null: Null, seed: int
 ) -> dict[str, Any]:
-    """Return the row of the table for one label, without a verdict."""
-    rows, groups, n_controls = controls.centred(target.rows, target.groups)
-    row: dict[str, Any] = {"label": target.name, **dict.fromkeys(COLUMNS, np.nan), "rows": target.n_rows}
-    row |= {"shift_columns": "", "spread_columns": "", "note": "", "size": 0, "scale": np.nan}
-    if target.n_rows > MOST_ROWS:
-        row["note"] = f"a random sample of {MOST_ROWS:,} rows"
-    if len(rows) < len(target.rows):
-        row["note"] = f"{len(target.rows) - len(rows):,} rows are in groups without controls"
+    """Return what is measured of one label: its row of the table without a verdict, and scores of the columns."""
+    rows, groups, n_controls = controls.centred(every, groups)
+    row: dict[str, Any] = {"label": name, **dict.fromkeys(COLUMNS, np.nan), "note": "", "size": 0, "scale": np.nan}
+    row |= dict.fromkeys(("welch", "followed", "effects"), np.zeros(rows.shape[1], dtype=np.float32))
+    if len(rows) < len(every):
+        row["note"] = f"{len(every) - len(rows):,} rows are in groups without controls"
     units = None if groups is None else np.unique(groups, return_inverse=True)[1]
     subjects = units if controls.kind == "subjects" and units is not None else np.arange(len(rows))
     if len(rows) < 2 or not subjects.any():
-        row["note"] = row["note"] or ("one row" if len(rows) < 2 else "all rows are in one group")
-        return row
-    rng = np.random.default_rng([seed, crc32(str(target.name).encode())])
-    found = []
+        return row | {"note": row["note"] or ("one row" if len(rows) < 2 else "all rows are in one group")}
+    rng = np.random.default_rng([seed, crc32(str(name).encode())])
+    found, tests, shares = [], [], []
     for side in sides:
-        whitened, totals = side.whitened(rows), controls.effective(side, n_controls)
-        measure = side.measure(rows, whitened, subjects, totals, rng)
-        agreed = np.nan if units is None else agreement(whitened, units, side.white.raw_variance / totals[0])
-        found.append((measure, agreed, *null.test(len(rows), measure.scaled)))
-    measures, shares, z, p_values = zip(*found, strict=True)
-    row |= {name: float(np.mean([getattr(measure, name) for measure in measures])) for name in MEASURED}
-    row |= {"agreement": float(np.mean(shares)), "statistic": float(np.nanmax(np.mean(z, axis=0)))}
-    row |= {"p_value": combined(np.array(p_values)), "size": len(rows), "scale": measure.scale}
-    # Welch's t of every column.
-    error = np.sqrt(rows.var(0, ddof=1) / len(rows) + controls.variances / n_controls)
-    row["shift_columns"] = leaders(np.divide(rows.mean(0), error, out=np.zeros(rows.shape[1]), where=error > 0))
-    if measure.vector is not None:
-        row["spread_columns"] = leaders(_correlations(rows, whitened @ measure.vector))
+        totals = controls.effective(side, n_controls)
+        found.append(side.measure(rows, subjects, totals, rng))
+        tests.append(null.test(len(rows), found[-1]["scaled"]))
+        if units is not None:
+            shares.append(agreement(found[-1]["whitened"], units, side.white.raw_variance / totals[0]))
+    row |= {name: float(np.mean([one.get(name, np.nan) for one in found])) for name in MEASURED}
+    row |= {"statistic": float(np.nanmax(np.mean([z for z, _ in tests], axis=0))), "size": len(rows)}
+    row |= {"p_value": combined(np.array([p for _, p in tests])), "scale": found[-1]["scale"]}
+    row["agreement"] = float(np.mean(shares)) if shares else np.nan
+    mean, error = rows.mean(0), np.sqrt(rows.var(0, ddof=1) / len(rows) + controls.variances / n_controls)
+    row["welch"] = np.divide(mean, error, out=np.zeros(len(mean)), where=error > 0)
+    row["effects"] = np.float32(mean / np.sqrt(np.maximum(controls.variances, 1e-12 * controls.variances.max())))
+    if found[-1]["vector"] is not None:
+        row["followed"] = _correlations(rows, found[-1]["whitened"] @ found[-1]["vector"])
     return row
 
 
@@ -283,8 +289,10 @@ def _sizes(codes: Codes, sides: list[Side]) -> Codes:
     counts = np.bincount(codes)
     most = min(LARGEST_SIZE, *(len(side.white.reference) // 2 for side in sides))
     low, high = (int(np.clip(size, 2, most)) for size in (counts[counts > 0].min(), counts.max()))
-    steps = int(np.ceil(np.log2(high / low))) + 1
-    return np.unique(np.geomspace(low, high, steps).round().astype(np.intp))
+    start = max(low, LEAST_SPREAD)
+    steps = int(np.ceil(np.log2(max(high / start, 1)))) + 1
+    larger = np.geomspace(start, max(high, start), steps).round()
+    return np.unique([*range(low, start), *larger]).astype(np.intp)
 
 
 # --- rows, labels and groups -----------------------------------------------------------------------------------------
@@ -359,20 +367,22 @@ def sampled(numbers: Codes, rng: np.random.Generator) -> Codes:
 
 
 def targets_of(
-    source: Source, codes: Codes, names: list[Any], own: int, groups: Codes | None, rng: np.random.Generator
-) -> Iterator[Target]:
-    """Read the rows of every label but the controls, a number of labels at a time."""
-    order = np.argsort(codes, kind="stable")
-    bounds = np.searchsorted(codes[order], np.arange(len(names) + 1))
-    wanted = [(code, order[bounds[code] : bounds[code + 1]]) for code in range(len(names)) if code != own]
-    totals = np.cumsum([min(len(numbers), MOST_ROWS) for _, numbers in wanted]) * (source.width or 1)
-    for block in np.split(np.arange(len(wanted)), np.flatnonzero(np.diff(totals // BLOCK_NUMBERS)) + 1):
-        chosen = [sampled(wanted[place][1], rng) for place in block]
-        rows = read(source, np.concatenate(chosen))
-        parts = np.split(rows, np.cumsum([len(numbers) for numbers in chosen])[:-1])
-        for place, numbers, part in zip(block, chosen, parts, strict=True):
-            code, every = wanted[place]
-            yield Target(names[code], part, None if groups is None else groups[numbers], len(every))
+    source: Source, codes: Codes, own: int, rng: np.random.Generator
+) -> Iterator[tuple[int, Array, Codes, int]]:
+    """Read the rows of every label but the controls, a number of labels at a time.
+
+    Yield the label's number, rows, the numbers of these rows, and how many there are before sampling.
+    """
+    order, counts = np.argsort(codes, kind="stable"), np.bincount(codes[codes >= 0])
+    wanted = dict(enumerate(np.split(order[len(order) - counts.sum() :], np.cumsum(counts)[:-1])))
+    wanted.pop(own, None)
+    chosen = {code: sampled(numbers, rng) for code, numbers in wanted.items()}
+    totals = np.cumsum([len(numbers) for numbers in chosen.values()]) * (source.width or 1)
+    for block in np.split(list(chosen), np.flatnonzero(np.diff(totals // BLOCK_NUMBERS)) + 1):
+        rows = read(source, np.concatenate([chosen[code] for code in block]))
+        parts = np.split(rows, np.cumsum([len(chosen[code]) for code in block])[:-1])
+        for code, part in zip(block, parts, strict=True):
+            yield code, part, chosen[code], len(wanted[code])
 
 
 # --- table and picture -----------------------------------------------------------------------------------------------
@@ -401,15 +411,17 @@ def judged(found: list[dict[str, Any]], null: Null, noise: float, level: float, 
     return table.sort_values(order, ascending=[True, False, False], kind="stable")[list(COLUMNS)]
 
 
-def plot_screen(table: Any, ax: Any = None, *, most: int = MOST_SHOWN) -> Any:
-    """Which labels stand out, and by how much?
+def plot_screen(table: Any, ax: Any = None, *, effects: Any = None, most: int = MOST_SHOWN) -> Any:
+    """Which labels stand out, by how much, and by which columns?
 
     Parameters
     ----------
     table : Screen or pandas.DataFrame
         The result of `standout.screen`, or its table.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes new ones.
+        Where to draw the ratios. None makes a new figure, with a heat map of the leading columns beside them.
+    effects : pandas.DataFrame, default=None
+        Labels x columns of the heat map, if `table` is not a Screen.
     most : int, default=30
         Number of labels, the most significant first.
 
@@ -417,9 +429,22 @@ def plot_screen(table: Any, ax: Any = None, *, most: int = MOST_SHOWN) -> Any:
     -------
     matplotlib Axes
     """
+    require_extra("matplotlib", "plots", "A picture")
+    import matplotlib.pyplot as plt
+
     from standout.plots import _axes
 
-    shown = getattr(table, "table", table).head(most).iloc[::-1]
+    effects, shown = getattr(table, "effects", effects), getattr(table, "table", table).head(most)
+    if ax is None and effects is not None:
+        size, shares = (12, 1.8 + 0.22 * len(shown)), {"width_ratios": [1, 1.6]}
+        figure, (ax, heat) = plt.subplots(1, 2, figsize=size, layout="constrained", gridspec_kw=shares)
+        values = effects.reindex(shown.index).to_numpy()
+        # A few huge shifts should not make the others pale.
+        limit = max(float(np.nanquantile(np.abs(values), 0.95)), 1e-12)
+        picture = heat.imshow(values, aspect="auto", cmap="PuOr_r", vmin=-limit, vmax=limit)
+        heat.set_yticks([])
+        heat.set_xticks(range(values.shape[1]), effects.columns, rotation=90, fontsize="small")
+        figure.colorbar(picture, label="shift in control standard deviations", extend="both")
     ax = _axes(ax)
     for verdict, colour in COLOURS.items():
         chosen = np.flatnonzero((shown["verdict"] == verdict).to_numpy())
@@ -429,7 +454,6 @@ def plot_screen(table: Any, ax: Any = None, *, most: int = MOST_SHOWN) -> Any:
             ax.errorbar(part["ratio"], chosen, xerr=part["ratio_error"], **style)
     ax.axvline(1, color="0.7", linewidth=1, zorder=0)
     ax.set_yticks(range(len(shown)), [str(name) for name in shown.index])
-    ax.set_xscale("log")
-    ax.set_xlabel("ratio to the controls")
+    ax.set(xscale="log", xlabel="ratio to the controls", ylim=(len(shown) - 0.5, -0.5))
     ax.legend(loc="lower right")
     return ax
