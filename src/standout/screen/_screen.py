@@ -163,9 +163,9 @@ def screen(
     Notes
     -----
     The controls are split into halves. One half gives the whitening and the other one the null draws, then the halves
-    are exchanged. Three statistics are tested: the shift with and without whitening, and the spread. Their p-values
-    come from Pearson type III laws with the mean, the standard deviation and the skewness of the draws at the size of
-    the label. Fisher's sum with Brown's variance makes one p-value of three, the Cauchy combination one of both halves.
+    are exchanged. Four statistics are tested: the shift and the spread, with and without whitening. Their p-values come
+    from Pearson type III laws with the mean, the standard deviation and the skewness of the draws at the size of the
+    label. Fisher's sum with Brown's law makes one p-value of four, the Cauchy combination one of both halves.
     Tests clip outlying rows; the shift, the spread and the ratio in the table do not. A random sample of 20,000 rows
     represents a larger label.
 
