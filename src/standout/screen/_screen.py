@@ -180,8 +180,6 @@ def screen(
     {'A': 'stands out', 'B': 'no evidence'}
     """
     require_extra("pandas", "frames", "A screen")
-    import pandas as pd
-
     limits = {"shrinkage": (shrinkage, 0, 1), "level": (level, 0, 1), "effect": (effect, 0, np.inf)}
     for parameter, (value, least, most) in {**limits, "n_draws": (n_draws, LEAST_DRAWS - 1, np.inf)}.items():
         if not least < value <= most:
@@ -220,10 +218,17 @@ def screen(
             found.append(row)
     noise = float(np.mean([side.white.variance for side in sides])) / len(columns)
     table, effects = judged(found, null, noise, level, effect), {row["label"]: row["effects"] for row in found}
-    shown = np.array([effects[label] for label in table.index[:MOST_SHOWN]])
-    leading = list(dict.fromkeys(np.argsort(-np.abs(shown), axis=1)[:, :n_columns].ravel()))[:MOST_SHOWN]
-    heat = pd.DataFrame(shown[:, leading], table.index[:MOST_SHOWN], [str(columns[one]) for one in leading])
+    heat = leading_effects(table.index[:MOST_SHOWN], effects, columns, n_columns)
     return Screen(table, heat, control, len(controls.rows), controls.kind, level, effect)
+
+
+def leading_effects(labels: Any, effects: dict[Any, Array], columns: Sequence[Any], n_columns: int) -> pd.DataFrame:
+    """Return the effects of some labels in the columns that lead them, for a heat map."""
+    import pandas as pd
+
+    shown = np.array([effects[label] for label in labels])
+    chosen = list(dict.fromkeys(np.argsort(-np.abs(shown), axis=1)[:, :n_columns].ravel()))[:MOST_SHOWN]
+    return pd.DataFrame(shown[:, chosen], labels, [str(columns[one]) for one in chosen])
 
 
 def signed(scores: Array, columns: Sequence[Any], n_columns: int) -> str:
@@ -385,7 +390,7 @@ def targets_of(
             yield code, part, chosen[code], len(wanted[code])
 
 
-# --- table and picture -----------------------------------------------------------------------------------------------
+# --- table -----------------------------------------------------------------------------------------------
 
 
 def _rounded(table: pd.DataFrame) -> pd.DataFrame:
@@ -409,51 +414,3 @@ def judged(found: list[dict[str, Any]], null: Null, noise: float, level: float, 
     table["verdict"] = np.where(hits, STANDS_OUT, np.where(table["detectable"] <= effect, NO_EVIDENCE, TOO_FEW))
     order = ["p_value", "statistic", "rows"]
     return table.sort_values(order, ascending=[True, False, False], kind="stable")[list(COLUMNS)]
-
-
-def plot_screen(table: Any, ax: Any = None, *, effects: Any = None, most: int = MOST_SHOWN) -> Any:
-    """Which labels stand out, by how much, and by which columns?
-
-    Parameters
-    ----------
-    table : Screen or pandas.DataFrame
-        The result of `standout.screen`, or its table.
-    ax : matplotlib Axes, default=None
-        Where to draw the ratios. None makes a new figure, with a heat map of the leading columns beside them.
-    effects : pandas.DataFrame, default=None
-        Labels x columns of the heat map, if `table` is not a Screen.
-    most : int, default=30
-        Number of labels, the most significant first.
-
-    Returns
-    -------
-    matplotlib Axes
-    """
-    require_extra("matplotlib", "plots", "A picture")
-    import matplotlib.pyplot as plt
-
-    from standout.plots import _axes
-
-    effects, shown = getattr(table, "effects", effects), getattr(table, "table", table).head(most)
-    if ax is None and effects is not None:
-        size, shares = (12, 1.8 + 0.22 * len(shown)), {"width_ratios": [1, 1.6]}
-        figure, (ax, heat) = plt.subplots(1, 2, figsize=size, layout="constrained", gridspec_kw=shares)
-        values = effects.reindex(shown.index).to_numpy()
-        # A few huge shifts should not make the others pale.
-        limit = max(float(np.nanquantile(np.abs(values), 0.95)), 1e-12)
-        picture = heat.imshow(values, aspect="auto", cmap="PuOr_r", vmin=-limit, vmax=limit)
-        heat.set_yticks([])
-        heat.set_xticks(range(values.shape[1]), effects.columns, rotation=90, fontsize="small")
-        figure.colorbar(picture, label="shift in control standard deviations", extend="both")
-    ax = _axes(ax)
-    for verdict, colour in COLOURS.items():
-        chosen = np.flatnonzero((shown["verdict"] == verdict).to_numpy())
-        if len(chosen):
-            part = shown.iloc[chosen]
-            style = {"fmt": "o", "color": colour, "markersize": 4, "label": verdict}
-            ax.errorbar(part["ratio"], chosen, xerr=part["ratio_error"], **style)
-    ax.axvline(1, color="0.7", linewidth=1, zorder=0)
-    ax.set_yticks(range(len(shown)), [str(name) for name in shown.index])
-    ax.set(xscale="log", xlabel="ratio to the controls", ylim=(len(shown) - 0.5, -0.5))
-    ax.legend(loc="lower right")
-    return ax
