@@ -228,7 +228,7 @@ def leading_effects(labels: Any, effects: dict[Any, Array], columns: Sequence[An
 
     shown = np.array([effects[label] for label in labels])
     chosen = list(dict.fromkeys(np.argsort(-np.abs(shown), axis=1)[:, :n_columns].ravel()))[:MOST_SHOWN]
-    return pd.DataFrame(shown[:, chosen], labels, [str(columns[one]) for one in chosen])
+    return pd.DataFrame(shown[:, chosen], labels, [str(columns[int(one)]) for one in chosen])
 
 
 def signed(scores: Array, columns: Sequence[Any], n_columns: int) -> str:
