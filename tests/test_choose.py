@@ -86,7 +86,8 @@ def test_folds_are_pooled_by_their_rows_and_errors_are_a_jackknife():
 
 
 def test_components_of_a_fold_have_the_order_and_signs_of_the_fit():
-    order, signs = aligned(np.array([[0.1, -2.0], [1.0, 0.1]]), np.eye(2))
+    target = ScatterMoments(1, np.zeros(2), np.eye(2))
+    order, signs = aligned(target, np.eye(2), np.eye(2), np.array([[0.1, -2.0], [1.0, 0.1]]))
     assert order.tolist() == [1, 0]
     assert signs.tolist() == [-1.0, 1.0]
 
