@@ -324,7 +324,8 @@ class Engine:
             model = copy(answer.model)
             data = model._data or self._data.get(answer.state)
             if data is None:
-                data = make_data(model._weighed(answer.sources), model._folds, norms=False, wide=True)
+                sources = answer.sources if model.robust is None else model._weighed(answer.sources)
+                data = make_data(sources, model._folds, norms=False, wide=True)
                 self._data[answer.state] = data
             setattr(model, name, float(value))
             few = data.sums(model.problem_).moments[0].n_features <= MOST_JUDGED
