@@ -382,3 +382,9 @@ def test_interferon_genes_lead_the_shift_of_stimulated_cells(data_dir):
         assert leaders[0] in known
         assert len(known.intersection(leaders)) >= 2
         assert row["verdict"] == "stands out"
+
+
+def test_columns_of_very_different_size_are_said(rng):
+    X, labels = rng.normal(size=(120, 4)) * [1, 1, 1, 1000], np.repeat(["control", "A"], 60)
+    with pytest.warns(UserWarning, match="columns differ much in size.*column 3"):
+        screen(X, labels, control="control", n_draws=40)

@@ -14,7 +14,7 @@ from scipy.stats import false_discovery_control
 from threadpoolctl import threadpool_limits
 
 from standout._arrays import dense, double
-from standout._messages import InvalidTypeError, InvalidValueError, listed, require_extra
+from standout._messages import InvalidTypeError, InvalidValueError, listed, require_extra, warn_user
 from standout._xp import to_host
 from standout.screen._null import (
     LEAST_SPREAD,
@@ -47,6 +47,8 @@ LARGEST_SIZE = 2000
 MOST_ROWS = 20_000
 # Numbers that are read at a time.
 BLOCK_NUMBERS = 2**23
+# Columns whose spreads differ by more than this factor are hardly in the same units.
+UNEQUAL_SPREADS = 100.0
 
 
 @dataclass(frozen=True)
@@ -204,6 +206,12 @@ def screen(
     sides = controls.sides(shrinkage, rng)
     sizes = _sizes(codes[others], sides)
     columns = source.columns or tuple(f"column {number}" for number in range(controls.rows.shape[1]))
+    spreads = controls.rows.std(axis=0)
+    if spreads.max() > UNEQUAL_SPREADS * spreads[spreads > 0.0].min(initial=np.inf):
+        problem = (
+            f"columns differ much in size, and only those with large values are searched: {columns[spreads.argmax()]}"
+        )
+        warn_user(problem, advice="Scale the columns first, if their units differ.")
     found = []
     # Products are small: threads of BLAS would wait for each other.
     with threadpool_limits(1, "blas"):
