@@ -319,7 +319,7 @@ def test_the_table_is_written_shown_and_drawn(tmp_path):
     assert list(pd.read_csv(tmp_path / "screen.csv", index_col="label").index) == ["<b>", "B"]
     assert "<td>stands out</td>" in found._repr_html_()
     assert "<b>" not in found._repr_html_()
-    assert str(found).startswith("2 labels against 100 control rows: 1 'stands out', 1 'no evidence'.")
+    assert str(found).startswith("1 of 2 labels stand out against 100 control rows (no evidence: 1).")
     ax = plot_screen(found)
     assert [text.get_text() for text in ax.get_yticklabels()] == ["<b>", "B"]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["stands out", "no evidence"]

@@ -34,6 +34,7 @@ def plot_screen(table: Any, ax: Any = None, *, effects: Any = None, most: int = 
     """
     require_extra("matplotlib", "plots", "A picture")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     from standout.plots import _axes
 
@@ -42,8 +43,8 @@ def plot_screen(table: Any, ax: Any = None, *, effects: Any = None, most: int = 
         size, shares = (12, 1.8 + 0.22 * len(shown)), {"width_ratios": [1, 1.6]}
         figure, (ax, heat) = plt.subplots(1, 2, figsize=size, layout="constrained", gridspec_kw=shares)
         values = effects.reindex(shown.index).to_numpy()
-        # A few huge shifts should not make the others pale.
-        limit = max(float(np.nanquantile(np.abs(values), 0.95)), 1e-12)
+        # A few huge shifts should not make the others pale, and small ones should not look large.
+        limit = max(float(np.nanquantile(np.abs(values), 0.95)), 1.0)
         picture = heat.imshow(values, aspect="auto", cmap="PuOr_r", vmin=-limit, vmax=limit)
         heat.set_yticks([])
         heat.set_xticks(range(values.shape[1]), effects.columns, rotation=90, fontsize="small")
@@ -58,6 +59,9 @@ def plot_screen(table: Any, ax: Any = None, *, effects: Any = None, most: int = 
     ax.axvline(1, color="0.7", linewidth=1, zorder=0)
     ax.set_yticks(range(len(shown)), [str(name) for name in shown.index])
     ax.set(xscale="log", xlabel="ratio to the controls", ylim=(len(shown) - 0.5, -0.5))
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_formatter(NullFormatter())
     ax.legend(loc="lower right")
     return ax
 

@@ -92,9 +92,9 @@ class Screen:
     def summary(self) -> str:
         """Return the numbers of labels by verdict, as a sentence."""
         counts = Counter(self.table["verdict"])
-        parts = ", ".join(f"{counts[verdict]} {verdict!r}" for verdict in COLOURS if counts[verdict])
-        controls = f"{self.n_controls:,} control rows"
-        return f"{len(self.table):,} labels against {controls}: {parts}."
+        others = ", ".join(f"{verdict}: {counts[verdict]:,}" for verdict in (NO_EVIDENCE, TOO_FEW) if counts[verdict])
+        found = f"{counts[STANDS_OUT]:,} of {len(self.table):,} labels stand out against {self.n_controls:,} control rows"
+        return f"{found} ({others})." if others else f"{found}."
 
     def __str__(self) -> str:
         columns = ["rows", "ratio", "shift", "spread", "q_value", "verdict", "shift_columns"]
