@@ -93,8 +93,8 @@ class Screen:
         """Return the numbers of labels by verdict, as a sentence."""
         counts = Counter(self.table["verdict"])
         others = ", ".join(f"{verdict}: {counts[verdict]:,}" for verdict in (NO_EVIDENCE, TOO_FEW) if counts[verdict])
-        found = f"{counts[STANDS_OUT]:,} of {len(self.table):,} labels stand out against {self.n_controls:,} control rows"
-        return f"{found} ({others})." if others else f"{found}."
+        found = f"{counts[STANDS_OUT]:,} of {len(self.table):,} labels stand out against {self.n_controls:,}"
+        return f"{found} control rows ({others})." if others else f"{found} control rows."
 
     def __str__(self) -> str:
         columns = ["rows", "ratio", "shift", "spread", "q_value", "verdict", "shift_columns"]
