@@ -5,7 +5,7 @@ table has wall seconds of one fit with scores, and R² of the two factors by the
 that is not installed is named. Install them into an environment of your choice: contrastive, ccpca, pcpca, mne,
 generalized-contrastive-PCA, and rhopca with anndata and seaborn.
 
-    python benchmarks/peers.py [--python OTHER_PYTHON] [--timeout 300] [--json docs/data/tools.json]
+    python benchmarks/peers.py [--python OTHER_PYTHON] [--timeout 300] [--json FILE]
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ Widths and letters are chosen for a phone: a picture of five inches is still rea
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -78,26 +77,10 @@ def patterns() -> plt.Figure:
     return fig
 
 
-def tools() -> plt.Figure:
-    """The last run of ``benchmarks/peers.py --json docs/data/tools.json``, for 2,000 rows and columns."""
-    shapes = json.loads((HERE.parent / "data" / "tools.json").read_text("utf-8"))
-    found = shapes["2,000 + 2,000 x 2,000"]
-    names = list(found)
-    size = (WIDTH, 0.32 * len(names) + 0.9)
-    fig, axes = plt.subplots(1, 2, figsize=size, sharey=True, layout="constrained")
-    colours = [ORANGE if name == "standout" else GREY for name in names]
-    for ax, column in zip(axes, (1, 0), strict=True):
-        ax.barh(names, [found[name][column] for name in names], color=colours)
-    axes[0].set(xlim=(0, 1), xlabel="R² of the signal", xticks=[0, 0.5, 1])
-    axes[1].set(xscale="log", xlabel="seconds")
-    axes[0].invert_yaxis()
-    return fig
-
-
 if __name__ == "__main__":
     plt.rcParams.update(
         {"font.size": 11, "axes.spines.top": False, "axes.spines.right": False}
     )
-    for make in (outliers, shrinkage, patterns, tools):
+    for make in (outliers, shrinkage, patterns):
         if len(sys.argv) == 1 or make.__name__ in sys.argv:
             make().savefig(HERE / f"{make.__name__}.png", dpi=160)
