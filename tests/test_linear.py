@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy import linalg
+from scipy import linalg, sparse
 from sklearn.decomposition import PCA
 
 from standout import ContrastivePCA, DiscriminativePCA
-from standout.graphs import chain_graph
 from standout.moments import FoldPattern
 from standout.selection import rule, simplex_grid
 
@@ -392,13 +391,42 @@ def test_the_number_of_columns_is_chosen_small_where_few_matter(rng):
 
 def test_smooth_adds_the_laplacian_of_the_graph(data):
     X, Y, _ = data
-    laplacian = np.diag([1, 2, 2, 2, 2, 1.0]) - np.eye(6, k=1) - np.eye(6, k=-1)
-    model = DiscriminativePCA(2, shrinkage=0.1, smooth=(chain_graph(6), 0.5), cv=None).fit(X, background=Y)
-    C = covariance(Y)
-    B = shrunken(C, 0.1) + 0.5 * np.trace(C) / 6 * laplacian
-    values, vectors = leading(covariance(X), B, 2)
-    np.testing.assert_allclose(model.eigenvalues_, values, **EXACT)
-    assert_same_directions(model.components_, vectors.T)
+    chain, grid, C = np.eye(6, k=1), np.zeros((6, 6)), covariance(Y)
+    # The pixels of 2 x 3 are 0 1 2 over 3 4 5.
+    for one, other in [(0, 1), (1, 2), (3, 4), (4, 5), (0, 3), (1, 4), (2, 5)]:
+        grid[one, other] = 1.0
+    forms = [
+        ("chain", chain, 1.0),
+        (((2, 3), 0.5), grid, 0.5),
+        ((sparse.csr_array(3 * grid + 3 * grid.T), 2), grid, 6.0),
+    ]
+    for smooth, edges, strength in forms:
+        laplacian = np.diag((edges + edges.T).sum(axis=0)) - edges - edges.T
+        model = DiscriminativePCA(2, shrinkage=0.1, smooth=smooth, cv=None).fit(X, background=Y)
+        values, vectors = leading(covariance(X), shrunken(C, 0.1) + strength * np.trace(C) / 6 * laplacian, 2)
+        np.testing.assert_allclose(model.eigenvalues_, values, **EXACT)
+        assert_same_directions(model.components_, vectors.T)
+        few = DiscriminativePCA(1, shrinkage=0.1, smooth=smooth, n_columns=2, cv=None).fit(X, background=Y)
+        of = np.ix_(few.columns_, few.columns_)
+        own = np.trace(C[of]) / 2 * np.eye(2) * 0.1 + 0.9 * C[of] + strength * np.trace(C[of]) / 2 * laplacian[of]
+        np.testing.assert_allclose(few.eigenvalues_, leading(covariance(X)[of], own, 1)[0], **EXACT)
+
+
+@pytest.mark.parametrize(
+    ("smooth", "message"),
+    [
+        (np.ones((3, 2)), "not a graph of the 6 columns"),
+        ((2, 4), "not a graph of the 6 columns"),
+        ("ring", "smooth"),
+        (-np.ones((6, 6)), "negative"),
+        (np.triu(np.ones((6, 6))), "not symmetric"),
+        (("chain", -1), "has the strength -1"),
+    ],
+)
+def test_what_is_not_a_graph_of_the_columns_is_refused(data, smooth, message):
+    X, Y, _ = data
+    with pytest.raises((ValueError, TypeError), match=message):
+        DiscriminativePCA(2, smooth=smooth).fit(X, background=Y)
 
 
 def test_a_shift_of_the_mean_stands_out_from_the_background(rng):

@@ -11,7 +11,6 @@ from scipy import linalg, sparse
 
 from array_libraries import library  # noqa: F401
 from standout._messages import InvalidValueError
-from standout.graphs import GraphMoments, chain_graph, column_graph, edge_graph, grid_graph
 from standout.moments import ScatterMoments, gather
 from standout.pencil import Form, Pencil, choose_solver, solve
 
@@ -412,7 +411,7 @@ def test_the_record_shows_that_rounding_has_cost_half_of_the_digits(rng):
         assert abs(solution.values[0] / 5.0 - 1) < 100 * solution.rounding[0] + 1e-9
 
 
-# --- the choice, other libraries, graphs ----------------------------------------------------------------------------
+# --- the choice, other libraries -------------------------------------------------------------------------------------
 
 
 def test_the_rule_of_the_choice():
@@ -446,33 +445,3 @@ def test_a_singular_background_is_solved_on_its_device(library, rng):  # noqa: F
     expected, found = (solve(ratio(target, [background], there=there), 2) for there in (np.asarray, library.there))
     assert np.isinf(library.back(found.values)).tolist() == [True, False]
     np.testing.assert_allclose(library.back(found.vectors), expected.vectors, atol=1e-6)
-
-
-def test_roughness_is_the_sum_of_squared_steps_over_edges_in_any_form(rng):
-    graph = column_graph((3, 4), 12)
-    u, scale = rng.normal(size=(12, 2)), rng.uniform(1, 2, size=12)
-    pixels = u.reshape(3, 4, 2)
-    steps = np.sum(np.diff(pixels, axis=0) ** 2, axis=(0, 1)) + np.sum(np.diff(pixels, axis=1) ** 2, axis=(0, 1))
-    np.testing.assert_allclose(graph.variance(u), steps)
-    np.testing.assert_allclose(graph.mapped(scale).variance(u / scale[:, None]), steps)
-    turn = linalg.qr(rng.normal(size=(12, 12)))[0]
-    np.testing.assert_allclose(graph.mapped(turn).variance(turn.T @ u), steps)
-    np.testing.assert_allclose(graph.root().T @ graph.root(), graph.covariance(), atol=1e-12)
-    np.testing.assert_allclose(graph.apply(u), graph.covariance() @ u, atol=1e-12)
-    np.testing.assert_array_equal(edge_graph([(0, 1), (2, 1), (1, 2)], 3).toarray(), chain_graph(3).toarray())
-    assert grid_graph(2, 2).nnz == 8
-
-
-@pytest.mark.parametrize(
-    ("smooth", "message"),
-    [
-        (np.ones((3, 2)), "graph of shape"),
-        (-np.ones((4, 4)), "negative"),
-        (np.triu(np.ones((4, 4))), "not symmetric"),
-        ("ring", "not a graph"),
-    ],
-)
-def test_what_is_not_a_graph_of_the_columns_is_refused(smooth, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        column_graph(smooth, 4)
-    assert isinstance(column_graph("chain", 4), GraphMoments)

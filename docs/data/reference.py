@@ -35,7 +35,6 @@ BLOCKS = {
     "io": "Files",
     "sources": "Datasets as sources",
     "selection": "Choices and inference",
-    "graphs": "Neighbouring columns",
     "moments": "Sums that add up",
     "problem": "The problem as a value",
     "pencil": "Eigenproblems",

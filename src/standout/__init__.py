@@ -67,7 +67,7 @@ _HOMES = {
     "screen": "standout.screen",
 }
 _PACKAGES = (
-    *("datasets", "estimators", "explorer", "features", "get", "graphs", "images", "io", "metrics", "mne", "moments"),
+    *("datasets", "estimators", "explorer", "features", "get", "images", "io", "metrics", "mne", "moments"),
     *("pencil", "persistence", "pl", "plots", "private", "problem", "selection", "sources", "tl"),
 )
 

@@ -168,7 +168,7 @@ _HELP = {
     "n_columns": 'Number of columns that the components may use. "auto": the fewest columns whose ratio is as good as '
     "the best.",
     "smooth": "Columns that are neighbours, over which components are smoothed: a chain, or the height and width of an "
-    "image. In Python also a graph of `standout.graphs`, or a pair of a graph and a strength.",
+    "image. In Python also a symmetric matrix of weights, or a pair of a graph and a strength.",
     "approximation": 'How rows become coordinates: "exact" uses the whole kernel matrix, "pivoted" chooses landmarks '
     'among rows, "fourier" draws random features. "auto" is "exact" up to 3,000 rows. In Python also an array of '
     "landmarks.",

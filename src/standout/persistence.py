@@ -40,7 +40,6 @@ from standout.estimators import (
     KernelDiscriminativePCA,
 )
 from standout.features import FourierMap, IdentityMap, LandmarkMap, NamedKernel, PrecomputedKernel, SumKernel
-from standout.graphs import GraphMoments, Smooth
 from standout.io import Preparation
 from standout.moments import FoldPattern, NormSums, RobustWeights, RootMoments, ScatterMoments, WeightSums
 from standout.private import PrivateMoments, Spent
@@ -63,7 +62,7 @@ MODELS = (DiscriminativePCA, ContrastivePCA, KernelDiscriminativePCA, KernelCont
 _NAMES = ", ".join(kind.__name__ for kind in MODELS)
 # Types of this package that a model holds. Making an object of these types runs no code: add only such types.
 _PARTS = (
-    *(FourierMap, IdentityMap, LandmarkMap, NamedKernel, PrecomputedKernel, SumKernel, GraphMoments, Smooth),
+    *(FourierMap, IdentityMap, LandmarkMap, NamedKernel, PrecomputedKernel, SumKernel),
     *(FoldPattern, NormSums, RobustWeights, RootMoments, ScatterMoments, WeightSums, PrivateMoments, Spent, Grid),
     *(Problem, HeldOut, MeanDifferences, PermutationTest, SelectionPath, TallData, Preparation),
 )

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from standout._arrays import Array, Float, stacked
 from standout._xp import concat, eye, largest_entries, like, namespace, to_host
-from standout.graphs import Smooth
 from standout.moments import Moments, RootMoments, ScatterMoments, own_shrinkage
 from standout.pencil import DENSE_FEATURES, Form, Pencil, Posed, Solution, dense_pair, finish, path_vectors, refined
 from standout.pencil import solve as solve_pencil
@@ -56,8 +55,8 @@ class Problem:
         Whether columns are divided by their standard deviation, and which one.
     n_columns : int or None
         Number of columns that components may use.
-    smooth : Smooth or None
-        Graph over the columns and strength γ: ``γ (tr B / D) L`` is added to B.
+    smooth : sparse array or None
+        γ L, with the Laplacian L of a graph over the columns and a strength γ: ``γ (tr B / D) L`` is added to B.
     n_covariates : int
         Number of trailing columns of the moments that are covariates. What they explain is removed from the others.
 
@@ -81,7 +80,7 @@ class Problem:
     center: str = "own"
     scale: str | None = None
     n_columns: int | None = None
-    smooth: Smooth | None = None
+    smooth: Any = None
     n_covariates: int = 0
 
 
@@ -368,11 +367,12 @@ def pose(
             first, second = np.hstack([first, 0.0 * own]), np.hstack([second, own])
             terms, own = [*terms, *spheres], 0.0 * own
         ridges = own @ traces
-    if one.smooth is not None and one.smooth.strength > 0.0:
+    if one.smooth is not None:
+        rough = ScatterMoments(1, 0.0 * target.mean, like(one.smooth.toarray(), target.mean))
+        terms.append(rough if scale is None else rough.mapped(1.0 / scale))
         mean = sum(weight * part.total_variance for weight, part in pairs) / dimension if pairs else 1.0
-        terms.append(one.smooth.graph if scale is None else one.smooth.graph.mapped(1.0 / scale))
-        column = np.full((len(problems), 1), one.smooth.strength * mean)
-        first, second = np.hstack([first, 0.0 * column]), np.hstack([second, column])
+        first = np.hstack([first, np.zeros((len(problems), 1))])
+        second = np.hstack([second, np.full((len(problems), 1), mean)])
     return (terms, first, second, ridges), shares
 
 
@@ -414,8 +414,8 @@ def _solve_few(sums: Sums, problem: Problem, solver: str, seed: int) -> Solution
         kept = np.sort(order[: max(int(KEPT_SHARE * len(chosen)), wanted)])
         chosen = chosen[kept]
         some = sums.taken(chosen, problem.n_covariates)
-        if whole.smooth is not None and problem.smooth is not None:
-            whole = replace(whole, smooth=replace(problem.smooth, graph=problem.smooth.graph.taken(chosen)))
+        if problem.smooth is not None:
+            whole = replace(whole, smooth=problem.smooth[chosen][:, chosen])
         solution = solve(some, whole, solver=solver, seed=seed)
     return replace(
         solution,

@@ -10,13 +10,13 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from standout._arrays import Array, Float, Rows, double, is_sparse
+from standout._graphs import laplacian
 from standout._messages import InvalidValueError
 from standout._options import documented
 from standout._xp import columns_as_rows, indices_like, namespace, to_host
 from standout.estimators._fit import LARGE, Fit, check_counts, fit_problem, unit_of
 from standout.estimators._incremental import IncrementalTransformer
 from standout.estimators._scores import keep_parameters
-from standout.graphs import as_smooth
 from standout.moments import RowMoments, project
 from standout.problem import Problem
 from standout.selection import (
@@ -83,7 +83,7 @@ class LinearTransformer(IncrementalTransformer):
             width,
             scale=self.scale,
             n_columns=None if columns is None else int(columns),
-            smooth=None if self.smooth is None else as_smooth(self.smooth, width, moments[0].mean),
+            smooth=None if self.smooth is None else laplacian(self.smooth, width),
             n_covariates=data.n_covariates,
         )
         if columns is not None and not problem.n_components <= columns <= width:
