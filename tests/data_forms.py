@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import scipy.io
 from scipy import sparse
 
@@ -28,22 +27,26 @@ def numbers(kind: str, n_rows: int = 37, seed: int = 0) -> np.ndarray:
     return values.astype(np.float32 if kind == "single" else np.float64)
 
 
+def _names(values: np.ndarray) -> list[str]:
+    return [*COLUMNS, *(f"c{place}" for place in range(4, values.shape[1]))][: values.shape[1]]
+
+
 def _frame(values: np.ndarray) -> Any:
     import pandas
 
-    return pandas.DataFrame(values, columns=COLUMNS)
+    return pandas.DataFrame(values, columns=_names(values))
 
 
 def _polars(values: np.ndarray) -> Any:
     import polars
 
-    return polars.DataFrame({name: values[:, place] for place, name in enumerate(COLUMNS)})
+    return polars.DataFrame({name: values[:, place] for place, name in enumerate(_names(values))})
 
 
 def _arrow(values: np.ndarray) -> Any:
     import pyarrow
 
-    return pyarrow.table({name: values[:, place] for place, name in enumerate(COLUMNS)})
+    return pyarrow.table({name: values[:, place] for place, name in enumerate(_names(values))})
 
 
 def _nullable(values: np.ndarray) -> Any:
@@ -53,7 +56,7 @@ def _nullable(values: np.ndarray) -> Any:
 def _data_array(values: np.ndarray) -> Any:
     import xarray
 
-    return xarray.DataArray(values, dims=("row", "column"), coords={"column": COLUMNS})
+    return xarray.DataArray(values, dims=("row", "column"), coords={"column": _names(values)})
 
 
 def _dask_array(values: np.ndarray) -> Any:
@@ -69,6 +72,8 @@ def _dask_frame(values: np.ndarray) -> Any:
 
 
 def _tensor(values: np.ndarray) -> Any:
+    import pytest
+
     torch = pytest.importorskip("torch", reason="torch is brought by the user")
     return torch.tensor(values)
 
@@ -95,7 +100,7 @@ FORMS = {
     "reader": lambda values: _arrow(values).to_reader(max_chunksize=8),
     "xarray": _data_array,
     "batches": lambda values: iter([values[:5], values[5:5], values[5:]]),
-    "batches of frames": lambda values: iter([_frame(values[:5]), _frame(values[5:])[COLUMNS[::-1]]]),
+    "batches of frames": lambda values: iter([_frame(values[:5]), _frame(values[5:])[_names(values)[::-1]]]),
     "tensor": _tensor,
     "Dask array": _dask_array,
     "Dask frame": _dask_frame,
@@ -108,15 +113,15 @@ NAMED |= {"batches of frames", "Dask frame"}
 
 def write(values: np.ndarray, path: Path) -> Path:
     """Write a table to a file whose kind its name tells; files with names get those of `COLUMNS`."""
-    name, frame = path.name, _frame(values)
+    name = path.name
     if name.endswith((".csv", ".csv.gz")):
-        frame.to_csv(path, index=False)
+        _frame(values).to_csv(path, index=False)
     elif name.endswith(".tsv"):
-        frame.to_csv(path, index=False, sep="\t")
+        _frame(values).to_csv(path, index=False, sep="\t")
     elif name.endswith(".parquet"):
-        frame.to_parquet(path, row_group_size=10)
+        _frame(values).to_parquet(path, row_group_size=10)
     elif name.endswith((".feather", ".arrow")):
-        frame.to_feather(path)
+        _frame(values).to_feather(path)
     elif name == "fortran.npy":
         np.save(path, np.asfortranarray(values))
     elif name.endswith(".npy"):
@@ -155,7 +160,7 @@ def _write_anndata(values: np.ndarray, path: Path) -> None:
     matrix = sparse.csr_matrix(values) if path.name.startswith("sparse") else values
     matrix = sparse.csc_matrix(values) if path.name.startswith("by-columns") else matrix
     obs = pandas.DataFrame(index=[f"cell{row}" for row in range(len(values))])
-    data = anndata.AnnData(matrix, obs=obs, var=pandas.DataFrame(index=COLUMNS))
+    data = anndata.AnnData(matrix, obs=obs, var=pandas.DataFrame(index=_names(values)))
     with warnings.catch_warnings():
         # anndata announces other defaults for Zarr.
         warnings.simplefilter("ignore", UserWarning)

@@ -6,7 +6,7 @@ from scipy import linalg, sparse
 from sklearn.decomposition import PCA
 
 from standout import ContrastivePCA, DiscriminativePCA
-from standout.moments import FoldPattern
+from standout.moments import FoldPattern, fold_of_rows
 from standout.selection import rule, simplex_grid
 
 # Eigenvalues of small well-conditioned matrices are known to a few units of rounding.
@@ -550,3 +550,11 @@ def test_the_zero_of_a_covariate_does_not_matter_to_a_shift(rng):
         for zero in (0.0, 1000.0)
     ]
     np.testing.assert_allclose(fits[1].ratio_, fits[0].ratio_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("width", [3, 90])
+def test_a_fold_whose_rows_have_no_weight_leaves_no_ratio(rng, width):
+    X, Y = rng.normal(size=(2, 10, width))
+    weights = (fold_of_rows(0, 10, 5) != 0).astype(float)
+    model = ContrastivePCA(1, alpha=1.0).fit(X, background=Y, sample_weight=weights)
+    assert np.isnan(model.ratio_).all()

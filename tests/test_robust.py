@@ -250,3 +250,8 @@ def test_foreign_rows_have_the_same_weights(library, shape, cells, rng):  # noqa
     found = learn_weights(library.there(rows), cells=cells)(library.there(rows))
     np.testing.assert_allclose(library.back(found.weights), expected.weights, rtol=1e-8)
     np.testing.assert_allclose(library.back(found.rows), expected.rows, rtol=1e-8)
+
+
+def test_units_that_differ_beyond_the_range_of_squares_leave_weights(rng):
+    X = rng.normal(size=(3, 90)) * 10.0 ** rng.uniform(-150, 150, size=90)
+    assert learn_weights(X)(X).weights.sum() > 0.1

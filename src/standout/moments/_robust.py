@@ -164,7 +164,8 @@ class RobustWeights:
                 limited = xp.where(double(block) < self.low, self.low, self.high)
                 block = xp.where(wild, xp.astype(limited, numbers.dtype), numbers)
             # Sparse rows become dense, a block at a time: the root is dense.
-            centred = (double(dense(block)) - self.centre) / self.unit
+            # Limited as when the weights were learned: else units that differ much leave no weight to any row.
+            centred = xp.clip((double(dense(block)) - self.centre) / self.unit, -FAR, FAR)
             distances = squared_lengths(product(centred, self.root))
             if self.level:
                 distances = self.level * squared_lengths(centred) - distances

@@ -184,6 +184,12 @@ class WideData(Data):
         """Number of covariates."""
         return 0 if self.covariates[0] is None else self.covariates[0].shape[1]
 
+    @property
+    def lacks_rows(self) -> bool:  # type: ignore[override]
+        """Whether a fold has no rows of a dataset."""
+        both = zip(self.folds, self.weights, strict=True)
+        return any(len(np.unique(own if part is None else own[part > 0.0])) < self.n_folds for own, part in both)
+
     @cached_property
     def plain(self) -> _Spanned:
         """The coordinates of the rows without a scale."""

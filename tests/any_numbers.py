@@ -1,0 +1,429 @@
+"""A search over forms, units, options and routes: every case is answered rightly, or refused or warned of in words.
+
+As a program it checks cases of any seeds, and prints those that fail: ``python tests/any_numbers.py FIRST COUNT``.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import traceback
+import warnings
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+import data_forms
+from standout import (
+    ContrastivePCA,
+    DiscriminativePCA,
+    KernelContrastivePCA,
+    KernelDiscriminativePCA,
+    permutation_test,
+    scan,
+)
+from standout._messages import CautionWarning, InvalidTypeError, InvalidValueError
+
+OURS = (InvalidValueError, InvalidTypeError)
+OPTIONS: dict[str, tuple[Any, ...]] = {
+    "n_components": (None, 1, 1, 1, 1, 1, 1, 2, 2, 3, 40, "auto", "auto"),
+    "shrinkage": ("auto", "auto", None, None, 0.0, 0.3, 1.0, "ledoit-wolf"),
+    "alpha": ("auto", "auto", 0.0, 1.0, 1e9),
+    "epsilon": ("auto", "auto", 1e-3, 1e-300, 1e300),
+    "gamma": (None, None, None, 1e-3, 1e-3, 1.0, 1.0, 1e-300, 1e300),
+    "kernel": ("rbf", "rbf", "laplacian", "poly", "linear", "cosine", "sigmoid", "chi2", ["rbf", "linear"]),
+    "degree": (2, 3, 0.5, 500),
+    "approximation": ("auto", "auto", "pivoted", "fourier"),
+    "rank": (None, None, 1, 5, 10**6),
+    "background_weights": (None, "worst-case", "joint", "spectral", "joint", [1.0, 2.0]),
+    "center": ("own", "own", "background"),
+    "scale": (None, None, "pooled", "background"),
+    "n_columns": (None, None, 2, 3, "auto"),
+    "smooth": (None, "chain"),
+    "robust": (None, "rows", "cells"),
+    "cv": (5, 5, 2, 3, None, 7),
+    "solver": ("auto", "auto", "dense", "iterative"),
+    "random_state": (None, 0),
+}
+
+
+def _values(rng: Any, style: str, count: int, width: int, part: int) -> np.ndarray:
+    rows = rng.normal(size=(count, width)) * (rng.uniform(1, 4, size=width) if part == 0 else 1.0)
+    if style == "counts":
+        rows = rng.poisson(0.2, size=(count, width)).astype(float)
+    elif style == "one-hot":
+        rows = np.eye(4 * width)[rng.integers(width, size=count) + part % 2 * width, :width]
+    elif style == "repeated rows":
+        rows = rows[rng.integers(min(count, 3), size=count)]
+    elif style == "constant columns":
+        rows[:, rng.random(width) < 0.4] = 3.0
+    elif style == "constant":
+        rows = np.full((count, width), 0.1)
+    elif style == "one direction":
+        rows = np.outer(rows[:, 0], np.arange(1, width + 1))
+    elif style == "heavy tails":
+        rows = rows / rng.uniform(1e-4, 1, size=(count, 1))
+    elif style in ("nan", "inf"):
+        rows[rng.integers(count), rng.integers(width)] = float(style)
+    return rows
+
+
+def _single(rows: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        return rows.astype(np.float32)
+
+
+def _memmap(rows: np.ndarray) -> np.ndarray:
+    with tempfile.TemporaryFile() as file:
+        mapped = np.memmap(file, rows.dtype, "w+", shape=rows.shape)
+        mapped[:] = rows
+        return mapped
+
+
+# What numbers are stored as.
+KINDS: dict[str, Any] = {
+    "single": _single,
+    "whole": lambda rows: np.round(np.clip(np.nan_to_num(rows), -1e15, 1e15)).astype(np.int64),
+    "byte": lambda rows: np.clip(np.nan_to_num(rows), 0, 255).astype(np.uint8),
+    "truth": lambda rows: rows > 0,
+}
+FORMS: dict[str, Any] = {
+    **data_forms.FORMS,
+    # Without pytest, which skips tests.
+    "tensor": lambda rows: import_module("torch").tensor(rows),
+    "every other row": lambda rows: np.repeat(rows, 2, axis=0)[::2],
+    "memmap": _memmap,
+    # Rows in two parts, from the sums of each.
+    "partial_fit": np.array,
+}
+
+
+@cache
+def is_there(form: str) -> bool:
+    """Tell whether the packages that make a form are installed."""
+    rows = np.eye(4)
+    try:
+        if form in FORMS:
+            FORMS[form](rows)
+        else:
+            with tempfile.TemporaryDirectory() as folder:
+                scan(data_forms.write(rows, Path(folder, form)))
+    except ImportError:
+        return False
+    return True
+
+
+STYLES = ("normal",) * 12 + (
+    "counts",
+    "one-hot",
+    "repeated rows",
+    "constant columns",
+    "one direction",
+    "heavy tails",
+) * 2
+STYLES += ("constant", "nan", "inf")
+# What a fit says if an answer is not exact, or not there.
+DOUBTS = ("rounding", "there is no ratio", "infinite", "did not converge")
+
+
+@dataclass
+class Case:
+    """Datasets without units, the units, and what a fit is given."""
+
+    kind: Any
+    parts: list[np.ndarray]
+    units: Any
+    means: Any
+    stored: str
+    form: str
+    options: dict[str, Any]
+    beside: dict[str, Any]
+
+    def datasets(self, units: bool = True) -> list[np.ndarray]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return [(part + self.means) * (self.units if units else 1.0) for part in self.parts]
+
+
+def drawn(seed: int) -> Case:
+    """Draw a case."""
+    rng = np.random.default_rng(seed)
+
+    def pick(*values: Any) -> Any:
+        return values[rng.integers(len(values))]
+
+    # Of some cases SciPy knows the answer.
+    is_known = rng.random() < 0.4
+    kind = pick(DiscriminativePCA, DiscriminativePCA, ContrastivePCA, KernelDiscriminativePCA, KernelContrastivePCA)
+    kind = pick(DiscriminativePCA, ContrastivePCA) if is_known else kind
+    # The widest have more columns than rows.
+    width, style = pick(1, 2, 3, 6, 6, 6, 12, 30, 90), pick(*STYLES)
+    counts = [
+        pick(3, 10, 15, 20, 20, 40, 40, 60) if rng.random() < 0.995 else pick(0, 1, 2)
+        for _ in range(pick(1, 2, 2, 2, 3, 4))
+    ]
+    parts = [_values(rng, style if count else "normal", count, width, place) for place, count in enumerate(counts)]
+    powers = [rng.uniform(-12, 12, size=width), rng.uniform(-150, 150, size=width), rng.uniform(-60, 60)]
+    stored = pick("double", "double", "double", "double", *KINDS)
+    units = pick(1.0, 1.0, *(10.0**power for power in (powers[0], *powers, rng.uniform(-200, 200))))
+    units = units if stored == "double" else pick(1.0, 30.0, *(10.0 ** rng.uniform(-3, 12, size=(2, width))))
+    means = pick(0.0, 0.0, 5.0, 1e6, 10.0 ** rng.uniform(0, 7, size=width))
+    names = set(kind().get_params()) - {"target_label", "kernel_params", "kernel_weights", "coef0", "tol"}
+    names &= {"center", "scale", "solver", "cv", "background_weights"} if is_known else names
+    options = {name: pick(*OPTIONS[name]) for name in sorted(names) if rng.random() < (0.5 if is_known else 0.2)}
+    if is_known:
+        options |= {
+            "n_components": pick(1, 1, 2),
+            **({"shrinkage": pick(None, 0.0, 0.3)} if kind is DiscriminativePCA else {"alpha": pick(0.0, 1.0, 3.0)}),
+        }
+    if isinstance(options.get("background_weights"), list) or (is_known and "background_weights" in options):
+        options["background_weights"] = rng.uniform(size=max(len(counts) - 1, 1)).tolist()
+    if width == 1 and options.get("n_components") == 2:
+        del options["n_components"]
+    beside = {}
+    extreme, n_covariates = 10.0 ** pick(*(0,) * 12, 90, -90, 200, -200), pick(1, 1, 1, 1, 1, 0, 2, 50)
+    makers = {
+        "sample_weight": lambda count: (
+            pick(rng.uniform(0, 2, count), rng.uniform(0, 2, count) ** 9, rng.poisson(1, count)) * extreme
+        ),
+        "groups": lambda count: np.resize(rng.permutation(max(count // pick(2, 5), 2)), count),
+        "adjust": lambda count: rng.normal(size=(count, n_covariates)) if n_covariates else np.ones((count, 1)),
+    }
+    for name, make in makers.items():
+        if rng.random() < 0.15:
+            own, *others = (make(count) for count in counts)
+            beside |= {name: own} | ({f"background_{name}": others} if others else {})
+    return Case(kind, parts, units, means, stored, pick(*FORMS, *data_forms.FILES), options, beside)
+
+
+def given(parts: list[np.ndarray], form: str, folder: Path) -> list[Any]:
+    """Return datasets in a form, or paths of files."""
+    made = []
+    with warnings.catch_warnings():
+        # Of the libraries that make the forms.
+        warnings.simplefilter("ignore")
+        for part in parts:
+            place = Path(tempfile.mkdtemp(dir=folder), form)
+            made.append(FORMS[form](part) if form in FORMS else data_forms.write(part, place))
+    return made
+
+
+def answered(case: Case, parts: list[np.ndarray], form: str, folder: Path) -> tuple[Any, list[str]]:
+    """Return the fitted model, or the error that refuses it, and what was warned of."""
+    datasets, model = given(parts, form, folder), case.kind(**case.options)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            datasets = [scan(data) if isinstance(data, Path) else data for data in datasets]
+            if form == "partial_fit" and hasattr(model, "partial_fit") and not case.beside:
+                for half in (slice(0, 7), slice(7, None)):
+                    model.partial_fit(datasets[0][half], background=[part[half] for part in datasets[1:]] or None)
+            else:
+                model.fit(datasets[0], background=datasets[1:] or None, **case.beside)
+        except OURS as error:
+            model = error
+    wrong = [one for one in caught if not isinstance(one.message, CautionWarning)]
+    assert not wrong, f"a warning that is not ours: {wrong[0].message!r} at {wrong[0].filename}:{wrong[0].lineno}"
+    return model, [str(one.message) for one in caught]
+
+
+def agree(found: Any, expected: Any, tolerance: float) -> bool:
+    """Tell whether numbers are equal; those below 1e-12 of the largest are zero up to rounding."""
+    found, expected = np.sort(_host(found)), np.sort(_host(expected))
+    zero = 1e-12 * float(np.nanmax(np.abs(expected), initial=0.0))
+    return found.shape == expected.shape and np.allclose(found, expected, rtol=tolerance, atol=zero, equal_nan=True)
+
+
+def same_choices(one: Any, other: Any) -> bool:
+    """Tell whether two models have chosen the same: near a tie, rounding decides."""
+    for name in ("shrinkage_", "alpha_", "epsilon_", "background_weights_", "columns_", "n_components_"):
+        mine, theirs = (_host(getattr(model, name, 0.0)) for model in (one, other))
+        if mine.shape != theirs.shape or not np.allclose(mine, theirs, rtol=1e-3, atol=0.0):
+            return False
+    # Folds choose columns of their own.
+    if getattr(one, "columns_", None) is not None and one.held_out_ is not None:
+        return np.array_equal(*(np.any(_host(model.held_out_.vectors) != 0.0, axis=2) for model in (one, other)))
+    return True
+
+
+def _host(values: Any) -> np.ndarray:
+    return np.asarray(values.cpu() if hasattr(values, "cpu") else values, dtype=np.float64)
+
+
+def reference(case: Case, parts: list[np.ndarray]) -> Any:
+    """Return the ratios or differences by SciPy from prepared matrices, if no choice is made and rounding is small."""
+    options = {"shrinkage": 0.0, "alpha": 1.0} | {key: one for key, one in case.options.items() if one is not None}
+    unknown = {"robust", "smooth", "n_columns", "gamma"} & {*options}
+    ratio, others = case.kind is DiscriminativePCA, parts[1:]
+    choice = options["shrinkage" if ratio else "alpha"]
+    needed = ("shrinkage" if ratio else "alpha") in case.options
+    if case.kind not in (DiscriminativePCA, ContrastivePCA) or unknown or isinstance(choice, str) or not needed:
+        return None
+    mixture = options.get("background_weights", np.ones(len(others)))
+    if isinstance(mixture, str) or len(mixture) != len(others) or not others or "groups" in case.beside:
+        return None
+    weights = np.divide(mixture, np.sum(mixture))
+    # Units that cancel, up to the mean variance that shrinkage mixes in.
+    free = bool(options.get("scale")) or (ratio and choice == 0.0)
+    spread = np.max([part.std(axis=0) for part in parts], axis=0)
+    units = np.where(spread > 0.0, spread, 1.0) if free else max(float(spread.max()), 1e-300)
+    moments = [_moments(case, part / units, place) for place, part in enumerate(parts)]
+    own, *against = (covariance for _, covariance in moments)
+    back = sum(weight * one for weight, one in zip(weights, against, strict=True))
+    if options.get("scale"):
+        sizes = np.diag(back) if options["scale"] == "background" else (np.diag(own) + np.diag(back)) / 2
+        if min(sizes) <= 0.0:
+            return None
+        factors = 1.0 / np.sqrt(sizes)
+        own, back = (factors[:, None] * one * factors for one in (own, back))
+        moments = [(mean * factors, None) for mean, _ in moments]
+    if options.get("center") == "background":
+        step = moments[0][0] - sum(weight * mean for weight, (mean, _) in zip(weights, moments[1:], strict=True))
+        own = own + np.outer(step, step)
+    if not ratio:
+        unit = 1.0 if options.get("scale") else units
+        return linalg.eigh(own - choice * back, eigvals_only=True)[::-1] * unit * unit
+    size = len(back)
+    back = (1.0 - choice) * back + choice * np.trace(back) / size * np.eye(size)
+    roots = np.sqrt(np.diag(back))
+    if min(roots) <= 0.0:
+        return None
+    own, back = (one / roots / roots[:, None] for one in (own, back))
+    lowest = linalg.eigh(back, eigvals_only=True)[0]
+    return linalg.eigh(own, back, eigvals_only=True)[::-1] if lowest > 1e-7 else None
+
+
+def _moments(case: Case, rows: np.ndarray, dataset: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and covariance of a dataset, weighted, without what covariates explain."""
+    weights = np.ones(len(rows))
+    if "sample_weight" in case.beside:
+        weights = [case.beside["sample_weight"], *case.beside.get("background_sample_weight", [])][dataset]
+    weights = weights / weights.sum()
+    middle = rows.mean(axis=0)
+    mean = weights @ (rows - middle)
+    rows, mean, free = rows - middle - mean, middle + mean, 1.0
+    if "adjust" in case.beside:
+        covariates = [case.beside["adjust"], *case.beside.get("background_adjust", [])]
+        every = covariates[dataset] - np.mean(np.concatenate(covariates), axis=0)
+        centre = weights @ every
+        slopes = linalg.lstsq(np.sqrt(weights)[:, None] * (every - centre), np.sqrt(weights)[:, None] * rows)[0]
+        rows, mean = rows - (every - centre) @ slopes, mean - centre @ slopes
+        count = 1.0 / np.sum(weights**2)
+        free = count / max(count - every.shape[1], 1.0)
+    return mean, free * (weights[:, None] * rows).T @ rows
+
+
+def check(seed: int, folder: Path) -> str:
+    """Check a case; return what became of it."""
+    case = drawn(seed)
+    parts = case.datasets()
+    if case.stored in KINDS:
+        parts = [KINDS[case.stored](part) for part in parts]
+    form = case.form if is_there(case.form) else "Fortran"
+    model, said = answered(case, [part.astype(np.float64) for part in parts], "array", folder)
+    other, said_of_other = answered(case, parts, form, folder)
+    parts = [part.astype(np.float64) for part in parts]
+    for one in (model, other):
+        if isinstance(one, OURS):
+            assert str(one).endswith(".")
+            assert "\n" not in str(one)
+    if isinstance(model, OURS):
+        # At the limit of rounding an array may be refused: then the answer of another form is in doubt.
+        refused = isinstance(other, OURS) or any(doubt in text for text in said_of_other for doubt in DOUBTS)
+        refused = refused or "out of range" in str(model)
+        assert refused, f"{form} is answered, but an array is refused: {model}"
+        return "refused"
+    check_model(case, model, said, parts)
+    if isinstance(other, OURS):
+        return "refused as this form"
+    doubts = any(doubt in text for text in (*said, *said_of_other) for doubt in DOUBTS)
+    # Few rows leave folds without variance along some directions, whose order is arbitrary.
+    doubts = doubts or min(map(len, parts)) < 10
+    kernel = case.kind in (KernelDiscriminativePCA, KernelContrastivePCA)
+    digits = 1e-2 if kernel else 1e-3 if case.stored == "single" else 1e-5
+    if not doubts and same_choices(model, other):
+        assert agree(other.ratio_, model.ratio_, digits), f"{form}: {other.ratio_}, array: {model.ratio_}"
+    # Units of the columns do not matter to a ratio, nor the unit of all columns to any estimator without a ridge.
+    free = case.options.get("scale") or (case.kind is DiscriminativePCA and not case.options.get("shrinkage", 1.0))
+    # Robust distances shrink the scatter, and so depend on the units of columns.
+    free = free and case.options.get("robust") is None
+    same = np.ndim(case.units) == 0 and not kernel
+    if case.stored == "double" and (free or same):
+        plain, said_of_plain = answered(case, case.datasets(units=False), "array", folder)
+        sure = not doubts and not any(doubt in text for text in said_of_plain for doubt in DOUBTS)
+        if sure and not isinstance(plain, OURS) and same_choices(model, plain):
+            assert agree(model.ratio_, plain.ratio_, 1e-4), f"in units: {model.ratio_}, without: {plain.ratio_}"
+    return "in doubt" if doubts else "answered"
+
+
+def check_model(case: Case, model: Any, said: list[str], parts: list[np.ndarray]) -> None:
+    """Check what can be known of an answer without another route."""
+    backgrounds = parts[1:] or None
+    assert np.all(np.isfinite(model.components_))
+    assert np.all(np.isfinite(model.transform(parts[0])))
+    assert repr(model)
+    told = any("there is no ratio" in text for text in said) or model.held_out_ is None
+    assert np.all(np.isfinite(model.ratio_)) or told
+    doubts = any(doubt in text for text in said for doubt in DOUBTS)
+    digits = 1e-2 if case.kind in (KernelDiscriminativePCA, KernelContrastivePCA) else 1e-4
+    if model.held_out_ is not None and not doubts:
+        beside = {name: case.beside[name] for name in ("adjust", "background_adjust") if name in case.beside}
+        own, *others = model.held_out_scores(parts[0], background=backgrounds, **beside)
+        spread = _spread(case, model, own, 0)
+        assert agree(spread, model.ratio_, digits), f"scores: {spread}, ratio: {model.ratio_}"
+        against = [_spread(case, model, part, 1 + place) for place, part in enumerate(others)]
+        unit = np.average(against, axis=0, weights=model.background_weights_)
+        assert agree(unit, np.ones(model.n_components_), digits), f"backgrounds: {unit}"
+    expected = reference(case, parts)
+    if expected is not None and not doubts:
+        count = model.n_components_
+        assert agree(model.eigenvalues_, expected[:count], 1e-6), f"{model.eigenvalues_}, SciPy: {expected[:count]}"
+    if backgrounds and len(parts[0]) % 4 == 0:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CautionWarning)
+            try:
+                test = permutation_test(model, parts[0], background=backgrounds, n_draws=9, **case.beside)
+            except OURS:
+                return
+        assert np.all((test.p_values > 0.0) & (test.p_values <= 1.0))
+
+
+def _spread(case: Case, model: Any, scores: np.ndarray, dataset: int) -> np.ndarray:
+    """Return the variance of the scores of a dataset, with the weights of its rows."""
+    weights = np.ones(len(scores))
+    if "sample_weight" in case.beside:
+        given = [case.beside["sample_weight"], *case.beside.get("background_sample_weight", [])]
+        weights = weights * given[dataset]
+    if case.options.get("robust") is not None:
+        weights = weights * model.row_weights_[dataset]
+    about = dataset == 0 and case.options.get("center") == "background"
+    middle = 0.0 if about else np.average(scores, axis=0, weights=weights)
+    return np.average((scores - middle) ** 2, axis=0, weights=weights)
+
+
+def main(first: int, count: int) -> int:
+    """Check cases, print what became of them, and return the number of failures."""
+    found: Counter[str] = Counter()
+    for seed in range(first, first + count):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                found[check(seed, Path(folder))] += 1
+            except Exception as error:
+                kind = "wrong" if isinstance(error, AssertionError) else "raw"
+                found[kind] += 1
+                place = traceback.extract_tb(error.__traceback__)[-1]
+                case = drawn(seed)
+                said = " ".join(f"{type(error).__name__}: {error}".split())[:400]
+                print(f"{kind}, seed {seed}, {case.kind.__name__}, {case.form}, {case.stored}, {case.options}: {said}")
+                print(f"    at {place.filename}:{place.lineno}", flush=True)
+    print(f"{count} cases from {first}: {dict(found)}; not here: {[f for f in FORMS if not is_there(f)]}", flush=True)
+    return found["wrong"] + found["raw"]
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(int(sys.argv[1]), int(sys.argv[2])), 99))
