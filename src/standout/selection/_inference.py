@@ -235,6 +235,10 @@ def opened(
             if estimator.robust == "rows":
                 source.weights = own if source.weights is None else own * source.weights
     if hasattr(estimator, "kernel"):
+        estimator, mapping = copy(estimator), estimator.feature_map_
+        if getattr(mapping, "counts", ()):
+            # Kernel values about the mean of their own dataset have no direction in which the means differ.
+            estimator.feature_map_ = replace(mapping, counts=(sum(mapping.counts),))
         sources = [_mapped(source, Mapped(source, estimator._coordinates, None)) for source in sources]
     posed = estimator.problem_
     # The rule of Ledoit and Wolf needs more than the sums of draws.
@@ -300,7 +304,7 @@ def count_components(
     anew = wide and (columns_chosen or problem.scale is not None or problem.n_columns is not None)
     deck = make_deck(sources, learned or [None] * len(sources), problem, rng, spanned=wide and not anew)
     deck.plan.check(level)
-    deck = centred(deck, problem.center == "own", rng)
+    deck = centred(deck, problem.center == "own")
     if deck.scatters is None and deck.weights is not None:
         # Weights that each dataset learned from few rows fit these better than the rows of a deal.
         deck = replace(deck, weights=to_host(learn_weights(deck.rows)(deck.rows).weights))

@@ -24,7 +24,7 @@ from standout._xp import concat, like, namespace, take, to_host
 from standout.moments import Moments, ScatterMoments, WeightSums, gather_keyed, span_of
 from standout.problem import Problem, Sums, adjusted
 from standout.selection._data import WideData
-from standout.selection._units import Numbers, Plan, plan_rows, plan_subjects
+from standout.selection._units import Numbers, Plan, plan_rows, plan_subjects, sums_of
 from standout.sources import Source
 
 # Up to so many rows, rows are dealt one by one. More rows become blocks, unless they have more columns than this.
@@ -38,8 +38,8 @@ SAME_WEIGHT = 1e-9
 N_STEPS, SMALL_SHARE, NEAR = 60, 0.1, 1e-3
 # Fewer units than this are subjects or very few rows.
 FEW_UNITS = 30
-# Share of the error of a middle that is restored, and the distance, in medians, from which a unit is far off.
-RESTORED, FAR = 0.7, 2.0
+# Differences of middles beyond this number of their standard errors are more than chance.
+FAR, SMALLEST = 2.0, 1e-300
 
 Weights = Sequence[Float | None]
 # Some parts of a dataset, with the factor of each part or of each of its rows.
@@ -281,26 +281,29 @@ def middle_of(rows: Float) -> Float:
     return middle
 
 
-def centred(deck: Deck, own: bool, rng: np.random.Generator) -> Deck:
-    """Move each dataset to its own middle, or all datasets to a common one.
+def centred(deck: Deck, own: bool) -> Deck:
+    """Move all datasets by the same row or, with `own`, those whose middles differ too much towards the others.
 
-    Units about the middle of their own dataset are no longer independent: their sum is nearly zero. A deal of few
-    subjects in many columns then has one direction fewer that only the target has, and false alarms are too many (9 %
-    for 5 and 5 subjects in 40 columns). So a random vector that is somewhat smaller than the error of the middle is
-    added to each dataset.
+    Rows about the middle of their own dataset are not independent: their sum is nearly zero. Deals of few subjects in
+    many columns then have other leading values than the data. So differences of middles that chance explains are left
+    as they are, and the test is exact. Larger ones are shortened to their expected length.
     """
     plan, means = deck.plan, deck.means()
-    if not own:
-        return deck.shifted(0.0 * means + namespace(means).mean(means, axis=0))
-    n_sets = len(plan.keys)
     units = sum(take(means, parts) for parts in plan.parts) / len(plan.parts)
-    middles = concat([middle_of(take(units, places))[None, :] for places in plan.places])
-    away = units - take(middles, plan.homes)
-    sizes = np.sqrt(to_host(squared_lengths(away)))
-    # Units that are far off hardly move a middle. Those of datasets with the same subjects have errors in common.
-    limits = np.minimum(1.0, FAR * np.median(sizes) / np.maximum(sizes, 1e-300)) * (plan.groups < 0)
-    factors = rng.standard_normal((n_sets, len(sizes))) * limits / np.sqrt(len(sizes))
-    offsets = RESTORED * product(like(factors / np.sqrt(np.bincount(plan.homes))[:, None], means), away)
+    n_sets = len(plan.keys)
+    shifts = namespace(means).mean(units, axis=0) + like(np.zeros((n_sets, 1)), means)
+    if own:
+        middles = concat([middle_of(take(units, places))[None, :] for places in plan.places])
+        counts = np.bincount(plan.homes)[:, None]
+        stretch = np.sqrt(counts / (counts - 1))[plan.homes]
+        away = to_host(units - take(middles, plan.homes)) * stretch
+        steps = middles - weighted_sum(counts[:, 0] / len(away), middles)
+        # The mean of a subject that is in several datasets is in each of their middles, and not in their differences.
+        shares = (plan.homes == np.arange(n_sets)[:, None]) / counts - 1.0 / len(away)
+        chance = np.array([np.sum(sums_of(share[:, None] * away, plan.subjects) ** 2) for share in shares])
+        lengths = to_host(squared_lengths(steps))
+        kept = np.where(lengths <= FAR**2 * chance, 1.0, np.sqrt(chance / np.maximum(lengths, SMALLEST)))
+        shifts = shifts + like(1.0 - kept[:, None], means) * steps
     homes = np.empty(plan.n_parts, dtype=np.intp)
     homes[plan.parts], homes[plan.fixed] = plan.homes, np.arange(n_sets)[:, None]
-    return deck.shifted(take(middles - offsets, homes))
+    return deck.shifted(take(shifts, homes))

@@ -8,7 +8,9 @@ from math import ceil, comb, exp, lgamma, log
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
+from standout._arrays import Float
 from standout._messages import InvalidValueError
 
 Numbers = npt.NDArray[np.intp]
@@ -57,6 +59,12 @@ class Plan:
         return [np.flatnonzero(self.homes == home) for home in range(len(self.keys))]
 
     @property
+    def subjects(self) -> Numbers:
+        """The subject of each unit. Units that change places with all others are subjects of their own."""
+        own = 1 + int(self.groups.max()) + np.arange(len(self.groups))
+        return np.unique(np.where(self.groups < 0, own, self.groups), return_inverse=True)[1]
+
+    @property
     def n_ways(self) -> float:
         """Number of ways in which the units can be dealt to the datasets."""
         total = 0.0
@@ -101,19 +109,22 @@ class Plan:
                 made += 1
                 yield at
 
-    def times(self, rng: np.random.Generator, count: int) -> Iterator[npt.NDArray[np.float64]]:
+    def times(self, rng: np.random.Generator, count: int) -> Iterator[Float]:
         """Yield how often each unit is drawn with replacement. A subject is drawn for all of its datasets together."""
-        own = 1 + int(self.groups.max()) + np.arange(len(self.groups))
-        names, entity = np.unique(np.where(self.groups < 0, own, self.groups), return_inverse=True)
-        member = np.zeros((len(self.keys), len(names)), dtype=bool)
-        member[self.homes, entity] = True
+        member = np.zeros((len(self.keys), int(self.subjects.max()) + 1), dtype=bool)
+        member[self.homes, self.subjects] = True
         kinds = np.unique(member, axis=1, return_inverse=True)[1].ravel()
         for _ in range(count):
-            times = np.zeros(len(names))
+            times = np.zeros(member.shape[1])
             for kind in range(int(kinds.max()) + 1):
                 some = np.flatnonzero(kinds == kind)
                 times[some] = np.bincount(rng.integers(len(some), size=len(some)), minlength=len(some))
-            yield times[entity]
+            yield times[self.subjects]
+
+
+def sums_of(rows: Float, codes: Numbers) -> Float:
+    """Return the sum of the rows of every code."""
+    return sparse.csr_array((np.ones(len(rows)), (codes, np.arange(len(rows))))) @ rows
 
 
 def plan_rows(counts: Sequence[int], most: int, rng: np.random.Generator) -> Plan:
