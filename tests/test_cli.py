@@ -359,18 +359,20 @@ def test_the_demo_has_one_picture_and_one_number(here, capsys):
 def test_private_sums_are_released_and_fitted(here, capsys):
     pytest.importorskip("opendp", reason="OpenDP is not installed")
     rng = np.random.default_rng(0)
+    columns = ["=size", *COLUMNS[1:]]
     budget = ["--ranges", "ranges.csv", "--epsilon", "1", "--delta", "1e-6"]
-    pd.DataFrame({"column": COLUMNS, "low": [-30, -3, -6, -9], "high": [30, 3, 6, 9]}).to_csv("ranges.csv", index=False)
+    pd.DataFrame({"column": columns, "low": [-30, -3, -6, -9], "high": [30, 3, 6, 9]}).to_csv("ranges.csv", index=False)
     for name, spread in (("target", [10, 1, 2, 5]), ("place1", [10, 1, 2, 1]), ("place2", [10, 1, 2, 1])):
-        frame = pd.DataFrame(rng.normal(size=(4000, 4)) * spread, columns=COLUMNS)
+        frame = pd.DataFrame(rng.normal(size=(4000, 4)) * spread, columns=columns)
         frame["patient"] = [f"p{number % 1500}" for number in range(4000)]
         frame.to_parquet(here / f"{name}.parquet")
         works_here("release", f"{name}.parquet", "--exclude", "patient", *budget, "-o", f"{name}.sums")
     assert "epsilon 1, delta 1e-06 for each row" in capsys.readouterr().out
-    works_here("fit", "--from-sums", "target.sums", "--background", "place*.sums", "-o", "out")
+    works_here("fit", "--from-sums", "target.sums", "--background", "place*.sums", "-o", "out", "--spreadsheet")
     said = capsys.readouterr().out
     assert re.search(r"^1 +[\d.]+ +[\d.]+ % +zinc", said, re.MULTILINE)
     assert {path.name for path in (here / "out").iterdir()} == RESULT - {"figure.png", "scores.csv"}
+    assert "'=size" in (here / "out" / "columns.csv").read_text()
     told = summary(here / "out")
     assert [one["files"] for one in told["datasets"]] == [["target.sums"], ["place1.sums", "place2.sums"]]
     assert told["components"][0]["columns"][0]["name"] == "zinc"

@@ -114,6 +114,7 @@ LARGE = 2**53 + 1
         lambda: np.array([[-LARGE, 0.5]], dtype=object),
         lambda: np.array([[Decimal(LARGE), 0.5]], dtype=object),
         lambda: [[LARGE, 1]],
+        lambda: [[LARGE, 0.5], [1, 2]],
         lambda: sparse.csr_array(np.array([[LARGE, 1]])),
         lambda: pandas.DataFrame({"id": [LARGE], "x": [0.5]}),
         lambda: pandas.DataFrame({"id": pandas.array([LARGE, None], dtype="Int64"), "x": [0.5, 1.0]}),

@@ -25,7 +25,7 @@ from standout.sources import open_dataset
 # Methods that need no more than sums, and options of fit that mean something without rows.
 FROM_SUMS = (*LINEAR, "pca")
 WITHOUT_ROWS = {
-    *("data", "background", "from_sums", "method", "title", "output", "overwrite", "quiet"),
+    *("data", "background", "from_sums", "method", "title", "output", "overwrite", "quiet", "spreadsheet"),
     *(one.name for one in options_for(*LINEAR)),
 }
 # Columns of a component in the page.
@@ -111,7 +111,7 @@ def fit_sums(options: dict[str, Any]) -> None:
         found["cautions"] = [{"kind": "note", "weight": 0, "text": phrased(one), "advice": ""} for one in said]
         display.stage("writing the report")
         with folder_as_a_whole(final, overwrite=options["overwrite"]) as draft:
-            write_columns(draft / "columns.csv", model, names)
+            write_columns(draft / "columns.csv", model, names, options["spreadsheet"])
             standout.save(model, draft / "model.skops")
             (draft / "report.html").write_text(render("sums.html.j2", f=found), encoding="utf-8")
             (draft / MARK).write_text(json.dumps(found, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")

@@ -128,7 +128,11 @@ def _converted(data: Any, name: str, keys: list[Any] | None) -> Rows:
     if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
         first = tuple(int(place) for place in np.argwhere(np.ma.getmaskarray(data))[0])
         raise ValueError(f"there are masked entries, the first at {first}")
-    return floats(np.asarray(data))
+    values = np.asarray(data)
+    if isinstance(data, list | tuple) and values.dtype.kind == "f" and np.any(np.abs(values) >= LARGEST_INTEGER):
+        # NumPy rounds whole numbers that stand beside decimals.
+        values = np.asarray(data, dtype=object)
+    return floats(values)
 
 
 def floats(values: npt.NDArray[Any]) -> Array:
