@@ -209,6 +209,8 @@ def given(parts: list[np.ndarray], form: str, folder: Path) -> list[Any]:
         warnings.simplefilter("ignore")
         for part in parts:
             place = Path(tempfile.mkdtemp(dir=folder), form)
+            # Text has the digits that double precision needs.
+            part = part.astype(np.float64) if part.dtype == np.float32 and form.startswith("table") else part
             made.append(FORMS[form](part) if form in FORMS else data_forms.write(part, place))
     return made
 
@@ -251,6 +253,23 @@ def same_choices(one: Any, other: Any) -> bool:
     return True
 
 
+def fewest_rows(case: Case) -> float:
+    """Return the effective number of rows of the smallest dataset (Kish, 1965)."""
+    own = case.beside.get("sample_weight")
+    given = (
+        [np.ones(len(part)) for part in case.parts]
+        if own is None
+        else [own, *case.beside.get("background_sample_weight", [])]
+    )
+    return min(1.0 / float(np.sum(np.square(part / part.sum()))) for part in given)
+
+
+def is_tied(values: Any) -> bool:
+    """Tell whether two eigenvalues are equal but for rounding."""
+    ordered = np.sort(_host(values))
+    return bool(np.any(np.diff(ordered) <= 1e-6 * np.abs(ordered[1:])))
+
+
 def _host(values: Any) -> np.ndarray:
     return np.asarray(values.cpu() if hasattr(values, "cpu") else values, dtype=np.float64)
 
@@ -261,6 +280,7 @@ def reference(case: Case, parts: list[np.ndarray]) -> Any:
     unknown = {"robust", "smooth", "n_columns", "gamma"} & {*options}
     ratio, others = case.kind is DiscriminativePCA, parts[1:]
     choice = options["shrinkage" if ratio else "alpha"]
+    unknown |= {"square"} if not np.isfinite(sum(np.square(part).sum() for part in parts)) else set()
     needed = ("shrinkage" if ratio else "alpha") in case.options
     if case.kind not in (DiscriminativePCA, ContrastivePCA) or unknown or isinstance(choice, str) or not needed:
         return None
@@ -272,22 +292,25 @@ def reference(case: Case, parts: list[np.ndarray]) -> Any:
     free = bool(options.get("scale")) or (ratio and choice == 0.0)
     spread = np.max([part.std(axis=0) for part in parts], axis=0)
     units = np.where(spread > 0.0, spread, 1.0) if free else max(float(spread.max()), 1e-300)
-    moments = [_moments(case, part / units, place) for place, part in enumerate(parts)]
-    own, *against = (covariance for _, covariance in moments)
-    back = sum(weight * one for weight, one in zip(weights, against, strict=True))
+    (mean, own), *moments = [_moments(case, part / units, place) for place, part in enumerate(parts)]
+    middle = sum(weight * one for weight, (one, _) in zip(weights, moments, strict=True))
+    back = sum(weight * one for weight, (_, one) in zip(weights, moments, strict=True))
     if options.get("scale"):
         sizes = np.diag(back) if options["scale"] == "background" else (np.diag(own) + np.diag(back)) / 2
-        if min(sizes) <= 0.0:
+        if min(sizes) <= 1e-10 * max(np.diag(own)):
             return None
-        factors = 1.0 / np.sqrt(sizes)
-        own, back = (factors[:, None] * one * factors for one in (own, back))
-        moments = [(mean * factors, None) for mean, _ in moments]
+        own, back = (one / np.sqrt(sizes) / np.sqrt(sizes)[:, None] for one in (own, back))
+        mean, middle = mean / np.sqrt(sizes), middle / np.sqrt(sizes)
     if options.get("center") == "background":
-        step = moments[0][0] - sum(weight * mean for weight, (mean, _) in zip(weights, moments[1:], strict=True))
-        own = own + np.outer(step, step)
+        own = own + np.outer(mean - middle, mean - middle)
     if not ratio:
+        # Directions in which nothing varies are no components.
+        sizes, basis = linalg.eigh(own + back)
+        inside = basis[:, sizes > 1e-11 * sizes[-1]]
+        found = linalg.eigh(inside.T @ (own - choice * back) @ inside, eigvals_only=True)[::-1]
         unit = 1.0 if options.get("scale") else units
-        return linalg.eigh(own - choice * back, eigvals_only=True)[::-1] * unit * unit
+        is_small = np.abs(found) < 1e-8 * np.max(np.abs(found), initial=0.0)
+        return None if is_small.any() else found * unit * unit
     size = len(back)
     back = (1.0 - choice) * back + choice * np.trace(back) / size * np.eye(size)
     roots = np.sqrt(np.diag(back))
@@ -335,16 +358,18 @@ def check(seed: int, folder: Path) -> str:
     if isinstance(model, OURS):
         # At the limit of rounding an array may be refused: then the answer of another form is in doubt.
         refused = isinstance(other, OURS) or any(doubt in text for text in said_of_other for doubt in DOUBTS)
-        refused = refused or "out of range" in str(model)
+        refused = refused or "out of range" in str(model) or "positive semidefinite" in str(model)
         assert refused, f"{form} is answered, but an array is refused: {model}"
         return "refused"
     check_model(case, model, said, parts)
     if isinstance(other, OURS):
         return "refused as this form"
     doubts = any(doubt in text for text in (*said, *said_of_other) for doubt in DOUBTS)
-    # Few rows leave folds without variance along some directions, whose order is arbitrary.
-    doubts = doubts or min(map(len, parts)) < 10
+    # Few rows leave folds without variance along some directions, whose order is arbitrary, as that of equal values is.
+    doubts = doubts or fewest_rows(case) < 10 or is_tied(model.eigenvalues_)
     kernel = case.kind in (KernelDiscriminativePCA, KernelContrastivePCA)
+    # The ridge of kernels is below single precision.
+    doubts = doubts or (kernel and case.stored == "single")
     digits = 1e-2 if kernel else 1e-3 if case.stored == "single" else 1e-5
     if not doubts and same_choices(model, other):
         assert agree(other.ratio_, model.ratio_, digits), f"{form}: {other.ratio_}, array: {model.ratio_}"
@@ -379,8 +404,9 @@ def check_model(case: Case, model: Any, said: list[str], parts: list[np.ndarray]
         against = [_spread(case, model, part, 1 + place) for place, part in enumerate(others)]
         unit = np.average(against, axis=0, weights=model.background_weights_)
         assert agree(unit, np.ones(model.n_components_), digits), f"backgrounds: {unit}"
-    expected = reference(case, parts)
-    if expected is not None and not doubts:
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        expected = None if doubts else reference(case, parts)
+    if expected is not None:
         count = model.n_components_
         assert agree(model.eigenvalues_, expected[:count], 1e-6), f"{model.eigenvalues_}, SciPy: {expected[:count]}"
     if backgrounds and len(parts[0]) % 4 == 0:

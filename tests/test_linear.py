@@ -558,3 +558,29 @@ def test_a_fold_whose_rows_have_no_weight_leaves_no_ratio(rng, width):
     weights = (fold_of_rows(0, 10, 5) != 0).astype(float)
     model = ContrastivePCA(1, alpha=1.0).fit(X, background=Y, sample_weight=weights)
     assert np.isnan(model.ratio_).all()
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_smoothing_of_scaled_columns_does_not_depend_on_the_unit(rng, unit):
+    X, Y = rng.normal(size=(2, 80, 9)) * np.linspace(1, 3, 9)
+    plain, other = (
+        DiscriminativePCA(1, shrinkage=0.1, scale="pooled", smooth="chain").fit(X * factor, background=Y * factor)
+        for factor in (1.0, unit)
+    )
+    np.testing.assert_allclose(other.ratio_, plain.ratio_, rtol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_scaled_wide_rows_may_have_fewer_coordinates_without_a_fold():
+    rng = np.random.default_rng(3)
+    X, Y = np.clip(rng.normal(5, 1, size=(2, 20, 90)) * 10.0 ** rng.uniform(-3, 12, size=90), 0, 255).round()
+    w = rng.poisson(1, size=(2, 20))
+    model = DiscriminativePCA(1, scale="background")
+    model.fit(X, background=Y, sample_weight=w[0], background_sample_weight=w[1])
+    assert np.isfinite(model.components_).all()
+
+
+def test_wide_rows_whose_squares_are_out_of_range_are_refused(rng):
+    X, Y = 1e153 * (rng.normal(size=(2, 20, 90)) * 1e-7 + 1.0)
+    with pytest.raises(ValueError, match="squares of the values are out of the range"):
+        ContrastivePCA(1, alpha=1.0).fit(X, background=Y)

@@ -254,10 +254,11 @@ def solve_path(folds: Sequence[Sums], problems: Sequence[Problem], *, seed: int 
         return [one.solver.path(problems, seed) for one in folds]
     ready = [prepared(one, problems[0]) for one in folds]
     every = [part for parts, _ in ready for part in parts]
-    sizes = np.array([to_host(part.variances) for part in every])
-    varying = np.where(sizes > 0.0, sizes, np.nan)
-    uneven = np.nanmax(varying, axis=1, initial=0.0) > UNEVEN * np.nanmin(varying, axis=1, initial=np.inf)
-    if uneven.any() or not all(isinstance(part, ScatterMoments) for part in every):
+    sizes = [to_host(part.variances) for part in every]
+    uneven = any(own.max() > UNEVEN * own[own > 0.0].min(initial=np.inf) for own in sizes)
+    # Scaled wide rows have as many coordinates as they span without each fold.
+    similar = len(set(map(len, sizes))) == 1 and all(isinstance(part, ScatterMoments) for part in every)
+    if uneven or not similar:
         return [[one.dropped(solve(one, problem, seed=seed).vectors) for problem in problems] for one in folds]
     both = zip(ready, folds, strict=True)
     posed = [pose(parts, problems, one.dimension, scale)[0] for (parts, scale), one in both]
@@ -369,7 +370,7 @@ def pose(
         ridges = own @ traces
     if one.smooth is not None:
         rough = ScatterMoments(1, 0.0 * target.mean, like(one.smooth.toarray(), target.mean))
-        terms.append(rough if scale is None else rough.mapped(1.0 / scale))
+        terms.append(rough)
         mean = sum(weight * part.total_variance for weight, part in pairs) / dimension if pairs else 1.0
         first = np.hstack([first, np.zeros((len(problems), 1))])
         second = np.hstack([second, np.full((len(problems), 1), mean)])

@@ -24,6 +24,7 @@ from standout._arrays import (
     squared_lengths,
     weighted_sum,
 )
+from standout._messages import InvalidValueError
 from standout._xp import (
     DEVICE_BLOCK_BYTES,
     concat,
@@ -43,6 +44,8 @@ from standout.moments._sums import UNCENTRED_LIMIT
 EPS = float(np.finfo(np.float64).eps)
 # The Gram matrix has squared numbers. Directions whose squared spread is a smaller share are found from the rows.
 ILL_CONDITIONED = 1e-7
+# The largest squared length of the origin.
+MOST_LENGTH = 1e300
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +176,10 @@ def _gram(rows: list[Rows], origin: Float) -> tuple[Float, bool]:
     """Return the inner products of all rows less the origin, and whether the origin had to be subtracted before."""
     xp = namespace(origin)
     length = float(xp.sum(origin**2))
+    # Sums of squares, of which there are as many as rows, stay within range.
+    if length > MOST_LENGTH:
+        problem = "the squares of the values are out of the range of double precision"
+        raise InvalidValueError(problem, advice="Rescale the data.")
     if all(is_plain(part) or is_thin(part) for part in rows):
         parts = [double(part) if is_thin(part) else part for part in rows]
         spread = max(float(xp.mean(squared_lengths(part))) for part in parts) - length

@@ -261,6 +261,7 @@ def _small(a: Float, b: Float, count: int) -> tuple[Float, Float]:
         values, vectors = np.linalg.eigh(0.5 * (white + _transposed(white)))
     except np.linalg.LinAlgError:
         if b.ndim == 2:
+            count = min(count, len(b))
             return np.full(count, np.nan), np.full((len(b), count), np.nan)
         found = [_small(one, other, count) for one, other in zip(a, b, strict=True)]
         return np.array([part[0] for part in found]), np.array([part[1] for part in found])
