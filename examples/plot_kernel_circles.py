@@ -10,10 +10,10 @@ that circle, too.
 import matplotlib.pyplot as plt
 
 from standout import DiscriminativePCA, KernelDiscriminativePCA, plots
-from standout.datasets import make_circles_one_background
+from standout.datasets import make_hidden_circles
 from standout.metrics import clustering_error
 
-data = make_circles_one_background()
+data = make_hidden_circles()
 names = ["small circle" if label == 0 else "large circle" for label in data.labels]
 
 fig, axes = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
@@ -45,7 +45,7 @@ for ax, (name, model) in zip(axes.flat, models.items(), strict=True):
 # %%
 # New rows are projected in the same way.
 
-new = make_circles_one_background(random_state=1)
+new = make_hidden_circles(random_state=1)
 scores = models["kernel discriminative PCA"].transform(new.target)
 print("error on new rows:", clustering_error(scores, new.labels))
 

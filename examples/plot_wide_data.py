@@ -32,7 +32,7 @@ for place, count in enumerate(counts):
                 data.target[fitted], background=data.backgrounds
             )
         scores = model.transform(data.target[new])[:, 0]
-        truth = data.specific_factors[new, 0]
+        truth = data.labels[new, 0]
         found[name][place] = np.corrcoef(scores, truth)[0, 1] ** 2
 
 fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")

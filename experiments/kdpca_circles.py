@@ -8,7 +8,7 @@ from experiments._claims import Claim, mixes, separates
 from experiments._figure import Panel, ScatterPanel, representative_panels, score_panel
 from experiments._record import Choice, Experiment, Method, Results, Setting, groups_in_words
 from standout import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
-from standout.datasets import Contrast, make_circles_one_background
+from standout.datasets import Contrast, make_hidden_circles
 
 KERNEL: dict[str, Any] = {"kernel": "homogeneous_polynomial", "degree": 2}
 GROUPS = {0: "radius 1", 1: "radius 6"}
@@ -57,7 +57,7 @@ CLAIMS = (
 
 def draw(setting: Setting, seed: int) -> Contrast:
     """Draw the circles."""
-    return make_circles_one_background(random_state=seed)
+    return make_hidden_circles(random_state=seed)
 
 
 def figure(results: Results) -> list[list[Panel]]:

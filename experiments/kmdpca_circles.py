@@ -8,7 +8,7 @@ from experiments._claims import Claim, mixes, separates
 from experiments._figure import Panel, score_panel
 from experiments._record import Choice, Experiment, Method, Results, Setting
 from standout import DiscriminativePCA, KernelDiscriminativePCA
-from standout.datasets import Contrast, make_circles_two_backgrounds
+from standout.datasets import Contrast, make_hidden_circles
 
 KERNEL: dict[str, Any] = {"kernel": "homogeneous_polynomial", "degree": 2}
 WEIGHTS = (0.5, 0.5)
@@ -43,7 +43,7 @@ CLAIMS = (
 
 def draw(setting: Setting, seed: int) -> Contrast:
     """Draw the circles."""
-    return make_circles_two_backgrounds(random_state=seed)
+    return make_hidden_circles(n_backgrounds=2, random_state=seed)
 
 
 def figure(results: Results) -> list[list[Panel]]:

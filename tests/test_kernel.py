@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from standout import DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
 from standout._messages import CautionWarning, FindingWarning
-from standout.datasets import make_circles_one_background, make_circles_two_backgrounds
+from standout.datasets import make_hidden_circles
 from standout.metrics import clustering_error
 from standout.selection._held_out import log_ratio
 
@@ -92,7 +92,7 @@ def test_a_linear_kernel_has_the_view_of_the_linear_method(data):
 
 @pytest.mark.parametrize("kind", [KernelDiscriminativePCA, KernelContrastivePCA])
 def test_hidden_circles_are_found_by_default(kind):
-    data = make_circles_one_background()
+    data = make_hidden_circles()
     model = kind(kernel="homogeneous_polynomial", degree=2).fit(data.target, background=data.backgrounds)
     assert clustering_error(model.transform(data.target), data.labels) == 0.0
     assert model.path_.parameter in ("epsilon", "alpha")
@@ -100,7 +100,7 @@ def test_hidden_circles_are_found_by_default(kind):
 
 
 def test_several_backgrounds_together_show_what_one_alone_does_not():
-    data = make_circles_two_backgrounds()
+    data = make_hidden_circles(n_backgrounds=2)
     # The ridge of the paper: the rule chooses a larger one here, which hides the circles.
     kernel = {"kernel": "homogeneous_polynomial", "degree": 2, "epsilon": 1e-4}
     both = KernelDiscriminativePCA(**kernel).fit(data.target, background=data.backgrounds)
@@ -138,7 +138,7 @@ def test_a_precomputed_kernel_is_the_kernel_of_the_rows(data):
 
 
 def test_learned_weights_prefer_the_kernel_that_shows_the_circles():
-    data = make_circles_one_background()
+    data = make_hidden_circles()
     kernels = ["linear", ("homogeneous_polynomial", {"degree": 2})]
     model = KernelDiscriminativePCA(1, kernel=kernels, kernel_weights="learn", random_state=0)
     model.fit(data.target, background=data.backgrounds)

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy import sparse, stats
+from scipy import linalg, sparse, stats
 
 from standout import DiscriminativePCA
 from standout.datasets import make_factor_model
-from standout.metrics import principal_angles
 from standout.moments import gather
 from standout.private import PrivateMoments, Spent, from_ranges, release, required_rows, total_epsilon
 
@@ -344,7 +343,7 @@ def test_a_fit_of_private_sums_finds_the_components_of_the_rows_and_warns_if_noi
     limits = {"centre": np.zeros(20), "scale": np.full(20, 10.0), "radius": 2.0}
     sums = [release(rows, **limits, epsilon=2.0, delta=1e-6) for rows in (data.target, *data.backgrounds)]
     model = DiscriminativePCA.from_moments(sums[0], sums[1:], n_components=2)
-    assert np.degrees(principal_angles(model.components_, data.specific)).max() < 20
+    assert np.degrees(linalg.subspace_angles(model.components_.T, data.directions.T)).max() < 20
     few = [release(rows[:200], **limits, **BUDGET) for rows in (data.target, *data.backgrounds)]
     with pytest.warns(UserWarning, match="noise of the private sums drowns"):
         DiscriminativePCA.from_moments(few[0], few[1:], n_components=2)

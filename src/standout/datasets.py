@@ -21,11 +21,10 @@ __all__ = [
     "Contrast",
     "FactorModel",
     "ImageContrast",
-    "make_circles_one_background",
-    "make_circles_two_backgrounds",
     "make_digits_over_photographs",
     "make_factor_model",
     "make_gaussians_two_backgrounds",
+    "make_hidden_circles",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -37,6 +36,8 @@ _SIDE = 16
 _SQUARE = 24
 # Plain sky hides nothing: a piece must vary by at least this standard deviation, with white at 1 and black at 0.
 _TEXTURE = 0.05
+# Variance of the shared factors of a target, as a multiple of the background's.
+_SHARED_RATIO = 1.2
 # Weights of red, green and blue in the brightness of a pixel (ITU-R BT.601).
 _LUMA = np.array([0.299, 0.587, 0.114])
 
@@ -60,9 +61,9 @@ class Contrast:
 
     Examples
     --------
-    >>> from standout.datasets import make_circles_one_background
-    >>> make_circles_one_background()
-    Contrast(description='4-D: circles of radii 1 and 6 hidden beside one of radius 10; one background')
+    >>> from standout.datasets import make_hidden_circles
+    >>> make_hidden_circles()
+    Contrast(description='4-D: circles of radii 1 and 6 hidden by larger ones; backgrounds: 1')
     """
 
     target: Floats = field(repr=False)
@@ -72,27 +73,17 @@ class Contrast:
 
 
 @dataclass(frozen=True, eq=False)
-class FactorModel:
+class FactorModel(Contrast):
     """Data that show which of the true directions a method finds.
-
-    No groups are hidden here but directions, so there are factors in place of labels.
 
     Attributes
     ----------
-    target : ndarray of shape (m, D)
-        Varies along the shared and the specific directions.
-    backgrounds : tuple of one ndarray of shape (n, D)
-        Varies along the shared directions only.
-    shared : ndarray of shape (k, D)
-        Orthonormal rows: the directions of both datasets.
-    specific : ndarray of shape (d, D)
-        Orthonormal rows, orthogonal to ``shared``: the directions to be found.
-    shared_factors : ndarray of shape (m, k)
-        Coefficients of the target rows along ``shared``.
-    specific_factors : ndarray of shape (m, d)
-        Coefficients of the target rows along ``specific``.
-    description : str
-        One line on what the data are.
+    target, backgrounds, description
+        As in :class:`Contrast`.
+    labels : ndarray of shape (m, d)
+        True coefficients of each target row along the directions.
+    directions : ndarray of shape (d, D)
+        Orthonormal rows: the directions of the target alone.
 
     Examples
     --------
@@ -101,28 +92,55 @@ class FactorModel:
     FactorModel(description='50-D: 10 shared directions, 1 of the target only, unit noise; one background')
     """
 
-    target: Floats = field(repr=False)
-    backgrounds: tuple[Floats, ...] = field(repr=False)
-    shared: Floats = field(repr=False)
-    specific: Floats = field(repr=False)
-    shared_factors: Floats = field(repr=False)
-    specific_factors: Floats = field(repr=False)
-    description: str
+    directions: Floats = field(repr=False)
 
 
-def make_circles_one_background(
-    n_target: int = 300, n_background: int = 150, *, noise_variance: float = 0.1, random_state: Seed = 0
+@dataclass(frozen=True, eq=False)
+class ImageContrast(Contrast):
+    """Images that show whether a method finds what stands out.
+
+    Attributes
+    ----------
+    target, backgrounds, labels, description
+        As in :class:`Contrast`, one flattened image per row.
+    image_shape : tuple of int
+        Height and width: ``row.reshape(image_shape)`` is the image again.
+
+    Examples
+    --------
+    >>> from standout.datasets import make_digits_over_photographs
+    >>> images = make_digits_over_photographs()
+    >>> images.target[0].reshape(images.image_shape).shape
+    (16, 16)
+    """
+
+    image_shape: tuple[int, int]
+
+
+def make_hidden_circles(
+    n_target: int = 300,
+    n_background: int = 150,
+    *,
+    n_backgrounds: int = 1,
+    noise_variance: float = 0.1,
+    random_state: Seed = 0,
 ) -> Contrast:
     """Does a method find groups that no linear view shows?
 
-    The data of the paper's first KdPCA test, in four dimensions. In the first two the target lies on circles of radius
-    1 (first half of the rows) and 6 (second half), in the last two on one of radius 10. The background has circles of
-    radii 4 and 10 there. The groups share their means, so no linear view separates them.
+    The data of the paper's KdPCA and KMdPCA tests. In the first two dimensions the target lies on circles of radius 1
+    (first half of the rows) and 6 (second half). The groups share their means, so no linear view separates them. Larger
+    circles in two more dimensions, or in four with two backgrounds, hide them:
+
+    - One background: the target has radius 10 in the last two dimensions, the background has radii 4 and 10.
+    - Two backgrounds: the target has radii 20 and 12, the backgrounds have radii (3, 3, 12) and (3, 20, 3). Each
+      explains away only one of the two large circles.
 
     Parameters
     ----------
     n_target, n_background : int, default=300, 150
-        Rows.
+        Rows of the target, and of each background.
+    n_backgrounds : {1, 2}, default=1
+        Number of backgrounds.
     noise_variance : float, default=0.1
         Variance of the Gaussian noise on every coordinate.
     random_state : int, numpy.random.Generator or None, default=0
@@ -136,50 +154,24 @@ def make_circles_one_background(
     Examples
     --------
     >>> import numpy as np
-    >>> from standout.datasets import make_circles_one_background
-    >>> data = make_circles_one_background(noise_variance=0.0)
+    >>> from standout.datasets import make_hidden_circles
+    >>> data = make_hidden_circles(noise_variance=0.0)
     >>> data.target.shape, [background.shape for background in data.backgrounds]
     ((300, 4), [(150, 4)])
     >>> np.hypot(data.target[:, 0], data.target[:, 1])[[0, -1]].round(6)
     array([1., 6.])
     """
-    description = "4-D: circles of radii 1 and 6 hidden beside one of radius 10; one background"
-    return _circles([10.0], [[4.0, 10.0]], n_target, n_background, noise_variance, random_state, description)
-
-
-def make_circles_two_backgrounds(
-    n_target: int = 300, n_background: int = 150, *, noise_variance: float = 0.1, random_state: Seed = 0
-) -> Contrast:
-    """Does a method find groups that no linear view and no single background shows?
-
-    The data of the paper's KMdPCA test, in six dimensions. In the first two the target lies on circles of radius 1
-    (first half of the rows) and 6 (second half), in the next two pairs on circles of radii 20 and 12. The backgrounds
-    have radii (3, 3, 12) and (3, 20, 3): each explains away only one of the two large circles.
-
-    Parameters
-    ----------
-    n_target, n_background : int, default=300, 150
-        Rows of the target, and of each background.
-    noise_variance : float, default=0.1
-        Variance of the Gaussian noise on every coordinate.
-    random_state : int, numpy.random.Generator or None, default=0
-        The same int gives the same data; ``None`` gives other data on each call.
-
-    Returns
-    -------
-    Contrast
-        ``labels`` tells the small circle (0) from the large one (1).
-
-    Examples
-    --------
-    >>> from standout.datasets import make_circles_two_backgrounds
-    >>> data = make_circles_two_backgrounds()
-    >>> data.target.shape, [background.shape for background in data.backgrounds]
-    ((300, 6), [(150, 6), (150, 6)])
-    """
-    description = "6-D: circles of radii 1 and 6 hidden beside ones of radii 20 and 12; two backgrounds"
-    radii = [[3.0, 3.0, 12.0], [3.0, 20.0, 3.0]]
-    return _circles([20.0, 12.0], radii, n_target, n_background, noise_variance, random_state, description)
+    if n_backgrounds not in (1, 2):
+        raise InvalidValueError("is not 1 or 2", parameter="n_backgrounds", value=n_backgrounds)
+    rng, labels = np.random.default_rng(random_state), _halves(n_target)
+    hidden = np.where(labels == 0, 1.0, 6.0)
+    radii, others = [10.0], [[4.0, 10.0]]
+    if n_backgrounds == 2:
+        radii, others = [20.0, 12.0], [[3.0, 3.0, 12.0], [3.0, 20.0, 3.0]]
+    target = _on_circles([hidden, *radii], n_target, noise_variance, rng)
+    backgrounds = tuple(_on_circles(own, n_background, noise_variance, rng) for own in others)
+    description = f"{target.shape[1]}-D: circles of radii 1 and 6 hidden by larger ones; backgrounds: {n_backgrounds}"
+    return Contrast(target, backgrounds, labels, description)
 
 
 def make_gaussians_two_backgrounds(n_target: int = 300, n_background: int = 150, *, random_state: Seed = 0) -> Contrast:
@@ -230,7 +222,6 @@ def make_factor_model(
     n_shared: int = 10,
     n_specific: int = 1,
     shared_variance: float | Sequence[float] = 100.0,
-    shared_ratio: float = 1.2,
     specific_variance: float | Sequence[float] = 16.0,
     random_state: Seed = 0,
 ) -> FactorModel:
@@ -248,9 +239,7 @@ def make_factor_model(
     n_shared, n_specific : int, default=10, 1
         Number of directions in both datasets, and in the target only.
     shared_variance : float or sequence of n_shared floats, default=100.0
-        Variance of the shared factors in the background.
-    shared_ratio : float, default=1.2
-        Variance of the shared factors in the target, as a multiple of that in the background.
+        Variance of the shared factors in the background; in the target it is 1.2 times as large.
     specific_variance : float or sequence of n_specific floats, default=16.0
         Variance of the specific factors. No estimate of such a factor from a row can do better than an R² of
         ``specific_variance / (1 + specific_variance)``, because of the noise along the direction.
@@ -260,19 +249,14 @@ def make_factor_model(
     Returns
     -------
     FactorModel
-        The data with the true directions and the target's true factors.
+        ``directions`` and ``labels`` are the true directions and factors.
 
     Examples
     --------
     >>> from standout.datasets import make_factor_model
-    >>> from standout.metrics import captured_variance
     >>> data = make_factor_model(n_specific=2)
-    >>> data.target.shape, data.shared.shape, data.specific.shape
-    ((500, 100), (10, 100), (2, 100))
-    >>> round(captured_variance(data.target, data.specific), 3)
-    0.025
-    >>> round(captured_variance(data.backgrounds[0], data.specific), 3)
-    0.002
+    >>> data.target.shape, data.directions.shape, data.labels.shape
+    ((500, 100), (2, 100), (500, 2))
     """
     n_directions = n_shared + n_specific
     if n_directions > n_features:
@@ -280,30 +264,20 @@ def make_factor_model(
         raise InvalidValueError(problem, advice="Ask for fewer directions.")
     rng = np.random.default_rng(random_state)
     directions = np.linalg.qr(rng.standard_normal((n_features, n_directions))).Q.T
-    shared, specific = directions[:n_shared], directions[n_shared:]
-    shared_spread = np.sqrt(np.broadcast_to(shared_variance, n_shared))
-    specific_spread = np.sqrt(np.broadcast_to(specific_variance, n_specific))
+    shared_spread = np.sqrt(shared_variance)
     background_factors = rng.standard_normal((n_background, n_shared)) * shared_spread
-    shared_factors = rng.standard_normal((n_target, n_shared)) * shared_spread * np.sqrt(shared_ratio)
-    specific_factors = rng.standard_normal((n_target, n_specific)) * specific_spread
+    shared_factors = rng.standard_normal((n_target, n_shared)) * shared_spread * np.sqrt(_SHARED_RATIO)
+    specific_factors = rng.standard_normal((n_target, n_specific)) * np.sqrt(specific_variance)
     target = _from_factors(np.hstack([shared_factors, specific_factors]), directions, rng)
-    backgrounds = (_from_factors(background_factors, shared, rng),)
-    own = f"{n_features}-D: {n_shared} shared directions, {n_specific} of the target only"
-    description = f"{own}, unit noise; one background"
-    return FactorModel(target, backgrounds, shared, specific, shared_factors, specific_factors, description)
+    backgrounds = (_from_factors(background_factors, directions[:n_shared], rng),)
+    description = (
+        f"{n_features}-D: {n_shared} shared directions, {n_specific} of the target only, unit noise; one background"
+    )
+    return FactorModel(target, backgrounds, specific_factors, description, directions[n_shared:])
 
 
 def _halves(n_rows: int) -> npt.NDArray[np.intp]:
     return (np.arange(n_rows) >= n_rows // 2).astype(np.intp)
-
-
-def _circles(
-    radii: list[float], others: list[list[float]], n_target: int, n_background: int, noise: float, seed: Seed, text: str
-) -> Contrast:
-    """Hide circles of radii 1 and 6 beside those of the given radii; each background has other radii."""
-    rng, labels = np.random.default_rng(seed), _halves(n_target)
-    target = _on_circles([np.where(labels == 0, 1.0, 6.0), *radii], n_target, noise, rng)
-    return Contrast(target, tuple(_on_circles(own, n_background, noise, rng) for own in others), labels, text)
 
 
 def _on_circles(
@@ -332,42 +306,16 @@ def _from_factors(factors: Floats, directions: Floats, rng: np.random.Generator)
     return rows
 
 
-# --- digits over photographs ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class ImageContrast(Contrast):
-    """Images that show whether a method finds what stands out.
-
-    Attributes
-    ----------
-    target, backgrounds, labels, description
-        As in :class:`Contrast`, one flattened image per row.
-    image_shape : tuple of int
-        Height and width: ``row.reshape(image_shape)`` is the image again.
-
-    Examples
-    --------
-    >>> from standout.datasets import make_digits_over_photographs
-    >>> images = make_digits_over_photographs()
-    >>> images.target[0].reshape(images.image_shape).shape
-    (16, 16)
-    """
-
-    image_shape: tuple[int, int]
-
-
 def make_digits_over_photographs(
     n_target: int = 300,
     n_background: int = 3000,
     *,
-    digits: tuple[int, int] = (6, 9),
     intensity: float = 0.35,
     random_state: Seed = 0,
 ) -> ImageContrast:
     """Does a method see handwritten digits through the photographs they are laid over?
 
-    The recipe of the paper's Table I without a download. Target images are digits of two kinds added to pieces of two
+    The recipe of the paper's Table I without a download. Target images are sixes and nines added to pieces of two
     photographs, background images are other pieces of the same photographs: squares of 16 x 16 pixels, cropped at
     random where there is some texture, from regions that target and background do not share. The brightness of
     the photographs varies far more than that of the digits, so PCA sees the photographs only.
@@ -379,11 +327,9 @@ def make_digits_over_photographs(
     Parameters
     ----------
     n_target : int, default=300
-        Target images, half of each digit (at most about 180 of one digit exist).
+        Target images: sixes, then as many nines (at most about 180 of one digit exist).
     n_background : int, default=3000
         Background images.
-    digits : tuple of two ints, default=(6, 9)
-        Which digits: the first half of the rows shows the first one.
     intensity : float, default=0.35
         Brightness of a full pen stroke; white in a photograph is 1, black is 0. Sums above 1 are not cut off.
     random_state : int, numpy.random.Generator or None, default=0
@@ -401,14 +347,12 @@ def make_digits_over_photographs(
     >>> images.target.shape, images.backgrounds[0].shape, images.image_shape
     ((300, 256), (3000, 256), (16, 16))
     """
-    if len(set(digits)) < len(digits):
-        raise InvalidValueError("names the same one twice", parameter="digits", value=digits, advice="Give two digits.")
     rng, photographs = np.random.default_rng(random_state), _photographs()
-    labels = np.asarray(digits)[_halves(n_target)]
-    handwriting = np.vstack([_handwriting(digit, int((labels == digit).sum()), rng) for digit in digits])
+    labels = np.array([6, 9])[_halves(n_target)]
+    handwriting = np.vstack([_handwriting(digit, int((labels == digit).sum()), rng) for digit in (6, 9)])
     target = _pieces(photographs, n_target, 0, rng) + intensity * handwriting
     backgrounds = (_pieces(photographs, n_background, 1, rng),)
-    description = f"16 x 16 pixels: digits {digits[0]} and {digits[1]} hidden over photographs; one background"
+    description = "16 x 16 pixels: digits 6 and 9 hidden over photographs; one background"
     return ImageContrast(target, backgrounds, labels, description, (_SIDE, _SIDE))
 
 

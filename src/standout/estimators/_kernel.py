@@ -280,9 +280,9 @@ class KernelDiscriminativePCA(KernelTransformer):
     Two circles, one inside the other, are hidden beside a third one that the background has, too.
 
     >>> from standout import KernelDiscriminativePCA
-    >>> from standout.datasets import make_circles_one_background
+    >>> from standout.datasets import make_hidden_circles
     >>> from standout.metrics import clustering_error
-    >>> data = make_circles_one_background()
+    >>> data = make_hidden_circles()
     >>> kdpca = KernelDiscriminativePCA(kernel="homogeneous_polynomial", degree=2)
     >>> scores = kdpca.fit_transform(data.target, background=data.backgrounds)
     >>> clustering_error(scores, data.labels)
@@ -344,8 +344,8 @@ class KernelContrastivePCA(KernelTransformer):
     Examples
     --------
     >>> from standout import KernelContrastivePCA
-    >>> from standout.datasets import make_circles_one_background
-    >>> data = make_circles_one_background()
+    >>> from standout.datasets import make_hidden_circles
+    >>> data = make_hidden_circles()
     >>> kcpca = KernelContrastivePCA(kernel="homogeneous_polynomial", degree=2)
     >>> kcpca.fit_transform(data.target, background=data.backgrounds).shape
     (300, 2)
