@@ -369,8 +369,7 @@ def pose(
             terms, own = [*terms, *spheres], 0.0 * own
         ridges = own @ traces
     if one.smooth is not None:
-        rough = ScatterMoments(1, 0.0 * target.mean, like(one.smooth.toarray(), target.mean))
-        terms.append(rough)
+        terms.append(ScatterMoments(1, 0.0 * target.mean, like(one.smooth.toarray(), target.mean)))
         mean = sum(weight * part.total_variance for weight, part in pairs) / dimension if pairs else 1.0
         first = np.hstack([first, np.zeros((len(problems), 1))])
         second = np.hstack([second, np.full((len(problems), 1), mean)])
