@@ -182,7 +182,7 @@ def solve_inside(
     if sums.solver is not None:
         return sums.solver.solution(problem, start)
     parts, scale = prepared(sums, problem)
-    posed, shares = pose(parts, [problem], sums.dimension, scale)
+    posed, shares = pose(parts, [problem], sums.dimension)
     pencil = pencil_of(posed, problem)
     found = None
     if start is not None and solver == "auto" and len(start) >= LEAST_REFINED:
@@ -204,7 +204,7 @@ def solve_fold(sums: Sums, problem: Problem, start: Float | None = None, seed: i
     """
     if sums.solver is None:
         parts, scale = prepared(sums, problem)
-        posed, _ = pose(parts, [problem], sums.dimension, scale)
+        posed, _ = pose(parts, [problem], sums.dimension)
         found = None
         if start is not None and len(start) >= LEAST_REFINED:
             found = refined(posed, problem.n_components, start if scale is None else start * scale[:, None])
@@ -260,8 +260,7 @@ def solve_path(folds: Sequence[Sums], problems: Sequence[Problem], *, seed: int 
     similar = len(set(map(len, sizes))) == 1 and all(isinstance(part, ScatterMoments) for part in every)
     if uneven or not similar:
         return [[one.dropped(solve(one, problem, seed=seed).vectors) for problem in problems] for one in folds]
-    both = zip(ready, folds, strict=True)
-    posed = [pose(parts, problems, one.dimension, scale)[0] for (parts, scale), one in both]
+    posed = [pose(parts, problems, one.dimension)[0] for (parts, _), one in zip(ready, folds, strict=True)]
     found = path_vectors(posed, problems[0].n_components, seed)
     if ready[0][1] is None:
         return found
@@ -332,9 +331,7 @@ def about(moments: Moments, point: Any) -> Moments:
     return ScatterMoments(moments.count, moments.mean, scatter, moments.precision, weights=moments.weights)
 
 
-def pose(
-    parts: Sequence[Moments], problems: Sequence[Problem], dimension: int, scale: Float | None = None
-) -> tuple[Posed, Float]:
+def pose(parts: Sequence[Moments], problems: Sequence[Problem], dimension: int) -> tuple[Posed, Float]:
     """Pose the pencils ``A u = λ B u`` of problems that differ in shrinkage, α or ε alone.
 
     Returns the moments with their coefficients in A and in B and the ridge of B, for each problem, and the shrinkage of

@@ -70,13 +70,13 @@ class Statistic:
     def values_of(self, sums: Sums) -> Float:
         """Return the leading values: logarithms of ratios, or differences."""
         problems = self.problems(sums)
-        parts, scale = prepared(sums, problems[0])
+        parts, _ = prepared(sums, problems[0])
         found = []
         for one in problems:
             if one.n_columns is not None:
                 found.append(float(solve(sums, one).values[0]))
                 continue
-            pencil = pencil_of(pose(parts, [one], sums.dimension, scale)[0], one)
+            pencil = pencil_of(pose(parts, [one], sums.dimension)[0], one)
             b = None if pencil.b.is_identity else pencil.b.matrix()
             found.append(_largest(pencil.a.matrix(), b))
         return self.scaled(np.array(found))
