@@ -285,7 +285,7 @@ def killed(path, *arguments):
     rename(path, *arguments)
     os.kill(os.getpid(), signal.SIGKILL)
 def killed_in_removal(path, **options):
-    (path / "summary.json").unlink()
+    (path / "replaced" / "summary.json").unlink()
     os.kill(os.getpid(), signal.SIGKILL)
 if sys.argv[1] == "between the renames":
     Path.rename = killed
@@ -376,7 +376,6 @@ def test_a_pipe_with_a_reader_gets_the_scores(folder, result):
 
 def test_pipes_beside_the_output_and_in_it_stop_nothing(folder, result):
     os.mkfifo(draft_name(folder / "out"))
-    os.mkfifo(draft_name(folder / "out", "old"))
     os.mkfifo(draft_name(folder / "new.csv"))
     assert run(*FIT, "--no-test", cwd=folder, timeout=120).returncode == 0
     assert run("transform", result, "target.csv", "-o", "new.csv", cwd=folder, timeout=60).returncode == 0

@@ -378,9 +378,9 @@ def test_numbers_and_words_that_are_written_are_read_as_the_same(tmp_path, name)
     rng = np.random.default_rng(0)
     values = rng.normal(size=50) * 10.0 ** rng.integers(-300, 300, size=50)
     words = [f'"{n}",\n;' for n in range(50)]
-    with csv_writer(tmp_path / name) as writer:
+    with csv_writer(tmp_path / name) as append:
         for some in (slice(0, 20), slice(20, 50)):
-            writer.append({"word": words[some], "value": values[some], "other": values[some]})
+            append({"word": words[some], "value": values[some], "other": values[some]})
     found = read_table(tmp_path / name, label="word")
     np.testing.assert_array_equal(found.rows, np.column_stack([values, values]))
     assert found.labels.tolist() == words

@@ -6,10 +6,11 @@ import errno
 import os
 import re
 import shutil
-import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 from uuid import uuid4
@@ -21,8 +22,6 @@ from standout._messages import FileError, InvalidValueError, MissingFileError, r
 
 # A draft has the name of the file that it is to become, or the start of a long one.
 LONGEST_NAME = 60
-# Seconds until a pipe without a reader is refused.
-LONGEST_WAIT = 3.0
 
 Item = TypeVar("Item")
 
@@ -47,15 +46,15 @@ def whole_file(path: Path, *, replace: bool = True) -> Iterator[Path]:
             return
         # In the same folder, so that the last step is a rename, which cannot be seen half done.
         final = Path(os.path.realpath(path))
-        remove_dead_drafts(final)
+        for dead in dead_drafts(final):
+            if dead.is_file():
+                remove(dead)
         with locked_draft(final, Path.touch) as draft:
             yield draft
-            with draft.open("rb") as file:
-                os.fsync(file.fileno())
             if replace:
                 os.replace(draft, final)
             else:
-                put_beside_if_taken(draft, final, _link)
+                put_beside_if_taken(draft, final)
     except OSError as error:
         if isinstance(error, FileError):
             raise
@@ -67,17 +66,12 @@ def whole_file(path: Path, *, replace: bool = True) -> Iterator[Path]:
 @contextmanager
 def _reader_of(path: Path) -> Iterator[None]:
     """Keep a named pipe open; without a program that reads it, opening it for writing would wait for ever."""
-    handle, end = None, time.monotonic() + LONGEST_WAIT
-    while handle is None and path.is_fifo():
-        try:
-            handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
-        except OSError as error:
-            if error.errno != errno.ENXIO:
-                raise
-            if time.monotonic() > end:
-                problem, advice = f"{shown(path)} is a pipe that no program reads", "Start the reader first."
-                raise FileError(problem, advice=advice) from None
-            time.sleep(0.1)
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK) if path.is_fifo() else None
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            raise
+        raise FileError(f"{shown(path)} is a pipe that no program reads", advice="Start the reader first.") from None
     try:
         yield
     finally:
@@ -90,47 +84,38 @@ def write_whole(path: Path, content: bytes | memoryview, *, replace: bool = True
         file.write(content)
 
 
-def put_beside_if_taken(draft: Path, final: Path, put: Callable[[Path, Path], object]) -> None:
-    """Move a finished draft to its place by a step that replaces nothing.
+def put_beside_if_taken(draft: Path, final: Path) -> None:
+    """Move a finished draft to its place, and replace nothing.
 
     If something has appeared there meanwhile, the draft is put beside it under the first free name, and an error says
     so: the work is not lost, and neither is what was there.
     """
     try:
-        put(draft, final)
+        _move(draft, final)
         return
-    except OSError as error:
+    except OSError:
         if not final.exists():
             raise
-        reason = error
-    stem, suffixes = _split_name(final)
-    for number in range(2, 1000):
-        beside = final.with_name(f"{stem}-{number}{suffixes}")
-        # An empty folder would be replaced.
-        if beside.exists():
-            continue
-        with suppress(FileExistsError):
-            put(draft, beside)
-            advice = f"The finished result is in {shown(beside)}."
-            raise FileError(f"{shown(final)} appeared meanwhile, and is not replaced", advice=advice) from None
-    raise reason
+    # All extensions stay at the end: scores-2.csv.gz.
+    stem = re.sub(r"(?<!^)(\.[A-Za-z0-9]{1,8}){1,2}$", "", final.name)
+    for number in count(2):
+        beside = final.with_name(f"{stem}-{number}{final.name[len(stem) :]}")
+        if not beside.exists():
+            with suppress(FileExistsError):
+                _move(draft, beside)
+                advice = f"The finished result is in {shown(beside)}."
+                raise FileError(f"{shown(final)} appeared meanwhile, and is not replaced", advice=advice) from None
 
 
-def _link(draft: Path, final: Path) -> None:
+def _move(draft: Path, final: Path) -> None:
     """Rename a draft to its final name; unlike a rename, this fails if the name is taken."""
     try:
         os.link(draft, final)
     except OSError:
-        # Some file systems have no links. There, look before the rename.
+        # Folders have no links, and some file systems have none. There, look before the rename.
         if final.exists():
             raise
         os.rename(draft, final)
-
-
-def _split_name(path: Path) -> tuple[str, str]:
-    """Split a name into its stem and all its extensions: scores and .csv.gz."""
-    match = re.fullmatch(r"(.+?)((?:\.[A-Za-z0-9]{1,8}){0,2})", path.name)
-    return (match[1], match[2]) if match else (path.name, "")
 
 
 # --- drafts ----------------------------------------------------------------------------------------------------------
@@ -139,9 +124,9 @@ def _split_name(path: Path) -> tuple[str, str]:
 # lock when the process ends, however it ends, so that a draft without a lock belongs to nobody.
 
 
-def draft_name(final: Path, kind: str = "part") -> Path:
+def draft_name(final: Path) -> Path:
     """Return a new name for a draft in the folder of the final place."""
-    return final.with_name(f".{_short(final.name)}.{uuid4().hex[:8]}.{kind}")
+    return final.with_name(f".{_short(final.name)}.{uuid4().hex[:8]}.part")
 
 
 @contextmanager
@@ -164,19 +149,16 @@ def locked_draft(final: Path, make: Callable[[Path], object]) -> Iterator[Path]:
         remove(draft)
 
 
-def drafts(final: Path, kind: str = "part") -> Iterator[Path]:
-    """Find the drafts of a place, those of living processes too."""
-    pattern = re.compile(re.escape(f".{_short(final.name)}.") + "[0-9a-f]{8}" + re.escape(f".{kind}"))
+def dead_drafts(final: Path) -> Iterator[Path]:
+    """Find the drafts that killed processes left for a place; each is locked while the caller has it."""
+    pattern = re.compile(re.escape(f".{_short(final.name)}.") + "[0-9a-f]{8}[.]part")
+    found: list[Path] = []
     with suppress(OSError), os.scandir(final.parent) as entries:
-        yield from [Path(entry.path) for entry in entries if pattern.fullmatch(entry.name)]
-
-
-def remove_dead_drafts(final: Path, kind: str = "part") -> None:
-    """Remove the drafts that processes left which were killed."""
-    for draft in drafts(final, kind):
+        found += [Path(entry.path) for entry in entries if pattern.fullmatch(entry.name)]
+    for draft in found:
         handle = lock(draft)
         if handle is not None:
-            remove(draft)
+            yield draft
             unlock(handle)
 
 
@@ -222,65 +204,40 @@ def _short(name: str) -> str:
 FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
-class TableWriter:
-    """A CSV or Parquet file to which columns are appended, some rows at a time."""
-
-    def __init__(self, file: Any, kind: str, spreadsheet: bool) -> None:
-        self._file, self._kind, self._spreadsheet = file, kind, spreadsheet
-        self._writer: Any = None
-        self._schema: Any = None
-
-    def append(self, columns: Mapping[str, Any]) -> None:
-        """Write some rows: the same columns every time."""
-        import pyarrow as pa
-
-        arrays = {str(name): np.asarray(column) for name, column in columns.items()}
-        limit = len(next(iter(arrays.values())))
-        for name, array in arrays.items():
-            if array.shape != (limit,):
-                problem = f"column {short(name)!r} has shape {array.shape}, but the first column has {limit} values"
-                raise InvalidValueError(problem, advice="Give columns of one length.")
-        if self._spreadsheet:
-            arrays = {_safe(name): _safe_column(array) for name, array in arrays.items()}
-        table = pa.table([_as_arrow(array) for array in arrays.values()], names=list(arrays))
-        if self._writer is None:
-            self._schema, self._writer = table.schema, self._opened(table.schema)
-        self._writer.write_table(table.cast(self._schema))
-
-    def _opened(self, schema: Any) -> Any:
-        from pyarrow import csv, parquet
-
-        if self._kind == "parquet":
-            return parquet.ParquetWriter(self._file, schema)
-        options = csv.WriteOptions(delimiter="\t" if self._kind == "tsv" else ",", batch_size=2**14)
-        return csv.CSVWriter(self._file, schema, write_options=options)
-
-    def close(self) -> None:
-        """Write what is left."""
-        if self._writer is not None:
-            self._writer.close()
-
-
 @contextmanager
 def csv_writer(
     path: str | os.PathLike[str], *, replace: bool = True, spreadsheet: bool = False
-) -> Iterator[TableWriter]:
-    """Open a table to be written some rows at a time: Parquet if it is called .parquet, with tabs if .tsv, else CSV."""
+) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """Open a table: Parquet if its name ends in .parquet, else CSV, with tabs for .tsv; yield what adds rows."""
     require_extra("pyarrow", "files", "writing tables")
     import pyarrow as pa
+    from pyarrow import csv, parquet
 
     final = Path(path).expanduser()
-    suffixes = [suffix.lower() for suffix in final.suffixes[-2:]]
-    kind = "parquet" if {".parquet", ".pq"} & set(suffixes) else "tsv" if {".tsv", ".tab"} & set(suffixes) else "csv"
+    suffixes = {suffix.lower() for suffix in final.suffixes[-2:]}
+    writer = schema = None
+
+    def append(columns: Mapping[str, Any]) -> None:
+        nonlocal writer, schema
+        table = _as_table(columns, spreadsheet)
+        if writer is None:
+            schema = table.schema
+            if suffixes & {".parquet", ".pq"}:
+                opened = parquet.ParquetWriter(stream, schema)
+            else:
+                options = csv.WriteOptions(delimiter="\t" if suffixes & {".tsv", ".tab"} else ",", batch_size=2**14)
+                opened = csv.CSVWriter(stream, schema, write_options=options)
+            writer = stack.enter_context(opened)
+        writer.write_table(table.cast(schema))
+
     # Opened by Python, whose names need not be text, and whose errors are short.
     with (
         whole_file(final, replace=replace) as place,
         place.open("wb") as file,
         pa.CompressedOutputStream(file, "gzip") if ".gz" in suffixes else pa.PythonFile(file, "w") as stream,
+        ExitStack() as stack,
     ):
-        writer = TableWriter(stream, kind, spreadsheet)
-        yield writer
-        writer.close()
+        yield append
 
 
 def write_csv(path: str | os.PathLike[str], columns: Mapping[str, Any], *, spreadsheet: bool = False) -> None:
@@ -310,8 +267,23 @@ def write_csv(path: str | os.PathLike[str], columns: Mapping[str, Any], *, sprea
     """
     if not columns:
         raise InvalidValueError("there are no columns to write", advice="Give at least one.")
-    with csv_writer(path, spreadsheet=spreadsheet) as writer:
-        writer.append(columns)
+    with csv_writer(path, spreadsheet=spreadsheet) as append:
+        append(columns)
+
+
+def _as_table(columns: Mapping[str, Any], spreadsheet: bool) -> Any:
+    """Return columns of one length as a table of Arrow."""
+    import pyarrow as pa
+
+    arrays = {str(name): np.asarray(column) for name, column in columns.items()}
+    limit = len(next(iter(arrays.values())))
+    for name, array in arrays.items():
+        if array.shape != (limit,):
+            problem = f"column {short(name)!r} has shape {array.shape}, but the first column has {limit} values"
+            raise InvalidValueError(problem, advice="Give columns of one length.")
+    if spreadsheet:
+        arrays = {_safe(name): _safe_column(array) for name, array in arrays.items()}
+    return pa.table([_as_arrow(array) for array in arrays.values()], names=list(arrays))
 
 
 def _safe_column(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -353,35 +325,28 @@ def progress_to(receiver: Receiver) -> Iterator[None]:
 
 
 @contextmanager
-def progress_bar(description: str, total: int, *, done: int = 0, shown: bool = True) -> Iterator[Callable[[int], None]]:
+def progress_bar(description: str, total: int, *, shown: bool = True) -> Iterator[Callable[[int], object]]:
     """Show on standard error how much of a total is done; yield the function that moves the bar."""
-    with nullcontext() if _receivers or not shown else _bar():
-        receiver = _receivers[-1] if _receivers else None
+    if _receivers:
+        done = 0
 
         def advance(step: int) -> None:
             nonlocal done
             done += step
-            if receiver is not None:
-                receiver(description, done, total)
+            _receivers[-1](description, done, total)
 
         advance(0)
         yield advance
+    elif shown:
+        require_extra("rich", "progress", "a progress bar")
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.progress import Progress
 
-
-@contextmanager
-def _bar() -> Iterator[None]:
-    """Receive progress within this block, and show it as a bar."""
-    require_extra("rich", "progress", "a progress bar")
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import Progress
-
-    def receive(description: str, done: float, total: float) -> None:
-        bar.update(task, description=escape(description), completed=done, total=total)
-
-    with Progress(console=Console(stderr=True)) as bar, progress_to(receive):
-        task = bar.add_task("")
-        yield
+        with Progress(console=Console(stderr=True)) as bar:
+            yield partial(bar.advance, bar.add_task(escape(description), total=total))
+    else:
+        yield lambda _: None
 
 
 def tracked(items: Iterable[Item], total: int, description: str, shown: bool = False) -> Iterator[Item]:

@@ -125,7 +125,7 @@ def _write_scores(path: Path, model: Any, datasets: Datasets, spreadsheet: bool)
     held_out = None
     if len(sources) > 1 and np.isfinite(model.ratio_).any():
         held_out = model.held_out_scores(sources[0], background=sources[1:])
-    with csv_writer(path, spreadsheet=spreadsheet) as writer:
+    with csv_writer(path, spreadsheet=spreadsheet) as append:
         for number, source in enumerate(sources):
             for batch in source.batches():
                 rows = slice(batch.start, batch.start + batch.n_rows)
@@ -140,7 +140,7 @@ def _write_scores(path: Path, model: Any, datasets: Datasets, spreadsheet: bool)
                 columns |= numbered("component", model.transform(batch.rows))
                 if held_out is not None:
                     columns |= numbered("held_out", held_out[number][rows])
-                writer.append(columns)
+                append(columns)
 
 
 def beside(source: Any, rows: slice, words: bool) -> dict[str, Any]:

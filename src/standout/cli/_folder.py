@@ -1,9 +1,9 @@
 """Output that is there as a whole or not at all, and replaces nothing unasked.
 
 A result is written into a draft beside its place, and takes its place in one step at the end. What has appeared there
-meanwhile is not replaced: the finished result is put beside it, and an error says where. A process that is killed can
-leave its draft, or, between the two renames of --overwrite, the earlier result under another name. The next command on
-the same place removes the one and restores the other.
+meanwhile is not replaced: the finished result is put beside it, and an error says where. With --overwrite, an earlier
+result is moved into the draft before, and removed with it. The next command on the same place removes the draft of a
+process that was killed, and restores an earlier result that is only there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from standout.cli._display import SIGNALS
 from standout.cli._options import refuse
 
 # The file by which a folder of results is known; no other folder is ever replaced.
-MARK = "summary.json"
+MARK, EARLIER = "summary.json", "earlier"
 OURS = (MARK, "columns.csv", "figure.png", "images.npy", "images.png", "model.skops", "report.html", "scores.csv")
 
 
@@ -79,7 +79,6 @@ def is_device(path: Path) -> bool:
 
 def _other_content(place: Path) -> str | None:
     """Describe what is in a folder beside an earlier result; None if there is nothing else."""
-    w.remove_dead_drafts(place / MARK)
     content = sorted(entry.name for entry in place.iterdir())
     others = [name for name in content if name not in OURS or not (place / name).is_file()]
     if not content:
@@ -125,8 +124,10 @@ def folder_as_a_whole(final: Path, *, overwrite: bool) -> Iterator[Path]:
     with ExitStack() as stack:
         try:
             draft = stack.enter_context(w.locked_draft(place, Path.mkdir))
+            made, earlier = draft / "made", draft / EARLIER
             try:
-                yield draft
+                made.mkdir()
+                yield made
             except OSError as error:
                 # Without the name of a file it comes from a file that is open: those that are read have other errors.
                 if draft.name not in f"{error.filename or draft.name}{getattr(error, 'problem', '')}":
@@ -134,71 +135,42 @@ def folder_as_a_whole(final: Path, *, overwrite: bool) -> Iterator[Path]:
                 reason = error.strerror or getattr(error, "problem", "").rpartition(": ")[2] or str(error)
                 raise click.ClickException(f"{str(final)!r} cannot be written: {reason}. Name another place.") from None
             with SIGNALS.held_back():
-                if overwrite:
-                    _replace(draft, place)
-                else:
-                    w.put_beside_if_taken(draft, place, _move)
+                try:
+                    if overwrite:
+                        _set_aside(place, earlier)
+                    with suppress(OSError):
+                        # Only an empty folder can be removed so.
+                        place.rmdir()
+                    w.put_beside_if_taken(made, place)
+                finally:
+                    _restore(earlier, place)
         finally:
             with SIGNALS.held_back():
                 stack.close()
 
 
+def _set_aside(place: Path, earlier: Path) -> None:
+    """Move an earlier result away from its place; anything else stays."""
+    with suppress(FileNotFoundError):
+        place.rename(earlier)
+        # Looked at here, where nobody else changes it: something else may have appeared since the start.
+        if not earlier.is_dir() or _other_content(earlier) is not None:
+            earlier.rename(place)
+
+
+def _restore(earlier: Path, place: Path) -> None:
+    """Move an earlier result back if its place is free; else it is replaced, and no longer known as a result."""
+    with suppress(OSError):
+        earlier.rename(earlier.with_name("replaced") if place.exists() else place)
+
+
 def recover(final: Path) -> None:
-    """Clean up what a killed process left: restore an earlier result that it had moved aside, and remove drafts."""
+    """Clean up what killed processes left: restore an earlier result that was moved aside, and remove drafts."""
     place = final.resolve()
-    for before in w.drafts(place, "old"):
-        handle = w.lock(before) if before.is_dir() else None
-        # Another process may be between its two renames.
-        if handle is None:
-            continue
+    for draft in w.dead_drafts(place):
+        earlier = draft / EARLIER
         with SIGNALS.held_back():
-            if not place.exists():
-                with suppress(OSError):
-                    before.rename(place)
-            elif is_result(before):
-                _discard(before, place)
-        w.unlock(handle)
-    w.remove_dead_drafts(place)
-
-
-def _replace(draft: Path, place: Path) -> None:
-    """Put a draft in its place, and remove the earlier result that was there."""
-    while True:
-        before, handle, is_ours = w.draft_name(place, "old"), w.lock(place), False
-        try:
-            with suppress(FileNotFoundError):
-                place.rename(before)
-            # Looked at here, where nobody else changes it: something else may have appeared since the start.
-            is_ours = before.is_dir() and _other_content(before) is None
-            if before.exists() and not is_ours:
-                before.rename(place)
-                return w.put_beside_if_taken(draft, place, _move)
-            try:
-                return _move(draft, place)
-            except OSError:
-                if not place.exists():
-                    raise
-                # Another process has put its result there in between.
-        finally:
-            if before.exists() and not place.exists():
-                before.rename(place)
-            if is_ours:
-                _discard(before, place)
-            w.unlock(handle)
-
-
-def _discard(before: Path, place: Path) -> None:
-    """Remove an earlier result that has been replaced.
-
-    It becomes a draft first: one that is half removed when the process is killed is no longer known as a result.
-    """
-    with suppress(OSError):
-        before = before.rename(w.draft_name(place))
-    w.remove(before)
-
-
-def _move(draft: Path, place: Path) -> None:
-    """Rename a folder; this fails if there is something at the new place, but for an empty folder."""
-    with suppress(OSError):
-        place.rmdir()
-    draft.rename(place)
+            # Something else than a result is only removed by its owner.
+            if not (earlier.exists() and place.exists()) or is_result(earlier):
+                _restore(earlier, place)
+                w.remove(draft)

@@ -49,10 +49,10 @@ def transform_files(options: dict[str, Any]) -> None:
         source = transformed(scan, steps) if steps else scan
         display.stage(f"computing and writing the scores of {options['data']}")
         n_rows = 0
-        with csv_writer(final, replace=options["overwrite"], spreadsheet=options["spreadsheet"]) as writer:
+        with csv_writer(final, replace=options["overwrite"], spreadsheet=options["spreadsheet"]) as append:
             for batch in source.batches():
                 columns = beside(source, slice(batch.start, batch.start + batch.n_rows), words=False)
-                writer.append(columns | numbered("component", last.transform(batch.rows)))
+                append(columns | numbered("component", last.transform(batch.rows)))
                 n_rows += batch.n_rows
     display.cautions(said)
     if scan.n_dropped:
