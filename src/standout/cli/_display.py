@@ -104,55 +104,46 @@ class Display:
         self.quiet = quiet or sys.stdout is None
         # It is None if it was closed before the start.
         self.moves = not quiet and sys.stderr is not None and sys.stderr.isatty()
+        # The stages as rich's progress, which also estimates the time left; it is only drawn on a terminal.
         self._bar: Any = None
-        self._task: Any = None
-        self._ended = threading.Event()
-        self._stage, self._since = "", 0.0
-        # What is done of the present stage, of how much, and since when.
-        self._part: tuple[str, float, float, float] | None = None
+        self._stage, self._part = "", ""
 
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:
         """Show stages within this block."""
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
         from standout._writing import progress_to
 
-        if self.moves:
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-            words, times = TextColumn("{task.description}", markup=False), (TextColumn("left"), TimeRemainingColumn())
-            self._bar = Progress(words, BarColumn(20), *times, console=Console(stderr=True), transient=True)
-            self._bar.start()
-        elif not self.quiet:
-            threading.Thread(target=self._tell, daemon=True).start()
+        columns = (BarColumn(20), TextColumn("left"), TimeRemainingColumn())
+        words, console = TextColumn("{task.description}", markup=False), Console(stderr=True)
+        self._bar, ended = Progress(words, *columns, console=console, transient=True), threading.Event()
+        if not self.moves and not self.quiet:
+            threading.Thread(target=self._tell, args=[ended], daemon=True).start()
         try:
-            with progress_to(self.progress):
+            with self._bar if self.moves else contextlib.nullcontext(), progress_to(self.progress):
                 yield
         finally:
-            self._ended.set()
-            self._stage = ""
-            if self._bar is not None:
-                self._bar.stop()
+            ended.set()
 
     def stage(self, words: str) -> None:
         """Begin the next stage."""
         SIGNALS.check()
-        self._stage, self._since, self._part = printable(words), time.monotonic(), None
-        if self._bar is not None:
-            if self._task is not None:
-                self._bar.remove_task(self._task)
-            self._task = self._bar.add_task(self._stage, total=None)
-        elif not self.moves:
+        self._stage, self._part = printable(words), ""
+        for task in self._bar.task_ids:
+            self._bar.remove_task(task)
+        self._bar.add_task(self._stage, total=None)
+        if not self.moves:
             self.say(self._stage)
 
     def progress(self, what: str, done: float, total: float) -> None:
         """Show how much of a stage is done."""
         SIGNALS.check()
-        new = self._part is None or self._part[0] != what
-        self._part = (what, done, total, time.monotonic() if self._part is None or new else self._part[3])
-        if self._task is not None:
-            change = self._bar.reset if new else self._bar.update
-            change(self._task, total=total, completed=done, description=f"{self._stage}: {what}")
+        change = self._bar.update if what == self._part else self._bar.reset
+        self._part = what
+        for task in self._bar.task_ids:
+            change(task, total=total, completed=done, description=f"{self._stage}: {what}")
 
     def say(self, words: str = "") -> None:
         """Print a line of the result; if the reader has closed the pipe, go on without printing."""
@@ -176,17 +167,14 @@ class Display:
         for row in cells:
             self.say("  ".join(map(str.ljust, row, widths)).rstrip())
 
-    def _tell(self) -> None:
+    def _tell(self, ended: threading.Event) -> None:
         """Print a line every ten seconds."""
-        while not self._ended.wait(INTERVAL):
-            seconds, part = time.monotonic() - self._since, self._part
-            if seconds < INTERVAL / 2 or not self._stage:
-                continue
-            line = f"{self._stage}: {seconds:.0f} s"
-            if part is not None and 0 < part[1] < part[2]:
-                left = (time.monotonic() - part[3]) * (part[2] - part[1]) / part[1]
-                line += f", {printable(part[0])} {part[1] / part[2]:.0%}, about {left:.0f} s left"
-            self.say(line)
+        while not ended.wait(INTERVAL):
+            for task in self._bar.tasks:
+                share, left = f"{task.percentage:.0f} %", task.time_remaining
+                if task.elapsed > INTERVAL / 2:
+                    known = f", {share}, about {left:.0f} s left" if left else ""
+                    self.say(f"{task.description}, {task.elapsed:.0f} s{known}")
 
 
 # --- streams ----------------------------------------------------------------------------------------------------------
