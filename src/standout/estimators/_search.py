@@ -5,27 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import signature
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.model_selection import KFold, ParameterGrid, StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from standout._messages import InvalidTypeError, InvalidValueError, dataset_names, warn_user
+from standout._messages import InvalidTypeError, InvalidValueError, dataset_names
 from standout.estimators._pipeline import background_step
 from standout.estimators._scores import DOC_LINK, keep_parameters
 from standout.sources import as_backgrounds, keys_of, open_dataset
 
 Numbers = npt.NDArray[np.intp]
-REASON = 'See the reason with error_score="raise".'
-# Rows that are left out of each dataset, and rows that are fitted.
-Split = tuple[list[Numbers], list[Numbers]]
 
 
 class BackgroundSearchCV(TransformerMixin, BaseEstimator):
@@ -142,54 +136,32 @@ class BackgroundSearchCV(TransformerMixin, BaseEstimator):
         datasets = [X, *as_backgrounds(background, X)]
         counts = [_count(data, name) for data, name in zip(datasets, dataset_names(len(datasets)), strict=True)]
         beside = {"groups": groups, "background_groups": background_groups, **rows}
-        given = _Given(datasets, y, _listed(beside, counts))
-        splits = _splits(given, counts, self.cv, self.random_state)
-        candidates = list(
-            ParameterGrid(self.param_grid) if isinstance(self.param_grid, Mapping | list) else self.param_grid
-        )
-        if not candidates:
-            raise InvalidValueError("is empty", parameter="param_grid", advice="Give at least one value to try.")
-        scores = Parallel(n_jobs=self.n_jobs)(
-            delayed(_split_score)(
-                clone(self.estimator).set_params(**params), given, split, self.scoring, self.error_score
-            )
-            for params in candidates
-            for split in splits
-        )
-        self.n_splits_, self.n_features_in_ = len(splits), int(np.shape(X)[1])
+        given = _Given(datasets, counts, y, _listed(beside, counts))
+        grid = self.param_grid
+        if not isinstance(grid, Mapping | list):
+            grid = [{name: [value] for name, value in params.items()} for params in grid]
+        search = GridSearchCV(
+            _OfNumbers(self.estimator, given, self.scoring),
+            grid,
+            n_jobs=self.n_jobs,
+            refit=self.refit,
+            cv=_splits(given, self.cv, self.random_state),
+            error_score=self.error_score,
+        ).fit(np.arange(sum(counts)))
+        self.cv_results_, self.n_splits_ = search.cv_results_, search.n_splits_
+        means = self.cv_results_["mean_test_score"]
+        if not np.isfinite(means).any():
+            advice = 'See the reason with error_score="raise".'
+            raise InvalidValueError("no parameters have a finite score", advice=advice)
+        self.best_index_, self.best_params_ = search.best_index_, search.best_params_
+        self.best_score_ = float(means[self.best_index_])
+        self.n_features_in_ = int(np.shape(X)[1])
         keys = keys_of(X)
         if keys is not None and all(isinstance(key, str) for key in keys):
             self.feature_names_in_ = np.array(keys, dtype=object)
-        self._keep(candidates, np.reshape(scores, (len(candidates), len(splits))))
         if self.refit:
-            best = clone(self.estimator).set_params(**self.best_params_)
-            self.best_estimator_ = given.fitted(best, [np.arange(count) for count in counts])
+            self.best_estimator_ = search.best_estimator_.estimator
         return self
-
-    def _keep(self, candidates: list[dict[str, Any]], scores: npt.NDArray[np.float64]) -> None:
-        """Keep the scores of all parameters, and the best of them."""
-        failed = ~np.isfinite(scores)
-        if failed.all():
-            raise InvalidValueError("no parameters have a finite score", advice=REASON)
-        if failed.any():
-            failures = f"{int(failed.sum())} of {failed.size} fits have failed or have no finite score"
-            warn_user(failures, advice=REASON)
-        means = scores.mean(axis=1)
-        usable = np.where(np.isfinite(means), means, -np.inf)
-        results: dict[str, Any] = {"params": candidates}
-        for name in sorted({name for params in candidates for name in params}):
-            column = np.ma.MaskedArray(np.empty(len(candidates), dtype=object), mask=True)
-            for place, params in enumerate(candidates):
-                if name in params:
-                    column[place] = params[name]
-            results[f"param_{name}"] = column
-        results |= {f"split{split}_test_score": column for split, column in enumerate(scores.T)}
-        results |= {"mean_test_score": means, "std_test_score": scores.std(axis=1)}
-        results["rank_test_score"] = stats.rankdata(-usable, method="min").astype(np.int32)
-        self.cv_results_ = results
-        self.best_index_ = int(self.refit(results)) if callable(self.refit) else int(np.argmax(usable))
-        self.best_score_ = float(means[self.best_index_])
-        self.best_params_ = candidates[self.best_index_]
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether the best parameters were fitted to all rows."""
@@ -228,31 +200,61 @@ def _score(estimator: Any, scoring: Any, X: Any, y: Any, given: dict[str, Any]) 
 class _Given:
     """The datasets of a fit, the target first, labels of rows, and further values for each row.
 
-    `beside` has one entry for the target under each name, and one for each background under ``background_...``.
+    `beside` has one entry for the target under each name, and one for each background under ``background_...``. Rows
+    are numbered over all datasets.
     """
 
     datasets: list[Any]
+    counts: list[int]
     y: Any
     beside: dict[str, list[Any]]
 
-    def fitted(self, estimator: Any, numbers: list[Numbers]) -> Any:
-        """Fit an estimator to some rows of each dataset."""
-        known = signature(background_step(estimator).fit).parameters
-        beside = {name: self._beside(name, numbers) for name in self.beside if name in known}
-        X, y, given = self.some(numbers)
-        return estimator.fit(X, y, **given, **beside)
+    def numbers(self, rows: Numbers) -> list[Numbers]:
+        """Return the numbers of some rows in each dataset."""
+        starts = np.cumsum([0, *self.counts])
+        parts = np.split(np.sort(rows), np.searchsorted(np.sort(rows), starts[1:-1]))
+        return [part - start for part, start in zip(parts, starts, strict=False)]
 
-    def some(self, numbers: list[Numbers]) -> tuple[Any, Any, dict[str, Any]]:
+    def some(self, rows: Numbers) -> tuple[Any, Any, dict[str, Any]]:
         """Return some rows of the target, their labels, and some rows of the backgrounds."""
+        numbers = self.numbers(rows)
         y = None if self.y is None else np.asarray(self.y)[numbers[0]]
         target, *others = (_safe_indexing(data, own) for data, own in zip(self.datasets, numbers, strict=True))
         return target, y, {"background": others} if others else {}
 
-    def _beside(self, name: str, numbers: list[Numbers]) -> Any:
-        several = name.startswith("background_")
-        each = zip(self.beside[name], numbers[1:] if several else numbers[:1], strict=True)
+    def values(self, name: str, rows: Numbers) -> Any:
+        """Return the values beside some rows: a list for the backgrounds."""
+        several, (first, *others) = name.startswith("background_"), self.numbers(rows)
+        each = zip(self.beside[name], others if several else [first], strict=True)
         found = [None if part is None else _safe_indexing(part, own) for part, own in each]
         return found if several else found[0]
+
+
+class _OfNumbers(BaseEstimator):
+    """An estimator that is fitted and scored by the numbers of rows, so that scikit-learn can cut all datasets."""
+
+    def __init__(self, estimator: Any, given: _Given, scoring: Any) -> None:
+        keep_parameters(self, locals())
+
+    def __sklearn_clone__(self) -> _OfNumbers:
+        return _OfNumbers(clone(self.estimator), self.given, self.scoring)
+
+    def set_params(self, **params: Any) -> _OfNumbers:
+        self.estimator.set_params(**params)
+        return self
+
+    def fit(self, rows: Numbers, y: None = None) -> _OfNumbers:
+        known = signature(background_step(self.estimator).fit).parameters
+        beside = {name: self.given.values(name, rows) for name in self.given.beside if name in known}
+        X, labels, given = self.given.some(rows)
+        self.estimator.fit(X, labels, **given, **beside)
+        return self
+
+    def score(self, rows: Numbers, y: None = None) -> float:
+        X, labels, given = self.given.some(rows)
+        found = _score(self.estimator, self.scoring, X, labels, given)
+        # An infinite score is not the best one: the rows do not vary.
+        return found if np.isfinite(found) else float("nan")
 
 
 def _listed(given: dict[str, Any], counts: list[int]) -> dict[str, list[Any]]:
@@ -273,44 +275,34 @@ def _listed(given: dict[str, Any], counts: list[int]) -> dict[str, list[Any]]:
     return found
 
 
-def _split_score(estimator: Any, given: _Given, split: Split, scoring: Any, error_score: Any) -> float:
-    """Fit without the rows that are left out, and return the score on them."""
-    left, fitted = split
-    try:
-        X, y, others = given.some(left)
-        return _score(given.fitted(estimator, fitted), scoring, X, y, others)
-    except Exception:
-        if isinstance(error_score, str):
-            raise
-        return float(error_score)
-
-
-def _splits(given: _Given, counts: list[int], cv: Any, random_state: Any) -> list[Split]:
-    """Return the rows of each dataset that are left out and fitted in each split."""
+def _splits(given: _Given, cv: Any, random_state: Any) -> list[tuple[Numbers, Numbers]]:
+    """Return the numbers of the rows that are fitted and left out in each split."""
+    counts, beside = given.counts, given.beside
     labels = None if given.y is None or len(counts) > 1 else np.asarray(given.y)
-    groups = [*given.beside.get("groups", [None]), *given.beside.get("background_groups", [None] * (len(counts) - 1))]
+    groups = [*beside.get("groups", [None]), *beside.get("background_groups", [None] * (len(counts) - 1))]
     missing = [part is None for part in groups]
     if any(missing) and not all(missing):
         raise InvalidValueError("are needed for every dataset, or for none", parameter="groups", advice="Give all.")
-    seed = 0 if random_state is None else random_state
-    if not any(missing):
-        splitter = StratifiedGroupKFold(cv, shuffle=True, random_state=seed) if isinstance(cv, int) else cv
-        strata = np.repeat(np.arange(len(counts)), counts) if labels is None else labels
-        every = np.concatenate([np.asarray(part).astype(str) for part in groups])
-        starts = np.cumsum([0, *counts])
-        tests = [np.sort(test) for _, test in splitter.split(every, strata, every)]
-        left = [[test[(test >= a) & (test < b)] - a for a, b in pairwise(starts.tolist())] for test in tests]
-    else:
+    settings = {"shuffle": True, "random_state": 0 if random_state is None else random_state}
+    owner = np.repeat(np.arange(len(counts)), counts)
+    if any(missing):
         kind = KFold if labels is None else StratifiedKFold
-        splitter = kind(cv, shuffle=True, random_state=seed) if isinstance(cv, int) else cv
-        strata_of = [np.zeros(count, dtype=int) if labels is None else labels for count in counts]
-        each = [[test for _, test in splitter.split(own, own)] for own in strata_of]
-        left = [list(parts) for parts in zip(*each, strict=True)]
-    if min(len(part) for parts in left for part in parts) < 2:
+        splitter = kind(cv, **settings) if isinstance(cv, int) else cv
+        # Each dataset is cut alone, so that each has its share of every fold.
+        cut = [
+            [[own[part] for part in split] for split in splitter.split(own, own if labels is None else labels)]
+            for own in np.split(np.arange(len(owner)), np.cumsum(counts)[:-1])
+        ]
+        both = ([np.concatenate(parts) for parts in zip(*split, strict=True)] for split in zip(*cut, strict=True))
+        splits = [(fitted, left) for fitted, left in both]
+    else:
+        splitter = StratifiedGroupKFold(cv, **settings) if isinstance(cv, int) else cv
+        every = np.concatenate([np.asarray(part).astype(str) for part in groups])
+        splits = list(splitter.split(every, owner if labels is None else labels, every))
+    if min(np.bincount(owner[left], minlength=len(counts)).min() for _, left in splits) < 2:
         problem = "leaves out fewer than 2 rows of a dataset"
         raise InvalidValueError(problem, parameter="cv", value=cv, advice="Use fewer folds.")
-    every_row = [np.arange(count) for count in counts]
-    return [(parts, [np.setdiff1d(*pair) for pair in zip(every_row, parts, strict=True)]) for parts in left]
+    return splits
 
 
 def _count(data: Any, name: str) -> int:
