@@ -121,6 +121,12 @@ REFUSED = {
     "background in the place of y": (lambda: fit(y=Y, background=None), None, None, "fit(X, background=...)"),
     "an iterator twice": (twice, None, None, "read only once"),
     "numbers out of range": (lambda: fit(target=X * 1e200), None, None, "out of the range of double precision"),
+    "a background out of range": (
+        lambda: fit(background=Y * 1e-160),
+        None,
+        None,
+        "out of the range of double precision",
+    ),
     # --- labels
     "unknown label": (
         lambda: fit({"target_label": 7}, y=[0] * 20 + [1] * 20, background=None),

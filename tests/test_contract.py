@@ -65,6 +65,18 @@ def test_none_is_all_components(kind, pair):
     assert model.n_components_ == 5
     given = {"shrinkage": 0.5} if kind is DiscriminativePCA else {"alpha": 1.0}
     assert kind(None, **given).fit(X[:3], background=Y[:2]).n_components_ == 3  # 2 + 1 directions
+    # A column that repeats another one, and a constant one, add no component.
+    more = [np.column_stack([part, part[:, 0], np.ones(len(part))]) for part in pair]
+    assert kind(None).fit(more[0], background=more[1]).n_components_ == 5
+
+
+@pytest.mark.parametrize("kind", [ContrastivePCA, KernelContrastivePCA])
+def test_all_components_of_wide_data_are_those_that_every_fold_has(kind, rng):
+    X, Y = rng.normal(size=(24, 60)), rng.normal(size=(20, 60))
+    model = kind(None).fit(X, background=Y)
+    # Without a fold, 19 + 16 rows are left of both, which have two means.
+    assert model.n_components_ == 33
+    assert np.all(np.isfinite(model.ratio_))
 
 
 @pytest.mark.parametrize("kind", ALL)

@@ -84,9 +84,9 @@ def beside(name: str, values: list[Any]) -> dict[str, Any]:
     return {name: values[0], f"background_{name}": values[1:]}
 
 
-def fitted(options: tuple[str, ...], problem: Problem) -> Any:
+def fitted(options: tuple[str, ...], problem: Problem, n_components: int = 1) -> Any:
     X, fit, make, _ = problem
-    estimator = KernelDiscriminativePCA(1, **make) if "kernel" in options else DiscriminativePCA(1, **make)
+    estimator = (KernelDiscriminativePCA if "kernel" in options else DiscriminativePCA)(n_components, **make)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CautionWarning)
         return estimator.fit(X, **fit)
@@ -110,7 +110,7 @@ def test_a_known_answer_is_found_and_held_out_scores_have_the_variances_that_are
     options: tuple[str, ...], tmp_path: Path
 ) -> None:
     problem = data(options, tmp_path)
-    model = fitted(options, problem)
+    model = fitted(options, problem, 2)
     X, fit, _, factor = problem
     if "kernel" not in options:
         assert int(np.abs(model.correlations_[0]).argmax()) in (STANDS_OUT if "wide" in options else [2])
@@ -127,7 +127,7 @@ def test_a_known_answer_is_found_and_held_out_scores_have_the_variances_that_are
     means = [np.average(part, axis=0, weights=share) for part, share in zip((own, *others), weights, strict=True)]
     if "center" in options:
         np.testing.assert_allclose(model.spread_ + means[0] ** 2, model.ratio_, rtol=1e-9)
-        means[0] = np.zeros(1)
+        means[0] = np.zeros(2)
     found, *spreads = (
         np.average((part - mean) ** 2, axis=0, weights=share)
         for part, mean, share in zip((own, *others), means, weights, strict=True)

@@ -282,6 +282,17 @@ def test_scale_equals_a_fit_to_scaled_columns(data, kind, scale):
     np.testing.assert_allclose(np.abs(model.transform(X)), np.abs(other.transform(X / np.sqrt(spread))), atol=1e-9)
 
 
+@pytest.mark.parametrize("units", [1.0, 1e30, 1e-30])
+def test_a_constant_column_adds_no_rounding_in_any_units(rng, units):
+    """Its loading is rounding, which must be small in the units of the other columns."""
+    X, Y = rng.normal(size=(2, 60, 4)) * units
+    X[:, 1], Y[:, 1] = 3.0 * units, 3.0 * units
+    model = ContrastivePCA(2, scale="pooled").fit(X, background=Y)
+    own, other = model.held_out_scores(X, background=Y)
+    np.testing.assert_allclose(own.var(axis=0), model.ratio_, rtol=1e-8)
+    np.testing.assert_allclose(other.var(axis=0), 1.0, rtol=1e-8)
+
+
 @pytest.mark.parametrize("kind", [DiscriminativePCA, ContrastivePCA])
 def test_whole_weights_equal_repeated_rows(data, rng, kind):
     X, Y, _ = data

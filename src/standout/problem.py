@@ -307,15 +307,14 @@ def mixed(weights: Sequence[float], arrays: Sequence[Float]) -> Float:
 
 
 def column_scale(variances: Sequence[Float], problem: Problem) -> Float:
-    """Return the standard deviation of each column, 1 if it does not vary; "pooled" does not depend on row numbers."""
+    """Return the standard deviation of each column; "pooled" does not depend on row numbers."""
     own, *others = variances
     xp = namespace(own)
-    if not others:
-        squares = own
-    else:
-        back = mixed(problem.weights, others)
-        squares = back if problem.scale == "background" else 0.5 * (own + back)
-        squares = xp.where(squares > 0.0, squares, own)
+    back = mixed(problem.weights, others) if others else own
+    squares = back if problem.scale == "background" else 0.5 * (own + back)
+    squares = xp.where(squares > 0.0, squares, own)
+    # The loading of a column that does not vary is rounding. It has to be small in the units of the others.
+    squares = xp.where(squares > 0.0, squares, xp.max(squares))
     scale: Float = xp.sqrt(xp.where(squares > 0.0, squares, xp.ones_like(squares)))
     return scale
 

@@ -16,7 +16,7 @@ from standout._xp import like, namespace, take, to_host
 from standout.estimators._pipeline import check_caller
 from standout.estimators._scores import CHOSEN, FittedTransformer
 from standout.moments import Moments, learn_from, weighed
-from standout.pencil import Solution
+from standout.pencil import Solution, count_directions
 from standout.problem import Problem, Sums, adjusted, center_of, is_sparse_problem, lifted, mixed, solve, solve_inside
 from standout.selection import (
     Data,
@@ -68,15 +68,22 @@ def fit_problem(
     folds: Folds | Places | None,
     reason: str,
     *,
+    every: bool = False,
     auto: bool = False,
     auto_columns: bool = False,
     weight_rule: str | None = None,
     solver: str = "auto",
     seed: int = 0,
 ) -> Fit:
-    """Choose what is to be chosen, solve, and judge by held-out rows."""
+    """Choose what is to be chosen, solve, and judge by held-out rows. `every` is for all components that there are."""
     if folds is not None and data.lacks_rows:
         folds, reason = None, "a fold has no rows of one of the datasets"
+    if every:
+        # Without a ridge, folds of wide data have fewer components.
+        parts = range(data.n_folds if folds is not None and problem.kind == "difference" else 0)
+        known = [data.sums(problem, fold) for fold in (None, *parts)]
+        most = min(count_directions([adjusted(part, problem.n_covariates) for part in one.moments]) for one in known)
+        problem = replace(problem, n_components=min(problem.n_components, max(most, 1)))
     path = columns_path = None
     starts: list[Any] | None = None
     sums = data.sums(problem)

@@ -101,7 +101,10 @@ class KernelTransformer(BackgroundTransformer):
         if all(part.total_variance <= ROUNDED_VARIANCE * float(part.mean @ part.mean) for part in sums.moments):
             check_directions(1, 0)
         problem, auto, rule = self._posed(sums.moments, data.n_columns, n_covariates=data.n_covariates)
-        return fit_problem(problem, data, folds, reason, auto=auto, weight_rule=rule, seed=seed), root
+        # A ridge leaves as many components as coordinates.
+        every = self.n_components is None and self.method == "kcpca"
+        fit = fit_problem(problem, data, folds, reason, every=every, auto=auto, weight_rule=rule, seed=seed)
+        return fit, root
 
     def _resolved(self, sources: Sequence[Source], seed: int) -> Kernel:
         """Return the kernel with all its parameters; weights of several kernels may be learned."""

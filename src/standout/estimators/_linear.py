@@ -94,6 +94,7 @@ class LinearTransformer(IncrementalTransformer):
             data,
             folds,
             reason,
+            every=self.n_components is None,
             auto=auto,
             auto_columns=len(moments) > 1 and isinstance(self.n_columns, str),
             weight_rule=rule,

@@ -8,5 +8,6 @@ from standout.pencil._record import Form, Pencil, Solution, UnconvergedWarning
 from standout.pencil._record import finish as finish
 from standout.pencil._solve import DENSE_FEATURES as DENSE_FEATURES
 from standout.pencil._solve import choose_solver, solve
+from standout.pencil._solve import count_directions as count_directions
 
 __all__ = ["Form", "Pencil", "Solution", "UnconvergedWarning", "choose_solver", "solve"]

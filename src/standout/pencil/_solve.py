@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from standout._arrays import Float
 from standout._messages import InvalidValueError
 from standout._xp import column_norms, eigh, is_foreign, largest, largest_entries, like, namespace, take, to_host
-from standout.moments import RootMoments
+from standout.moments import Moments, RootMoments
 from standout.pencil._direct import solve_dense, solve_root
 from standout.pencil._iterative import FORMED_SIZE, solve_iterative
 from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, check_directions
@@ -121,7 +122,10 @@ def _sizes(pencil: Pencil) -> tuple[float, Float | None]:
     if added is not pencil.a:
         known.append(largest(pencil.a.subtracted.diagonal))
     smallest, top = min((size for size in known if size > 0.0), default=1.0), max(known, default=0.0)
-    if not (np.isfinite(top) and smallest >= SMALLEST and (plain or top / LARGEST_RATIO <= smallest)) or top == 0.0:
+    if (
+        not (np.all(np.isfinite(known)) and smallest >= SMALLEST and (plain or top / LARGEST_RATIO <= smallest))
+        or top == 0.0
+    ):
         _refuse(known, pencil)
     power = 2 * round((np.log2(own) - np.log2(other)) / 2) if min(own, other) > 0.0 else 0
     factor = 2.0**-power if abs(power) > (SAFE_POWER if plain else LOST_POWER) else 1.0
@@ -237,6 +241,13 @@ def _solve_difference(pencil: Pencil, n_components: int, solver: str, seed: int)
     signs = namespace(vectors).where(largest_entries(vectors) < 0.0, -1.0, 1.0)
     vectors = vectors * signs
     return replace(found, vectors=vectors, patterns=1.0 * vectors, rank=int(basis.shape[1]))
+
+
+def count_directions(moments: Sequence[Moments]) -> int:
+    """Return the number of directions in which a dataset varies, up to rounding."""
+    size = int(moments[0].mean.shape[0])
+    basis = None if size > FORMED_SIZE else _range(Form(size, tuple((1.0, part) for part in moments)))
+    return size if basis is None else int(basis.shape[1])
 
 
 def _range(form: Form) -> Float | None:
