@@ -300,7 +300,7 @@ def test_other_pictures_show_what_was_written(adata):
     adata.uns["dpca"]["p_values"] = np.array([0.01, 0.5])
     points = standout.pl.scree(adata).collections[-1]
     np.testing.assert_allclose(points.get_offsets()[:, 1], adata.uns["dpca"]["ratio"])
-    assert [float(colour[0]) for colour in points.get_facecolors()] == [0.0, 1.0, 0.0]
+    assert [colour.tolist() == [1.0] * 4 for colour in points.get_facecolors()] == [False, True, False]
 
 
 # --- errors ---

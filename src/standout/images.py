@@ -109,6 +109,7 @@ class NoiseFractions:
         axes.errorbar(numbers[snr > 0], snr[snr > 0], yerr=errors[snr > 0], fmt="o-", markersize=4, linewidth=1)
         axes.axhline(1.0, color="black", linewidth=0.8, linestyle="--")
         axes.set(xlabel="component", ylabel="signal-to-noise ratio", yscale="log")
+        plots._plain_numbers(axes.yaxis)
         return axes
 
 

@@ -136,8 +136,9 @@ def ratios(
         problem = "has no type with two cells of the target and two of the background"
         raise InvalidValueError(problem, parameter="groupby", value=groupby, advice="Choose larger types.")
     names = [f"{name} ({row.n_target:.0f} / {row.n_background:.0f})" for name, row in table.iterrows()]
-    axes = plots._bars(ax, names, np.log(table[column].to_numpy()))
-    axes.set(xlabel=f"log ratio of variances, {key} {component + 1}")
+    axes = plots._bars(ax, names, table[column].to_numpy(), start=1.0)
+    axes.set(xscale="log", xlabel=f"ratio of variances, {key} {component + 1}")
+    plots._plain_numbers(axes.xaxis)
     return _shown(axes, show)
 
 
@@ -161,16 +162,10 @@ def scree(adata: Any, key: str = "dpca", *, ax: Any = None, show: bool | None = 
     matplotlib Axes or None
     """
     about, _, _ = fit_of(adata, key)
-    values, (low, high) = np.asarray(about["ratio"]), np.asarray(about["ratio_interval"]).T
-    numbers, axes = np.arange(1, len(values) + 1), plots._axes(ax)
-    real = np.ones(len(values), dtype=bool)
-    tested = np.asarray(about.get("p_values", ()))[: len(values)]
-    real[: len(tested)] = tested <= 0.05
-    axes.axhline(1.0, color="black", linewidth=0.8, linestyle="--")
-    axes.vlines(numbers, low, high, color="0.5")
-    axes.scatter(numbers, values, facecolors=np.where(real, "black", "white"), edgecolors="black", zorder=3)
-    axes.set(yscale="log", xticks=numbers, xlabel="component", ylabel="ratio of variances")
-    return _shown(axes, show)
+    tested = np.asarray(about.get("p_values", ()))[: len(about["ratio"])]
+    # Components that were not tested are drawn as real.
+    real = np.append(tested <= 0.05, np.ones(len(about["ratio"]) - len(tested), dtype=bool))
+    return _shown(plots._intervals(ax, about["ratio"], about["ratio_interval"], real), show)
 
 
 def screen(adata: Any, key: str = "screen", *, ax: Any = None, show: bool | None = None) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from standout._arrays import Float
 from standout._messages import InvalidValueError, require_extra
@@ -78,7 +79,9 @@ def scores(
     if marks is None:
         _dots(ax, planes[0], low, high, color=_COLOURS[0], label=named[0] if backgrounds or names else None)
     elif marks.dtype.kind in "fiu" and len(np.unique(marks)) > _MOST_LABELS:
-        drawn = ax.scatter(*np.clip(planes[0], low, high).T, c=marks.astype(float), cmap="cividis", s=16, linewidths=0)
+        # Large numbers are drawn last: most cells have no counts of a gene.
+        points, marks = np.clip(planes[0], low, high)[np.argsort(marks)], np.sort(marks).astype(float)
+        drawn = ax.scatter(*points.T, c=marks, cmap="cividis", s=16, linewidths=0)
         ax.figure.colorbar(drawn, ax=ax)
     else:
         words = marks.astype(str)
@@ -116,10 +119,8 @@ def correlations(model: Any, component: int = 0, *, n_columns: int = 12, names: 
     matplotlib Axes
     """
     values = np.asarray(model.correlations_)[component]
-    known = getattr(model, "feature_names_in_", None) if names is None else names
-    words = [f"column {k}" for k in range(len(values))] if known is None else [str(name) for name in known]
-    order = np.argsort(-np.abs(values), kind="stable")[:n_columns]
-    ax = _bars(ax, [words[k] for k in order], values[order])
+    order, words = _largest(values, n_columns, names, model)
+    ax = _bars(ax, words, values[order])
     ax.set(xlim=(-1.05, 1.05), xlabel=f"correlation with component {component + 1}")
     return ax
 
@@ -136,15 +137,7 @@ def ratios(model: Any, *, ax: Any = None) -> Any:
     -------
     matplotlib Axes
     """
-    ax = _axes(ax)
-    values = np.asarray(model.ratio_, dtype=np.float64)
-    low, high = np.asarray(model.ratio_interval_, dtype=np.float64).T
-    number = np.arange(1, len(values) + 1)
-    ax.axhline(1.0, color=_GREY, linewidth=1, linestyle="--")
-    ax.vlines(number, low, high, color=_COLOURS[0])
-    ax.plot(number, values, "o", color=_COLOURS[0])
-    ax.set(yscale="log", xticks=number, xlabel="component", ylabel="ratio of variances")
-    return ax
+    return _intervals(ax, model.ratio_, model.ratio_interval_)
 
 
 def path(model: Any, *, ax: Any = None) -> Any:
@@ -173,6 +166,7 @@ def path(model: Any, *, ax: Any = None) -> Any:
             ax.plot(values[place], np.exp(logs[place]), style, color=_COLOURS[0], mfc=fill, label=label)
     ax.set(xlabel=_PARAMETERS.get(found.parameter, found.parameter), ylabel="held-out ratio (mean over components)")
     ax.set_yscale("log")
+    _plain_numbers(ax.yaxis)
     if found.parameter != "shrinkage":
         least = np.min(values[values > 0.0], initial=np.inf)
         ax.set_xscale("symlog", linthresh=least if np.isfinite(least) else 1.0)
@@ -199,9 +193,7 @@ def means(model: Any, *, n_columns: int = 12, names: Any = None, ax: Any = None)
     from standout.report._findings import LEVEL, SIZE
 
     found = model.mean_differences_
-    order = np.argsort(-np.abs(found.effect), kind="stable")[:n_columns]
-    known = getattr(model, "feature_names_in_", None) if names is None else names
-    words = [f"column {k}" if known is None else str(known[k]) for k in order.tolist()]
+    order, words = _largest(found.effect, n_columns, names, model)
     ax = _bars(ax, words, found.effect[order], ~np.isin(order, found.different(LEVEL, SIZE)))
     ax.set(xlabel="difference of means (standard deviations); grey: not distinguishable from chance")
     return ax
@@ -219,15 +211,44 @@ def _axes(ax: Any) -> Any:
     return pyplot.subplots(figsize=(5.5, 4.5), layout="constrained")[1]
 
 
-def _bars(ax: Any, words: list[str], values: Float, faint: Any = None) -> Any:
+def _largest(values: Float, count: int, names: Any, model: Any) -> tuple[npt.NDArray[np.intp], list[str]]:
+    """Return the places of the largest values, and the names of these columns."""
+    order = np.argsort(-np.abs(values), kind="stable")[:count]
+    known = getattr(model, "feature_names_in_", None) if names is None else names
+    return order, [f"column {k}" if known is None else str(known[k]) for k in order.tolist()]
+
+
+def _intervals(ax: Any, ratios: Any, intervals: Any, real: Any = True) -> Any:
+    """Draw ratios with their intervals; those that are not real are hollow."""
+    ax, number = _axes(ax), np.arange(1, len(ratios) + 1)
+    ax.axhline(1.0, color=_GREY, linewidth=1, linestyle="--")
+    ax.vlines(number, *np.transpose(intervals), color=_COLOURS[0])
+    colours = np.where(np.broadcast_to(real, number.shape), _COLOURS[0], "white")
+    ax.scatter(number, ratios, facecolors=colours, edgecolors=_COLOURS[0], zorder=3)
+    ax.set(yscale="log", xticks=number, xlabel="component", ylabel="ratio of variances")
+    _plain_numbers(ax.yaxis)
+    return ax
+
+
+def _plain_numbers(axis: Any) -> None:
+    """Write 20 in place of 2 × 10¹ on a logarithmic axis."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high > 10 * low else (1, 1.2, 1.5, 2, 3, 4, 5, 6, 8)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _bars(ax: Any, words: list[str], values: Float, faint: Any = None, start: float = 0.0) -> Any:
     ax = _axes(ax)
-    colours = np.where(values < 0.0, _COLOURS[1], _COLOURS[0])
+    colours = np.where(values < start, _COLOURS[1], _COLOURS[0])
     places = np.arange(len(values))[::-1]
-    ax.barh(places, values, color=colours if faint is None else np.where(faint, _GREY, colours))
+    ax.barh(places, values - start, left=start, color=colours if faint is None else np.where(faint, _GREY, colours))
     ax.set_yticks(places, [word if len(word) <= 30 else f"{word[:27]}..." for word in words])
     for text in ax.get_yticklabels():
         text.set_parse_math(False)
-    ax.axvline(0.0, color="black", linewidth=0.8)
+    ax.axvline(start, color="black", linewidth=0.8)
     return ax
 
 
