@@ -36,6 +36,7 @@ from standout.sources._form import column_numbers, joined_columns, word
 _ZARR_MARKS = ("zarr.json", ".zarray", ".zgroup")
 _BY_EXTENSION = f"a known extension ({', '.join(EXTENSIONS)})"
 NUMBERS = ("numbers", "truths")
+PLAIN = "Write numbers as 1038.48: digits 0 to 9, without currency, percent or signs between thousands."
 # Names of a first column that has the names of rows, if its words differ.
 _ID = re.compile(r"|(|.*[ _.-])(id|ids|index)|unnamed: 0|(sample|row|cell)[ _]?(name)?s?|barcode", re.IGNORECASE)
 T = TypeVar("T")
@@ -322,9 +323,7 @@ def _matching(patterns: Sequence[str], reader: Reader, parameter: str) -> list[s
 def report_left_out(reader: Reader, left_out: Mapping[str, Sequence[str]], strict: bool) -> None:
     """Name all columns that are not numbers, in one message."""
     parts = ", ".join(f"{listed('column', names, 8)} ({kind})" for kind, names in left_out.items())
-    advice = "Leave them out with `exclude`, or use them as `id_column`, `label` or `where`."
-    if "(currency" in parts:
-        advice += " Currency can be used once it is written as plain numbers: 1038.48 for €1,038.48."
+    advice = f"Leave them out with `exclude`, or use them as `id_column`, `label` or `where`. {PLAIN}"
     if "(decimal commas" in parts:
         advice += ' Say decimal="," if the commas are decimal signs.'
     if strict or "(decimal commas" in parts:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from operator import add
 from typing import Any, ClassVar
@@ -136,31 +135,31 @@ class Preparation(TransformerMixin, BaseEstimator):
         self.__dict__.pop("feature_names_in_", None)
         if target.columns is not None:
             self.feature_names_in_ = np.asarray(target.columns, dtype=object)
-        filled = self.missing in ("mean", "median")
-        in_memory = all(data.rows is not None for data in datasets)
-        constant: list[str] = []
-        if filled or (drop_constant and in_memory):
+        names, constant = self.get_feature_names_out(), []
+        if self.missing == "zero":
+            self.fill_ = np.zeros(target.width)
+        elif self.missing in ("mean", "median"):
             once = [data.name for data in datasets if not data.again]
             if once:
                 problem = f"{once[0]} is an iterator of batches, but fill values are learned before the fit"
                 raise InvalidTypeError(problem, advice="Give data that can be read again, such as standout.scan.")
-            sums = reduce(add, (data.map_reduce(_Summed(self._changed)) for data in datasets))
-            names = self.get_feature_names_out()
-            empty = names[sums.present == 0]
-            if filled and len(empty):
+            present, total = reduce(add, (data.map_reduce(partial(_totals, self._changed)) for data in datasets))
+            if not present.all():
+                problem = f"there is no value at all in {listed('column', names[present == 0])}"
                 advice = "Leave such columns out with `exclude`, or use missing='zero'."
-                raise InvalidValueError(f"there is no value at all in {listed('column', empty)}", advice=advice)
-            fill = sums.mean
+                raise InvalidValueError(problem, advice=advice)
+            fill = total / present
             if self.missing == "median":
                 # The median needs all rows in memory.
                 whole = [self._changed(data.loaded().rows, data.name) for data in datasets]
                 fill = np.nanmedian(np.concatenate([dense(rows) for rows in whole]), axis=0)
-            if drop_constant and (sums.low < sums.high).any():
-                constant = names[sums.low >= sums.high].tolist()
-                self.kept_ = np.flatnonzero(sums.low < sums.high)
-            self.fill_ = fill[self.kept_] if filled else None
-        if self.missing == "zero":
-            self.fill_ = np.zeros(len(self.kept_))
+            self.fill_ = fill
+        if drop_constant and all(data.rows is not None for data in datasets):
+            low, high = (np.array(ends) for ends in zip(*(_ends(data.rows) for data in datasets), strict=True))
+            varies = np.fmin.reduce(low) < np.fmax.reduce(high)
+            if varies.any():
+                self.kept_, constant = np.flatnonzero(varies), names[~varies].tolist()
+                self.fill_ = None if self.fill_ is None else self.fill_[varies]
         return constant
 
 
@@ -239,40 +238,22 @@ def _with_gaps(data: Any, name: str, columns: list[str] | None = None) -> Source
     return InMemory(as_rows(data, name, keys=keys, finite=False), name, keys)
 
 
-@dataclass(frozen=True, eq=False)
-class _Sums:
-    """Number of values, mean, smallest and largest value of each column."""
-
-    present: Float
-    mean: Float
-    low: Float
-    high: Float
-
-    def __add__(self, other: _Sums) -> _Sums:
-        present = self.present + other.present
-        share = np.divide(other.present, present, out=np.zeros_like(present), where=present > 0)
-        mean = np.where(self.present > 0, self.mean + (other.mean - self.mean) * share, other.mean)
-        return _Sums(present, mean, np.fmin(self.low, other.low), np.fmax(self.high, other.high))
+def _ends(rows: Rows) -> tuple[Array, Array]:
+    """Return the smallest and the largest value of each column."""
+    if is_sparse(rows):
+        return dense(rows.nanmin(axis=0)).ravel(), dense(rows.nanmax(axis=0)).ravel()
+    return np.fmin.reduce(rows), np.fmax.reduce(rows)
 
 
-@dataclass(frozen=True, eq=False)
-class _Summed:
-    """The function that sums a batch after the step, which fills nothing in yet."""
-
-    change: Any
-
-    def __call__(self, batch: Batch) -> _Sums:
-        if is_sparse(batch.rows):
-            rows = self.change(batch.rows)
-            gaps, width = np.isnan(rows.data), rows.shape[1]
-            present = rows.shape[0] - np.bincount(rows.indices[gaps], minlength=width).astype(np.float64)
-            total = np.bincount(rows.indices[~gaps], rows.data[~gaps], minlength=width)
-            ends = (dense(end) for end in (rows.nanmin(axis=0), rows.nanmax(axis=0)))
-            return _Sums(present, total / np.maximum(present, 1.0), *(end.ravel() for end in ends))
-        return reduce(add, (self._of_block(self.change(block)) for block in row_blocks(batch.rows)))
-
-    def _of_block(self, rows: Array) -> _Sums:
-        present = (~np.isnan(rows)).sum(axis=0).astype(np.float64)
-        first = np.where(np.isnan(rows[0]), 0.0, rows[0]).astype(np.float64)
-        mean = first + np.nansum(rows - first, axis=0) / np.maximum(present, 1.0)
-        return _Sums(present, mean, np.fmin.reduce(rows, axis=0), np.fmax.reduce(rows, axis=0))
+def _totals(change: Callable[[Rows], Rows], batch: Batch) -> Float:
+    """Return the number of values of each column, and their sum, after a step that fills nothing in yet."""
+    total = np.zeros((2, batch.rows.shape[1]))
+    for block in map(change, row_blocks(batch.rows)):
+        if is_sparse(block):
+            values = (~np.isnan(block.data), np.nan_to_num(block.data))
+            total += [np.bincount(block.indices, part, block.shape[1]) for part in values]
+            # What is not stored is zero.
+            total[0] += block.shape[0] - np.bincount(block.indices, minlength=block.shape[1])
+        else:
+            total += [np.count_nonzero(~np.isnan(block), axis=0), np.nansum(block, axis=0, dtype=np.float64)]
+    return total

@@ -15,7 +15,7 @@ import numpy as np
 
 from standout._arrays import Rows
 from standout._messages import require_extra, short
-from standout.io._files import Reader, attempt, unusable
+from standout.io._files import PLAIN, Reader, attempt, unusable
 from standout.sources import Words
 from standout.sources._form import LARGEST_INTEGER
 
@@ -29,11 +29,7 @@ SAMPLE_ROWS = 1000
 
 _NUMBER = re.compile(r"[ \t]*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity|nan)[ \t]*", re.IGNORECASE | re.ASCII)
 _TRUTH = frozenset(["true", "false", "True", "False", "TRUE", "FALSE"])
-_CURRENCY = re.compile(
-    r"\s*[-+(]?\s*([$€£¥₹₩₽]|[A-Z]{3}\s)\s*[\d.,' ]+\)?\s*|\s*[-+]?[\d.,' ]+\s*([$€£¥₹₩₽%]|[A-Z]{3})\s*"
-)
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
-_THOUSANDS = re.compile(r"\s*[+-]?\d{1,3}([,' ]\d{3})+(\.\d+)?\s*")
 _BOM = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 
 
@@ -49,7 +45,7 @@ class Dialect:
 
 
 class CsvReader(Reader):
-    """A file of cells. `kinds` has what each column holds: numbers, truths, dates, text or currency."""
+    """A file of cells. `kinds` has what each column holds: numbers, truths, dates, text or decimal commas."""
 
     def __post_init__(self) -> None:
         require_extra("pyarrow", "files", "reading CSV and TSV files")
@@ -137,14 +133,11 @@ class CsvReader(Reader):
                     cells[place].append(row[place])
         for place, found in cells.items():
             n_numbers = sum(map(self._is_number, found))
-            such = f", such as {short(found[0])!r}" if found else ""
             commas = [cell for cell in found if _DECIMAL_COMMA.fullmatch(cell) and not self._is_number(cell)]
             if commas and len(commas) + n_numbers == len(found):
                 self.kinds[place] = f"decimal commas, such as {short(commas[0])!r}"
-            elif found and all(map(_CURRENCY.fullmatch, found)):
-                self.kinds[place] = f"currency{such}"
             elif 2 * n_numbers < len(found) or not found:
-                self.kinds[place] = "words and numbers" if n_numbers else "text"
+                self.kinds[place] = "text"
 
     @property
     def _missing(self) -> tuple[str, ...]:
@@ -255,17 +248,9 @@ class CsvReader(Reader):
         raise error
 
     def _refuse_cell(self, cell: str, line: int, place: int) -> NoReturn:
-        advice = "Mend the cell, or leave it empty if the value is missing; `na_values` names other words for that."
-        if _CURRENCY.fullmatch(cell):
-            advice = (
-                "It looks like currency or a percentage: write plain numbers such as 1038.48, or leave the column out."
-            )
-        elif _DECIMAL_COMMA.fullmatch(cell):
+        advice = f"{PLAIN} A missing value is an empty cell; `na_values` names other words for that."
+        if _DECIMAL_COMMA.fullmatch(cell):
             advice = 'If its comma is a decimal comma, say so: decimal=",". If it separates thousands, leave it out.'
-        elif _THOUSANDS.fullmatch(cell):
-            advice = "Write the number without signs between thousands."
-        elif not cell.isascii() and any(letter.isdigit() for letter in cell):
-            advice = "Digits must be 0 to 9."
         elif len(self.names) == 1:
             advice = "There is one column only: name the delimiter, for example delimiter=' '."
         problem = f"{short(cell)!r} in line {line}, column {self.names[place]!r}, is not a number"
