@@ -347,7 +347,7 @@ def check(seed: int, folder: Path) -> str:
     parts = case.datasets()
     if case.stored in KINDS:
         parts = [KINDS[case.stored](part) for part in parts]
-    form = case.form if is_there(case.form) else "Fortran"
+    form = case.form if is_there(case.form) and all(map(len, parts)) else "Fortran"
     model, said = answered(case, [part.astype(np.float64) for part in parts], "array", folder)
     other, said_of_other = answered(case, parts, form, folder)
     parts = [part.astype(np.float64) for part in parts]
@@ -358,7 +358,11 @@ def check(seed: int, folder: Path) -> str:
     if isinstance(model, OURS):
         # At the limit of rounding an array may be refused: then the answer of another form is in doubt.
         refused = isinstance(other, OURS) or any(doubt in text for text in said_of_other for doubt in DOUBTS)
-        refused = refused or "out of range" in str(model) or "positive semidefinite" in str(model)
+        refused = refused or any(
+            word in str(model) for word in ("out of range", "out of the range", "positive semidefinite")
+        )
+        # So is the answer for few rows, which may differ by rounding alone.
+        refused = refused or fewest_rows(case) < 10
         assert refused, f"{form} is answered, but an array is refused: {model}"
         return "refused"
     check_model(case, model, said, parts)
@@ -370,13 +374,17 @@ def check(seed: int, folder: Path) -> str:
     kernel = case.kind in (KernelDiscriminativePCA, KernelContrastivePCA)
     # The ridge of kernels is below single precision.
     doubts = doubts or (kernel and case.stored == "single")
+    # Beside a background that hardly varies, single precision has few digits left.
+    doubts = doubts or (case.stored == "single" and np.max(np.abs(model.ratio_)) > 1e5)
     digits = 1e-2 if kernel else 1e-3 if case.stored == "single" else 1e-5
     if not doubts and same_choices(model, other):
         assert agree(other.ratio_, model.ratio_, digits), f"{form}: {other.ratio_}, array: {model.ratio_}"
     # Units of the columns do not matter to a ratio, nor the unit of all columns to any estimator without a ridge.
     free = case.options.get("scale") or (case.kind is DiscriminativePCA and not case.options.get("shrinkage", 1.0))
     # Robust distances shrink the scatter, and so depend on the units of columns.
-    free = free and case.options.get("robust") is None
+    free = free and case.options.get("robust") is None and (case.options.get("scale") or "smooth" not in case.options)
+    # Without shrinkage the background of a fold must have more rows than columns.
+    free = free and parts[0].shape[1] < min(map(len, parts)) // 2
     same = np.ndim(case.units) == 0 and not kernel
     if case.stored == "double" and (free or same):
         plain, said_of_plain = answered(case, case.datasets(units=False), "array", folder)
@@ -395,6 +403,10 @@ def check_model(case: Case, model: Any, said: list[str], parts: list[np.ndarray]
     told = any("there is no ratio" in text for text in said) or model.held_out_ is None
     assert np.all(np.isfinite(model.ratio_)) or told
     doubts = any(doubt in text for text in said for doubt in DOUBTS)
+    kernel = case.kind in (KernelDiscriminativePCA, KernelContrastivePCA)
+    # The order of directions in which the target does not vary is arbitrary.
+    doubts = doubts or np.min(np.abs(model.eigenvalues_)) < 1e-10 * np.max(np.abs(model.eigenvalues_))
+    doubts = doubts or (kernel and case.stored == "single")
     digits = 1e-2 if case.kind in (KernelDiscriminativePCA, KernelContrastivePCA) else 1e-4
     if model.held_out_ is not None and not doubts:
         beside = {name: case.beside[name] for name in ("adjust", "background_adjust") if name in case.beside}
@@ -407,8 +419,9 @@ def check_model(case: Case, model: Any, said: list[str], parts: list[np.ndarray]
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         expected = None if doubts else reference(case, parts)
     if expected is not None:
-        count = model.n_components_
-        assert agree(model.eigenvalues_, expected[:count], 1e-6), f"{model.eigenvalues_}, SciPy: {expected[:count]}"
+        count = min(model.n_components_, len(expected))
+        found, expected = model.eigenvalues_[:count], expected[:count]
+        assert agree(found, expected, 1e-6), f"{found}, SciPy: {expected}"
     if backgrounds and len(parts[0]) % 4 == 0:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CautionWarning)
