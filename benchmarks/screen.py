@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import false_discovery_control, kstest
 from sklearn.metrics import roc_auc_score
 
-from standout.screen import screen
+from standout.screening import screen
 
 DATA = Path(os.environ.get("STANDOUT_DATA", "../shared/data"))
 KNOWN = ("STAT1", "JAK2", "IFNGR1", "IFNGR2", "IRF1", "SMAD4")

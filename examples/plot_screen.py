@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from standout import screen
-from standout.screen import plot_screen
+from standout.screening import plot_screen
 
 rng = np.random.default_rng(0)
 labels = np.repeat(

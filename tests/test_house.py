@@ -30,7 +30,7 @@ ORDER = [
     "private",
     "selection",
     "estimators",
-    "screen",
+    "screening",
     "persistence",
     "_annotated",
     "images",

@@ -18,12 +18,12 @@ MAIN = {
     "Estimators": "DiscriminativePCA ContrastivePCA KernelDiscriminativePCA KernelContrastivePCA make_pipeline "
     "BackgroundPipeline BackgroundSearchCV",
     # By their modules, which have the same names.
-    "Judge": "permutation_test bootstrap report.report screen.screen explore",
+    "Judge": "permutation_test bootstrap report.report screen explore",
     "Data and models": "read_table scan blocks within differences save load",
 }
 BLOCKS = {
     "report": "Reports",
-    "screen": "Screens",
+    "screening": "Screens",
     "tl": "Annotated cells: tools",
     "get": "Annotated cells: tables",
     "pl": "Annotated cells: pictures",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from standout.io import read_table, scan
     from standout.persistence import load, save
     from standout.report import report
-    from standout.screen import screen
+    from standout.screening import screen
     from standout.selection import bootstrap, permutation_test
     from standout.sources import blocks, differences, within
 
@@ -64,11 +64,11 @@ _HOMES = {
     **dict.fromkeys(("read_table", "scan"), "standout.io"),
     "explore": "standout.explorer",
     "report": "standout.report",
-    "screen": "standout.screen",
+    "screen": "standout.screening",
 }
 _PACKAGES = (
     *("datasets", "estimators", "explorer", "features", "get", "images", "io", "metrics", "mne", "moments"),
-    *("pencil", "persistence", "pl", "plots", "private", "problem", "selection", "sources", "tl"),
+    *("pencil", "persistence", "pl", "plots", "private", "problem", "screening", "selection", "sources", "tl"),
 )
 
 

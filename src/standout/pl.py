@@ -183,7 +183,7 @@ def screen(adata: Any, key: str = "screen", *, ax: Any = None, show: bool | None
     -------
     matplotlib Axes or None
     """
-    from standout.screen import plot_screen
+    from standout.screening import plot_screen
 
     known(key, "key", list(adata.uns), "in adata.uns")
     return _shown(plot_screen(adata.uns[key], ax, effects=adata.uns.get(f"{key}_effects")), show)

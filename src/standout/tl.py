@@ -299,7 +299,7 @@ def screen(
     >>> standout.tl.screen(adata, "target", "NT").table["verdict"].to_dict()
     {'STAT1': 'stands out', 'CD86': 'no evidence'}
     """
-    from standout.screen import screen as screened
+    from standout.screening import screen as screened
 
     cells.check_annotated(adata, False)
     choice = Choice(groupby, control, None, layer=layer, use_rep=use_rep, mask_var=mask_var)

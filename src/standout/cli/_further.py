@@ -146,7 +146,7 @@ def demo_datasets(images: ImageContrast) -> Datasets:
 
 def screen_file(options: dict[str, Any]) -> None:
     """Compare every condition with the control, and write the table or a page."""
-    from standout.screen import screen
+    from standout.screening import screen
 
     display, column = Display(quiet=options["quiet"]), options["condition_column"]
     final = check_output_file(options["output"], options["overwrite"], [options["data"]])
@@ -177,7 +177,7 @@ def _screen_picture(found: Any) -> str:
     require_extra("matplotlib", "plots", "the page")
     from matplotlib import pyplot
 
-    from standout.screen import plot_screen
+    from standout.screening import plot_screen
 
     stream = BytesIO()
     figure = plot_screen(found).figure

@@ -5,7 +5,7 @@ from standout.selection._choose import Path, choose, choose_columns, rule
 from standout.selection._held_out import HeldOut, judge
 from standout.selection._inference import PermutationTest, permutation_test
 from standout.selection._inference import count_components as count_components
-from standout.selection._means import MeanDifferences, benjamini_hochberg, mean_differences
+from standout.selection._means import MeanDifferences, mean_differences
 from standout.selection._weights import choose_weights
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "MeanDifferences",
     "Path",
     "PermutationTest",
-    "benjamini_hochberg",
     "bootstrap",
     "choose",
     "choose_columns",

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from itertools import chain, islice
 from operator import add
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, check_random_state
 from threadpoolctl import threadpool_limits
 
@@ -406,7 +404,9 @@ def _component(
     allowed = int(np.floor(level * (n_draws + 1) + 1e-9)) - 1
     values = [engine.values(np.arange(len(plan.homes)))]
     reached = 0
-    for drawn in _draws(engine, plan.deals(np.random.default_rng(seed), n_draws, every=every), n_jobs):
+    deals = plan.deals(np.random.default_rng(seed), n_draws, every=every)
+    work = Parallel(n_jobs=n_jobs or 1, prefer="threads", return_as="generator")
+    for drawn in work(delayed(engine.values)(at) for at in deals):
         values.append(drawn)
         advance(1)
         if len(values) > min(FIRST, n_draws) or len(drawn) == 1:
@@ -416,16 +416,6 @@ def _component(
                 # Sequential test of Besag and Clifford (1991).
                 return reached / (len(values) - 1), np.array(values)
     return (1 + reached) / len(values), np.array(values)
-
-
-def _draws(engine: Engine, deals: Iterator[Numbers], n_jobs: int | None) -> Iterator[Float]:
-    """Return the statistic of one deal after the other."""
-    if n_jobs in (None, 1):
-        return map(engine.values, deals)
-    work = Parallel(n_jobs=n_jobs, prefer="threads")
-    # A few at a time: the first ones may be enough.
-    batches = iter(lambda: list(islice(deals, 2 * effective_n_jobs(n_jobs))), [])
-    return chain.from_iterable(work(delayed(engine.values)(at) for at in batch) for batch in batches)
 
 
 def standardised(values: Float) -> Float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+from scipy import special, stats
 
 from standout._arrays import Float
 
@@ -80,22 +80,4 @@ def mean_differences(
     squares = (parts**2 / free[:, None]).sum(axis=0)
     degrees = np.divide(error**2, squares, out=np.ones_like(error), where=squares > 0.0)
     p_value = 2.0 * special.stdtr(degrees, -np.abs(t))
-    return MeanDifferences(effect, p_value, benjamini_hochberg(p_value))
-
-
-def benjamini_hochberg(p_values: Float) -> Float:
-    """Return p-values corrected for their number (Benjamini and Hochberg, 1995).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from standout.selection import benjamini_hochberg
-    >>> benjamini_hochberg(np.array([0.01, 0.04, 0.03, 0.5])).round(3)
-    array([0.04 , 0.053, 0.053, 0.5  ])
-    """
-    order = np.argsort(p_values)[::-1]
-    size = len(p_values)
-    scaled = p_values[order] * size / np.arange(size, 0, -1)
-    corrected = np.empty_like(scaled)
-    corrected[order] = np.minimum(np.minimum.accumulate(scaled), 1.0)
-    return corrected
+    return MeanDifferences(effect, p_value, stats.false_discovery_control(p_value))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from standout._messages import require_extra
-from standout.screen._screen import COLOURS, MOST_SHOWN, Screen, screen
+from standout.screening._screen import COLOURS, MOST_SHOWN, Screen, screen
 
 __all__ = ["Screen", "plot_screen", "screen"]
 
@@ -64,13 +62,3 @@ def plot_screen(table: Any, ax: Any = None, *, effects: Any = None, most: int = 
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.legend(loc="lower right")
     return ax
-
-
-class _CallableModule(ModuleType):
-    """A package that can be called: Python binds ``standout.screen`` to the package when it is imported."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Screen:
-        return screen(*args, **kwargs)
-
-
-sys.modules[__name__].__class__ = _CallableModule

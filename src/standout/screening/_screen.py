@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -16,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from standout._arrays import dense, double
 from standout._messages import InvalidTypeError, InvalidValueError, listed, require_extra, warn_user
 from standout._xp import to_host
-from standout.screen._null import (
+from standout.screening._null import (
     LEAST_SPREAD,
     Array,
     Codes,
@@ -100,11 +99,6 @@ class Screen:
         columns = ["rows", "ratio", "shift", "spread", "q_value", "verdict", "shift_columns"]
         return f"{self.summary()}\n{_rounded(self.table[columns].head(MOST_SHOWN)).to_string()}"
 
-    def _repr_html_(self) -> str:
-        html = _rounded(self.table.head(MOST_SHOWN)).to_html(escape=True, border=0)
-        more = f"<p>The first {MOST_SHOWN} labels are shown.</p>" if len(self.table) > MOST_SHOWN else ""
-        return f"<p>{escape(self.summary())}</p>{html}{more}"
-
 
 def screen(
     X: Any,
@@ -174,7 +168,7 @@ def screen(
     Examples
     --------
     >>> import numpy as np
-    >>> from standout.screen import screen
+    >>> from standout.screening import screen
     >>> rng = np.random.default_rng(0)
     >>> X, labels = rng.standard_normal((600, 10)), np.repeat(["control", "A", "B"], 200)
     >>> X[labels == "A", 3] += 1
