@@ -102,28 +102,6 @@ def test_batches_of_every_form_equal_one_fit(data, form):
         assert model.feature_names_in_.tolist() == list("abcdef")
 
 
-def test_batches_with_labels_equal_one_fit(data, rng):
-    X, Y, Z = data
-    rows, labels = np.vstack([X, Y, Z]), np.repeat(["x", "y", "a"], [123, 97, 61])
-    order = rng.permutation(len(rows))
-    rows, labels = rows[order], labels[order]
-    whole = DiscriminativePCA(target_label="x").fit(rows, labels)
-    model = DiscriminativePCA(target_label="x")
-    first = np.flatnonzero(labels == "y")[:20]
-    rest = np.setdiff1d(np.arange(len(rows)), first)
-    model.partial_fit(rows[first], labels[first])
-    assert not hasattr(model, "components_")
-    for part in np.array_split(rest, 4):
-        model.partial_fit(rows[part], labels[part])
-    np.testing.assert_allclose(model.eigenvalues_, whole.eigenvalues_, rtol=0.2)
-    assert model.background_labels_ == whole.background_labels_ == ["a", "y"]
-    assert model.classes_.tolist() == whole.classes_.tolist()
-    in_order = DiscriminativePCA(target_label="x")
-    for start in range(0, len(rows), 70):
-        in_order.partial_fit(rows[start : start + 70], labels[start : start + 70])
-    assert_same_model(in_order, whole)
-
-
 def test_fit_can_be_continued(data):
     X, Y, _ = data
     model = DiscriminativePCA().fit(X[:60], background=Y[:50]).partial_fit(X[60:], background=Y[50:])
@@ -185,13 +163,23 @@ def test_merged_places_are_folds(data, kind):
 
 def test_a_place_without_a_dataset_leaves_no_folds(data):
     X, Y, _ = data
-    labels = np.repeat([1, 0], [100, 60])
-    one = DiscriminativePCA(target_label=1).fit(np.vstack([X[:100], Y[:60]]), labels)
-    other = DiscriminativePCA(target_label=1).partial_fit(X[100:], np.ones(23, dtype=int))
+    one = DiscriminativePCA().fit(X[:100], background=Y[:60])
+    other = DiscriminativePCA().partial_fit(X[100:], background=[None])
     one.merge(other)
     assert one.n_samples_ == 123
     assert one.path_.reason == "a place has no rows of one of the datasets"
-    assert one.background_labels_ == [0]
+
+
+def test_places_with_labels_are_merged_if_they_have_the_same(data):
+    X, Y, _ = data
+    rows = np.vstack([X, Y])
+    one, other, third = (
+        DiscriminativePCA(target_label=1).fit(rows, np.repeat([1, label], [len(X), len(Y)])) for label in (0, 0, 2)
+    )
+    assert one.merge(other).n_samples_ == 2 * len(X)
+    assert (one.classes_.tolist(), one.background_labels_) == ([0, 1], [0])
+    with pytest.raises(InvalidValueError, match="labels"):
+        one.merge(third)
 
 
 @pytest.mark.parametrize("kind", LINEAR)
@@ -254,7 +242,6 @@ def test_private_sums_are_shrunken_by_their_noise(rng):
             "background",
             "1 background(s), but the rows before had 2",
         ),
-        (lambda X, Y: DiscriminativePCA(target_label=1).partial_fit(X), None, "one label per row"),
         (lambda X, Y: DiscriminativePCA(shrinkage=0.5).fit(X[:3], background=Y[:2]).partial_fit(X), None, "no sums"),
         (
             lambda X, Y: (
@@ -283,6 +270,7 @@ def test_what_needs_rows_is_refused(data, call, parameter, words):
 def test_partial_fit_is_absent_where_rows_are_needed(data):
     model = DiscriminativePCA(robust="cells")
     assert not hasattr(model, "partial_fit")
+    assert not hasattr(DiscriminativePCA(target_label=1), "partial_fit")
     with pytest.raises(AttributeError) as caught:
         model.partial_fit(data[0])
     assert isinstance(caught.value.__cause__, InvalidValueError)

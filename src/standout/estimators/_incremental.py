@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 from typing import Any, Self
 
 import numpy as np
@@ -14,12 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from standout._messages import InvalidTypeError, InvalidValueError, dataset_names
 from standout._options import check_parameters
-from standout._xp import take
 from standout.estimators._fit import BackgroundTransformer, Fit
 from standout.moments import FoldPattern, Moments, RootMoments, ScatterMoments, gather, gather_keyed
 from standout.selection import Data, Folds, Places, TallData
 from standout.selection._data import FEW_FOLDS, MANY_COLUMNS, MOST_COLUMNS, ROWS_PER_FOLD
-from standout.sources import InMemory, Source, as_backgrounds, as_labels, matched, open_dataset
+from standout.sources import Source, as_backgrounds, matched, open_dataset
 
 Parts = list[Moments | None]
 # Attributes that do not depend on the components.
@@ -32,6 +31,8 @@ def _sums_suffice(model: Any) -> bool:
         _reject("robust", model.robust, "Use robust=None")
     if isinstance(model.n_components, str):
         _reject("n_components", model.n_components, "Use a number")
+    if model.target_label is not None:
+        _reject("target_label", model.target_label, "Give the rows of each label as a dataset")
     return True
 
 
@@ -63,9 +64,9 @@ class IncrementalTransformer(BackgroundTransformer):
         Parameters
         ----------
         X : dataset, default=None
-            More rows of the target; with `target_label`, rows of all datasets.
-        y : array-like of shape (n_samples,), default=None
-            Label of each row, with `target_label`. A batch need not have all labels.
+            More rows of the target.
+        y : None
+            Ignored.
         background : dataset, or list or tuple of datasets, default=None
             More rows of each background, in the same order in every batch. In a list, None stands for a background
             without new rows.
@@ -77,17 +78,13 @@ class IncrementalTransformer(BackgroundTransformer):
         """
         check_parameters(self.method, self.get_params(deep=False))
         known = self._known_parts()
-        if self.target_label is None:
-            batch = self._batch(X, background, known)
-        else:
-            batch = self._labelled(X, y, background, fresh=not known)
+        batch = self._batch(X, background, len(known))
         if not known:
             self._data = None
-            first = next(source for source in batch.values() if source is not None)
+            first = next(source for source in batch if source is not None)
             self._keep_columns(X, first.columns, first.width)
             self._folds = _pattern(self.cv, self.n_features_in_)
-        parts = {key: self._extended(known.get(key, []), batch.get(key)) for key in self._order({*known, *batch})}
-        self._solve_parts(parts)
+        self._solve_parts([self._extended(own or [], source) for own, source in zip_longest(known, batch)])
         return self
 
     def merge(self, other: Any) -> Self:
@@ -114,10 +111,8 @@ class IncrementalTransformer(BackgroundTransformer):
             check_is_fitted(model, "n_features_in_")
             _data_of(model)
         self._check_same(other)
-        mine, theirs = _places(self), _places(other)
-        none: list[Parts] = [[None] * len(next(iter(places.values()))) for places in (mine, theirs)]
-        parts = {key: [*mine.get(key, none[0]), *theirs.get(key, none[1])] for key in self._order({*mine, *theirs})}
-        ends = (accumulate(0 if one is None else one.count for one in own) for own in parts.values())
+        parts = [[*mine, *theirs] for mine, theirs in zip(_places(self), _places(other), strict=True)]
+        ends = (accumulate(0 if one is None else one.count for one in own) for own in parts)
         self._folds = Places(tuple(map(tuple, ends)))
         self._solve_parts(parts, _data_of(self).n_covariates)
         return self
@@ -156,15 +151,13 @@ class IncrementalTransformer(BackgroundTransformer):
         model = cls(**parameters)
         check_parameters(cls.method, model.get_params(deep=False))
         _sums_suffice(model)
-        if model.target_label is not None:
-            _reject("target_label", model.target_label, "Leave it out")
         several = [] if backgrounds is None else backgrounds if isinstance(backgrounds, list) else [backgrounds]
         names = dataset_names(1 + len(several))
         moments = [_as_moments(part, name, model) for part, name in zip([target, *several], names, strict=True)]
         _check_alike(moments, names)
         columns = next((known for known in (getattr(part, "columns", None) for part in moments) if known), None)
         model._keep_columns(None, columns, moments[0].n_features)
-        model._solve_parts({number: [part] for number, part in enumerate(moments)})
+        model._solve_parts([[part] for part in moments])
         if not moments[0].exact:
             from standout.private import warn_if_drowned
 
@@ -173,13 +166,9 @@ class IncrementalTransformer(BackgroundTransformer):
 
     # --- from parts to components --------------------------------------------------------------------------------
 
-    def _solve_parts(self, found: dict[Any, Parts], n_covariates: int = 0) -> None:
+    def _solve_parts(self, parts: list[Parts], n_covariates: int = 0) -> None:
         """Keep sums, and find the components if every dataset has enough rows."""
-        parts = list(found.values())
         data = TallData(parts, n_covariates)
-        if self.target_label is not None:
-            self.background_labels_ = list(found)[1:]
-            self.classes_ = np.array(sorted(found))
         counts = [sum(part.count for part in own if part is not None) for own in parts]
         wanted = self.n_components if isinstance(self.n_components, int) else 1
         if min(counts) < 2 or sum(counts) - len(counts) < wanted:
@@ -209,49 +198,32 @@ class IncrementalTransformer(BackgroundTransformer):
 
     # --- batches -------------------------------------------------------------------------------------------------
 
-    def _order(self, keys: set[Any]) -> list[Any]:
-        """Return the keys of datasets, labels or numbers, in the order of a fit: the target first."""
-        first = 0 if self.target_label is None else self.target_label
-        return [first, *sorted(keys - {first})]
-
-    def _known_parts(self) -> dict[Any, Parts]:
+    def _known_parts(self) -> list[Parts]:
         """Return the sums of the rows before, by dataset; none if there were no rows."""
         if self._data is None and not self.__sklearn_is_fitted__():
-            return {}
+            return []
         data = _data_of(self)
         if data.n_covariates or not (self._folds is None or isinstance(self._folds, FoldPattern)):
             problem = "rows cannot be added to a model that was merged, or fitted with `groups` or `adjust`"
             raise InvalidValueError(problem, advice="Fit another estimator to them, and merge it.")
-        return dict(zip(_keys(self), (list(own) for own in data.parts), strict=True))
+        return [list(own) for own in data.parts]
 
-    def _batch(self, X: Any, background: Any, known: dict[Any, Parts]) -> dict[Any, Source | None]:
-        """Open the datasets of a batch, by their numbers; None for a dataset without new rows."""
+    def _batch(self, X: Any, background: Any, n_known: int) -> list[Source | None]:
+        """Open the datasets of a batch; None for a dataset without new rows."""
         given = [X, *as_backgrounds(background, X)]
         if all(part is None for part in given):
             raise InvalidValueError("the batch has no rows", advice="Give rows of the target or of a background.")
-        if len(known) > 1 and len(given) > 1 and len(given) != len(known):
-            problem = f"the batch has {len(given) - 1} background(s), but the rows before had {len(known) - 1}"
+        if n_known > 1 and len(given) > 1 and len(given) != n_known:
+            problem = f"the batch has {len(given) - 1} background(s), but the rows before had {n_known - 1}"
             advice = "Give a list with None for each background without new rows."
             raise InvalidValueError(problem, parameter="background", advice=advice)
-        found: dict[Any, Source | None] = {}
+        found: list[Source | None] = []
         first = None
-        for number, (name, part) in enumerate(zip(dataset_names(len(given)), given, strict=True)):
-            source = None if part is None else self._open(part, name) if known else open_dataset(part, name)
+        for name, part in zip(dataset_names(len(given)), given, strict=True):
+            source = None if part is None else self._open(part, name) if n_known else open_dataset(part, name)
             first = first or source
-            found[number] = source if source is None or first is None else _like_first(source, first)
+            found.append(source if source is None or first is None else _like_first(source, first))
         return found
-
-    def _labelled(self, X: Any, y: Any, background: Any, fresh: bool) -> dict[Any, Source | None]:
-        """Open a batch of rows with labels: one dataset per label."""
-        if background is not None or y is None:
-            problem = "with `target_label`, partial_fit needs one label per row in y, and no background"
-            raise InvalidValueError(problem, advice="Pass partial_fit(X, y).")
-        whole = (open_dataset(X, "the data") if fresh else self._open(X)).loaded()
-        labels = as_labels(y, whole.n_rows)
-        return {
-            label: InMemory(take(whole.rows, np.flatnonzero(labels == label)), f"the rows of {label!r}", whole.keys)
-            for label in np.unique(labels).tolist()
-        }
 
     def _extended(self, own: Parts, source: Source | None) -> Parts:
         """Return the sums of a dataset by fold, with those of new rows."""
@@ -277,9 +249,9 @@ class IncrementalTransformer(BackgroundTransformer):
         sizes, mine_is = (other.n_features_in_, self.n_features_in_), "this estimator"
         matched(names[1] or None, sizes[0], "the other estimator", names[0] or None, sizes[1], mine_is)
         mine, theirs = _data_of(self), _data_of(other)
-        same = self.target_label is not None or len(mine.parts) == len(theirs.parts)
-        same = same and mine.n_covariates == theirs.n_covariates and names[0] == names[1]
-        if not same or self.target_label != other.target_label:
+        labels = [(model.target_label, getattr(model, "background_labels_", None)) for model in (self, other)]
+        same = len(mine.parts) == len(theirs.parts) and mine.n_covariates == theirs.n_covariates
+        if not same or names[0] != names[1] or labels[0] != labels[1]:
             problem = "the other estimator has other backgrounds, labels, covariates or order of columns"
             raise InvalidValueError(problem, advice="Merge estimators that were fitted in the same way.")
 
@@ -304,18 +276,10 @@ def _data_of(model: Any) -> TallData:
     return data
 
 
-def _keys(model: Any) -> list[Any]:
-    """Return the labels of the datasets of a model, or their numbers."""
-    if model.target_label is not None:
-        return [model.target_label, *model.background_labels_]
-    return list(range(len(model._data.parts)))
-
-
-def _places(model: Any) -> dict[Any, Parts]:
+def _places(model: Any) -> list[Parts]:
     """Return the sums of each dataset by place: one place, if the model was not merged."""
     merged = isinstance(model._folds, Places)
-    parts = [list(own) if merged else [reduce(_sum, own)] for own in _data_of(model).parts]
-    return dict(zip(_keys(model), parts, strict=True))
+    return [list(own) if merged else [reduce(_sum, own)] for own in _data_of(model).parts]
 
 
 def _like_first(source: Source, first: Source) -> Source:
