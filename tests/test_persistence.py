@@ -122,7 +122,7 @@ def test_a_file_appears_whole_or_not_at_all(model, saved, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match="cannot be written"):
         save(model, saved)
     assert saved.read_bytes() == before
@@ -302,9 +302,9 @@ def test_another_version_warns(saved):
 
 
 def test_only_our_types_scalers_decompositions_and_containers_are_trusted():
-    packages = {module.split(".")[0] for module in TRUSTED}
+    packages = {name.split(".")[0] for name in TRUSTED}
     assert packages == {"builtins", "numpy", "scipy", "sklearn", "standout"}
-    assert {".".join(module.split(".")[:2]) for module in TRUSTED if module.startswith("sklearn")} == {
+    assert {".".join(name.split(".")[:2]) for name in TRUSTED if name.startswith("sklearn")} == {
         "sklearn.decomposition",
         "sklearn.preprocessing",
     }

@@ -39,7 +39,7 @@ from standout.estimators import (
     KernelContrastivePCA,
     KernelDiscriminativePCA,
 )
-from standout.features import FourierMap, IdentityMap, LandmarkMap, NamedKernel, PrecomputedKernel, SumKernel
+from standout.features import FourierMap, LandmarkMap, NamedKernel, PrecomputedKernel, SumKernel
 from standout.io import Preparation
 from standout.moments import FoldPattern, NormSums, RobustWeights, RootMoments, ScatterMoments, WeightSums
 from standout.private import PrivateMoments, Spent
@@ -52,34 +52,30 @@ from standout.selection._means import MeanDifferences
 __all__ = ["TRUSTED", "load", "save"]
 
 
-def _by_module(*kinds: type) -> dict[str, str]:
-    """Return the names of types by module, separated by spaces."""
-    modules = {kind.__module__ for kind in kinds}
-    return {module: " ".join(kind.__name__ for kind in kinds if kind.__module__ == module) for module in modules}
-
-
 MODELS = (DiscriminativePCA, ContrastivePCA, KernelDiscriminativePCA, KernelContrastivePCA, BackgroundPipeline)
 _NAMES = ", ".join(kind.__name__ for kind in MODELS)
 # Types of this package that a model holds. Making an object of these types runs no code: add only such types.
 _PARTS = (
-    *(FourierMap, IdentityMap, LandmarkMap, NamedKernel, PrecomputedKernel, SumKernel),
+    *(FourierMap, LandmarkMap, NamedKernel, PrecomputedKernel, SumKernel),
     *(FoldPattern, NormSums, RobustWeights, RootMoments, ScatterMoments, WeightSums, PrivateMoments, Spent, Grid),
     *(Problem, HeldOut, MeanDifferences, PermutationTest, SelectionPath, TallData, Preparation),
 )
-_SPARSE = {f"scipy.sparse._{kind}": f"{kind}_array {kind}_matrix" for kind in ("csr", "csc", "coo")}
-# Types that may be made from a file, by module.
-TRUSTED = {
-    **_by_module(*MODELS, *_PARTS),
+_OTHERS = {
     "builtins": "bool bytes dict float int list set slice str tuple",
     "numpy": "bool bool_ dtype float16 float32 float64 int16 int32 int64 int8 ndarray str_ uint16 uint32 uint64 uint8",
     "numpy.random.mtrand": "RandomState",
+    **{f"scipy.sparse._{kind}": f"{kind}_array {kind}_matrix" for kind in ("csr", "csc", "coo")},
     "sklearn.decomposition._incremental_pca": "IncrementalPCA",
     "sklearn.decomposition._pca": "PCA",
     "sklearn.decomposition._truncated_svd": "TruncatedSVD",
     "sklearn.preprocessing._data": "MaxAbsScaler MinMaxScaler Normalizer PowerTransformer QuantileTransformer "
     "RobustScaler StandardScaler",
-    **_SPARSE,
 }
+# Types that may be made from a file.
+TRUSTED = [
+    *(f"{kind.__module__}.{kind.__name__}" for kind in (*MODELS, *_PARTS)),
+    *(f"{module}.{name}" for module, names in _OTHERS.items() for name in names.split()),
+]
 # The ways of making objects, by skops' names, that a model needs. Others, such as methods and partial functions, have
 # been used in the past to circumvent skops' check of the types.
 _WAYS = {
@@ -284,7 +280,7 @@ def _without_moments(model: Any) -> Any:
 def _read(file: BinaryIO) -> tuple[Any, dict[str, Any]]:
     """Check the content of a file, make the model, and return it with the versions that wrote it."""
     versions = _check_content(file)
-    model = _skops().load(file, trusted=[f"{module}.{name}" for module in TRUSTED for name in TRUSTED[module].split()])
+    model = _skops().load(file, trusted=TRUSTED)
     if not isinstance(model, MODELS):
         _refuse(f"it has an object of type {type(model).__name__}, not of {_NAMES}")
     if getattr(model, "memory", None) is not None:
@@ -306,8 +302,9 @@ def _check_content(file: BinaryIO) -> dict[str, Any]:
         if visits > _MOST_VISITS:
             _refuse("objects in it refer to each other so often that reading would take very long")
         if "__loader__" in node:
-            module, kind, way = (str(node.get(key)) for key in ("__module__", "__class__", "__loader__"))
-            found.add("" if way in _WAYS and kind in TRUSTED.get(module, "").split() else f"{module}.{kind}")
+            kind, way = f"{node.get('__module__')}.{node.get('__class__')}", node["__loader__"]
+            if way not in _WAYS or kind not in TRUSTED:
+                found.add(kind)
             if "file" in node:
                 reads.add((str(node["file"]), name or len(reads)))
         return _Visits(visits)
@@ -318,8 +315,8 @@ def _check_content(file: BinaryIO) -> dict[str, Any]:
         json.loads(archive.read(_SCHEMA), object_hook=note)
         versions = json.loads(archive.read(_VERSIONS)) if _VERSIONS in archive.namelist() else None
         unpacked = sum(_unpacked_size(archive, name) for name, _ in reads)
-    if found - {""}:
-        _refuse(f"it has {listed('type', sorted(found - {''}))}, which standout does not trust; nothing of it was run")
+    if found:
+        _refuse(f"it has {listed('type', sorted(found))}, which standout does not trust; nothing of it was run")
     if not isinstance(versions, dict):
         _refuse("it was not written by standout.save")
     if unpacked > max(_MOST_UNPACKED, _MOST_PACKING * file.seek(0, os.SEEK_END)):

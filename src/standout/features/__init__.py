@@ -24,7 +24,7 @@ from standout.features._kernels import (
     median_distance,
     resolve_kernel,
 )
-from standout.features._maps import CoordinateMap, FourierMap, IdentityMap, LandmarkMap, centred_columns
+from standout.features._maps import CoordinateMap, FourierMap, LandmarkMap, centred_columns
 from standout.moments import pivoted_cholesky
 from standout.sources import InMemory, Mapped, Source
 
@@ -32,7 +32,6 @@ __all__ = [
     "CoordinateMap",
     "Coordinates",
     "FourierMap",
-    "IdentityMap",
     "Kernel",
     "LandmarkMap",
     "NamedKernel",
@@ -46,7 +45,7 @@ __all__ = [
 ]
 
 # Saved models name these classes by the public package. Its modules can then be reorganised.
-for _class in (CoordinateMap, FourierMap, IdentityMap, LandmarkMap, Kernel, NamedKernel, PrecomputedKernel, SumKernel):
+for _class in (CoordinateMap, FourierMap, LandmarkMap, Kernel, NamedKernel, PrecomputedKernel, SumKernel):
     _class.__module__ = __name__
 
 # Up to this many rows of all datasets the kernel matrix is factorised.
@@ -209,9 +208,6 @@ def _exact(
     """Factorise the kernel matrix of all rows. The rows of the factor, or of the matrix, are the coordinates."""
     loaded = [source.loaded() for source in sources]
     datasets: list[Rows] = [source.rows for source in loaded]
-    linear = isinstance(kernel, NamedKernel) and kernel.metric == "linear"
-    if linear and rank is None and datasets[0].shape[1] < n_rows:
-        return Coordinates(IdentityMap(datasets[0].shape[1]), list(loaded), "exact", 0.0)
     given = isinstance(kernel, PrecomputedKernel)
     every: Rows = stacked(datasets)
     rows: Landmarks = np.arange(n_rows) if given else every

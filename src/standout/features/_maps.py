@@ -91,24 +91,6 @@ def centred_columns(values: Float, counts: Sequence[int]) -> Float:
 
 
 @dataclass(frozen=True, eq=False)
-class IdentityMap(CoordinateMap):
-    """The rows themselves as coordinates, for the linear kernel.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from standout.features import IdentityMap
-    >>> IdentityMap(2).transform(np.array([[1, 2]]))
-    array([[1., 2.]])
-    """
-
-    n_coordinates: int
-
-    def _block(self, rows: Rows) -> Float:
-        return double(dense(rows))
-
-
-@dataclass(frozen=True, eq=False)
 class FourierMap(CoordinateMap):
     """Random Fourier features: cosines at random frequencies, whose mean product is the kernel.
 
