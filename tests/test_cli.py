@@ -212,6 +212,15 @@ def test_a_text_column_without_repetitions_names_the_rows_and_their_subjects_are
     assert table(here / "out" / "scores.csv")[11]["id"] == "301_1"
 
 
+def test_a_text_column_is_offered_for_the_subjects_of_dependent_rows(here):
+    rng = np.random.default_rng(0)
+    for name in ("target", "background"):
+        rows = np.cumsum(rng.normal(size=(200, 3)), axis=0)
+        (here / f"{name}.csv").write_text(csv_text(rows, COLUMNS[:3], who=[f"{name}{i // 20}" for i in range(200)]))
+    works_here(*FIT, "--no-test", "-q")
+    assert "(--subject-column who)" in summary(here / "out")["cautions"][0]["advice"]
+
+
 def test_rows_are_chosen_by_the_value_of_a_column(here):
     write_conditions(here / "all.csv")
     whole = pd.read_csv(here / "all.csv")

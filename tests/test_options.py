@@ -25,7 +25,7 @@ def options_of(*arguments):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_table_has_every_parameter_of_an_estimator_with_its_default(method):
-    signature = inspect.signature(getattr(standout, ESTIMATORS[method]).__init__).parameters
+    signature = inspect.signature(ESTIMATORS[method].__init__).parameters
     defaults = {name: one.default for name, one in signature.items() if name != "self"}
     assert {one.name: one.default for one in options_for(method)} == defaults
 
@@ -40,7 +40,7 @@ def test_the_command_line_has_the_defaults_of_python(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_docstrings_describe_every_parameter(method):
-    text = inspect.getdoc(getattr(standout, ESTIMATORS[method]))
+    text = inspect.getdoc(ESTIMATORS[method])
     for one in options_for(method):
         assert re.search(rf"^{one.name} : .*default=", text, re.MULTILINE), one.name
     assert "%(" not in text

@@ -42,8 +42,8 @@ class Datasets:
         Names of the columns that go into the fit.
     label_name : str or None
         The column that the labels are from.
-    id_name : str or None
-        The column that the names of rows are from.
+    names_subjects : str or None
+        The column that may name the subjects: that of the names of rows, or else the only text that is no data.
     notes : list
         Warnings of reading.
     steps : list
@@ -57,7 +57,7 @@ class Datasets:
     sources: list[Source]
     columns: list[str]
     label_name: str | None = None
-    id_name: str | None = None
+    names_subjects: str | None = None
     notes: list[Any] = field(default_factory=list)
     steps: list[Any] = field(default_factory=list)
     words: list[dict[str, Any]] = field(default_factory=list)
@@ -78,7 +78,9 @@ def open_datasets(
         display.stage("looking at the files")
         scans, id_name = _scans([options["data"], *options.get("background", ())], options, beside)
         words = [scan.words(needed) if needed else {} for scan in scans]
-        made = Datasets(_loaded(scans, options, display), [], options["label_column"], id_name, words=words)
+        texts = [name for name in scans[0].left_out.get("text", []) if id_name is None]
+        named = texts[0] if len(texts) == 1 else id_name
+        made = Datasets(_loaded(scans, options, display), [], options["label_column"], named, words=words)
         if column is not None:
             _split(made, options)
         _rename(made, options)

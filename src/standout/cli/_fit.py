@@ -20,16 +20,11 @@ from standout.cli._data import Datasets, open_cube, open_datasets
 from standout.cli._display import Display, printable
 from standout.cli._folder import MARK, check_output_file, check_output_folder, folder_as_a_whole, is_device
 from standout.cli._options import COMMAND_METHODS, FITTED_AS
+from standout.estimators import ESTIMATORS
 from standout.io import csv_writer, write_csv
 from standout.report import figure, findings, page, sentences
 from standout.report._words import environment, shortened
 
-ESTIMATORS = {
-    "dpca": "DiscriminativePCA",
-    "cpca": "ContrastivePCA",
-    "kdpca": "KernelDiscriminativePCA",
-    "kcpca": "KernelContrastivePCA",
-}
 Found = dict[str, Any]
 # Columns that the terminal names for a component, and letters of a name.
 MOST_COLUMNS, LONGEST_NAME = 4, 30
@@ -89,7 +84,7 @@ def fit_and_find(model: Any, datasets: Datasets, options: dict[str, Any], displa
     with collected_warnings() as more:
         settings |= {"title": options.get("title"), "image_shape": options.get("image_shape"), "test": test}
         settings |= {"label_name": datasets.label_name or "label", "notes": [*datasets.notes, *said]}
-        found = findings(model, sources, options=OPTION_NAMES, id_name=datasets.id_name or None, **settings)
+        found = findings(model, sources, options=OPTION_NAMES, names_subjects=datasets.names_subjects, **settings)
     found["cautions"] += [{"kind": "note", "weight": 0, "text": str(one), "advice": ""} for one in more]
     return found
 
@@ -110,7 +105,7 @@ def make_estimator(options: dict[str, Any]) -> Any:
     if "kernel" in parameters and options["bandwidth"] is not None:
         parameters |= {"kernel": "gaussian", "kernel_params": {"bandwidth": options["bandwidth"]}}
     check_parameters(method, parameters)
-    return getattr(standout, ESTIMATORS[method])(**parameters)
+    return ESTIMATORS[method](**parameters)
 
 
 # --- the files of the folder ------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from standout._options import OPTION_NAMES, OPTIONS
 from standout._writing import write_whole
 from standout.cli._data import Datasets, column_of_ids, matched_words, open_datasets, reading_of
 from standout.cli._display import Display
-from standout.cli._fit import begun, beside, fit_and_write, numbered, render, show_result
+from standout.cli._fit import begun, beside, fit_and_write, make_estimator, numbered, render, show_result
 from standout.cli._folder import check_output_file, recover
 from standout.cli._options import FITTED_AS
 from standout.datasets import ImageContrast, make_digits_over_photographs
@@ -197,9 +197,7 @@ def explore_files(options: dict[str, Any]) -> None:
     display = Display(quiet=options["quiet"])
     with display.working():
         table = _demo() if options["demo"] else _opened(options, display)
-        facts = {name: options[name] for name in OPTIONS if name in options["given"]}
-        if options["bandwidth"] is not None:
-            facts |= {"kernel": "gaussian", "kernel_params": {"bandwidth": options["bandwidth"]}}
+        facts = make_estimator(options).get_params()
         display.stage("the first answer")
         method = FITTED_AS.get(options["method"], options["method"])
         target, others = list(options["target"]), list(options["background_condition"])
@@ -263,12 +261,9 @@ def _typed(options: dict[str, Any]) -> list[str]:
     for name in sorted(options["given"] - {*CHOSEN, *OF_THE_PAGE, *OPTIONS}):
         value, option = options[name], OPTION_NAMES.get(name, f"--{name.replace('_', '-')}")
         if isinstance(value, bool):
-            words.append("--stream" if (name, value) == ("in_memory", False) else option)
-        elif name == "image_shape":
-            words += [option, "x".join(map(str, value))]
-        else:
-            several = value if isinstance(value, tuple) else [value]
-            words += [
-                word for one in several for word in (option, "=".join(one) if isinstance(one, tuple) else str(one))
-            ]
+            words.append(option if value else "--stream")
+            continue
+        value = "x".join(map(str, value)) if name == "image_shape" else value
+        for one in value if isinstance(value, tuple) else [value]:
+            words += [option, "=".join(one) if isinstance(one, tuple) else str(one)]
     return words

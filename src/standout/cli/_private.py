@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ def release_file(options: dict[str, Any]) -> None:
 def _bounds(options: dict[str, Any], columns: list[str]) -> tuple[list[str], dict[str, Any]]:
     """Return the columns in the order that all places share, and their bounds."""
     if options["whiten_by"] is not None:
-        background = _added(_files(options["whiten_by"]))
+        background, _ = _added(options["whiten_by"])
         if background.columns is None or set(background.columns) != set(columns):
             raise click.UsageError(f"{options['whiten_by']!r} has other columns. Choose them with --columns.")
         return list(background.columns), background.whitening()
@@ -101,8 +102,8 @@ def fit_sums(options: dict[str, Any]) -> None:
     display, final, estimator = begun(options)
     with display.working():
         display.stage("reading the sums")
-        files = [_files(one) for one in (options["data"], *(options["background"] if method in METHODS else ()))]
-        sums = [_added(names) for names in files]
+        patterns = [options["data"], *(options["background"] if method in METHODS else ())]
+        sums, files = zip(*map(_added, patterns), strict=True)
         display.stage(f"fitting {COMMAND_METHODS[method]}")
         with collected_warnings() as said:
             model = type(estimator).from_moments(sums[0], sums[1:] or None, **estimator.get_params())
@@ -128,21 +129,17 @@ def fit_sums(options: dict[str, Any]) -> None:
     display.say(f"Report: {final / 'report.html'}")
 
 
-def _files(pattern: str) -> list[str]:
-    """Find the sums of one dataset: those of several places are added."""
-    found = sorted(glob.glob(str(Path(pattern).expanduser()))) if glob.has_magic(pattern) else [pattern]
-    if not found:
+def _added(pattern: str) -> tuple[PrivateMoments, list[str]]:
+    """Read the sums of one dataset, and add those of several places; return the names of the files, too."""
+    files = sorted(glob.glob(str(Path(pattern).expanduser()))) if glob.has_magic(pattern) else [pattern]
+    if not files:
         raise MissingFileError(f"no file matches {shown(pattern)}", advice="Check the pattern.")
-    return found
-
-
-def _added(names: list[str]) -> PrivateMoments:
-    first, *others = map(PrivateMoments.load, names)
-    return sum(others, start=first)
+    first, *others = map(PrivateMoments.load, files)
+    return sum(others, start=first), [printable(Path(file).name) for file in files]
 
 
 def _found(
-    model: Any, sums: list[PrivateMoments], names: list[str], files: list[list[str]], options: dict[str, Any]
+    model: Any, sums: Sequence[PrivateMoments], names: list[str], files: Sequence[list[str]], options: dict[str, Any]
 ) -> dict[str, Any]:
     """Collect what the fit has found, in the form of the findings of rows."""
     filters = np.asarray(model.components_).T
@@ -159,8 +156,7 @@ def _found(
     datasets = []
     for name, some, part in zip(called, files, sums, strict=True):
         about = {"noise": float(part.noise / part.grid.radius**2), "rows": float(part.count)}
-        words = {"files": [printable(Path(file).name) for file in some], "spent": [str(one) for one in part.spent]}
-        datasets.append({"name": name, **about, **words})
+        datasets.append({"name": name, **about, "files": some, "spent": [str(one) for one in part.spent]})
     first: Any = components[0]
     value = f"a fitted value of {number(first['eigenvalue'])}, led by {leading_columns(first)}"
     return {

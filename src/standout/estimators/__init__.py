@@ -1,10 +1,16 @@
 """The estimators: thin scikit-learn classes over ``solve(moments, problem)``."""
 
+from typing import Any
+
 from standout.estimators._kernel import KernelContrastivePCA, KernelDiscriminativePCA
 from standout.estimators._linear import ContrastivePCA, DiscriminativePCA
 from standout.estimators._pipeline import BackgroundPipeline, make_pipeline
 from standout.estimators._search import BackgroundSearchCV
 
+# By the names of methods on the command line.
+ESTIMATORS: dict[str, Any] = {
+    one.method: one for one in (DiscriminativePCA, ContrastivePCA, KernelDiscriminativePCA, KernelContrastivePCA)
+}
 __all__ = [
     "BackgroundPipeline",
     "BackgroundSearchCV",

@@ -20,7 +20,7 @@ from standout._arrays import Float, dense
 from standout._messages import InvalidValueError, choices, collected_warnings
 from standout._options import METHODS, OPTIONS, check_parameters, options_for
 from standout._xp import take, to_host
-from standout.estimators import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
+from standout.estimators import ESTIMATORS, DiscriminativePCA
 from standout.explorer._table import Table
 from standout.selection import make_data
 from standout.selection._data import column_means, column_variances
@@ -31,9 +31,6 @@ from standout.sources._base import Chosen
 Numbers = npt.NDArray[np.intp]
 NEITHER, TARGET, BACKGROUND = range(3)
 ROLES = ("neither", "target", "background")
-ESTIMATORS: dict[str, Any] = {
-    one.method: one for one in (DiscriminativePCA, ContrastivePCA, KernelDiscriminativePCA, KernelContrastivePCA)
-}
 # What the slider of each method moves.
 SLIDERS = {"dpca": "shrinkage", "cpca": "alpha", "kdpca": "epsilon", "kcpca": "alpha"}
 # More conditions than this in the background are one dataset.

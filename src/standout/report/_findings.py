@@ -39,7 +39,7 @@ def findings(
     ids: Any = None,
     title: str | None = None,
     label_name: str = "label",
-    id_name: str | None = None,
+    names_subjects: str | None = None,
     image_shape: tuple[int, int] | None = None,
     notes: Sequence[Any] = (),
     options: Any = None,
@@ -61,8 +61,8 @@ def findings(
     title : str, default=None
         None is the question that the fit answers.
     label_name : str, default="label"
-    id_name : str, default=None
-        The column that the ids come from, for advice on the command line.
+    names_subjects : str, default=None
+        The column that may name the subjects, for advice on the command line.
     image_shape : tuple of (int, int), default=None
         Height and width, if columns are pixels.
     notes : sequence of str or CautionWarning, default=()
@@ -89,7 +89,7 @@ def findings(
     ]
     dependent = None
     if fit.compared and found["datasets"][0]["subjects"] is None:
-        column = None if id_name is None else shlex.quote(shortened(id_name))
+        column = None if names_subjects is None else shlex.quote(shortened(names_subjects))
         dependent = cautions.dependence(fit.scores, fit.ids, tested=test is not None, column=column)
     found["verdict"] = _verdict(found, dependent is not None)
     found["title"] = title or said("title", found)
