@@ -103,7 +103,7 @@ def fit_sums(options: dict[str, Any]) -> None:
     with display.working():
         display.stage("reading the sums")
         patterns = [options["data"], *(options["background"] if method in METHODS else ())]
-        sums, files = zip(*map(_added, patterns), strict=True)
+        sums, files = map(list, zip(*map(_added, patterns), strict=True))
         display.stage(f"fitting {COMMAND_METHODS[method]}")
         with collected_warnings() as said:
             model = type(estimator).from_moments(sums[0], sums[1:] or None, **estimator.get_params())
