@@ -48,7 +48,7 @@ def test_exact_coordinates_have_the_kernel_as_their_inner_product(kernel, form, 
     resolved = resolve_kernel(kernel, rows=sample(given))
     found = fit_coordinates(given, resolved)
     both = np.vstack([target, background])
-    coordinates = np.vstack([source.loaded().rows for source in found.sources]) if kernel != "linear" else both
+    coordinates = np.vstack([source.loaded().rows for source in found.sources])
     matrix = resolved(both, both)
     np.testing.assert_allclose(coordinates @ coordinates.T, matrix, atol=1e-7 * matrix.max())
     # New rows have the right inner products with all fitted rows.
