@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Float, is_sparse
-from standout._messages import InvalidTypeError, InvalidValueError, listed, require_extra, warn_user
+from standout._messages import InvalidTypeError, InvalidValueError, listed, require_extra
 from standout.estimators import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
 from standout.sources import Batch, Source, open_dataset
 from standout.sources._form import word
@@ -40,7 +40,6 @@ class Choice:
     groupby: str
     target: Any
     background: Any
-    min_cells: int = 1
     layer: str | None = None
     use_rep: str | None = None
     mask_var: Any = None
@@ -57,12 +56,11 @@ class Choice:
             problem = f"adata.obs[{self.groupby!r}] has no condition beside the target, so that there is no background"
             raise InvalidValueError(problem, advice="Choose another column.")
         chosen = {"groupby": self.groupby, "target": targets, "background": "rest"}
-        if isinstance(self.background, str) and self.background == "rest" and "rest" not in names:
+        if self.background is None or (
+            isinstance(self.background, str) and self.background == "rest" and "rest" not in names
+        ):
             return chosen, [np.isin(labels, targets), np.isin(labels, others)]
-        if self.background is None:
-            backgrounds = _large_enough(others, labels, self.min_cells)
-        else:
-            backgrounds = _conditions(self.background, "background", names, self.groupby)
+        backgrounds = _conditions(self.background, "background", names, self.groupby)
         both = [name for name in backgrounds if name in targets]
         if both:
             problem = f"{listed('condition', both)} is both target and background"
@@ -77,12 +75,9 @@ class Choice:
             donors = words(adata, self.subject, "subject")
             facts = {"groups": donors[cells[0]], "background_groups": [donors[some] for some in cells[1:]]}
         if self.adjust:
-            from pandas import get_dummies
-
             for name in self.adjust:
                 known(name, "adjust", adata.obs.columns, "a column of adata.obs")
-            # Coded over all cells, so that every dataset has the same columns.
-            table = get_dummies(adata.obs[list(self.adjust)], drop_first=True, dtype=float).to_numpy(dtype=float)
+            table = adata.obs[list(self.adjust)]
             facts |= {"adjust": table[cells[0]], "background_adjust": [table[some] for some in cells[1:]]}
         return facts
 
@@ -253,18 +248,6 @@ def _conditions(given: Any, parameter: str, names: Sequence[str], groupby: str) 
     for name in found:
         known(name, parameter, names, f"a condition of adata.obs[{groupby!r}]")
     return found
-
-
-def _large_enough(names: Sequence[str], labels: npt.NDArray[Any], least: int) -> list[str]:
-    """Leave conditions of too few cells out, with a warning."""
-    counts = {name: int(np.sum(labels == name)) for name in names}
-    small = [f"{name} ({count})" for name, count in counts.items() if count < least]
-    advice = "Use background='rest' for all other cells, name the conditions, or lower `min_cells`."
-    if len(small) == len(names):
-        raise InvalidValueError(f"no condition beside the target has {least} cells", advice=advice)
-    if small:
-        warn_user(f"{listed('condition', small)} left out: fewer than {least} cells", advice=advice)
-    return [name for name in names if counts[name] >= least]
 
 
 def check_annotated(adata: Any, copy: bool) -> None:

@@ -32,7 +32,6 @@ def dpca(
     layer: str | None = None,
     use_rep: str | None = None,
     mask_var: Any = UNSET,
-    min_cells: int = 10,
     key_added: str | None = None,
     copy: bool = False,
     **params: Any,
@@ -53,9 +52,8 @@ def dpca(
     target : str or sequence of str
         The target. Several conditions become one target.
     background, reference : str or sequence of str, optional
-        The background conditions, each a separate background; both words mean the same. ``"rest"`` is one background
-        of all other cells, unless there is a condition of that name. None makes every other condition with `min_cells`
-        cells a separate background, with equal weights. Cells without a condition are not fitted.
+        The background conditions, each a separate background; both words mean the same. None or ``"rest"`` is one
+        background of all other cells that have a condition, unless there is a condition of that name.
     n_comps : int, optional
         Number of components, in scanpy's word; ``n_components`` is the same.
     subject : str, optional
@@ -72,8 +70,6 @@ def dpca(
     mask_var : str, array of bool or None, optional
         Genes to use: a column of ``adata.var``, or a truth value for each gene; None uses all. By default
         ``"highly_variable"`` is used if ``adata.var`` has it, as in ``scanpy.pp.pca``.
-    min_cells : int, default=10
-        Without a `background`, conditions with fewer cells are left out with a warning.
     key_added : str, optional
         Name under which everything is written, instead of the names below.
     copy : bool, default=False
@@ -133,7 +129,7 @@ def dpca(
     background = reference if background is None else background
     params = params if n_comps is None else {"n_components": n_comps, **params}
     columns = () if adjust is None else (adjust,) if isinstance(adjust, str) else tuple(adjust)
-    choice = Choice(groupby, target, background, min_cells, layer, use_rep, mask_var, subject, columns)
+    choice = Choice(groupby, target, background, layer, use_rep, mask_var, subject, columns)
     return cells.fit_and_store(params.pop("_method", DiscriminativePCA), adata, choice, params, key_added, copy)
 
 
@@ -386,12 +382,8 @@ def project(
         problem = f"{int((places >= 0).sum())} of the {int(about['n_genes'])} genes of the fit are there{missing}"
         raise InvalidValueError(problem, advice="Fit the reference on genes that both have (mask_var).")
     layer = about["params"].get("layer") if layer is None else layer
-    # Genes are read in the order of the new cells; the filters follow.
-    genes, order = np.zeros(adata.n_vars, dtype=bool), np.argsort(places)
-    genes[places] = True
-    source = open_dataset(cells.rows_of(cells.layer_of(adata, layer), None, genes), "the cells")
-    weights, middle = filters[used][order], means[used][order]
-    scores = np.concatenate([batch.rows @ weights - middle @ weights for batch in source.batches()])
+    source = open_dataset(cells.rows_of(cells.layer_of(adata, layer), None, None), "the cells").select(places)
+    scores = np.concatenate([batch.rows @ filters[used] - means[used] @ filters[used] for batch in source.batches()])
     result = adata.copy() if copy else adata
     result.obsm[of_cells if key_added is None else key_added] = scores
     return result if copy else None
