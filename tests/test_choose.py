@@ -69,7 +69,7 @@ def test_folds_are_pooled_by_their_rows_and_errors_are_a_jackknife():
     def fold(target, background, step, apart):
         two = np.array([[step], [0.0]])
         return HeldVariances(
-            np.array([target]), np.array([[background]]), two, np.array([apart]), np.ones(1), np.ones(2), []
+            np.array([target]), np.array([[background]]), two, np.array([apart]), np.ones(1), np.ones(2), [], np.ones(1)
         )
 
     held = [fold(9.0, 1.0, 1.0, 2.0), fold(5.0, 2.0, 0.0, 2.0)]

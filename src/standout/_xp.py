@@ -254,7 +254,8 @@ def leading_eigenvectors(matrix: Float, count: int) -> tuple[Float, Float]:
 def cholesky(matrix: Array) -> Array | None:
     """Return the lower Cholesky factor of a symmetric matrix, or None if the matrix is not positive definite.
 
-    A NumPy matrix is overwritten, and its factor has arbitrary numbers above the diagonal.
+    For foreign arrays it can be a stack. A NumPy matrix is overwritten, and its factor has arbitrary numbers above the
+    diagonal.
     """
     if not is_foreign(matrix):
         # The transpose of a symmetric matrix is the same matrix in LAPACK's order of memory.
@@ -265,7 +266,7 @@ def cholesky(matrix: Array) -> Array | None:
     if compat.is_torch_array(matrix):
         # Failure is a number on the device here. An exception would wait for the device twice.
         factor, info = import_module("torch").linalg.cholesky_ex(matrix)
-        return factor if int(info) == 0 else None
+        return factor if not bool(info.any()) else None
     raising: Any = nullcontext()
     if compat.is_cupy_array(matrix):
         # Otherwise CuPy returns a wrong factor.
@@ -278,7 +279,7 @@ def cholesky(matrix: Array) -> Array | None:
 
 
 def solve_triangular(factor: Array, right: Array, *, transposed: bool = False, overwrite: bool = False) -> Array:
-    """Solve ``L X = right``, or ``Lᵀ X = right``, for a lower triangular L."""
+    """Solve ``L X = right``, or ``Lᵀ X = right``, for a lower triangular L, or a stack of foreign ones."""
     if not factor.shape[0]:
         return right
     if not is_foreign(factor):
@@ -293,12 +294,12 @@ def solve_triangular(factor: Array, right: Array, *, transposed: bool = False, o
         return solved
     compat = _compat()
     if compat.is_torch_array(factor):
-        matrix = factor.T if transposed else factor
+        matrix = factor.mT if transposed else factor
         return import_module("torch").linalg.solve_triangular(matrix, right, upper=transposed)
-    if compat.is_cupy_array(factor):
+    if compat.is_cupy_array(factor) and factor.ndim == 2:
         cupyx = import_module("cupyx.scipy.linalg")
         return cupyx.solve_triangular(factor, right, trans=1 if transposed else 0, lower=True)
-    return namespace(factor).linalg.solve(factor.T if transposed else factor, right)
+    return namespace(factor).linalg.solve(factor.mT if transposed else factor, right)
 
 
 def whiten(matrix: Array, factor: Array) -> Array:

@@ -12,13 +12,11 @@ import numpy.typing as npt
 from standout._arrays import Array, Float, stacked
 from standout._xp import concat, eye, largest_entries, like, namespace, to_host
 from standout.moments import Moments, RootMoments, ScatterMoments, own_shrinkage
-from standout.pencil import DENSE_FEATURES, Form, Pencil, Posed, Solution, dense_pair, finish, path_vectors, refined
+from standout.pencil import Form, Pencil, Posed, Solution, finish, fold_vectors, path_vectors, refined
 from standout.pencil import solve as solve_pencil
 
 __all__ = ["Problem", "Sums", "adjusted", "rank_columns", "solve", "solve_path"]
 
-# Beyond this ratio of the variances of columns, each value of a path is solved alone.
-UNEVEN = 1e10
 # Smaller problems are solved by LAPACK as fast as by iterations from vectors near the solution.
 LEAST_REFINED = 96
 # Values of a fold that are a smaller share of the largest one are checked.
@@ -181,40 +179,42 @@ def solve_inside(
     """Solve a problem on all columns; vectors and patterns are in the coordinates of the moments."""
     if sums.solver is not None:
         return sums.solver.solution(problem, start)
-    parts, scale = prepared(sums, problem)
-    posed, shares = pose(parts, [problem], sums.dimension)
-    pencil = pencil_of(posed, problem)
-    found = None
+    posed = pose(sums, [problem])
+    pencil, scale, solution = pencil_of(posed, problem), posed.scale, None
     if start is not None and solver == "auto" and len(start) >= LEAST_REFINED:
-        found = refined(posed, problem.n_components, start if scale is None else start * scale[:, None])
-    if found is not None:
-        solution = finish(pencil, *found, "dense")
-    if found is None or not solution.consistent:
+        found = refined(posed, problem.n_components, start)
+        if found is not None:
+            solution = finish(pencil, found[0], found[1] if scale is None else found[1] * scale[:, None], "dense")
+    if solution is None or not solution.consistent:
         solution = solve_pencil(pencil, problem.n_components, solver=solver, seed=seed)
     if scale is not None:
         vectors, patterns = solution.vectors / scale[:, None], solution.patterns * scale[:, None]
         solution = replace(solution, vectors=vectors, patterns=patterns)
-    return replace(solution, shrinkage=tuple(shares[0].tolist()), scale=scale if sums.scaled is None else sums.scaled)
+    shares = tuple(posed.shares[0].tolist())
+    return replace(solution, shrinkage=shares, scale=scale if sums.scaled is None else sums.scaled)
 
 
-def solve_fold(sums: Sums, problem: Problem, start: Float | None = None, seed: int = 0) -> tuple[Float, Float]:
-    """Return values and vectors of a fold, in the coordinates of the moments, without the checks of a solution.
+def solve_folds(
+    folds: Sequence[Sums], problem: Problem, starts: Sequence[Float] | None = None, seed: int = 0
+) -> list[tuple[Float, Float]]:
+    """Return values and vectors of folds without the checks of a solution, which are made for the sums of all rows.
 
-    These checks are made for the sums of all rows. A fold with a singular background is solved as these are.
+    Vectors are in the coordinates of the moments, or in the columns if they may use only some of these. A fold with a
+    singular background is solved as all rows are.
     """
-    if sums.solver is None:
-        parts, scale = prepared(sums, problem)
-        posed, _ = pose(parts, [problem], sums.dimension)
-        found = None
-        if start is not None and len(start) >= LEAST_REFINED:
-            found = refined(posed, problem.n_components, start if scale is None else start * scale[:, None])
-        elif len(parts[0].mean) <= DENSE_FEATURES and all(isinstance(part, ScatterMoments) for part in parts):
-            found = dense_pair(pencil_of(posed, problem), problem.n_components)
-        if found is not None and float(found[0][-1]) > LEAST_VALUE * float(found[0][0]):
-            return found[0], found[1] if scale is None else found[1] / scale[:, None]
-        start = None
-    solution = solve_inside(sums, problem, seed=seed, start=start)
-    return solution.values, solution.vectors
+    if is_sparse_problem(problem, folds[0]):
+        solutions = [solve(one, problem, seed=seed) for one in folds]
+        return [(own.values, own.vectors) for own in solutions]
+    pairs: list[tuple[Float, Float] | None] = [None] * len(folds)
+    if folds[0].solver is None:
+        pairs = fold_vectors([pose(one, [problem]) for one in folds], problem.n_components, starts, seed)
+    solved = []
+    for place, (sums, pair) in enumerate(zip(folds, pairs, strict=True)):
+        if pair is None or not float(pair[0][-1]) > LEAST_VALUE * float(pair[0][0]):
+            solution = solve_inside(sums, problem, seed=seed, start=None if starts is None else starts[place])
+            pair = solution.values, solution.vectors
+        solved.append(pair)
+    return solved
 
 
 def lifted(sums: Sums, found: Solution) -> tuple[Solution, Float]:
@@ -252,20 +252,10 @@ def solve_path(folds: Sequence[Sums], problems: Sequence[Problem], *, seed: int 
     """
     if folds[0].solver is not None:
         return [one.solver.path(problems, seed) for one in folds]
-    ready = [prepared(one, problems[0]) for one in folds]
-    every = [part for parts, _ in ready for part in parts]
-    sizes = [to_host(part.variances) for part in every]
-    uneven = any(own.max() > UNEVEN * own[own > 0.0].min(initial=np.inf) for own in sizes)
-    # Scaled wide rows have as many coordinates as they span without each fold.
-    similar = len(set(map(len, sizes))) == 1 and all(isinstance(part, ScatterMoments) for part in every)
-    if uneven or not similar:
-        return [[one.dropped(solve(one, problem, seed=seed).vectors) for problem in problems] for one in folds]
-    posed = [pose(parts, problems, one.dimension)[0] for (parts, _), one in zip(ready, folds, strict=True)]
-    found = path_vectors(posed, problems[0].n_components, seed)
-    if ready[0][1] is None:
+    found = path_vectors([pose(one, problems) for one in folds], problems[0].n_components, seed)
+    if found is not None:
         return found
-    pairs = zip(ready, found, strict=True)
-    return [[None if part is None else part / scale[:, None] for part in views] for (_, scale), views in pairs]  # type: ignore[index]
+    return [[one.dropped(solve(one, problem, seed=seed).vectors) for problem in problems] for one in folds]
 
 
 # --- from moments to a pencil ----------------------------------------------------------------------------------------
@@ -285,19 +275,6 @@ def adjusted(moments: Moments, n_covariates: int, by: Moments | None = None) -> 
         free = moments.effective_count / max(moments.effective_count - n_covariates, 1.0)
         left = replace(left, scatter=left.scatter * free)
     return left
-
-
-def prepared(sums: Sums, problem: Problem) -> tuple[list[Moments], Float | None]:
-    """Remove covariates, scale columns, and move the target's centre; return moments and the scale of columns."""
-    parts, scale = list(sums.moments), None
-    if problem.n_covariates:
-        parts = [adjusted(part, problem.n_covariates) for part in parts]
-    if problem.scale is not None and sums.scaled is None:
-        scale = column_scale([part.variances for part in parts], problem)
-        parts = [part.mapped(1.0 / scale) for part in parts]
-    if problem.center == "background" and len(parts) > 1:
-        parts[0] = about(parts[0], mixed(problem.weights, [part.mean for part in parts[1:]]))
-    return parts, scale
 
 
 def mixed(weights: Sequence[float], arrays: Sequence[Float]) -> Float:
@@ -330,13 +307,19 @@ def about(moments: Moments, point: Any) -> Moments:
     return ScatterMoments(moments.count, moments.mean, scatter, moments.precision, weights=moments.weights)
 
 
-def pose(parts: Sequence[Moments], problems: Sequence[Problem], dimension: int) -> tuple[Posed, Float]:
+def pose(sums: Sums, problems: Sequence[Problem]) -> Posed:
     """Pose the pencils ``A u = λ B u`` of problems that differ in shrinkage, α or ε alone.
 
-    Returns the moments with their coefficients in A and in B and the ridge of B, for each problem, and the shrinkage of
-    each background, an array of shape (n_problems, n_backgrounds).
+    Covariates are removed, columns scaled, and the target's centre is moved.
     """
-    one, (target, *backgrounds) = problems[0], parts
+    one, dimension, scale = problems[0], sums.dimension, None
+    parts = [adjusted(part, one.n_covariates) for part in sums.moments]
+    if one.scale is not None and sums.scaled is None:
+        scale = column_scale([part.variances for part in parts], one)
+        parts = [part.mapped(1.0 / scale) for part in parts]
+    if one.center == "background" and len(parts) > 1:
+        parts[0] = about(parts[0], mixed(one.weights, [part.mean for part in parts[1:]]))
+    target, *backgrounds = parts
     pairs = [(weight, part) for weight, part in zip(one.weights, backgrounds, strict=False) if weight > 0.0]
     weights = np.array([weight for weight, _ in pairs])
     terms: list[Any] = [target, *(part for _, part in pairs)]
@@ -369,17 +352,16 @@ def pose(parts: Sequence[Moments], problems: Sequence[Problem], dimension: int) 
         mean = sum(weight * part.total_variance for weight, part in pairs) / dimension if pairs else 1.0
         first = np.hstack([first, np.zeros((len(problems), 1))])
         second = np.hstack([second, np.full((len(problems), 1), mean)])
-    return (terms, first, second, ridges), shares
+    return Posed(terms, first, second, ridges, shares, scale)
 
 
-def pencil_of(posed: Posed, problem: Problem) -> Pencil:
-    """Return the pencil of the first of the problems that were posed together."""
-    terms, first, second, ridges = posed
-    size = int(terms[0].mean.shape[0])
-    a = tuple((weight, part) for weight, part in zip(first[0].tolist(), terms, strict=True) if weight)
+def pencil_of(posed: Posed, problem: Problem, place: int = 0) -> Pencil:
+    """Return the pencil of one of the problems that were posed together."""
+    first, second, size = posed.first[place].tolist(), posed.second[place].tolist(), posed.terms[0].n_features
+    a = tuple((weight, part) for weight, part in zip(first, posed.terms, strict=True) if weight)
     # A background stays at a shrinkage of 1: its rows still span directions.
-    b = () if problem.kind == "difference" else tuple(zip(second[0].tolist(), terms, strict=True))[1:]
-    return Pencil(Form(size, a), Form(size, b, ridge=float(ridges[0])))
+    b = () if problem.kind == "difference" else tuple(zip(second, posed.terms, strict=True))[1:]
+    return Pencil(Form(size, a), Form(size, b, ridge=float(posed.ridges[place])))
 
 
 # --- few columns -----------------------------------------------------------------------------------------------------

@@ -1,12 +1,11 @@
 """The eigenproblem ``A u = λ B u``: the record types, the choice of solver, one file per solver."""
 
-from standout.pencil._direct import dense_pair as dense_pair
 from standout.pencil._path import Posed as Posed
+from standout.pencil._path import fold_vectors as fold_vectors
 from standout.pencil._path import path_vectors as path_vectors
 from standout.pencil._path import refined as refined
 from standout.pencil._record import Form, Pencil, Solution, UnconvergedWarning
 from standout.pencil._record import finish as finish
-from standout.pencil._solve import DENSE_FEATURES as DENSE_FEATURES
 from standout.pencil._solve import choose_solver, solve
 from standout.pencil._solve import count_directions as count_directions
 

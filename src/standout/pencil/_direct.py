@@ -31,43 +31,46 @@ def solve_dense(pencil: Pencil, n_components: int) -> Solution:
     NotDefiniteError
         If B is singular.
     """
-    found = dense_pair(pencil, n_components)
+    a = pencil.a.matrix()
+    # If B has no datasets, its matrix is a NumPy array even for foreign data.
+    b = None if pencil.b.is_identity else like(pencil.b.matrix(), a)
+    found = leading_pair(a, b, n_components, pencil.b.precision)
     if found is None:
         raise NotDefiniteError
-    return finish(pencil, *found, "dense")
-
-
-def dense_pair(pencil: Pencil, n_components: int) -> tuple[Float, Float] | None:
-    """Return the leading values and vectors by LAPACK; None if B is singular."""
-    factor = None
-    if not pencil.b.is_identity:
-        factor = cholesky_factor(pencil.b)
-        if factor is None:
-            return None
-    whitened = pencil.a.matrix()
-    if factor is not None:
-        # If B has no datasets, its factor is a NumPy array even for foreign data.
-        factor = like(factor, whitened)
-        whitened = whiten(whitened, factor)
-    # The transpose of a symmetric matrix is the same matrix in LAPACK's order of memory.
-    values, vectors = leading_eigenvectors(whitened.T, n_components)
-    if factor is not None:
-        vectors = solve_triangular(factor, vectors, transposed=True)
+    values, vectors = found
     if pencil.a.is_nonnegative:
         values = namespace(values).clip(values, 0.0, None)  # negative values are rounding errors
-    return values, vectors
+    return finish(pencil, values, vectors, "dense")
+
+
+def leading_pair(a: Float, b: Float | None, count: int, precision: float = 0.0) -> tuple[Float, Float] | None:
+    """Return the leading values and vectors of matrices, which may be overwritten; None if B is singular."""
+    factor = None
+    if b is not None:
+        variances = 1.0 * diagonal(b)
+        factor = cholesky(b)
+        if factor is None or is_weak(factor, variances, precision):
+            return None
+        a = whiten(a, factor)
+    # The transpose of a symmetric matrix is the same matrix in LAPACK's order of memory.
+    values, vectors = leading_eigenvectors(a.T, count)
+    return values, vectors if factor is None else solve_triangular(factor, vectors, transposed=True)
 
 
 def cholesky_factor(form: Form) -> Float | None:
     """Return the lower Cholesky factor of a form's matrix; None if the matrix is singular to working precision."""
     factor = cholesky(form.matrix())
-    if factor is None:
-        return None
-    # A pivot is the variance of a column that the columns before it do not explain. If it is as small as rounding, a
-    # direction may be lost, and the solutions would not show that.
-    noise = 100.0 * form.n_features * form.precision
-    enough = diagonal(factor) ** 2 >= noise * form.diagonal
-    return factor if bool(namespace(factor).all(enough)) else None
+    return None if factor is None or is_weak(factor, form.diagonal, form.precision) else factor
+
+
+def is_weak(factor: Float, variances: Float, precision: float) -> bool:
+    """Tell whether a pivot of a Cholesky factor is as small as rounding.
+
+    A pivot is the variance of a column that the columns before it do not explain. If it is as small as rounding, a
+    direction may be lost, and the solutions would not show that.
+    """
+    noise = 100.0 * variances.shape[-1] * precision
+    return noise > 0.0 and bool(namespace(factor).any(diagonal(factor) ** 2 < noise * variances))
 
 
 def solve_root(pencil: Pencil, n_components: int) -> Solution:

@@ -6,36 +6,62 @@ Everything here works on stacks: the pencils of several folds, of the same size,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from standout._arrays import Float
-from standout._xp import cholesky, concat, eye, is_foreign, like, namespace, solve_triangular, take, to_host
+from standout._xp import cholesky, concat, diagonal, eye, is_foreign, like, namespace, solve_triangular, take, to_host
 from standout.moments import Moments, ScatterMoments
+from standout.pencil._direct import is_weak, leading_pair
 
-# Products per round, plain products before a single round, and representatives of a path.
-DEPTH, POWERS, REPRESENTATIVES = 3, 2, 4
+# Products per round, and representatives of a path.
+DEPTH, REPRESENTATIVES = 3, 4
 # Vectors in a block beyond those that are wanted, rounds of iterations at a representative, and the residual that ends
 # them: enough to choose a value by.
 MORE, ROUNDS, ROUGH = 2, 2, 0.03
 # The same for a solution that is reported.
-MORE_EXACT, MOST_ROUNDS, EXACT = 2, 8, 1e-11
-# Columns are brought to one size if their variances differ by more than this.
-UNEVEN = 1e4
+MOST_ROUNDS, EXACT = 8, 1e-11
+# Columns are brought to one size if their variances differ by more than the first number. Beyond the second one,
+# iterations are not tried.
+UNEVEN, MOST_UNEVEN = 1e4, 1e10
 # A round that leaves more than this share of the residual converges too slowly to go on.
 SLOW = 0.3
 # Paths of this size and more are found in single precision, which is enough to choose a value by.
 LEAST_SINGLE = 256
-# Up to this size a path is solved in all directions.
-WHOLE_SIZE = 20
-# Up to this size a stack is inverted by one call; larger matrices are factorised one by one.
-STACKED_SIZE = 100
+# Up to these sizes LAPACK solves all values of a path, and its representatives and the pencils of folds.
+WHOLE_SIZE, SMALL_SIZE = 20, 128
+# Up to this size one call for a stack takes less time than one for each of its matrices.
+TINY_SIZE = 10
+# Up to this size a device solves all representatives together.
+DEVICE_SIZE = 1000
 
 
-# Coefficients of A and B over the moments of a fold at each value of a path, and the ridge of B at each value.
-Posed = tuple[Sequence[Moments], Float, Float, Float]
+@dataclass(frozen=True, eq=False)
+class Posed:
+    """Pencils of one dataset at several values of a parameter.
+
+    Attributes
+    ----------
+    terms : list of Moments
+    first, second : ndarray of shape (n_values, n_terms)
+        Coefficients of the terms in A and in B.
+    ridges : ndarray of shape (n_values,)
+        Multiple of the identity in B.
+    shares : ndarray of shape (n_values, n_backgrounds)
+        The shrinkage of each background.
+    scale : array of shape (n_features,) or None
+        What columns were divided by.
+    """
+
+    terms: Sequence[Moments]
+    first: Float
+    second: Float
+    ridges: Float
+    shares: Float
+    scale: Float | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,153 +71,224 @@ class _Stack:
     Attributes
     ----------
     matrices : array of shape (n_folds, n_terms, n, n)
-    squares : array of shape (n_folds, n)
-        The diagonal of E: the identity after columns were scaled.
+    scale : ndarray of shape (n_folds, n)
+        What columns were multiplied with. The diagonal of E is its square.
+    units : array of shape (n_folds, n)
+        What vectors are multiplied with to be those of the moments before any scaling.
     first, second : ndarray of shape (n_folds, n_values, n_terms)
         The coefficients a and b.
     ridges : ndarray of shape (n_folds, n_values)
-    difference : bool
-        Whether B is the identity at every value.
+    precision : float
+        Relative rounding error of the least precise matrix.
     """
 
     matrices: Float
-    squares: Float
+    scale: Float
+    units: Float
     first: Float
     second: Float
     ridges: Float
-    difference: bool
+    precision: float
 
     @classmethod
-    def of(cls, folds: Sequence[Posed], single: bool = False) -> _Stack:
-        """Collect the matrices and coefficients of folds."""
-        first, second, ridges = (np.array([posed[place] for posed in folds]) for place in (1, 2, 3))
-        xp = namespace(folds[0][0][0].mean)
-        variances = xp.stack([sum(part.variances for part in posed[0]) for posed in folds])
-        safe = xp.where(variances > 0.0, variances, xp.ones_like(variances))
-        scale, uneven = xp.ones_like(safe), float(xp.max(safe)) > UNEVEN * float(xp.min(safe))
-        matrices = [part.covariance() for posed in folds for part in posed[0]]
-        if uneven:
+    def of(cls, folds: Sequence[Posed], single: bool = False) -> _Stack | None:
+        """Collect the matrices and coefficients of folds; None if they are not for iterations."""
+        every = [part for posed in folds for part in posed.terms if isinstance(part, ScatterMoments)]
+        # Scaled wide rows have as many coordinates as they span without each fold.
+        if len(every) < len(folds) * len(folds[0].terms) or len({part.n_features for part in every}) > 1:
+            return None
+        xp, n_folds = namespace(every[0].mean), len(folds)
+        variances = to_host(xp.stack([part.variances for part in every]))
+        varying = np.where(variances > 0.0, variances, np.nan)
+        most, least = np.nanmax(varying, axis=1, initial=0.0), np.nanmin(varying, axis=1, initial=np.inf)
+        if np.any(most > MOST_UNEVEN * least):
+            return None
+        # Sums are divided by their weights in the coefficients, which spares copies of them.
+        matrices = [part.scatter for part in every]
+        shares = np.array([part.total_weight for part in every]).reshape(n_folds, 1, -1)
+        totals = variances.reshape(n_folds, -1, variances.shape[1]).sum(axis=1)
+        safe = np.where(totals > 0.0, totals, 1.0)
+        scale = np.ones_like(safe)
+        units: Any = like(scale, every[0].mean)
+        if safe.max() > UNEVEN * safe.min():
             # Powers of two change no digit.
-            scale = 2.0 ** -xp.round(0.5 * xp.log2(safe))
-            owner = np.repeat(np.arange(len(folds)), len(folds[0][0])).tolist()
-            matrices = [part * (scale[i, :, None] * scale[i, :]) for i, part in zip(owner, matrices, strict=True)]
+            scale = 2.0 ** -np.round(0.5 * np.log2(safe))
+            units = like(scale, every[0].mean)
+            owners = [units[place, :] for place in np.repeat(np.arange(n_folds), len(every) // n_folds).tolist()]
+            matrices = [part * (own[:, None] * own) for own, part in zip(owners, matrices, strict=True)]
+        if folds[0].scale is not None:
+            units = units / xp.stack([posed.scale for posed in folds])
         whole = np.stack(matrices, dtype=np.float32, casting="same_kind") if single else xp.stack(matrices)
-        whole = xp.reshape(whole, (len(folds), -1, *whole.shape[1:]))
-        difference = not second.any() and bool(np.all(ridges == 1.0))
-        return cls(whole, scale**2, first, second, ridges, difference)
+        whole = xp.reshape(whole, (n_folds, -1, *whole.shape[1:]))
+        precision = max(part.precision for part in every)
+        first, second = np.array([posed.first for posed in folds]), np.array([posed.second for posed in folds])
+        ridges = np.array([posed.ridges for posed in folds])
+        return cls(whole, scale, units, first / shares, second / shares, ridges, precision)
+
+    @property
+    def difference(self) -> bool:
+        """Whether B is the identity at every value."""
+        return not self.second.any() and bool(np.all(self.ridges == 1.0))
 
     def at(self, values: list[int]) -> tuple[Float, Float]:
         """Return A and B at some values, stacks of shape (n_folds * n_values, n, n)."""
-        xp, size = namespace(self.matrices), self.matrices.shape[-1]
-        a, b = (
-            xp.reshape(_mixed(part[:, values], self.matrices), (-1, size, size)) for part in (self.first, self.second)
-        )
-        ridges = xp.reshape(_as(self.ridges[:, values, None], self.squares) * self.squares[:, None, :], (-1, size))
+        xp, (n_folds, n_terms, size, _) = namespace(self.matrices), self.matrices.shape
+        flat = xp.reshape(self.matrices, (n_folds, n_terms, -1))
+        both = (_as(part[:, values], flat) @ flat for part in (self.first, self.second))
+        a, b = (xp.reshape(part, (-1, size, size)) for part in both)
+        ridges = _as((self.ridges[:, values, None] * self.scale[:, None] ** 2).reshape(-1, size), b)
         if is_foreign(b):
             return a, b + ridges[:, :, None] * eye(size, b)
         # In place: matrices may be large.
         b.reshape(len(b), -1)[:, :: size + 1] += ridges
         return a, b
 
-    def inside(self, basis: Float, count: int) -> tuple[Float, Float]:
-        """Solve all pencils in the span of orthonormal bases, in the columns that were given; NaN if B is singular."""
-        small = to_host(_transposed(basis)[:, None] @ (self.matrices @ basis[:, None]))
-        basis = _as(basis, self.squares)
-        ridge = to_host(_transposed(basis) @ (self.squares[:, :, None] * basis))
-        b = _mixed(self.second, small) + self.ridges[:, :, None, None] * ridge[:, None]
-        values, turn = _small(_mixed(self.first, small), b, count)
-        basis = basis * self.squares[:, :, None] ** 0.5
-        return values, basis[:, None] @ like(turn, basis)
+    def inside(self, basis: Float | None, values: Any, count: int, precision: float = 0.0) -> tuple[Float, Float]:
+        """Return values and vectors at some values, in the span of bases or in all directions; NaN if B is singular."""
+        small, squares = self.matrices, self.scale[:, :, None] ** 2
+        if basis is not None:
+            small = _transposed(basis)[:, None] @ (small @ basis[:, None])
+            ridge = to_host(_transposed(basis) @ (_as(squares, basis) * basis))
+        else:
+            ridge = squares * np.eye(len(squares[0]))
+        small = to_host(small)
+        a, b = (np.einsum("fvt,ft...->fv...", part[:, values], small) for part in (self.first, self.second))
+        b += self.ridges[:, values, None, None] * ridge[:, None]
+        found, turn = _small(a, b, count, precision)
+        turn = like(turn, self.matrices)
+        vectors = turn if basis is None else basis[:, None] @ turn
+        return found, vectors * self.units[:, None, :, None]
+
+    def improved(
+        self, starts: Sequence[Float], n_wanted: int, rounds: int, tolerance: float
+    ) -> tuple[Float, Float, float] | None:
+        """Solve the pencils at the first value by iterations from vectors near the solutions."""
+        size, width = self.matrices.shape[-1], starts[0].shape[1]
+        blocks = [part / self.units[place, :, None] for place, part in enumerate(starts)]
+        if width < n_wanted + MORE:
+            more = _random(size, n_wanted + MORE - width, 0, self.matrices)
+            blocks = [concat([part, more], axis=1) for part in blocks]
+        block = namespace(blocks[0]).stack(blocks)
+        found = _iterated(*self.at([0]), block, n_wanted, rounds, tolerance, self.difference, self.precision)
+        if found is None:
+            return None
+        values, vectors, residual = found
+        return values[:, :n_wanted], vectors[..., :n_wanted] * self.units[..., None], residual
 
 
 def path_vectors(
     folds: Sequence[Posed], n_components: int, seed: int = 0, *, single: bool = True
-) -> list[list[Float | None]]:
-    """Return approximate leading vectors of each fold at each value; None where B is singular.
+) -> list[list[Float | None]] | None:
+    """Return approximate leading vectors of each fold at each value; None if the problem is not for iterations.
 
-    Values are in the order of a parameter, from the least to the most regularised. Small representatives are solved
-    together. Otherwise iterations at each start from the vectors of the one before, from the most regularised on. Large
-    NumPy matrices are in single precision, unless one of them is singular in it.
+    Values are in the order of a parameter, from the least to the most regularised. A few representatives are solved,
+    and all values in the joint span of their vectors, which are None if B is singular. Large NumPy matrices are in
+    single precision, unless one of them is singular in it.
     """
-    n_folds, n_values, mean = len(folds), len(folds[0][3]), folds[0][0][0].mean
+    n_folds, n_values, mean = len(folds), len(folds[0].ridges), folds[0].terms[0].mean
     size = mean.shape[0]
     single = single and size >= LEAST_SINGLE and not is_foreign(mean)
     stack = _Stack.of(folds, single)
-    together = size <= STACKED_SIZE
-    width = min(n_components + (1 if together else MORE), size)
-    if size <= WHOLE_SIZE or (REPRESENTATIVES + 1) * width >= size:
-        # A small problem is solved in all of its directions.
-        basis = like(np.broadcast_to(np.eye(size), (n_folds, size, size)), stack.matrices)
-    else:
-        places = np.unique(np.linspace(n_values - 1, 0, min(REPRESENTATIVES, n_values)).round().astype(int))[::-1]
-        groups = [places.tolist()] if together else places[:, None].tolist()
-        rounds = 1 if together and not stack.difference else ROUNDS
-        blocks: list[Float] = []
-        start = stack.matrices[:, 0] @ _random(size, width, seed, stack.matrices)
-        while groups:
-            group = groups.pop(0)
-            block = take(start, np.repeat(np.arange(n_folds), len(group)))
-            ended = _iterated(*stack.at(group), block, n_components, rounds, ROUGH, stack.difference)
-            if ended is not None:
-                found = namespace(start).reshape(ended[1], (n_folds, len(group), size, width))
-                blocks += [found[:, place] for place in range(len(group))]
-                start = blocks[-1]
-            elif single:
-                return path_vectors(folds, n_components, seed, single=False)
-            elif len(group) > 1:
-                groups = [[place] for place in group]
+    if stack is None:
+        return None
+    places = np.unique(np.linspace(n_values - 1, 0, min(REPRESENTATIVES, n_values)).round().astype(int))[::-1]
+    # A problem without a basis is solved in all of its directions.
+    basis = None
+    if size > WHOLE_SIZE and len(places) * (n_components + MORE) < size:
+        if size <= SMALL_SIZE:
+            values, vectors = stack.inside(None, places, n_components)
+            known = np.flatnonzero(np.isfinite(values).all(axis=(0, 2))).tolist()
+            blocks = [vectors[:, place] / stack.units[..., None] for place in known]
+        else:
+            blocks = _representatives(stack, places, n_components, seed)
+        if not blocks and single:
+            return path_vectors(folds, n_components, seed, single=False)
         if not blocks:
             return [[None] * n_values for _ in folds]
         basis = _orthonormal(concat(blocks, axis=-1))
-    values, vectors = stack.inside(basis, n_components)
-    usable: Any = np.isfinite(values).all(axis=-1).tolist()
-    return [[vectors[i, j] if known else None for j, known in enumerate(own)] for i, own in enumerate(usable)]
+    values, vectors = stack.inside(basis, slice(None), n_components)
+    usable = np.all(np.isfinite(values), axis=-1)
+    return [[vectors[i, j] if usable[i, j] else None for j in range(n_values)] for i in range(n_folds)]
+
+
+def _representatives(stack: _Stack, places: Any, n_components: int, seed: int) -> list[Float]:
+    """Return vectors of all folds at some values; none for values at which a B is singular.
+
+    Iterations at each value start from the vectors of the one before, except on a device, to which few calls matter.
+    """
+    xp, n_folds, size = namespace(stack.matrices), len(stack.matrices), stack.matrices.shape[-1]
+    together = is_foreign(stack.matrices) and size <= DEVICE_SIZE
+    start = stack.matrices[:, 0] @ _random(size, n_components + MORE, seed, stack.matrices)
+    groups = [places.tolist()] if together else places[:, None].tolist()
+    blocks: list[Float] = []
+    while groups:
+        group = groups.pop(0)
+        block = take(start, np.repeat(np.arange(n_folds), len(group)))
+        ended = _iterated(*stack.at(group), block, n_components, ROUNDS, ROUGH, stack.difference)
+        if ended is not None:
+            found = xp.reshape(ended[1], (n_folds, len(group), size, -1))
+            blocks += [found[:, place] for place in range(len(group))]
+            start = blocks[-1]
+        elif len(group) > 1:
+            groups = [[place] for place in group]
+    return blocks
+
+
+def fold_vectors(
+    folds: Sequence[Posed], n_components: int, starts: Sequence[Float | None] | None = None, seed: int = 0
+) -> list[tuple[Float, Float] | None]:
+    """Return values and vectors of pencils of folds; None if B is singular, or the problem is not for iterations.
+
+    A component in the noise has close neighbours, so that only many iterations find it. On held-out rows all of these
+    are the same. One round from vectors of the path is enough for components that stand out.
+    """
+    stack, size = _Stack.of(folds), folds[0].terms[0].n_features
+    if stack is None:
+        return [None] * len(folds)
+    if size <= SMALL_SIZE or size < (DEPTH + 1) * (n_components + MORE):
+        values, vectors = stack.inside(None, slice(1), n_components, stack.precision)
+        values, vectors = values[:, 0], vectors[:, 0]
+    else:
+        rough = starts or [own[0] for own in path_vectors(folds, n_components, seed) or []]
+        found = stack.improved([part for part in rough if part is not None], n_components, 1, 0.0)
+        if found is None:
+            return [None] * len(folds)
+        values, vectors, _ = found
+    usable: Any = np.isfinite(values).all(axis=1)
+    return [(values[i], vectors[i]) if known else None for i, known in enumerate(usable)]
 
 
 def refined(posed: Posed, n_components: int, start: Float) -> tuple[Float, Float] | None:
     """Solve one pencil by block iterations from vectors near the solution; None if they do not converge fast."""
-    size = start.shape[0]
-    width = min(n_components + MORE_EXACT, size)
-    if size < (DEPTH + 1) * width or not all(isinstance(part, ScatterMoments) for part in posed[0]):
+    if start.shape[0] < (DEPTH + 1) * (n_components + MORE):
         return None
     stack = _Stack.of([posed])
-    scale = stack.squares[0][:, None] ** 0.5
-    block = (start / scale)[None]
-    if start.shape[1] < width:
-        block = concat([block, _random(size, width - start.shape[1], 0, start)[None]], axis=-1)
-    ended = _iterated(*stack.at([0]), block, n_components, MOST_ROUNDS, EXACT, stack.difference)
-    if ended is None or not ended[2] <= EXACT:
+    found = None if stack is None else stack.improved([start], n_components, MOST_ROUNDS, EXACT)
+    if found is None or not found[2] <= EXACT:
         return None
-    vectors = scale * ended[1][0][:, :n_components]
-    return like(ended[0][0][:n_components], vectors), vectors
-
-
-def _mixed(coefficients: Float, matrices: Float) -> Float:
-    """Return the sums of the matrices of each fold, with coefficients of shape (n_folds, n_values, n_terms)."""
-    xp = namespace(matrices)
-    n_folds, n_terms, *size = matrices.shape
-    flat = _as(coefficients, matrices) @ xp.reshape(matrices, (n_folds, n_terms, -1))
-    mixed: Float = xp.reshape(flat, (n_folds, -1, *size))
-    return mixed
+    return like(found[0][0], start), found[1][0]
 
 
 def _iterated(
-    a: Float, b: Float, block: Float, n_wanted: int, rounds: int, tolerance: float, difference: bool
+    a: Float,
+    b: Float,
+    block: Float,
+    n_wanted: int,
+    rounds: int,
+    tolerance: float,
+    difference: bool,
+    precision: float = 0.0,
 ) -> tuple[Float, Float, float] | None:
     """Improve blocks by rounds of block Krylov steps of ``B⁻¹ A``, or of ``(σ B - A)⁻¹ B`` for differences.
 
-    Returns values (on the host) and vectors in descending order, and the largest residual of the wanted ones; None if
-    a B is singular.
+    Returns values (on the host) and vectors in descending order, and the largest residual of the wanted ones, if there
+    is more than one round; None if a B is singular.
     """
     size, width = block.shape[-2:]
-    inverse = None if difference else _inverse(b)
+    inverse = None if difference else _inverse(b, precision)
     if not difference and inverse is None:
         return None
     residual, values = float("inf"), np.zeros(0)
-    if rounds == 1 and inverse is not None:
-        # A few plain products first: they cost less than another round.
-        for _ in range(POWERS):
-            block = inverse(a @ _orthonormal(block))
     for _ in range(rounds):
         before = residual
         if difference and residual > 0.1:
@@ -201,38 +298,41 @@ def _iterated(
         while len(blocks) <= DEPTH and (len(blocks) + 1) * width <= size:
             blocks.append(inverse((b if difference else a) @ blocks[-1]))
         basis = _orthonormal(concat(blocks, axis=-1))
-        a_basis, b_basis, turned = a @ basis, b @ basis, _transposed(basis)
-        values, turn = _small(to_host(turned @ a_basis), to_host(turned @ b_basis), width)
+        a_basis, b_basis = a @ basis, b @ basis
+        values, turn = _projected(basis, a_basis, b_basis, width)
         if not np.all(np.isfinite(values)):
             return None
-        turn_there = _as(turn, basis)
-        block, images = basis @ turn_there, a_basis @ turn_there[..., :n_wanted]
-        missed = images - (b_basis @ turn_there[..., :n_wanted]) * _as(values[:, None, :n_wanted], basis)
-        sizes = _lengths(images)
-        residual = float(np.max(_lengths(missed) / np.where(sizes > 0.0, sizes, 1.0)))
+        turn = _as(turn, basis)
+        block = basis @ turn
+        if rounds == 1:
+            break
+        images, others = a_basis @ turn[..., :n_wanted], b_basis @ turn[..., :n_wanted]
+        missed = images - others * _as(values[:, None, :n_wanted], basis)
+        lengths = to_host(namespace(basis).sum(namespace(basis).stack([missed, images]) ** 2, axis=-2)) ** 0.5
+        residual = float(np.max(lengths[0] / np.where(lengths[1] > 0.0, lengths[1], 1.0)))
         if residual <= tolerance or SLOW * before < residual < before < float("inf"):
             break
     return values, block, residual
 
 
-def _inverse(matrices: Float) -> Callable[[Float], Float] | None:
+def _inverse(matrices: Float, precision: float = 0.0) -> Callable[[Float], Float] | None:
     """Return a function that multiplies blocks with inverses; None if a matrix is not positive definite."""
-    if not is_foreign(matrices) and matrices.shape[-1] <= STACKED_SIZE:
-        try:
-            np.linalg.cholesky(matrices)
-            whole = np.linalg.inv(matrices)
-        except np.linalg.LinAlgError:
+    if is_foreign(matrices):
+        whole = cholesky(matrices)
+        if whole is None or is_weak(whole, diagonal(matrices), precision):
             return None
-        return lambda block: whole @ block
-    factors = [cholesky(1.0 * matrices[number]) for number in range(matrices.shape[0])]
-    if any(factor is None for factor in factors):
+        # Products take a device less time than triangular systems.
+        half = solve_triangular(whole, eye(matrices.shape[-1], whole))
+        return lambda block: half.mT @ (half @ block)
+    factors = [factor for part in matrices if (factor := cholesky(1.0 * part)) is not None]
+    if len(factors) < len(matrices) or any(map(is_weak, factors, diagonal(matrices), [precision] * len(factors))):
         return None
 
     def inverse(block: Float) -> Float:
-        pairs = [(factor, block[number]) for number, factor in enumerate(factors) if factor is not None]
-        halves = [(factor, solve_triangular(factor, part)) for factor, part in pairs]
-        found: Float = namespace(block).stack([solve_triangular(*half, transposed=True) for half in halves])
-        return found
+        halves = [solve_triangular(factor, part) for factor, part in zip(factors, block, strict=True)]
+        return np.stack(
+            [solve_triangular(factor, half, transposed=True) for factor, half in zip(factors, halves, strict=True)]
+        )
 
     return inverse
 
@@ -240,8 +340,7 @@ def _inverse(matrices: Float) -> Callable[[Float], Float] | None:
 def _shifted(a: Float, b: Float, block: Float) -> Callable[[Float], Float]:
     """Return the inverse of ``σ B - A`` with σ just above all eigenvalues, found by trying."""
     basis = _orthonormal(block)
-    turned = _transposed(basis)
-    values, _ = _small(to_host(turned @ (a @ basis)), to_host(turned @ (b @ basis)), block.shape[-1])
+    values, _ = _projected(basis, a @ basis, b @ basis, block.shape[-1])
     top = values[:, 0]
     step = 0.1 * (values[:, 0] - values[:, -1]) + 1e-3 * np.abs(values).max(axis=-1)
     step = np.where(step > 0.0, step, 1.0)
@@ -252,21 +351,26 @@ def _shifted(a: Float, b: Float, block: Float) -> Callable[[Float], Float]:
         step = 4.0 * step
 
 
-def _small(a: Float, b: Float, count: int) -> tuple[Float, Float]:
+def _projected(basis: Float, a_basis: Float, b_basis: Float, count: int) -> tuple[Float, Float]:
+    """Solve pencils in the span of bases, by their products with A and B."""
+    both = to_host(namespace(basis).stack([_transposed(basis) @ a_basis, _transposed(basis) @ b_basis]))
+    return _small(both[0], both[1], count)
+
+
+def _small(a: Float, b: Float, count: int, precision: float = 0.0) -> tuple[Float, Float]:
     """Return the leading values and vectors of stacks of small pencils on the host; NaN where B is singular."""
-    a, b = a.astype(np.float64), 0.5 * (b + _transposed(b)).astype(np.float64)
-    try:
-        lower = np.linalg.inv(np.linalg.cholesky(b))
-        white = lower @ a @ _transposed(lower)
-        values, vectors = np.linalg.eigh(0.5 * (white + _transposed(white)))
-    except np.linalg.LinAlgError:
-        if b.ndim == 2:
-            count = min(count, len(b))
-            return np.full(count, np.nan), np.full((len(b), count), np.nan)
-        found = [_small(one, other, count) for one, other in zip(a, b, strict=True)]
-        return np.array([part[0] for part in found]), np.array([part[1] for part in found])
-    lead = vectors[..., ::-1][..., :count]
-    return values[..., ::-1][..., :count], _transposed(lower) @ lead
+    a, b, count = a.astype(np.float64), b.astype(np.float64), min(count, a.shape[-1])
+    if a.shape[-1] <= TINY_SIZE and not precision:
+        with suppress(np.linalg.LinAlgError):
+            half = np.linalg.inv(np.linalg.cholesky(b))
+            values, vectors = np.linalg.eigh(half @ a @ half.swapaxes(-1, -2))
+            return values[..., ::-1][..., :count], half.swapaxes(-1, -2) @ vectors[..., ::-1][..., :count]
+    values, vectors = np.full((*a.shape[:-2], count), np.nan), np.zeros((*a.shape[:-1], count))
+    for place in np.ndindex(a.shape[:-2]):
+        found = leading_pair(a[place], b[place], count, precision)
+        if found is not None:
+            values[place], vectors[place] = found
+    return values, vectors
 
 
 def _random(size: int, width: int, seed: int, reference: Float) -> Float:
@@ -281,11 +385,6 @@ def _as(numbers: Float, reference: Float) -> Float:
 def _orthonormal(block: Float) -> Float:
     basis: Float = namespace(block).linalg.qr(block)[0]
     return basis
-
-
-def _lengths(block: Float) -> Float:
-    lengths: Float = to_host(namespace(block).sum(block**2, axis=-2)) ** 0.5
-    return lengths
 
 
 def _transposed(matrices: Float) -> Float:

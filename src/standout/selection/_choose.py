@@ -10,7 +10,7 @@ from standout._arrays import Float
 from standout._xp import concat
 from standout.problem import Problem, Sums, solve, solve_path
 from standout.selection._data import Data
-from standout.selection._held_out import held_variances, log_ratio
+from standout.selection._held_out import held_variances
 
 # The share of the best mean log ratio that a more regularised value has to keep.
 KEPT = 0.7
@@ -23,8 +23,6 @@ ALPHAS = np.concatenate([np.geomspace(50.0, 0.02, 16), [0.0]])
 EPSILONS = np.geomspace(1e-6, 1e2, 14)
 # Numbers of columns that are compared.
 N_COUNTS = 15
-# Folds are solved together up to this many columns, times their number.
-TOGETHER_SIZE = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,17 +140,14 @@ def choose(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Problem, Pat
     values = np.array([getattr(one, name) for one in problems])
     judged = np.full((data.n_folds, len(problems)), np.nan)
     found: list[list[Float | None]] = []
-    # Folds are solved together where their matrices are small.
-    n_together = max(1, min(data.n_folds, TOGETHER_SIZE // data.sums(problem).moments[0].mean.shape[0]))
-    for first in range(0, data.n_folds, n_together):
-        folds = range(first, min(first + n_together, data.n_folds))
-        trains = [data.sums(problem, fold) for fold in folds]
+    for folds, trains in data.together(problem):
         for fold, train, vectors in zip(folds, trains, solve_path(trains, problems, seed=seed), strict=True):
             found.append(vectors)
             # A fold of few rows may have no component.
             known = {place: part for place, part in enumerate(vectors) if part is not None and part.shape[1]}
             if known:
-                logs = _log_ratios(problem, train, data, fold, concat(list(known.values()), axis=1))
+                held = data.held_out(problem, fold)
+                logs = held_variances(problem, train, held, concat(list(known.values()), axis=1), data.subjects).logs
                 judged[fold, list(known)] = logs.reshape(len(known), -1).mean(axis=1)
     path = path_of(name, values, judged)
     if path.reason:
@@ -185,7 +180,8 @@ def choose_columns(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Prob
         train = data.sums(whole, fold)
         for place, count in enumerate(counts.tolist()):
             found = solve(train, replace(problem, n_columns=count), seed=seed)
-            judged[fold, place] = _log_ratios(whole, train, data, fold, train.dropped(found.vectors)).mean()
+            inside, held = train.dropped(found.vectors), data.held_out(whole, fold)
+            judged[fold, place] = held_variances(whole, train, held, inside, data.subjects).logs.mean()
     path = path_of("n_columns", counts.astype(np.float64), judged)
     if path.reason:
         return replace(problem, n_columns=None), path
@@ -194,9 +190,3 @@ def choose_columns(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Prob
     while chosen + 1 < len(counts) and within[chosen + 1]:
         chosen += 1
     return replace(problem, n_columns=int(counts[chosen])), replace(path, chosen=chosen)
-
-
-def _log_ratios(problem: Problem, train: Sums, data: Data, fold: int, vectors: Float) -> Float:
-    """Return the logarithm of the held-out ratio along each vector; NaN where a variance is rounding."""
-    held = held_variances(problem, train, data.held_out(problem, fold), vectors, data.subjects)
-    return log_ratio(held.target, problem.weights @ held.backgrounds, held.fitted)

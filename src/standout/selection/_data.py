@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from operator import add
@@ -52,6 +52,8 @@ Folds = FoldPattern | Sequence[Numbers]
 
 # A dataset needs this many rows per fold, and a problem has at most this many columns, to be judged by folds.
 ROWS_PER_FOLD, MOST_COLUMNS = 2, 8192
+# Folds are solved together up to this many columns, times their number, on the host and on a device.
+TOGETHER_SIZE, DEVICE_TOGETHER_SIZE = 2000, 25_000
 # The sums without each fold are kept up to this many columns.
 KEPT_SIZE = 500
 # Larger problems have fewer folds: each fold has a matrix of this size for every dataset.
@@ -80,6 +82,14 @@ class Data:
     def column_facts(self) -> tuple[list[Float], list[Float]]:
         """Return the means and the variances of the columns of each dataset, on the host."""
         raise NotImplementedError
+
+    def together(self, problem: Problem) -> Iterator[tuple[range, list[Sums]]]:
+        """Yield folds that are solved together, because their matrices are small, with the sums of all other rows."""
+        mean = self.sums(problem).moments[0].mean
+        size = (DEVICE_TOGETHER_SIZE if is_foreign(mean) else TOGETHER_SIZE) // mean.shape[0]
+        for first in range(0, self.n_folds, max(size, 1)):
+            folds = range(first, min(first + max(size, 1), self.n_folds))
+            yield folds, [self.sums(problem, fold) for fold in folds]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from scipy import optimize
 from standout._arrays import Array, Float, Rows, product
 from standout._xp import column_norms, column_products, concat, like, namespace, take, to_host
 from standout.moments import FoldPattern, Moments, project
-from standout.problem import Problem, Sums, adjusted, center_of, is_sparse_problem, mixed, solve, solve_fold
+from standout.problem import Problem, Sums, adjusted, center_of, is_sparse_problem, mixed, solve_folds
 from standout.selection._data import Data, Folds, Places
 
 # Held-out variances below these shares are rounding: of the target's against the fitted one, and of the background's
@@ -51,6 +51,8 @@ class HeldVariances:
         What scores are multiplied with, to allow for the centre that was estimated.
     centres : list of array of shape (n_features,)
         The point from which the scores of each dataset are measured.
+    logs : ndarray of shape (d,)
+        The logarithm of the held-out ratio; NaN where a variance is rounding.
     """
 
     target: Float
@@ -60,6 +62,7 @@ class HeldVariances:
     fitted: Float
     factors: Float
     centres: list[Float]
+    logs: Float
 
 
 def held_variances(
@@ -88,7 +91,9 @@ def held_variances(
     *steps, apart = to_host(product(namespace(middle).stack([*away, rows[0].mean - middle]), vectors))
     along = np.array([to_host(part.variance(vectors)) for part in rows])
     squares, steps = (along + np.square(steps)) * factors[:, None] ** 2, np.array(steps) * factors[:, None]
-    return HeldVariances(squares[0], squares[1:], steps, apart, to_host(fitted[0].variance(vectors)), factors, centres)
+    spread = to_host(fitted[0].variance(vectors))
+    logs = log_ratio(squares[0], problem.weights @ squares[1:], spread)
+    return HeldVariances(squares[0], squares[1:], steps, apart, spread, factors, centres, logs)
 
 
 # Correlations that differ by less than this are ties.
@@ -177,7 +182,7 @@ def judge(
     folds: Folds | Places,
     inner: Float,
     *,
-    starts: Sequence[Float | None] | None = None,
+    starts: Sequence[Float] | None = None,
     seed: int = 0,
 ) -> HeldOut:
     """Find out what the components of a fit, in the coordinates of its sums, are worth on held-out rows."""
@@ -190,14 +195,17 @@ def judge(
     moved = whole.lift is not None and problem.scale is not None
     few = problem.n_columns is not None and is_sparse_problem(problem, whole)
     vectors, held, offsets, counts, slopes = [], [], [], [], []
-    for fold in range(data.n_folds):
-        train, test = data.sums(problem, fold), data.held_out(problem, fold)
-        if few:
-            solution = solve(train, problem, seed=seed)
-            values, found, inside = solution.values, solution.vectors, train.dropped(solution.vectors)
-        else:
-            values, inside = solve_fold(train, problem, None if starts is None else starts[fold], seed)
-            found = train.lifted(inside) if moved else inside
+    solved = (
+        (fold, train, pair)
+        for folds, trains in data.together(problem)
+        for fold, train, pair in zip(
+            folds, trains, solve_folds(trains, problem, starts and starts[folds.start : folds.stop], seed), strict=True
+        )
+    )
+    for fold, train, (values, found) in solved:
+        test = data.held_out(problem, fold)
+        inside = train.dropped(found) if few else found
+        found = train.lifted(found) if moved and not few else found
         within = whole.dropped(found) if few or moved else inside
         order, factors = aligned(target, inner, images, within)
         endless = np.isinf(to_host(values))[order]

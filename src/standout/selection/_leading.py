@@ -10,7 +10,7 @@ from scipy import linalg
 
 from standout._arrays import Float, product
 from standout._xp import cholesky, is_foreign, largest_eigenvalue, whiten
-from standout.problem import Problem, Sums, pencil_of, pose, prepared, solve
+from standout.problem import Problem, Sums, pencil_of, pose, solve
 from standout.selection._choose import ridge_unit
 
 # Representative values of each path. α and ε are in the units of the path.
@@ -70,13 +70,14 @@ class Statistic:
     def values_of(self, sums: Sums) -> Float:
         """Return the leading values: logarithms of ratios, or differences."""
         problems = self.problems(sums)
-        parts, _ = prepared(sums, problems[0])
         found = []
-        for one in problems:
-            if one.n_columns is not None:
+        whole = [one for one in problems if one.n_columns is None]
+        posed = pose(sums, whole) if whole else None
+        for place, one in enumerate(problems):
+            if one.n_columns is not None or posed is None:
                 found.append(float(solve(sums, one).values[0]))
                 continue
-            pencil = pencil_of(pose(parts, [one], sums.dimension)[0], one)
+            pencil = pencil_of(posed, one, place)
             b = None if pencil.b.is_identity else pencil.b.matrix()
             found.append(_largest(pencil.a.matrix(), b))
         return self.scaled(np.array(found))
