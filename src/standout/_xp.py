@@ -70,7 +70,7 @@ def namespace(array: object) -> Any:
 def library_named(name: str) -> Any:
     """Return the array API namespace of a library by the library's name."""
     compat = _compat().__name__
-    return import_module(f"{compat}.{name}" if name in ("torch", "cupy") else name)
+    return import_module(f"{compat}.{name}" if name in ("numpy", "torch", "cupy") else name)
 
 
 def device(array: object) -> Any:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from copy import copy
+from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any, Literal, TypeVar
 
@@ -41,6 +42,7 @@ BATCH_BYTES, COLUMNS_AT_ONCE = 8 * 2**20, 32
 T = TypeVar("T")
 
 
+@dataclass(eq=False, repr=False)
 class Scan(Source):
     """Which rows are in these files? They are read batch by batch when they are needed, as often as needed.
 
@@ -59,25 +61,24 @@ class Scan(Source):
         Rows that the last pass left out for a missing value.
     """
 
-    def __init__(
-        self,
-        readers: Sequence[Any],
-        columns: list[str],
-        left_out: dict[str, list[str]],
-        id_column: str | None,
-        label: str | None,
-        where: dict[str, tuple[str, ...]],
-        missing: str,
-        batch_rows: int | None,
-        progress: bool,
-    ) -> None:
-        self.missing, self.n_dropped, self.left_out = missing, 0, left_out
-        self._readers, self._id, self._label, self._where = readers, id_column, label, where
-        self._batch_rows, self._progress = batch_rows, progress
-        self._stamps = [reader.stamp() for reader in readers]
-        self.name = shown(readers[0].path) if len(readers) == 1 else f"{len(readers)} files"
-        self.known_columns = [*readers[0].names, *readers[0].beside]
-        self._set_columns(columns)
+    _readers: Sequence[Any]
+    _columns: list[str]
+    left_out: dict[str, list[str]]
+    _id: str | None
+    _label: str | None
+    _where: dict[str, tuple[str, ...]]
+    _batch_rows: int | None
+    _progress: bool
+    missing: str
+    n_dropped: int = 0
+
+    def __post_init__(self) -> None:
+        """Remember the files as they are now."""
+        first, *others = self._readers
+        self._stamps = [reader.stamp() for reader in self._readers]
+        self.name = f"{len(self._readers)} files" if others else shown(first.path)
+        self.known_columns = [*first.names, *first.beside]
+        self._set_columns(self._columns)
 
     def _set_columns(self, columns: list[str]) -> None:
         self._columns = columns
@@ -108,7 +109,6 @@ class Scan(Source):
 
     def with_missing(self, missing: str) -> Scan:
         """Return the same files with another rule for missing values: "error", "keep" or "drop-rows"."""
-        check_choice(missing, "missing", MISSING)
         return self._changed(missing=missing)
 
     def _changed(self, columns: list[str] | None = None, **attributes: Any) -> Scan:
@@ -318,7 +318,7 @@ def scan(
         check_same(other, first, chosen, aside, every=columns is None and not exclude)
     if left_out:
         report_left_out(first, left_out, strict)
-    return Scan(readers, chosen, left_out, id_column, label, conditions, missing, batch_rows, progress)
+    return Scan(readers, chosen, left_out, id_column, label, conditions, batch_rows, progress, missing)
 
 
 def read_table(path: Paths, **options: Any) -> Source:

@@ -60,8 +60,10 @@ class Source:
     ----------
     name : str
         What messages call the dataset.
+    keys : list or None
+        Names of the columns of a frame, whatever their type.
     columns : tuple of str or None
-        Column names, if they are strings.
+        The same, if they are strings.
     width : int or None
         Number of columns.
     n_rows : int or None
@@ -92,6 +94,7 @@ class Source:
     """
 
     name: str = "the data"
+    keys: list[Any] | None = None
     columns: tuple[str, ...] | None = None
     width: int | None = None
     n_rows: int | None = None
@@ -105,8 +108,6 @@ class Source:
     missing: str = "error"
     again: bool = True
     place: tuple[str, str] = ("numpy", "cpu")
-    # Names of the columns of a frame, whatever their type.
-    keys: list[Any] | None = None
 
     def _read(self) -> Iterator[Batch]:
         """Read the batches. Subclasses have this method."""

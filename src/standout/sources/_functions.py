@@ -193,7 +193,7 @@ class OnDevice(Mapped):
         return Source.map_reduce(self, function, add) if found is None else found
 
     def _copy(self, batch: Array) -> Rows:
-        return np.array(batch) if self._xp is np else self._xp.asarray(np.array(batch), device=self._device)
+        return self._xp.asarray(np.array(batch), device=self._device)
 
     def _on_host(self) -> Iterator[Array]:
         for batch in self.host.batches():
@@ -245,8 +245,6 @@ def on_device(X: Any, device: Any, *, library: str = "torch", batch_rows: int | 
 
 def _opened_device(library: Any, device: Any) -> tuple[Any, Any]:
     """Return the functions of an array library, and an empty array on the device."""
-    if library == "numpy":
-        return np, np.zeros((0, 1))
     try:
         xp = library_named(library)
     except (ImportError, AttributeError, TypeError) as error:

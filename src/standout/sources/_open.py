@@ -289,12 +289,9 @@ def _as_weights(given: Any, n_rows: int | None, name: str, parameter: str) -> Fl
         raise InvalidTypeError(f"has no numbers: {error}", parameter=parameter, advice=PER_ROW) from None
     with np.errstate(over="ignore"):
         total = float(weights.sum())
-    if not np.isfinite(total) or (weights < 0).any() or total == 0:
-        problem = "must be non-negative, finite and not all zero"
+    if (weights < 0).any() or not LEAST_WEIGHT < total < MOST_WEIGHT:
+        problem = f"must be non-negative, finite and not all zero, with a sum in [{LEAST_WEIGHT:g}, {MOST_WEIGHT:g}]"
         raise InvalidValueError(problem, parameter=parameter, advice="Give such weights, or None.")
-    if not LEAST_WEIGHT < total < MOST_WEIGHT:
-        problem = f"has a sum of {total:.3g}, outside [{LEAST_WEIGHT:g}, {MOST_WEIGHT:g}]"
-        raise InvalidValueError(problem, parameter=parameter, advice="Divide the weights by their mean.")
     return weights
 
 
