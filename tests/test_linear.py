@@ -6,7 +6,7 @@ from scipy import linalg, sparse
 from sklearn.decomposition import PCA
 
 from standout import ContrastivePCA, DiscriminativePCA
-from standout.moments import FoldPattern, fold_of_rows
+from standout.moments import FoldPattern
 from standout.selection import rule, simplex_grid
 
 # Eigenvalues of small well-conditioned matrices are known to a few units of rounding.
@@ -154,8 +154,7 @@ def test_ratios_do_not_depend_on_units_or_mixtures_of_columns(data, rng):
 
 def held_out(X, Y, solved, center="own", n_folds=5):
     """Return the scores of each row by components without its fold, as the definition says."""
-    table = FoldPattern(n_folds).table
-    folds = [table[np.arange(len(rows)) % len(table)] for rows in (X, Y)]
+    folds = [FoldPattern(n_folds).of(np.arange(len(rows))) for rows in (X, Y)]
     reference = solved(X, Y)
     found = [np.empty((len(rows), reference.shape[1])) for rows in (X, Y)]
     for fold in range(n_folds):
@@ -220,11 +219,12 @@ def test_the_variances_of_held_out_scores_are_the_ratio(data, given):
 def test_the_path_is_the_mean_log_ratio_of_the_folds(data, kind):
     X, Y, _ = data
     model = kind(1).fit(X, background=Y)
-    table = FoldPattern(5).table
     place = model.path_.chosen
     logs = []
     for fold in range(5):
-        train, test = ([rows[(table[np.arange(len(rows)) % 25] == fold) == held] for rows in (X, Y)] for held in (0, 1))
+        train, test = (
+            [rows[(FoldPattern(5).of(np.arange(len(rows))) == fold) == held] for rows in (X, Y)] for held in (0, 1)
+        )
         A, B = map(covariance, train)
         value = model.path_.values[place]
         pencil = (A, shrunken(B, value)) if kind is DiscriminativePCA else (A - value * B, np.eye(6))
@@ -566,7 +566,7 @@ def test_the_zero_of_a_covariate_does_not_matter_to_a_shift(rng):
 @pytest.mark.parametrize("width", [3, 90])
 def test_a_fold_whose_rows_have_no_weight_leaves_no_ratio(rng, width):
     X, Y = rng.normal(size=(2, 10, width))
-    weights = (fold_of_rows(0, 10, 5) != 0).astype(float)
+    weights = (FoldPattern(5).of(np.arange(10)) != 0).astype(float)
     model = ContrastivePCA(1, alpha=1.0).fit(X, background=Y, sample_weight=weights)
     assert np.isnan(model.ratio_).all()
 

@@ -16,7 +16,6 @@ from standout.moments import (
     RootMoments,
     RowMoments,
     ScatterMoments,
-    fold_of_rows,
     gather,
     gather_keyed,
     ledoit_wolf,
@@ -165,7 +164,7 @@ def test_a_mean_of_any_size_costs_float64_no_accuracy(offset, rng):
     # Without centring first, an offset of 1e8 would leave no digit.
     np.testing.assert_allclose(gather(noise + offset).covariance(), exact, rtol=1e-11, atol=1e-13)
     for fold, part in enumerate(gather_keyed(noise + offset, FoldPattern(5), norms=True)):
-        rows = noise[fold_of_rows(0, 2000, 5) == fold]
+        rows = noise[FoldPattern(5).of(np.arange(2000)) == fold]
         np.testing.assert_allclose(part.covariance(), reference(rows)[1], rtol=1e-11, atol=1e-13)
         fourth = np.sum(np.sum((rows - rows.mean(axis=0)) ** 2, axis=1) ** 2)
         assert part.norms.quartic == pytest.approx(fourth, rel=1e-9)
@@ -235,7 +234,7 @@ def test_sums_by_key_are_those_of_the_rows_of_each_key(form, kind, n_rows, width
     plain = X.toarray() if sparse.issparse(X) else np.float64(X)
     rtol = 1e-5 if form == "single" and kind == "scatter" else 1e-11
     numbers = rng.integers(-1, 6, size=n_rows)
-    for keys, given_ in ((fold_of_rows(0, n_rows, 5), FoldPattern(5)), (numbers, numbers)):
+    for keys, given_ in ((FoldPattern(5).of(np.arange(n_rows)), FoldPattern(5)), (numbers, numbers)):
         found = gather_keyed(X, given_, 5 if isinstance(given_, FoldPattern) else 7, kind=kind, norms=True)
         for key, part in enumerate(found):
             rows = plain[keys == key]
@@ -255,7 +254,7 @@ def test_batches_weights_and_covariates_give_the_sums_of_one_pass(size, weighted
     monkeypatch.setattr("standout.sources._base.BLOCK_BYTES", 8 * 8 * 40)
     X, beside = rng.normal(size=(900, 8)) + 5, rng.normal(size=(900, 2))
     weights = rng.random(900) if weighted else None
-    keys = fold_of_rows(0, 900, 4)
+    keys = FoldPattern(4).of(np.arange(900))
     streamed = open_dataset((X[start : start + size] for start in range(0, 900, size)), "the data")
     for source in (open_dataset(X, "the data"), streamed):
         source.weights, source.covariates = weights, beside
@@ -267,9 +266,9 @@ def test_batches_weights_and_covariates_give_the_sums_of_one_pass(size, weighted
 
 def test_folds_have_equal_sizes_no_short_period_and_do_not_depend_on_batches():
     for n_folds in (2, 3, 5, 10):
-        folds = fold_of_rows(0, 1000 * n_folds, n_folds)
+        folds = FoldPattern(n_folds).of(np.arange(1000 * n_folds))
         assert set(np.bincount(folds)) == {1000}
-        np.testing.assert_array_equal(fold_of_rows(37, 200, n_folds), folds[37:237])
+        np.testing.assert_array_equal(FoldPattern(n_folds, 30).of(np.arange(7, 207)), folds[37:237])
         if n_folds > 2:
             # Every class of rows that repeats with the number of folds is in several folds.
             assert all(len(set(folds[start::n_folds])) > 1 for start in range(n_folds))
@@ -322,7 +321,7 @@ def test_foreign_rows_are_summed_on_their_device(library, offset, dtype, weighte
     total = found[0][0] + found[0][1]
     shares = [ledoit_wolf(part) for part in (*found[0], total)]
     monkeypatch.undo()
-    for parts, numbers in zip(found, (fold_of_rows(0, 257, 5), keys), strict=True):
+    for parts, numbers in zip(found, (FoldPattern(5).of(np.arange(257)), keys), strict=True):
         for key, part in enumerate(parts):
             rows, own = X[numbers == key], None if weights is None else weights[numbers == key]
             mean, covariance = reference(rows, own)
@@ -330,7 +329,7 @@ def test_foreign_rows_are_summed_on_their_device(library, offset, dtype, weighte
             near = 1e-9 if offset > 10 else 1e-12
             np.testing.assert_allclose(library.back(part.covariance()), covariance, rtol=1e-9, atol=near)
     if not weighted:
-        assert shares[0] == pytest.approx(ledoit_wolf_shrinkage(X[fold_of_rows(0, 257, 5) == 0]), rel=1e-6)
+        assert shares[0] == pytest.approx(ledoit_wolf_shrinkage(X[FoldPattern(5).of(np.arange(257)) == 0]), rel=1e-6)
 
 
 # --- wide rows ------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 import time
+from contextlib import nullcontext
 from decimal import Decimal
 from functools import partial
 
@@ -20,7 +21,8 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_info
 
 from data_forms import COLUMNS, FORMS, NAMED, NO_HALF, numbers
-from standout._arrays import in_order
+from standout import DiscriminativePCA
+from standout._arrays import in_order, one_blas_thread
 from standout._messages import CautionWarning, InvalidTypeError, InvalidValueError, MixedArraysError
 from standout.sources import (
     Batch,
@@ -378,12 +380,19 @@ def test_blas_has_its_threads_again_after_passes_in_several_threads():
 
     before = [part["num_threads"] for part in threadpool_info()]
 
-    def one_pass(_):
+    def one_pass(number):
         parts = in_order(lambda n: np.ones((50, 50)) @ np.ones((50, 50)) * n, range(6))
-        return sum(part.sum() for part in parts)
+        # Limits of other tasks begin and end in between.
+        with one_blas_thread() if number % 3 else nullcontext():
+            return sum(part.sum() for part in parts)
+
+    def fitted(number):
+        rows = np.random.default_rng(number).normal(size=(2, 40, 3))
+        return DiscriminativePCA(1).fit(iter(rows[0][None]), background=rows[1]).ratio_
 
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(one_pass, range(16)))
+        found = [pool.submit(fitted if n % 4 == 0 else one_pass, n) for n in range(16)]
+        assert all(np.isfinite(one.result()).all() for one in found)
     abandoned = in_order(abs, range(50))
     next(abandoned)
     abandoned.close()

@@ -17,12 +17,13 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from threading import Lock, local
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from scipy import linalg, sparse
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from standout._xp import DEVICE_BLOCK_BYTES, concat, is_foreign, like, namespace, zeros
 from standout._xp import Array as Array
@@ -53,6 +54,9 @@ PANELS_FROM, N_PANELS, PANELS_WORTH = 256, 4, 2**34
 
 # BLAS does not start threads for products with a smaller matrix.
 SMALL_SIZE = 8192
+
+# One thread makes up to so many multiplications: one product of tall data, or one factorisation of 2,048 columns.
+SERIAL_WORK = 2**33
 
 # Most parts that are worked on at a time. All of them are in memory.
 MOST_WORKERS = 4
@@ -292,7 +296,7 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> Gener
         return
     waiting: deque[Future[Result]] = deque()
     with (
-        _one_blas_thread(),
+        one_blas_thread(),
         ThreadPoolExecutor(n_workers, thread_name_prefix="standout-parts", initializer=_join) as pool,
     ):
         try:
@@ -310,21 +314,44 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> Gener
 
 
 @contextmanager
-def _one_blas_thread() -> Iterator[None]:
-    """Limit BLAS to one thread. The limit is one of the process: the last pass to end restores the threads."""
+def one_blas_thread(n_products: float = 0.0) -> Iterator[None]:
+    """Limit BLAS to one thread for work of at most `SERIAL_WORK` multiplications.
+
+    Threads of NumPy's and of SciPy's BLAS wait for each other: on two cores that others use, too, a fit of 784 columns
+    took 40 times as long, and one of 2,000 columns 7 times. The limit is one of the process: the last one to end
+    restores the threads.
+    """
+    if n_products > SERIAL_WORK:
+        yield
+        return
     with _limit_lock:
-        _limits.append(threadpool_limits(1, user_api="blas") if not _limits else _limits[0])
+        _limits.append(_limits[0] if _limits else [library.num_threads for library in _blas()])
+        _set_threads([1] * len(_blas()))
     try:
         yield
     finally:
         with _limit_lock:
-            limit = _limits.pop()
+            numbers = _limits.pop()
             if not _limits:
-                limit.restore_original_limits()
+                _set_threads(numbers)
+
+
+@cache
+def _blas() -> list[Any]:
+    # Finding the libraries takes longer than a small fit.
+    return ThreadpoolController().select(user_api="blas").lib_controllers
+
+
+def _set_threads(numbers: list[int]) -> None:
+    for library, number in zip(_blas(), numbers, strict=True):
+        library.set_num_threads(number)
+        # From threadpoolctl 3.8 on only the same thread could end the limit, and here the last one does.
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
 
 
 _limit_lock = Lock()
-_limits: list[Any] = []
+_limits: list[list[int]] = []
 
 
 def are_side_by_side() -> bool:

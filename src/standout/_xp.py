@@ -163,14 +163,16 @@ def concat(arrays: Sequence[Array], axis: int = 0) -> Array:
     return np.concatenate(arrays, axis=axis)
 
 
-def take(array: Any, chosen: Array, axis: int = 0) -> Any:
-    """Return rows (axis 0) or columns (axis 1) by their numbers, or by a condition for each.
+def take(array: Any, chosen: Any, axis: int = 0) -> Any:
+    """Return rows (axis 0) or columns (axis 1) by their numbers, by a condition for each, or as a slice.
 
     The numbers or conditions for a foreign array may be the host's.
     """
     if not is_foreign(array):
         return array[chosen] if axis == 0 else array[:, chosen]
     xp = namespace(array)
+    if isinstance(chosen, slice):
+        return array[chosen, ...] if axis == 0 else array[:, chosen]
     if not is_foreign(chosen):
         chosen = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
     elif xp.isdtype(chosen.dtype, "bool"):

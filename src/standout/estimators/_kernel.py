@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from standout._arrays import Array, Float, Rows, product
+from standout._arrays import Array, Float, Rows, one_blas_thread, product
 from standout._options import documented
 from standout._xp import cholesky, columns_as_rows, diagonal, eigh, largest, like, namespace, take, to_host
 from standout.estimators._fit import BackgroundTransformer, Fit, fit_problem, unit_of
@@ -103,7 +103,8 @@ class KernelTransformer(BackgroundTransformer):
         problem, auto, rule = self._posed(sums.moments, data.n_columns, n_covariates=data.n_covariates)
         # A ridge leaves as many components as coordinates.
         every = self.n_components is None and self.method == "kcpca"
-        fit = fit_problem(problem, data, folds, reason, every=every, auto=auto, weight_rule=rule, seed=seed)
+        with one_blas_thread(data.n_columns**3):
+            fit = fit_problem(problem, data, folds, reason, every=every, auto=auto, weight_rule=rule, seed=seed)
         return fit, root
 
     def _resolved(self, sources: Sequence[Source], seed: int) -> Kernel:

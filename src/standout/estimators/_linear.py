@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from standout._arrays import Array, Float, Rows, double, is_sparse
+from standout._arrays import Array, Float, Rows, double, is_sparse, one_blas_thread
 from standout._graphs import laplacian
 from standout._messages import InvalidValueError
 from standout._options import documented
@@ -89,18 +89,19 @@ class LinearTransformer(IncrementalTransformer):
         if columns is not None and not problem.n_components <= columns <= width:
             wrong = f"is not between the {problem.n_components} components and the {width} columns"
             raise InvalidValueError(wrong, parameter="n_columns", value=columns, advice="Use a number between them.")
-        return fit_problem(
-            problem,
-            data,
-            folds,
-            reason,
-            every=self.n_components is None,
-            auto=auto,
-            auto_columns=len(moments) > 1 and isinstance(self.n_columns, str),
-            weight_rule=rule,
-            solver=self.solver,
-            seed=0 if self.random_state is None else self._seed(),
-        )
+        with one_blas_thread(moments[0].mean.shape[0] ** 3):
+            return fit_problem(
+                problem,
+                data,
+                folds,
+                reason,
+                every=self.n_components is None,
+                auto=auto,
+                auto_columns=len(moments) > 1 and isinstance(self.n_columns, str),
+                weight_rule=rule,
+                solver=self.solver,
+                seed=0 if self.random_state is None else self._seed(),
+            )
 
     def _keep_linear(self, fit: Fit, data: Data) -> None:
         """Keep what was found, with components in units of the background's standard deviation."""

@@ -6,7 +6,7 @@ from standout.moments._gather import gather, gather_keyed, project
 from standout.moments._kinds import RootMoments, RowMoments, ScatterMoments
 from standout.moments._robust import RobustWeights, Weighed, learn_from, learn_weights, weighed
 from standout.moments._span import Span, pivoted_cholesky, span_of
-from standout.moments._sums import FoldPattern, fold_of_rows
+from standout.moments._sums import FoldPattern
 
 __all__ = [
     "FoldPattern",
@@ -19,7 +19,6 @@ __all__ = [
     "Span",
     "Weighed",
     "WeightSums",
-    "fold_of_rows",
     "gather",
     "gather_keyed",
     "learn_from",

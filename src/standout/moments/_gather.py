@@ -9,7 +9,18 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from standout._arrays import Float, Rows, all_finite, dense, double, is_sparse, is_thin, row_blocks, stacked
+from standout._arrays import (
+    Float,
+    Rows,
+    all_finite,
+    dense,
+    double,
+    is_sparse,
+    is_thin,
+    one_blas_thread,
+    row_blocks,
+    stacked,
+)
 from standout._messages import InvalidValueError
 from standout._xp import like, namespace, take
 from standout.moments._base import Moments
@@ -102,7 +113,8 @@ def gather_keyed(
     if kind == "auto":
         kind = "rows" if is_thin(data.rows) and (data.width or 0) > FORMED_SIZE else "scatter"
     # Infinities become NaN in the sums. They are looked for in the sums, where this is cheap.
-    with np.errstate(invalid="ignore", over="ignore"):
+    n_products = float("inf") if data.rows is None else float(data.rows.shape[0]) * data.rows.shape[1] ** 2
+    with np.errstate(invalid="ignore", over="ignore"), one_blas_thread(n_products):
         part = _Part(Keys(keys, n_keys), kind, norms, data.weights, data.covariates)
         found: list[Moments | None] = data.map_reduce(part, _added)
         sums = [part.variances for part in found if part is not None]

@@ -15,6 +15,7 @@ from standout._arrays import (
     Rows,
     dense,
     double,
+    in_type_of,
     is_sparse,
     product,
     row_blocks,
@@ -359,7 +360,7 @@ def gather_root(rows: Rows, weights: Float | None = None, *, norms: bool = False
         start += block.shape[0]
         if some is not None and not float(namespace(some).sum(some)) > 0.0:
             continue
-        centred, mean, rest = centred_block(numbers) if some is None else weighted_block(numbers, some)
+        centred, mean, rest = centred_block(numbers, some)
         sums = NormSums.of(centred, some) if norms else None
         known = None if some is None else WeightSums.of(some)
         part = RootMoments(centred.shape[0], mean, _compressed([centred]), norms=sums, rest=rest, weights=known)
@@ -375,31 +376,20 @@ def _compressed(parts: list[Float]) -> Float:
     return namespace(stack).linalg.qr(stack)[1] if is_foreign(stack) else np.asarray(np.linalg.qr(stack, mode="r"))
 
 
-def centred_block(block: Array) -> tuple[Array, Float, Float]:
-    """Return a centred copy of the block, in the block's precision, and the mean that was subtracted with its rest.
+def centred_block(block: Array, weights: Float | None = None) -> tuple[Array, Float, Float]:
+    """Return a centred copy of the block times the roots of the weights, and the mean that was subtracted; its rest.
 
     The first row is subtracted before the mean. Then no number is rounded at the size of a large common offset, and a
-    constant column becomes exactly zero.
-    """
-    moved = block - block[:1, :]
-    if is_foreign(block):
-        middle = namespace(block).mean(moved, axis=0)
-        return moved - middle, *two_sum(block[0, :], middle)
-    offset = np.add.reduce(moved, axis=0, dtype=np.float64) / len(block)
-    moved -= offset.astype(moved.dtype)
-    return moved, *two_sum(block[0].astype(np.float64), offset)
-
-
-def weighted_block(block: Float, weights: Float) -> tuple[Float, Float, Float]:
-    """Return a copy of the block, centred by its weighted mean and times the roots of the weights; the mean; its rest.
-
-    The first row is subtracted before the mean, as in `centred_block`.
+    constant column becomes exactly zero. The copy has the block's precision.
     """
     xp = namespace(block)
-    origin = block[:1, :]
-    moved = block - origin
-    offset = weighted_sum(weights, moved) / xp.sum(weights)
-    return (moved - offset) * xp.sqrt(weights)[:, None], *two_sum(origin[0, :], offset)
+    moved = block - block[:1, :]
+    if weights is None:
+        offset = xp.sum(moved, axis=0, dtype=xp.float64) / block.shape[0]
+    else:
+        offset = weighted_sum(weights, moved) / xp.sum(weights)
+    moved -= in_type_of(offset, block)
+    return moved if weights is None else moved * xp.sqrt(weights)[:, None], *two_sum(double(block[0, :]), offset)
 
 
 def add_outer(matrix: Float, weight: float, vector: Float) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +29,7 @@ from standout._arrays import (
 )
 from standout._xp import DEVICE_BLOCK_BYTES, concat, diagonal, is_foreign, like, namespace, take
 from standout.moments._base import Moments, NormSums, WeightSums, two_sum
-from standout.moments._kinds import ScatterMoments, add_outer, centred_block, weighted_block
+from standout.moments._kinds import ScatterMoments, add_outer, centred_block
 
 # Rows are multiplied without centring them if each column's squared mean is below this many times its variance. The
 # correction for the mean then costs at most two of the sixteen digits of float64, and no centred copy is needed.
@@ -42,6 +43,9 @@ CHUNK_BYTES = 32 * 2**20
 MOST_COPIED_BYTES, VIEWED_BYTES = 128 * 2**20, 4 * 2**20
 # Number of permutations in the pattern of folds.
 ROUNDS = 5
+SINGLE_EPS, DOUBLE_EPS = float(np.finfo(np.float32).eps), float(np.finfo(np.float64).eps)
+
+Places: TypeAlias = slice | npt.NDArray[np.intp]
 
 
 @cache
@@ -67,33 +71,19 @@ class FoldPattern:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from standout.moments import FoldPattern
-    >>> len(FoldPattern(3).table), sorted(FoldPattern(3).table[:3].tolist())
-    (15, [0, 1, 2])
+    >>> np.bincount(FoldPattern(5).of(np.arange(10)))
+    array([2, 2, 2, 2, 2])
     """
 
     n_folds: int
     start: int = 0
 
-    @property
-    def table(self) -> npt.NDArray[np.intp]:
-        """The fold of each row of one period."""
-        pattern = _pattern(self.n_folds)
-        return np.roll(pattern, -self.start) if self.start else pattern
-
-
-def fold_of_rows(start: int, count: int, n_folds: int) -> npt.NDArray[np.intp]:
-    """Return the fold of each of `count` consecutive rows, from the row number `start` on.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from standout.moments import fold_of_rows
-    >>> np.bincount(fold_of_rows(0, 10, 5))
-    array([2, 2, 2, 2, 2])
-    """
-    table = _pattern(n_folds)
-    return table[np.arange(start, start + count) % len(table)]
+    def of(self, numbers: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+        """Return the fold of each row, by its number."""
+        table = _pattern(self.n_folds)
+        return table[(numbers + self.start) % len(table)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,27 +105,23 @@ class Keys:
 
     def of(self, first: int, count: int) -> npt.NDArray[np.intp]:
         """Return the key of each of `count` rows, from the batch's row `first` on."""
-        first += self.start
+        numbers = np.arange(self.start + first, self.start + first + count)
         if isinstance(self.keys, FoldPattern):
-            return fold_of_rows(first + self.keys.start, count, self.keys.n_folds)
-        return np.zeros(count, dtype=np.intp) if self.keys is None else np.asarray(self.keys[first : first + count])
+            return self.keys.of(numbers)
+        return np.zeros(count, dtype=np.intp) if self.keys is None else self.keys[numbers]
 
-    def slices(self, first: int, count: int) -> list[tuple[int, slice]] | None:
-        """Return slices of `count` rows, each with the key of its rows; None if keys do not repeat."""
+    def places(self, first: int, count: int, *, views: bool = False) -> list[tuple[int, Places]]:
+        """Return each key of `count` rows with the places of its rows; `views` are slices, several for each key."""
         if self.keys is None:
             return [(0, slice(0, count))]
-        if not isinstance(self.keys, FoldPattern):
-            return None
-        length = ROUNDS * self.keys.n_folds
-        return [(int(key), slice(k, None, length)) for k, key in enumerate(self.of(first, min(length, count)))]
-
-    def places(self, first: int, count: int) -> list[tuple[int, npt.NDArray[np.intp]]]:
-        """Return each key of `count` rows with the places of its rows."""
+        if views and isinstance(self.keys, FoldPattern):
+            length = ROUNDS * self.keys.n_folds
+            return [(key, slice(k, None, length)) for k, key in enumerate(self.of(first, min(length, count)).tolist())]
         numbers = self.of(first, count)
         order = np.argsort(numbers, kind="stable")
-        ends = np.cumsum(np.bincount(numbers + 1, minlength=self.n_keys + 1))
-        pairs = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
-        return [(key, order[start:stop]) for key, (start, stop) in enumerate(pairs) if stop > start]
+        ends = np.cumsum(np.bincount(numbers + 1, minlength=self.n_keys + 1)).tolist()
+        found = [order[start:stop] for start, stop in pairwise(ends)]
+        return [(key, places) for key, places in enumerate(found) if len(places)]
 
 
 def keyed_scatter(
@@ -149,22 +135,18 @@ def keyed_scatter(
     """
     single = not is_foreign(rows) and rows.dtype == np.float32 and beside is None and _suits_single(rows)
     if weights is None:
-        some = None if rows.shape[0] <= SMALL_ROWS else _some_of(rows, beside)
-        limit = SINGLE_LIMIT if single else UNCENTRED_LIMIT
         found = None
-        if some is None or bool(
-            _is_near(namespace(some).mean(some, axis=0), column_squares(some) / some.shape[0], limit)
-        ):
-            found = _uncentred(rows, keys, norms, beside, None, single)
+        if rows.shape[0] <= SMALL_ROWS or _seem_near(_some_of(rows, beside), single):
+            found = _uncentred(rows, keys, norms, beside, single)
         if found is None and not single:
-            found = _uncentred(rows, keys, norms, beside, _typical_row(_some_of(rows, beside)))
+            found = _uncentred(rows, keys, norms, beside, single, _typical_row(_some_of(rows, beside)))
         if found is not None:
             return found
     total: list[Moments | None] = [None] * keys.n_keys
-    for first, chunk in _chunks(rows, beside, keys, single=single):
+    for first, chunk in _chunks(rows, beside, keys, single):
+        own = None if weights is None else weights[first : first + chunk.shape[0]]
         for key, places in keys.places(first, chunk.shape[0]):
-            some_weights = None if weights is None else weights[first : first + chunk.shape[0]][places]
-            part = _centred_scatter(take(chunk, places), some_weights, norms)
+            part = _centred_scatter(take(chunk, places), None if own is None else own[places], norms)
             before = total[key]
             total[key] = part if before is None else before if part is None else before + part
     return total
@@ -172,46 +154,39 @@ def keyed_scatter(
 
 def _centred_scatter(block: Array, weights: Float | None, norms: bool) -> ScatterMoments | None:
     """Centre one block and multiply it, in its own precision; None if all weights are zero."""
-    precision = float(np.finfo(np.float32 if is_single(block) else np.float64).eps)
-    if weights is None:
-        centred, mean, rest = centred_block(block)
-        known = None
-    else:
-        if not weights.sum() > 0.0:
-            return None
-        known, weights = WeightSums.of(weights), like(weights, block)
-        centred, mean, rest = weighted_block(block, weights)
+    if weights is not None and not weights.sum() > 0.0:
+        return None
+    known = None if weights is None else WeightSums.of(weights)
+    weights = None if weights is None else like(weights, block)
+    centred, mean, rest = centred_block(block, weights)
     sums = NormSums.of(centred, weights) if norms else None
+    precision = SINGLE_EPS if is_single(block) else DOUBLE_EPS
     return ScatterMoments(block.shape[0], mean, double(self_product(centred)), precision, sums, rest, known)
 
 
-# --- sums without centring ------------------------------------------------------------------------------------------
-
-
 def _uncentred(
-    rows: Rows, keys: Keys, norms: bool, beside: Float | None, shift: Float | None, single: bool = False
+    rows: Rows, keys: Keys, norms: bool, beside: Float | None, single: bool, shift: Float | None = None
 ) -> list[Moments | None] | None:
     """Multiply rows less a shift, and correct for the mean afterwards; None if that would cost accuracy."""
     counts: list[int] = [0] * keys.n_keys
     # For each key: sum of rows, sum of products, and of norms the cubic, quartic and quadratic sum.
     found: dict[int, list[Array]] = {}
-    kind, as_given = np.float32 if single else np.float64, shift is None and beside is None
-    plain = as_given and type(rows) is np.ndarray and rows.dtype == kind
-    # The rows of each key of large data are strided views, which NumPy multiplies without a copy.
-    views = plain and rows.flags.c_contiguous and rows.nbytes > VIEWED_BYTES and keys.slices(0, 1) is not None
-    chunks: Any = [(0, rows)]
+    as_given = beside is None and shift is None
+    plain = as_given and type(rows) is np.ndarray and (single or rows.dtype == np.float64)
     thin = as_given and not plain and is_thin(rows)
-    if not plain or rows.nbytes > BLOCK_BYTES:
-        chunks = [(0, double(rows))] if thin else _chunks(rows, beside, keys, single=single, views=views)
+    # The rows of each key of large data are strided views, which NumPy multiplies without a copy.
+    views = plain and rows.flags.c_contiguous and rows.nbytes > VIEWED_BYTES and not isinstance(keys.keys, np.ndarray)
+    whole = thin or (plain and rows.nbytes <= BLOCK_BYTES)
+    chunks: Any = [(0, double(rows) if thin else rows)] if whole else _chunks(rows, beside, keys, single, views)
     for first, chunk in chunks:
-        for key, part, lengths in _parts(keys, first, chunk if shift is None else chunk - shift, norms, views):
+        for key, places in keys.places(first, chunk.shape[0], views=views):
+            part = take(chunk, places) if shift is None else take(chunk, places) - shift
             counts[key] += part.shape[0]
-            host = type(part) is np.ndarray
             ones = np.ones(part.shape[0]) if thin else namespace(part).ones_like(part[:, 0])
-            square = part.T @ part if host and part.shape[1] <= SAFE_SYMMETRIC else self_product(part)
-            sums = [ones @ part, square]
+            plain_product = type(part) is np.ndarray and part.shape[1] <= SAFE_SYMMETRIC
+            sums = [ones @ part, part.T @ part if plain_product else self_product(part)]
             if norms:
-                lengths = squared_lengths(part) if lengths is None else lengths
+                lengths = squared_lengths(part)
                 # On a device nothing waits for the results.
                 sums += [lengths @ part, lengths @ lengths, ones @ lengths]
             if key not in found:
@@ -219,47 +194,25 @@ def _uncentred(
                 continue
             for number, added in enumerate(sums):
                 found[key][number] += added
-    return _centred_sums(counts, found, shift, single)
-
-
-def _parts(keys: Keys, first: int, chunk: Rows, norms: bool, views: bool) -> Iterator[tuple[int, Rows, Float | None]]:
-    """Return each key of a chunk with its rows, and with their squared lengths where these are known."""
-    slices = keys.slices(first, chunk.shape[0]) if views or keys.keys is None or is_foreign(chunk) else None
-    if is_foreign(chunk) and slices is not None:
-        # Slices need no indices on the device.
-        for key in {key for key, _ in slices}:
-            yield key, concat([chunk[places, :] for number, places in slices if number == key]), None
-    elif slices is not None:
-        lengths = squared_lengths(chunk) if norms else None
-        yield from ((key, chunk[places], None if lengths is None else lengths[places]) for key, places in slices)
-    else:
-        yield from ((key, take(chunk, places), None) for key, places in keys.places(first, chunk.shape[0]))
-
-
-def _centred_sums(
-    counts: list[int], found: dict[int, list[Array]], shift: Float | None, single: bool
-) -> list[Moments | None] | None:
-    """Centre the sums of all keys, and add the shift to the means; None if centring would cost accuracy."""
-    moments: list[Moments | None] = [None] * len(counts)
     if not found:
-        return moments
-    means = {key: sums[0] / counts[key] for key, sums in found.items()}
+        return [None] * keys.n_keys
     xp = namespace(found[next(iter(found))][0])
+    means = {key: sums[0] / counts[key] for key, sums in found.items()}
     squares = xp.stack([diagonal(sums[1]) / counts[key] for key, sums in found.items()])
     # The host waits for a device here, once for all keys.
-    if not bool(_is_near(xp.stack(list(means.values())), squares, SINGLE_LIMIT if single else UNCENTRED_LIMIT)):
+    if not bool(_are_near(xp.stack(list(means.values())), squares, single)):
         return None
-    precision = float(np.finfo(np.float32 if single else np.float64).eps)
+    moments: list[Moments | None] = [None] * keys.n_keys
     for key, (total, scatter, *others) in found.items():
-        mean, rest, norms = means[key], None, None
+        mean, rest, raw = means[key], None, None
         if others:
             with np.errstate(over="ignore", invalid="ignore"):
                 raw = NormSums(others[0], float(others[1]), total, float(others[2]))
-                norms = raw.shifted(-mean, counts[key], product(scatter, -mean[:, None])[:, 0])
+                raw = raw.shifted(-mean, counts[key], product(scatter, -mean[:, None])[:, 0])
         add_outer(scatter, -float(counts[key]), mean)
         if shift is not None:
             mean, rest = two_sum(shift, mean)
-        moments[key] = ScatterMoments(counts[key], mean, scatter, precision, norms, rest)
+        moments[key] = ScatterMoments(counts[key], mean, scatter, SINGLE_EPS if single else DOUBLE_EPS, raw, rest)
     return moments
 
 
@@ -267,7 +220,7 @@ def _centred_sums(
 
 
 def _chunks(
-    rows: Rows, beside: Float | None, keys: Keys, *, single: bool = False, views: bool = False
+    rows: Rows, beside: Float | None, keys: Keys, single: bool, views: bool = False
 ) -> Iterator[tuple[int, Array]]:
     """Cut rows into dense chunks, in float64 unless `single`, each with the number of its first row.
 
@@ -305,8 +258,13 @@ def _typical_row(some: Float) -> Float:
     return 1.0 * some[nearest, :]
 
 
-def _is_near(mean: Float, squares: Float, limit: float) -> Array:
+def _seem_near(some: Float, single: bool) -> bool:
+    return bool(_are_near(namespace(some).mean(some, axis=0), column_squares(some) / some.shape[0], single))
+
+
+def _are_near(mean: Float, squares: Float, single: bool) -> Array:
     """Tell whether rows can be corrected for their mean after the product; on a device the answer stays there."""
+    limit = SINGLE_LIMIT if single else UNCENTRED_LIMIT
     return namespace(mean).all(mean**2 <= limit / (1.0 + limit) * squares)
 
 

@@ -10,9 +10,8 @@ from zlib import crc32
 
 import numpy as np
 from scipy.stats import false_discovery_control
-from threadpoolctl import threadpool_limits
 
-from standout._arrays import dense, double
+from standout._arrays import dense, double, one_blas_thread
 from standout._messages import InvalidTypeError, InvalidValueError, listed, require_extra, warn_user
 from standout._xp import to_host
 from standout.screening._null import (
@@ -208,7 +207,7 @@ def screen(
         warn_user(problem, advice="Scale the columns first, if their units differ.")
     found = []
     # Products are small: threads of BLAS would wait for each other.
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         null = Null.of_draws(sizes, [side.draws(sizes, n_draws, rng) for side in sides])
         for code, rows, chosen, n_rows in targets_of(source, codes, own, rng):
             row_group = None if row_groups is None else row_groups[chosen]

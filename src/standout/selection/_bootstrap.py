@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from threadpoolctl import threadpool_limits
 
-from standout._arrays import Float, product, stacked
+from standout._arrays import Float, one_blas_thread, product, stacked
 from standout._messages import InvalidValueError
 from standout._writing import tracked
 from standout._xp import column_products, like, take, to_host
@@ -135,7 +134,7 @@ def bootstrap(
     seed = seed_of(random_state)
     refit = _Refit.of(sources, problem, np.random.default_rng([seed, 1]), linear=not hasattr(estimator, "kernel"))
     times = refit.deck.plan.times(np.random.default_rng([seed, 2]), n_draws)
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         work = Parallel(n_jobs=n_jobs or 1, prefer="threads")
         found = work(delayed(refit.draw)(one) for one in tracked(times, n_draws, "drawing again", progress))
     ratios, angles = np.array([draw[0] for draw in found]), np.array([draw[1] for draw in found])

@@ -19,7 +19,6 @@ from standout.moments import (
     RowMoments,
     ScatterMoments,
     Span,
-    fold_of_rows,
     gather,
     gather_keyed,
     span_of,
@@ -324,9 +323,7 @@ def n_folds_of(folds: Folds | None) -> int:
 def numbers_of(folds: Folds | None, counts: Sequence[int]) -> list[Numbers]:
     if folds is None:
         return [np.zeros(count, dtype=np.intp) for count in counts]
-    return (
-        [fold_of_rows(0, count, folds.n_folds) for count in counts] if isinstance(folds, FoldPattern) else list(folds)
-    )
+    return [folds.of(np.arange(count)) for count in counts] if isinstance(folds, FoldPattern) else list(folds)
 
 
 def plan_folds(sources: Sequence[Source], cv: int | None, size: int) -> tuple[Folds | None, str]:

@@ -170,7 +170,7 @@ class HeldOut:
 
     def _folds_of(self, numbers: Any, dataset: int) -> Any:
         if isinstance(self.folds, FoldPattern):
-            return self.folds.table[numbers % len(self.folds.table)]
+            return self.folds.of(numbers)
         if isinstance(self.folds, Places):
             return self.folds.of(dataset, numbers)
         return self.folds[dataset][numbers]

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, check_random_state
-from threadpoolctl import threadpool_limits
 
-from standout._arrays import Float
+from standout._arrays import Float, one_blas_thread
 from standout._messages import InvalidValueError, warn_user
 from standout._writing import progress_bar
 from standout._xp import column_norms, to_host
@@ -32,8 +31,6 @@ ROUNDING = 1e-7
 # Components that are tested at most if none is given, and those that have all draws: many real components would take
 # minutes.
 MOST_COMPONENTS, FIRST_COMPONENTS = 20, 3
-# Columns up to which one thread is faster than several.
-FEW_COLUMNS = 1000
 # What transformers keep of the data's form alone.
 STATELESS = {"n_features_in_", "feature_names_in_", "_sklearn_output_config"}
 
@@ -314,7 +311,7 @@ def count_components(
     found: list[Float] = []
     reason = f"all {most} components were tested"
     # Threads of BLAS wait for each other longer than small products take.
-    with threadpool_limits(1 if size <= FEW_COLUMNS else None, user_api="blas"):
+    with one_blas_thread(size**3):
         for number in range(most):
             if number == FIRST_COMPONENTS:
                 n_draws = min(n_draws, int(np.ceil(2.0 / level - 1e-9)) - 1)
