@@ -69,13 +69,17 @@ def fit_problem(
     reason: str,
     *,
     every: bool = False,
+    by_means: bool = False,
     auto: bool = False,
     auto_columns: bool = False,
     weight_rule: str | None = None,
     solver: str = "auto",
     seed: int = 0,
 ) -> Fit:
-    """Choose what is to be chosen, solve, and judge by held-out rows. `every` is for all components that there are."""
+    """Choose what is to be chosen, solve, and judge by held-out rows.
+
+    `every` is for all components that there are, `by_means` for signs that depend on the means of the datasets.
+    """
     if folds is not None and data.lacks_rows:
         folds, reason = None, "a fold has no rows of one of the datasets"
     if every:
@@ -102,17 +106,18 @@ def fit_problem(
         problem, columns_path = choose_columns(problem, data, seed=seed)
         sums, starts = data.sums(problem), None
     first = None if starts is None else starts[0]
+    q, mean = problem.n_covariates, center_of(problem, sums)
+    moments = [adjusted(part, q) for part in sums.moments] if q else sums.moments
     if problem.n_columns is not None and is_sparse_problem(problem, sums):
         solution = solve(sums, problem, solver=solver, seed=seed)
         inner = sums.dropped(solution.vectors)
     else:
         found = solve_inside(sums, problem, solver=solver, seed=seed, start=first)
-        solution, inner = found, found.vectors
+        solution = _signed(found, moments) if by_means else found
+        inner = solution.vectors
         if sums.lift is not None or solution.scale is not None:
             solution, signs = lifted(sums, found)
             inner = found.vectors * signs
-    q, mean = problem.n_covariates, center_of(problem, sums)
-    moments = [adjusted(part, q) for part in sums.moments] if q else sums.moments
     mean = mean if sums.lift is None else sums.point(mean)
     held_out = None
     if folds is not None and len(sums.moments) > 1:
@@ -123,6 +128,14 @@ def fit_problem(
             held_out, inner = held_out.taken(order), take(inner, order, axis=1)
             solution = solution.taken(order)
     return Fit(problem, solution, inner, sums, moments, mean, path, columns_path, held_out)
+
+
+def _signed(solution: Solution, moments: Sequence[Moments]) -> Solution:
+    """Return components along which the target's mean has the larger score, or a positive one without a background."""
+    step = moments[0].mean if len(moments) == 1 else moments[0].mean - moments[1].mean
+    along = to_host(product(step[None, :], solution.vectors)[0, :])
+    signs = like(np.where(along < 0.0, -1.0, 1.0), solution.vectors)
+    return replace(solution, vectors=solution.vectors * signs, patterns=solution.patterns * signs)
 
 
 def _parameter(problem: Problem) -> str:

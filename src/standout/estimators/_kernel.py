@@ -10,7 +10,7 @@ import numpy as np
 
 from standout._arrays import Array, Float, Rows, one_blas_thread, product
 from standout._options import documented
-from standout._xp import cholesky, columns_as_rows, diagonal, eigh, largest, like, namespace, take, to_host
+from standout._xp import cholesky, columns_as_rows, diagonal, eigh, largest, namespace, take, to_host
 from standout.estimators._fit import BackgroundTransformer, Fit, fit_problem, unit_of
 from standout.estimators._kernel_rows import KernelRows
 from standout.estimators._scores import keep_parameters
@@ -103,9 +103,10 @@ class KernelTransformer(BackgroundTransformer):
         problem, auto, rule = self._posed(sums.moments, data.n_columns, n_covariates=data.n_covariates)
         # A ridge leaves as many components as coordinates.
         every = self.n_components is None and self.method == "kcpca"
+        # Signs of coordinates mean nothing.
+        given: dict[str, Any] = {"every": every, "by_means": True, "auto": auto, "weight_rule": rule, "seed": seed}
         with one_blas_thread(data.n_columns**3):
-            fit = fit_problem(problem, data, folds, reason, every=every, auto=auto, weight_rule=rule, seed=seed)
-        return fit, root
+            return fit_problem(problem, data, folds, reason, **given), root
 
     def _resolved(self, sources: Sequence[Source], seed: int) -> Kernel:
         """Return the kernel with all its parameters; weights of several kernels may be learned."""
@@ -160,22 +161,8 @@ class KernelTransformer(BackgroundTransformer):
         )
 
     def _keep_kernel(self, fit: Fit) -> None:
-        moments, vectors = fit.moments, fit.solution.vectors
-        # The target's mean has the larger score (of the feature space's origin, if there is no background): signs of
-        # coordinates mean nothing.
-        step = moments[0].mean if len(moments) == 1 else moments[0].mean - moments[1].mean
-        along = to_host(product(step[None, :], vectors)[0, :])
-        signs = np.where(along < 0.0, -1.0, 1.0)
-        vectors = vectors * like(signs, vectors) / unit_of(fit, vectors)
+        vectors = fit.solution.vectors / unit_of(fit, fit.solution.vectors)
         self._keep_fit(fit, vectors)
-        if self.held_out_ is not None:
-            slopes = self.held_out_.slopes
-            self.held_out_ = replace(
-                self.held_out_,
-                vectors=self.held_out_.vectors * like(signs, vectors),
-                offsets=self.held_out_.offsets * signs,
-                slopes=None if slopes is None else [[part * signs for part in own] for own in slopes],
-            )
         self.components_ = columns_as_rows(vectors)
         self.feature_mean_ = fit.mean
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from html import escape
 from typing import Any, ClassVar, Self
@@ -116,11 +116,11 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         check_is_fitted(self)
         source = self._open(X)
         if source.rows is not None:
-            return self._scores(self._tidied(source.rows))
+            return self._new_scores(source.rows)
         if isinstance(source, DaskBlocks):
-            lazy: Array = source.lazily(_Scores(self), self.n_components_)
+            lazy: Array = source.lazily(self._new_scores, self.n_components_)
             return lazy
-        scores: Array = stacked([self._scores(self._tidied(batch.rows)) for batch in source.batches()])
+        scores: Array = stacked([self._new_scores(batch.rows) for batch in source.batches()])
         return scores
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
@@ -187,13 +187,13 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """Return rows with wild cells replaced, as the fit saw them."""
         return self.robust_weights_[dataset].cleaned(rows) if self.robust == "cells" else rows
 
-    def _tidied(self, rows: Rows) -> Rows:
-        """Return new rows without cells that are wild in every dataset of the fit."""
-        if self.robust != "cells":
-            return rows
-        xp = namespace(rows)
-        lows, highs = ([getattr(part, side) for part in self.robust_weights_] for side in ("low", "high"))
-        return xp.clip(rows, reduce(xp.minimum, lows), reduce(xp.maximum, highs))
+    def _new_scores(self, rows: Rows) -> Array:
+        """Return the scores of new rows, without cells that are wild in every dataset of the fit."""
+        if self.robust == "cells":
+            xp = namespace(rows)
+            lows, highs = ([getattr(part, side) for part in self.robust_weights_] for side in ("low", "high"))
+            rows = xp.clip(rows, reduce(xp.minimum, lows), reduce(xp.maximum, highs))
+        return self._scores(rows)
 
     def _coordinates(self, rows: Rows) -> Rows:
         return rows
@@ -281,16 +281,6 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
-
-
-@dataclass(frozen=True, eq=False)
-class _Scores:
-    """From rows to scores, on the workers of Dask."""
-
-    model: FittedTransformer
-
-    def __call__(self, rows: Rows) -> Array:
-        return self.model._scores(self.model._tidied(rows))
 
 
 # --- how a fitted model looks ----------------------------------------------------------------------------------------
