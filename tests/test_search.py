@@ -194,9 +194,9 @@ def test_folds_without_a_seed_are_the_same(data):
     [
         ({"param_grid": {}}, None, None),
         ({"cv": 30}, "cv", "fewer than 2 rows"),
-        ({"groups": np.zeros(61)}, "groups", "for every dataset"),
-        ({"background_groups": np.zeros(5), "groups": np.zeros(61)}, "background_groups", "[5] entries"),
-        ({"sample_weight": np.ones(3)}, "sample_weight", "[3] entries"),
+        ({"groups": np.zeros(61)}, None, "go together, but one dataset has none"),
+        ({"background_groups": np.zeros(5), "groups": np.zeros(61)}, "background_groups", "5 entries"),
+        ({"sample_weight": np.ones(3)}, "sample_weight", "3 entries"),
     ],
 )
 def test_what_cannot_be_searched_is_refused(data, given, parameter, words):

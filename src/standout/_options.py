@@ -234,11 +234,6 @@ def options_for(*methods: str) -> list[Option]:
     return [option for option in OPTIONS.values() if any(method in option.methods for method in methods)]
 
 
-def constraints_for(method: str) -> dict[str, list[Any]]:
-    """Return scikit-learn's ``_parameter_constraints`` of an estimator."""
-    return {option.name: option.constraints() for option in options_for(method)}
-
-
 @cache
 def _checks(method: str) -> list[tuple[Option, list[Any]]]:
     """Return the parameters of a method that are checked, with the constraints of scikit-learn."""
@@ -258,6 +253,18 @@ def check_parameters(method: str, values: Mapping[str, Any]) -> None:
             plain = value is None or isinstance(value, str | int | float)
             kind = InvalidValueError if plain else InvalidTypeError
             raise kind("cannot be used", parameter=option.name, value=value, advice=f"Use {option.phrase}.")
+
+
+def check_weights(parameter: str, given: Any, count: int, what: str) -> list[float]:
+    """Check the weights of backgrounds or kernels, and scale them to sum 1; equal weights if none are given."""
+    import numpy as np
+
+    weights = np.ones(count) if given is None else np.asarray(given, dtype=np.float64).ravel()
+    if weights.shape != (count,) or np.any(~(weights >= 0)) or not 0 < weights.sum() < np.inf:
+        problem = f"is not one non-negative number for each of {count} {what}, with a positive sum"
+        raise InvalidValueError(problem, parameter=parameter, value=given, advice="Give such numbers.")
+    shares: list[float] = (weights / weights.sum()).tolist()
+    return shares
 
 
 def documented(method: str) -> Callable[[Cls], Cls]:

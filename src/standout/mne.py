@@ -16,8 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from standout._arrays import Float
 from standout._messages import InvalidTypeError, InvalidValueError, choices, dataset_names, listed, require_extra
-from standout._options import check_parameters
-from standout.estimators._fit import shares
+from standout._options import check_parameters, check_weights
 from standout.moments import NormSums, ScatterMoments
 from standout.problem import Problem, solve
 from standout.selection import TallData, choose, judge
@@ -152,8 +151,8 @@ class Contrast(TransformerMixin, BaseEstimator):
         if isinstance(self.n_components, str | None) or self.n_components > self.n_features_in_:
             advice = f"Use a number of components from 1 to the {self.n_features_in_} channels."
             raise InvalidValueError("cannot be used", parameter="n_components", value=self.n_components, advice=advice)
-        equal = [1.0] * (len(pieces) - 1)
-        weights = np.array(shares(equal if self.background_weights is None else self.background_weights, len(equal)))
+        n_backgrounds = len(pieces) - 1
+        weights = np.array(check_weights("background_weights", self.background_weights, n_backgrounds, "backgrounds"))
         n_folds = 1 if self.cv is None else max(min(self.cv, *(len(part) // 2 for part in pieces)), 1)
         scale = _type_scale(pieces[1:], weights, types)
         scaled = [[piece / scale[:, None] for piece in part] for part in pieces]

@@ -11,7 +11,7 @@ from sklearn.utils.validation import _check_feature_names, check_random_state
 
 from standout._arrays import Float, all_finite, product
 from standout._messages import FindingWarning, InvalidValueError, dataset_names, warn_user
-from standout._options import check_parameters
+from standout._options import check_parameters, check_weights
 from standout._xp import like, namespace, take, to_host
 from standout.estimators._pipeline import check_caller
 from standout.estimators._scores import CHOSEN, FittedTransformer
@@ -306,13 +306,13 @@ class BackgroundTransformer(FittedTransformer):
             what = "columns" if width <= n_directions else "directions in which the rows vary"
             problem = f"is more than the {most} {what}"
             raise InvalidValueError(problem, parameter="n_components", value=wanted, advice=f"Use at most {most}.")
-        weights, rule = (1.0 / n_backgrounds,) * n_backgrounds if n_backgrounds else (), None
+        weights, rule = [1.0 / max(n_backgrounds, 1)] * n_backgrounds, None
         if n_backgrounds and isinstance(self.background_weights, str):
             rule = self.background_weights if n_backgrounds > 1 else None
         elif n_backgrounds and self.background_weights is not None:
-            weights = shares(self.background_weights, n_backgrounds)
+            weights = check_weights("background_weights", self.background_weights, n_backgrounds, "backgrounds")
         kind: Any = "difference" if name == "alpha" else "ratio"
-        fields = {"kind": kind, "center": self.center, "weights": weights, name: value, **fields}
+        fields = {"kind": kind, "center": self.center, "weights": tuple(weights), name: value, **fields}
         return Problem(int(wanted), **fields), n_backgrounds > 0 and isinstance(given, str) and given == "auto", rule
 
     # --- what was found ------------------------------------------------------------------------------------------
@@ -379,16 +379,6 @@ class BackgroundTransformer(FittedTransformer):
         if not solution.accurate:
             problem = "rounding has left less than half of the digits of the eigenvalues"
             _warn(problem, "Scale the columns, or use a shrinkage.")
-
-
-def shares(given: Any, n_backgrounds: int) -> tuple[float, ...]:
-    """Check the weights of backgrounds, and scale them to sum 1."""
-    numbers = np.asarray(given, dtype=np.float64).ravel()
-    if numbers.shape != (n_backgrounds,) or np.any(~(numbers >= 0)) or not 0 < numbers.sum() < np.inf:
-        problem = f"is not one non-negative number for each of {n_backgrounds} backgrounds, with a positive sum"
-        advice = "Give one number per background."
-        raise InvalidValueError(problem, parameter="background_weights", value=given, advice=advice)
-    return tuple((numbers / numbers.sum()).tolist())
 
 
 def _warn(problem: str, advice: str = "") -> None:

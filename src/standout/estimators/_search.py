@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
@@ -18,6 +18,7 @@ from standout._messages import InvalidTypeError, InvalidValueError, dataset_name
 from standout.estimators._pipeline import background_step
 from standout.estimators._scores import DOC_LINK, keep_parameters
 from standout.sources import as_backgrounds, keys_of, open_dataset
+from standout.sources._open import for_each
 
 Numbers = npt.NDArray[np.intp]
 
@@ -200,8 +201,7 @@ def _score(estimator: Any, scoring: Any, X: Any, y: Any, given: dict[str, Any]) 
 class _Given:
     """The datasets of a fit, the target first, labels of rows, and further values for each row.
 
-    `beside` has one entry for the target under each name, and one for each background under ``background_...``. Rows
-    are numbered over all datasets.
+    `beside` has one entry for each dataset under each name. Rows are numbered over all datasets.
     """
 
     datasets: list[Any]
@@ -222,12 +222,15 @@ class _Given:
         target, *others = (_safe_indexing(data, own) for data, own in zip(self.datasets, numbers, strict=True))
         return target, y, {"background": others} if others else {}
 
-    def values(self, name: str, rows: Numbers) -> Any:
-        """Return the values beside some rows: a list for the backgrounds."""
-        several, (first, *others) = name.startswith("background_"), self.numbers(rows)
-        each = zip(self.beside[name], others if several else [first], strict=True)
-        found = [None if part is None else _safe_indexing(part, own) for part, own in each]
-        return found if several else found[0]
+    def beside_some(self, rows: Numbers, known: Container[str]) -> dict[str, Any]:
+        """Return the values beside some rows, as arguments of a ``fit`` that knows these names."""
+        found: dict[str, Any] = {}
+        for name, values in self.beside.items():
+            pairs = zip(values, self.numbers(rows), strict=True)
+            own, *others = (None if part is None else _safe_indexing(part, numbers) for part, numbers in pairs)
+            if name in known:
+                found |= {name: own} | ({f"background_{name}": others} if others else {})
+        return found
 
 
 class _OfNumbers(BaseEstimator):
@@ -245,9 +248,8 @@ class _OfNumbers(BaseEstimator):
 
     def fit(self, rows: Numbers, y: None = None) -> _OfNumbers:
         known = signature(background_step(self.estimator).fit).parameters
-        beside = {name: self.given.values(name, rows) for name in self.given.beside if name in known}
         X, labels, given = self.given.some(rows)
-        self.estimator.fit(X, labels, **given, **beside)
+        self.estimator.fit(X, labels, **given, **self.given.beside_some(rows, known))
         return self
 
     def score(self, rows: Numbers, y: None = None) -> float:
@@ -260,32 +262,23 @@ class _OfNumbers(BaseEstimator):
 def _listed(given: dict[str, Any], counts: list[int]) -> dict[str, list[Any]]:
     """Return the values beside the rows as lists over the datasets, with one value per row."""
     found: dict[str, list[Any]] = {}
-    for parameter, value in given.items():
-        if value is None:
-            continue
-        several = parameter.startswith("background_")
-        sizes = counts[1:] if several else counts[:1]
-        each = list(value) if several and isinstance(value, list | tuple) and len(value) == len(sizes) else [value]
-        lengths = [size if part is None else len(part) for part, size in zip(each, sizes, strict=False)]
-        if len(each) != len(sizes) or lengths != sizes or any(isinstance(part, str) for part in each):
-            problem = f"has {lengths} entries, but the datasets have {sizes} rows"
-            advice = "Give one entry per row, and a list of these for several backgrounds."
-            raise InvalidValueError(problem, parameter=parameter, advice=advice)
-        found[parameter] = each
+    for name in dict.fromkeys(name.removeprefix("background_") for name, value in given.items() if value is not None):
+        each = for_each(given.get(name), given.get(f"background_{name}"), name, len(counts))
+        for (value, parameter), count in zip(each, counts, strict=True):
+            if value is not None and (isinstance(value, str) or len(value) != count):
+                problem = f"has {len(value)} entries, but the dataset has {count} rows"
+                raise InvalidValueError(problem, parameter=parameter, advice="Give one entry per row.")
+        found[name] = [value for value, _ in each]
     return found
 
 
 def _splits(given: _Given, cv: Any, random_state: Any) -> list[tuple[Numbers, Numbers]]:
     """Return the numbers of the rows that are fitted and left out in each split."""
-    counts, beside = given.counts, given.beside
+    counts, groups = given.counts, given.beside.get("groups")
     labels = None if given.y is None or len(counts) > 1 else np.asarray(given.y)
-    groups = [*beside.get("groups", [None]), *beside.get("background_groups", [None] * (len(counts) - 1))]
-    missing = [part is None for part in groups]
-    if any(missing) and not all(missing):
-        raise InvalidValueError("are needed for every dataset, or for none", parameter="groups", advice="Give all.")
     settings = {"shuffle": True, "random_state": 0 if random_state is None else random_state}
     owner = np.repeat(np.arange(len(counts)), counts)
-    if any(missing):
+    if groups is None:
         kind = KFold if labels is None else StratifiedKFold
         splitter = kind(cv, **settings) if isinstance(cv, int) else cv
         # Each dataset is cut alone, so that each has its share of every fold.

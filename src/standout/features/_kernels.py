@@ -13,6 +13,7 @@ from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS, p
 from standout import _arrays
 from standout._arrays import Array, Float, Rows, dense, double, is_sparse, product, row_slice, squared_lengths
 from standout._messages import InvalidTypeError, InvalidValueError, choices, listed
+from standout._options import check_weights
 from standout._xp import concat, diagonal, is_foreign, like, namespace, zeros
 
 # Kernels that are functions of inner products.
@@ -258,7 +259,7 @@ def resolve_kernel(
         if not kernel:
             raise InvalidValueError("is an empty list", parameter="kernel", advice="Give at least one kernel.")
         kernels = tuple(resolve_kernel(one, **options) for one in kernel)
-        return SumKernel(kernels, _kernel_weights(kernel_weights, len(kernels)))
+        return SumKernel(kernels, np.array(check_weights("kernel_weights", kernel_weights, len(kernels), "kernels")))
     if isinstance(kernel, tuple):
         kernel, kernel_params = kernel
     params = dict(kernel_params or {})
@@ -308,19 +309,6 @@ def _positive(number: Any, name: str) -> float:
         advice = "Give such a number, or rescale the data that it follows."
         raise InvalidValueError("is not a number in [1e-150, 1e+150]", parameter=name, value=number, advice=advice)
     return float(number)
-
-
-def _kernel_weights(weights: Any, n_kernels: int) -> Float:
-    """Check the weights of kernels, and scale them to sum 1."""
-    if weights is None:
-        return np.full(n_kernels, 1.0 / n_kernels)
-    given = np.asarray(weights, dtype=np.float64)
-    if given.shape != (n_kernels,) or not np.all(np.isfinite(given)) or given.min() < 0.0 or given.sum() <= 0.0:
-        problem = f"is not one non-negative number for each of {n_kernels} kernels"
-        advice = "Give such numbers, at least one of them positive."
-        raise InvalidValueError(problem, parameter="kernel_weights", value=weights, advice=advice)
-    found: Float = given / given.sum()
-    return found
 
 
 def median_distance(rows: Rows, *, manhattan: bool = False) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from standout._arrays import Float, row_slice, stacked, weighted_sum
+from standout._arrays import Float, all_finite, row_slice, stacked, weighted_sum
 from standout._xp import (
     cholesky,
     column_norms,
@@ -52,6 +52,8 @@ def leading_pair(a: Float, b: Float | None, count: int, precision: float = 0.0) 
         if factor is None or is_weak(factor, variances, precision):
             return None
         a = whiten(a, factor)
+        if not all_finite(a):
+            return None
     # The transpose of a symmetric matrix is the same matrix in LAPACK's order of memory.
     values, vectors = leading_eigenvectors(a.T, count)
     return values, vectors if factor is None else solve_triangular(factor, vectors, transposed=True)

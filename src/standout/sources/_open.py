@@ -152,7 +152,7 @@ def open_datasets(
         "labels": (y, None, "y"),
     }
     known = {what: fact for what, fact in every.items() if fact[0] is not None or fact[1] is not None}
-    facts = {what: _for_each(*fact, len(given)) for what, fact in known.items()}
+    facts = {what: for_each(*fact, len(given)) for what, fact in known.items()}
     datasets = [
         _with_facts(data, name, {what: values[number] for what, values in facts.items()})
         if facts
@@ -205,7 +205,7 @@ def _reject_table(y: Any) -> None:
 # --- arrays beside the rows -------------------------------------------------------------------------------------------
 
 
-def _for_each(own: Any, others: Any, parameter: str, n_datasets: int) -> list[tuple[Any, str]]:
+def for_each(own: Any, others: Any, parameter: str, n_datasets: int) -> list[tuple[Any, str]]:
     """Return the weights, subjects or covariates of each dataset, and the parameter that has them."""
     theirs, n_others = f"background_{parameter}", n_datasets - 1
     if others is None and _names(own, parameter):
