@@ -31,6 +31,8 @@ from tests.test_mne import simulated_eeg
 
 FOLDER = Path(os.environ.get("STANDOUT_EEG", "."))
 N_SPLITS = 20
+# Splits of each of several simulated people.
+FEW_SPLITS = 5
 BOUND = 0.01
 
 
@@ -68,8 +70,8 @@ def sample():
 
 
 def dipoles():
-    """Return simulated trials: 40 dipoles on a sphere, 32 electrodes, two dipoles change their power."""
-    made = [simulated_eeg(seed) for seed in range(4)]
+    """Return simulated trials of 16 people: 40 dipoles on a sphere, 32 electrodes, two dipoles change their power."""
+    made = [simulated_eeg(seed) for seed in range(16)]
     return [signals for signals, _ in made], made[0][1], (10, 20, 40, 120)
 
 
@@ -112,7 +114,7 @@ def main(parts: list[str]) -> None:
         sets = signals if isinstance(signals, list) else [signals]
         print(f"\n{part}: {len(y)} trials of {sets[0].shape[1]} channels x {sets[0].shape[2]} times")
         for n_train in sizes:
-            each = [accuracies(one, y, n_train, N_SPLITS // len(sets)) for one in sets]
+            each = [accuracies(one, y, n_train, N_SPLITS if len(sets) == 1 else FEW_SPLITS) for one in sets]
             found = {name: np.concatenate([one[name] for one in each]) for name in each[0]}
             gain = found["Contrast"] - found["CSP"]
             error = gain.std(ddof=1) / np.sqrt(len(gain))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from experiments._claims import Claim, mixes, separates
 from experiments._figure import Panel, score_panel
 from experiments._record import Choice, Experiment, Method, Results, Setting
 from standout import ContrastivePCA, DiscriminativePCA
-from standout.datasets import Contrast, make_gaussians_two_backgrounds
+from standout.datasets import Contrast
 
 WEIGHTS = (0.5, 0.5)
 
@@ -46,9 +49,34 @@ CLAIMS = (
 )
 
 
+def gaussians_over_gaussians(n_target: int = 300, n_background: int = 150, *, random_state: int = 0) -> Contrast:
+    """Draw three blocks of five dimensions.
+
+    In the first block the target's halves are Gaussian with mean 0 and spread 1, and with mean 8 and spread 2; in the
+    other two, spreads of 10 and 20 hide this. The backgrounds have spreads (2, 10, 2) and (2, 2, 20).
+
+    Examples
+    --------
+    >>> from experiments.mdpca_gaussians import gaussians_over_gaussians
+    >>> data = gaussians_over_gaussians(n_target=4000)
+    >>> data.target[data.labels == 1].std(axis=0)[[0, 5, 10]].round()
+    array([ 2., 10., 20.])
+    """
+    rng = np.random.default_rng(random_state)
+
+    def blocks(spreads: list[int], n_rows: int) -> npt.NDArray[np.float64]:
+        return 1.0 + np.repeat(spreads, 5) * rng.standard_normal((n_rows, 15))
+
+    target, labels = blocks([1, 10, 20], n_target), np.arange(n_target) // (n_target // 2)
+    # The first block is drawn with mean 1 and spread 1: bring each half to its own.
+    target[:, :5] = np.where(labels[:, None] == 0, target[:, :5] - 1.0, 8.0 + 2.0 * (target[:, :5] - 1.0))
+    backgrounds = blocks([2, 10, 2], n_background), blocks([2, 2, 20], n_background)
+    return Contrast(target, backgrounds, labels, "15-D: two Gaussian groups hidden by spreads of 10 and 20")
+
+
 def draw(setting: Setting, seed: int) -> Contrast:
     """Draw the groups."""
-    return make_gaussians_two_backgrounds(random_state=seed)
+    return gaussians_over_gaussians(random_state=seed)
 
 
 def figure(results: Results) -> list[list[Panel]]:

@@ -8,10 +8,10 @@ from scipy import linalg
 from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.decomposition import PCA
 
+from experiments.mdpca_gaussians import gaussians_over_gaussians
 from standout.datasets import (
     make_digits_over_photographs,
     make_factor_model,
-    make_gaussians_two_backgrounds,
     make_hidden_circles,
 )
 from standout.metrics import clustering_error
@@ -20,7 +20,7 @@ two_backgrounds = partial(make_hidden_circles, n_backgrounds=2)
 GENERATORS = [
     make_hidden_circles,
     two_backgrounds,
-    make_gaussians_two_backgrounds,
+    gaussians_over_gaussians,
     make_factor_model,
     make_digits_over_photographs,
 ]
@@ -51,11 +51,11 @@ def test_seeds_and_sizes_are_those_given(make):
     np.testing.assert_array_equal(first.target, again.target)
     np.testing.assert_array_equal(first.backgrounds[-1], again.backgrounds[-1])
     assert not np.array_equal(first.target, other.target)
-    data = make(n_target=31, n_background=22)
-    assert data.target.shape[0] == 31
+    data = make(n_target=32, n_background=22)
+    assert data.target.shape[0] == 32
     assert {background.shape for background in data.backgrounds} == {(22, data.target.shape[1])}
     if make is not make_factor_model:
-        np.testing.assert_array_equal(np.unique(data.labels, return_counts=True)[1], [15, 16])
+        np.testing.assert_array_equal(np.unique(data.labels, return_counts=True)[1], [16, 16])
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_circles_have_the_stated_radii_and_noise(make, small, large, others):
 
 
 def test_gaussians_have_the_stated_means_and_standard_deviations():
-    data = make_gaussians_two_backgrounds(40_000, 20_000)
+    data = gaussians_over_gaussians(40_000, 20_000)
     expected = [
         (data.target[data.labels == 0], [0, 1, 1], [1, 10, 20]),
         (data.target[data.labels == 1], [8, 1, 1], [2, 10, 20]),
@@ -102,7 +102,7 @@ def test_circles_need_the_kernel_and_every_background(make):
 
 
 def test_gaussians_need_both_backgrounds():
-    data = make_gaussians_two_backgrounds(random_state=1)
+    data = gaussians_over_gaussians(random_state=1)
     assert clustering_error(dpca_scores(data.target, data.backgrounds), data.labels) == 0.0
     assert clustering_error(PCA(2).fit_transform(data.target), data.labels) > 0.35
     assert clustering_error(dpca_scores(data.target, data.backgrounds[:1]), data.labels) > 0.35

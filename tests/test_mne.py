@@ -173,6 +173,9 @@ def test_windows_of_a_recording_and_of_epochs_are_target_and_background(rng):
     model = Contrast(1).fit(raw, window=(20, 40), background_window=[(0, 20), (40, 60)])
     assert same_up_to_scale(model.patterns_, mixing[:, [3]].T)[0, 0] > 0.99
     assert model.ratio_[0] == pytest.approx(16.0, rel=0.3)
+    bad = raw.copy().set_annotations(mne.Annotations([20.0], [20.0], ["BAD"]))
+    with pytest.raises(ValueError, match="the target has no samples. Choose another window"):
+        model.fit(bad, window=(20, 40), background_window=(0, 20))
     cut = mne.make_fixed_length_epochs(raw.copy().crop(18, 30), duration=4.0, preload=True)
     inside = Contrast(1, cv=None).fit(cut, window=(2.0, 3.9), background_window=(0.0, 1.9))
     # Only the first epoch of three is quiet at its start.
@@ -253,8 +256,8 @@ def test_mne_draws_patterns_and_filters(epochs):
 
     objects = mne_epochs(*epochs)
     model = Contrast(2, target_label="left").fit(objects)
-    for draw in (model.plot_patterns, model.plot_filters):
-        assert len(draw(objects.info, show=False).axes) >= 2
+    assert len(model.plot_patterns(objects.info, show=False).axes) >= 2
+    assert len(model.spatial_filter(objects.info).plot_filters(show=False).axes) >= 2
     eeg = mne.pick_info(objects.info, range(8))
     found = mne.decoding.get_spatial_filter_from_estimator(model, eeg, patterns_method="pinv")
     np.testing.assert_array_equal(found.patterns, model.patterns_)

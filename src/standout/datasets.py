@@ -23,7 +23,6 @@ __all__ = [
     "ImageContrast",
     "make_digits_over_photographs",
     "make_factor_model",
-    "make_gaussians_two_backgrounds",
     "make_hidden_circles",
 ]
 
@@ -174,46 +173,6 @@ def make_hidden_circles(
     return Contrast(target, backgrounds, labels, description)
 
 
-def make_gaussians_two_backgrounds(n_target: int = 300, n_background: int = 150, *, random_state: Seed = 0) -> Contrast:
-    """Does a method find groups that no single background shows?
-
-    The data of the paper's first MdPCA test: three blocks of five dimensions. In the first block the target's halves
-    are Gaussian with mean 0 and spread 1, and with mean 8 and spread 2; in the other two, spreads of 10 and 20 drown
-    this. The backgrounds have spreads (2, 10, 2) and (2, 2, 20): each explains away only one of the two. The paper's
-    2, 10 and 20 are standard deviations: read as variances, one background alone would do.
-
-    Parameters
-    ----------
-    n_target, n_background : int, default=300, 150
-        Rows of the target, and of each background.
-    random_state : int, numpy.random.Generator or None, default=0
-        The same int gives the same data; ``None`` gives other data on each call.
-
-    Returns
-    -------
-    Contrast
-        ``labels`` tells the group around 0 (0) from the group around 8 (1).
-
-    Examples
-    --------
-    >>> from standout.datasets import make_gaussians_two_backgrounds
-    >>> data = make_gaussians_two_backgrounds(n_target=4000)
-    >>> data.target[data.labels == 1].std(axis=0)[[0, 5, 10]].round()
-    array([ 2., 10., 20.])
-    """
-    rng = np.random.default_rng(random_state)
-    labels = _halves(n_target)
-    target = _in_blocks([1.0, 10.0, 20.0], n_target, rng)
-    # The first block is drawn with mean 1 and spread 1: bring each half to its own.
-    target[:, :5] = np.where(labels[:, None] == 0, target[:, :5] - 1.0, 8.0 + 2.0 * (target[:, :5] - 1.0))
-    return Contrast(
-        target=target,
-        backgrounds=(_in_blocks([2.0, 10.0, 2.0], n_background, rng), _in_blocks([2.0, 2.0, 20.0], n_background, rng)),
-        labels=labels,
-        description="15-D: two Gaussian groups 8 apart hidden beside spreads of 10 and 20; two backgrounds",
-    )
-
-
 def make_factor_model(
     n_target: int = 500,
     n_background: int = 500,
@@ -291,11 +250,6 @@ def _on_circles(
     noise: Floats = rng.standard_normal((n_rows, len(pairs)))
     noise *= np.sqrt(noise_variance)
     return np.column_stack(pairs) + noise
-
-
-def _in_blocks(spreads: Sequence[float], n_rows: int, rng: np.random.Generator) -> Floats:
-    """Five columns of mean 1 for each spread."""
-    return 1.0 + np.repeat(spreads, 5) * rng.standard_normal((n_rows, 5 * len(spreads)))
 
 
 def _from_factors(factors: Floats, directions: Floats, rng: np.random.Generator) -> Floats:

@@ -27,7 +27,6 @@ OUTPUTS = ("log_power", "power", "sources")
 # A continuous recording is cut into pieces of this many seconds, which folds leave out as a whole.
 PIECE = 2.0
 _DATA = dict.fromkeys(("meg", "eeg", "csd", "seeg", "ecog", "dbs", "fnirs"), True)
-_KINDS = ("BaseRaw", "BaseEpochs", "Evoked")
 # What messages call signals that are not fitted.
 NEW = ("the signals", "inst")
 
@@ -227,27 +226,22 @@ class Contrast(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "filters_")
         if (exclude is None) == (include is None):
             raise InvalidValueError("give either `exclude` or `include`", advice="Components are numbered from 0.")
-        chosen = np.atleast_1d(np.asarray(exclude if include is None else include, dtype=object))
-        known = range(len(self.filters_))
-        if not all(isinstance(number, int | np.integer) and number in known for number in chosen.tolist()):
-            problem, advice = f"has a component outside [0, {len(known) - 1}]", "Components are numbered from 0."
-            raise InvalidValueError(problem, parameter="exclude" if include is None else "include", advice=advice)
-        numbers = chosen.astype(np.intp)
+        name, given = ("exclude", exclude) if include is None else ("include", include)
+        chosen, last = np.atleast_1d(np.asarray(given, dtype=object)).tolist(), len(self.filters_) - 1
+        if not all(isinstance(number, int | np.integer) and 0 <= number <= last for number in chosen):
+            problem, advice = f"has a component outside [0, {last}]", "Components are numbered from 0."
+            raise InvalidValueError(problem, parameter=name, advice=advice)
+        numbers = np.array(chosen, dtype=np.intp)
         part = self.patterns_[numbers].T @ self.filters_[numbers]
         matrix = part if exclude is None else np.eye(self.n_features_in_) - part
         if not hasattr(inst, "info"):
-            self._signals(np.atleast_3d(np.asarray(inst)) if np.ndim(inst) != 2 else np.asarray(inst)[None], "inst")
-            return matrix @ np.asarray(inst)
+            signals = np.asarray(inst)
+            self._signals(signals.reshape(-1, *signals.shape[-2:]), "inst")
+            return matrix @ signals
         self._signals(inst, "inst")
         places = [inst.ch_names.index(name) for name in self.ch_names_ or inst.ch_names]
-
-        def cleaned(block: Float) -> Float:
-            block = block.copy()
-            block[..., places, :] = matrix @ block[..., places, :]
-            return block
-
         clean = inst.copy().load_data() if hasattr(inst, "load_data") else inst.copy()
-        return clean.apply_function(cleaned, picks="all", channel_wise=False, verbose=False)
+        return clean.apply_function(lambda block: matrix @ block, picks=places, channel_wise=False, verbose=False)
 
     def spatial_filter(self, info: Any) -> Any:
         """Return the filters and patterns as MNE's object, which draws them.
@@ -271,12 +265,8 @@ class Contrast(TransformerMixin, BaseEstimator):
         return SpatialFilter(info, filters=self.filters_, evals=self.evals_, patterns=self.patterns_)
 
     def plot_patterns(self, info: Any, **options: Any) -> Any:
-        """Draw the patterns on the head, by ``mne.decoding.SpatialFilter.plot_patterns``."""
+        """Draw the patterns on the head, by MNE; ``spatial_filter(info).plot_filters()`` draws the filters."""
         return self.spatial_filter(info).plot_patterns(**options)
-
-    def plot_filters(self, info: Any, **options: Any) -> Any:
-        """Draw the filters on the head, by ``mne.decoding.SpatialFilter.plot_filters``."""
-        return self.spatial_filter(info).plot_filters(**options)
 
     # --- input -----------------------------------------------------------------------------------------------------
 
@@ -342,8 +332,10 @@ class Contrast(TransformerMixin, BaseEstimator):
 
     def _from_mne(self, X: Any, name: str, window: Any) -> list[Float]:
         """Return the channels of the fit of MNE's object, by their names."""
-        kinds = [kind.__name__ for kind in type(X).__mro__]
-        if not any(kind in kinds for kind in _KINDS):
+        from mne import BaseEpochs, Evoked
+        from mne.io import BaseRaw
+
+        if not isinstance(X, BaseRaw | BaseEpochs | Evoked):
             problem = f"{name} is a {type(X).__name__}, not Raw, Epochs or Evoked"
             raise InvalidTypeError(problem, advice="Give signals in time; spectra have no sources.")
         wanted = list(X.ch_names) if self.ch_names_ is None else self.ch_names_
@@ -354,14 +346,13 @@ class Contrast(TransformerMixin, BaseEstimator):
         spans = [(None, None)] if window is None else [window] if np.ndim(window) == 1 else list(window)
         found: list[Float] = []
         for start, stop in spans:
-            if "BaseEpochs" in kinds:
+            if isinstance(X, BaseEpochs):
                 found += list(_as_epochs(X.get_data(picks=wanted, tmin=start, tmax=stop, verbose=False), name))
-            elif "Evoked" in kinds or (window is None and name in NEW):
-                found.append(_as_epochs(X.get_data(picks=wanted)[None], name)[0])
+            elif isinstance(X, Evoked) or (window is None and name in NEW):
+                found += list(_as_epochs(X.get_data(picks=wanted)[None], name))
             else:
-                times = {"start": 0 if start is None else X.time_as_index(start)[0]}
-                times["stop"] = None if stop is None else X.time_as_index(stop)[0]
-                block = X.get_data(picks=wanted, reject_by_annotation="omit", verbose=False, **times)
+                first, last = (None if time is None else X.time_as_index(time)[0] for time in (start, stop))
+                block = X.get_data(wanted, first or 0, last, reject_by_annotation="omit", verbose=False)
                 n_pieces = max(int(block.shape[1] / X.info["sfreq"] / PIECE), 1)
                 found += np.array_split(_as_epochs(block[None], name)[0], n_pieces, axis=1)
         return found
@@ -370,6 +361,9 @@ class Contrast(TransformerMixin, BaseEstimator):
 def _as_epochs(X: Any, name: str) -> npt.NDArray[Any]:
     """Check an array of epochs x channels x times."""
     signals = np.asarray(X)
+    if signals.ndim == 3 and not signals.shape[2]:
+        advice = "Choose another window; spans that are annotated as bad are left out."
+        raise InvalidValueError(f"{name} has no samples", advice=advice)
     if signals.ndim != 3 or signals.dtype.kind not in "fiu" or not signals.size:
         problem = f"{name} has shape {signals.shape} and type {signals.dtype}"
         advice = "Give real numbers of epochs x channels x times, or MNE's Raw or Epochs."
