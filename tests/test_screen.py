@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from scipy.stats import chi2, false_discovery_control, kstest
+from scipy.stats import chi2, false_discovery_control, gamma, kstest, pearson3
 
 import standout
 from standout._messages import CautionWarning, InvalidTypeError, InvalidValueError
 from standout.screening import plot_screen, screen
-from standout.screening._null import Null, Side, combined
+from standout.screening._null import Null, Side, combined, moments_of_sum
 
 rng_of = np.random.default_rng
 
@@ -182,7 +182,7 @@ def test_tail_beyond_the_draws_is_that_of_the_exact_law():
     for p in (1e-4, 1e-6, 1e-9):
         # The scaled shift of independent normal columns is chi-squared, less its mean. The others add nothing.
         scaled = np.array([chi2.isf(p, 20) - 20, *[np.nan] * 3])
-        found = np.exp(3 - null.sum_of(70, scaled)[1])
+        found = np.exp(3 - null.logarithms(70, scaled)[1].sum())
         assert abs(np.log(found / p)) < 0.12 * abs(np.log(p))
 
 
@@ -196,6 +196,17 @@ def test_the_law_of_the_sum_is_that_of_dependent_statistics():
     # 200 other draws of the same rows: three standard errors of a share of 5 % are 4.6 %.
     assert kstest(p, "uniform").pvalue > 0.005
     assert np.mean(np.array(p) < 0.05) < 0.1
+
+
+def test_the_tail_of_the_sum_is_not_too_short_for_statistics_some_of_which_are_equal():
+    # Twice an exponential variable and two others: a gamma law of the same mean and variance is too short.
+    draws = rng_of(0).exponential(size=(4000, 3))[:, [0, 0, 1, 2]]
+    mean, deviation, skewness = moments_of_sum(draws)
+    assert skewness == pytest.approx(20 / 6**1.5, rel=0.05)
+    for total in (12, 20):
+        exact = 4 * np.exp(-total / 2) - (total + 3) * np.exp(-total)
+        assert abs(np.log(pearson3.sf((total - mean) / deviation, skewness) / exact)) < 0.25
+    assert gamma.sf(20, (mean / deviation) ** 2, scale=deviation**2 / mean) < 0.6 * exact
 
 
 def test_detectable_shift_is_found_four_times_in_five():

@@ -10,16 +10,16 @@ the scale of a target has an effective number of rows, by the intraclass correla
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
-from scipy.stats import gamma, pearson3, skew
+from scipy import linalg
+from scipy.stats import pearson3, skew
 
 from standout._messages import InvalidValueError, warn_user
+from standout.selection._units import sums_of
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -59,13 +59,8 @@ def limit_of(rows: Array) -> float:
     return 1.5 * float(np.median(np.linalg.norm(rows, axis=1))) + 2
 
 
-def sums_of(rows: Array, codes: Codes, n_codes: int) -> Array:
-    """Return the sum of the rows of every code."""
-    return sparse.csr_array((np.ones(len(rows)), (codes, np.arange(len(rows)))), shape=(n_codes, len(rows))) @ rows
-
-
 class Units:
-    """The weighted mean of rows or subjects, and the variance of a unit of weight 1 in every column."""
+    """The weighted mean of rows or subjects, and the variance of a unit of weight 1 over all columns."""
 
     def __init__(self, rows: Array, codes: Codes, correlation: float) -> None:
         counts = np.bincount(codes).astype(float)
@@ -75,8 +70,7 @@ class Units:
         weights = counts / (1 + (counts - 1) * correlation)
         self.total = float(weights.sum())
         self.mean = weights @ means / self.total
-        self.variances = weights @ (means - self.mean) ** 2 / max(self.n - 1, 1)
-        self.variance = float(self.variances.sum())
+        self.variance = float((weights @ (means - self.mean) ** 2).sum()) / max(self.n - 1, 1)
 
 
 def intraclass(rows: Array, codes: Codes) -> float:
@@ -109,11 +103,6 @@ def halves(codes: Codes, rng: np.random.Generator) -> tuple[Mask, Mask]:
     order = rng.permutation(int(codes.max()) + 1)
     first = (order < len(order) // 2)[codes]
     return first, ~first
-
-
-def half_vectors(rows: Array, parts: Sequence[Any]) -> Array:
-    """Return the leading vector of the spread of each half."""
-    return np.stack([leading(some - some.mean(0)) for some in (rows[part] for part in parts)])
 
 
 def spread_of(scores: Array, held: Mask, known: Array, others: Mask, clip: float = CLIP) -> Array:
@@ -154,12 +143,10 @@ class Null:
     def of_draws(cls, sizes: Codes, sides: list[list[Array]]) -> Null:
         """Fit moments to the draws of all sides, of shape (n_draws, statistics) for every size."""
         joint = [np.concatenate(parts) for parts in zip(*sides, strict=True)]
-        null = cls(sizes.astype(float), _smooth_moments(joint))
-        # The statistics depend on each other, so the law of their sum comes from the draws, too.
-        sums = [
-            null.sum_of(int(size), some[::SPREAD_EVERY])[1][:, None] for size, some in zip(sizes, joint, strict=True)
-        ]
-        return cls(null.sizes, np.concatenate([null.moments, _smooth_moments(sums)], axis=1))
+        null = cls(sizes.astype(float), _smooth(np.array([[moments_of(own) for own in some.T] for some in joint])))
+        logarithms = [null.logarithms(int(n), some[::SPREAD_EVERY])[1] for n, some in zip(sizes, joint, strict=True)]
+        sums = np.array([[moments_of_sum(some)] for some in logarithms])
+        return cls(null.sizes, np.concatenate([null.moments, _smooth(sums)], axis=1))
 
     def at(self, size: int) -> Array:
         """Return mean, standard deviation and skewness of the statistics, interpolated."""
@@ -168,20 +155,19 @@ class Null:
         high = min(low + 1, len(self.sizes) - 1)
         return self.moments[low] + (place - low) * (self.moments[high] - self.moments[low])
 
-    def sum_of(self, size: int, scaled: Array) -> tuple[Array, Array]:
-        """Return statistics in null standard deviations, and Fisher's sum: of the logarithms of their p-values."""
+    def logarithms(self, size: int, scaled: Array) -> tuple[Array, Array]:
+        """Return statistics in null standard deviations, and minus the logarithms of their p-values."""
         mean, deviation, skewness = self.at(size)[:N_TESTED].T
         z = (scaled - mean) / deviation
         logarithms = -np.log(np.maximum(pearson3.sf(z, skewness), SMALLEST_P))
         # A statistic that few rows do not have adds 1, as any does on average.
-        return z, np.nan_to_num(logarithms, nan=1.0).sum(-1)
+        return z, np.nan_to_num(logarithms, nan=1.0)
 
     def test(self, size: int, scaled: Array) -> tuple[Array, float]:
-        """Return the statistics in null standard deviations, and one p-value of all."""
-        z, total = self.sum_of(size, scaled)
-        mean, deviation, _ = self.at(size)[-1]
-        # Brown's law: a gamma law with the mean and the variance of the draws' sums.
-        return z, max(float(gamma.sf(total, (mean / deviation) ** 2, scale=deviation**2 / mean)), SMALLEST_P)
+        """Return the statistics in null standard deviations, and one p-value of all: of Fisher's sum."""
+        z, logarithms = self.logarithms(size, scaled)
+        mean, deviation, skewness = self.at(size)[-1]
+        return z, max(float(pearson3.sf((logarithms.sum() - mean) / deviation, skewness)), SMALLEST_P)
 
     def detectable(self, size: int, scale: float, noise: float, level: float) -> float:
         """Return the smallest shift that is found with a power of 80 %."""
@@ -192,14 +178,28 @@ class Null:
         return float(middle + np.sqrt(max(middle**2 - limit**2 + (POWER_SCORE * deviation * scale) ** 2, 0)))
 
 
-def _smooth_moments(draws: list[Array]) -> Array:
-    """Return mean, standard deviation and skewness by size; neighbouring sizes have weights 1/4, 1/2, 1/4."""
-    rows = []
-    for values in draws:
-        known = [column[np.isfinite(column)] if np.isfinite(column).any() else column for column in values.T]
-        # One chi-squared variable has a skewness of 2.83. Laws of squares are not skewed to the left.
-        rows.append([[some.mean(), some.std(ddof=1) + TINY, np.clip(skew(some), 0, 2.83)] for some in known])
-    found = np.array(rows)
+def moments_of(draws: Array) -> Array:
+    """Return mean, standard deviation and skewness of the draws of one statistic."""
+    known = draws[np.isfinite(draws)] if np.isfinite(draws).any() else draws
+    # One chi-squared variable has a skewness of 2.83. Laws of squares are not skewed to the left.
+    return np.array([known.mean(), known.std(ddof=1) + TINY, np.clip(skew(known), 0, 2.83)])
+
+
+def moments_of_sum(draws: Array) -> Array:
+    """Return mean, standard deviation and skewness of the sum of logarithms, from draws of shape (n_draws, statistics).
+
+    Logarithms of p-values are exponential. If they are squares of normal pairs, their correlation is that of the normal
+    variables squared, and their sum is that of independent exponential variables times the eigenvalues of the normal
+    correlation. The skewness from these is surer than that of the draws. A gamma law would be too short for statistics
+    some of which depend on each other.
+    """
+    values = linalg.eigvalsh(np.sqrt(np.maximum(np.cov(draws.T), 0)))
+    sums = draws.sum(1)
+    return np.array([sums.mean(), sums.std(ddof=1), 2 * (values**3).sum() / (values**2).sum() ** 1.5])
+
+
+def _smooth(found: Array) -> Array:
+    """Return moments by size; neighbouring sizes have weights 1/4, 1/2, 1/4."""
     padded = np.concatenate([found[:1], found, found[-1:]])
     smooth = (padded[:-2] + 2 * found + padded[2:]) / 4
     # Sizes without a spread have no neighbours.
@@ -275,8 +275,10 @@ class Space:
         half, m, ranks = size // 2, len(self.reference), np.argsort(order, axis=1)[:, None]
         # Two ways to split a set: in the middle, and even from odd places.
         places = [slice(half), slice(half, size), slice(0, size, 2), slice(1, size, 2)]
-        vectors = [half_vectors(self.reference, [one[place] for place in places]) for one in order]
-        scores = (np.concatenate(vectors) @ self.reference.T).reshape(len(order), 4, m)
+        parts = [self.reference[one[place]] for one in order for place in places]
+        scores = (np.stack([leading(part - part.mean(0)) for part in parts]) @ self.reference.T).reshape(
+            len(order), 4, m
+        )
         drawn, low, even = ranks < size, ranks < half, ranks % 2 == 0
         held = np.concatenate([drawn & ~low, low, drawn & ~even, drawn & even], axis=1)
         return np.asarray(scaled_spread(spread_of(scores, held, scores, ~drawn), size, m - size))
@@ -339,7 +341,7 @@ class Side:
             return found
         every = np.ones((len(parts), len(white.raw)), dtype=bool)
         for place, space, some in ((3, self.plain, plain), (2, white, near)):
-            vectors = half_vectors(some, parts)
+            vectors = np.stack([leading(some[part] - some[part].mean(0)) for part in parts])
             spread = spread_of(vectors @ some.T, held, vectors @ space.reference.T, every)
             scaled[place] = scaled_spread(spread, space.effective(counts), len(white.raw))
         spread = spread_of(vectors @ raw.T, held, vectors @ white.raw.T, every, np.inf)
@@ -415,9 +417,16 @@ def gather_controls(rows: Array, groups: Codes | None, target_groups: Codes | No
     """Subtract the mean of the control rows, by group if other labels have rows of the same groups."""
     kind, n_cells, cells = "rows", 1, np.zeros(len(rows), dtype=np.intp)
     if groups is not None and target_groups is not None:
-        kind = "within" if np.isin(groups, target_groups).any() else _independent(groups)
-        if kind == "within":
-            cells, n_cells = groups, int(max(groups.max(), target_groups.max())) + 1
+        n_groups = len(np.unique(groups))
+        if np.isin(groups, target_groups).any():
+            kind, cells, n_cells = "within", groups, int(max(groups.max(), target_groups.max())) + 1
+        elif n_groups >= LEAST_GROUPS:
+            kind = "subjects"
+        if kind != "within" and n_groups < ENOUGH_GROUPS:
+            some = "rows are treated as independent" if kind == "rows" else "p-values are approximate"
+            problem = f"The controls have {n_groups} groups, which no other label has: {some}"
+            advice = f"Give {ENOUGH_GROUPS} or more control groups, or controls in the groups of the labels."
+            warn_user(problem, advice=advice)
     counts = np.bincount(cells, minlength=n_cells).astype(float)
     counts[counts < LEAST_IN_GROUP] = 0
     means = sums_of(rows, cells, n_cells) / np.maximum(counts, 1)[:, None]
@@ -431,14 +440,3 @@ def gather_controls(rows: Array, groups: Codes | None, target_groups: Codes | No
     centred = (rows[known] - means[cells[known]]) * stretch[cells[known], None]
     groups = None if groups is None else groups[known]
     return Controls(centred, groups, kind, means, counts, centred.var(0, ddof=1))
-
-
-def _independent(groups: Codes) -> str:
-    """Return whether groups or rows are independent if controls have their own groups."""
-    n_groups = len(np.unique(groups))
-    if n_groups < ENOUGH_GROUPS:
-        some = "rows are treated as independent" if n_groups < LEAST_GROUPS else "p-values are approximate"
-        problem = f"The controls have {n_groups} groups, which no other label has: {some}"
-        advice = f"Give {ENOUGH_GROUPS} or more control groups, or controls in the groups of the labels."
-        warn_user(problem, advice=advice)
-    return "subjects" if n_groups >= LEAST_GROUPS else "rows"

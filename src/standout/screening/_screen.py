@@ -23,8 +23,8 @@ from standout.screening._null import (
     Side,
     combined,
     gather_controls,
-    sums_of,
 )
+from standout.selection._units import sums_of
 from standout.sources import Source, open_dataset
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def screen(
     The controls are split into halves. One half gives the whitening and the other one the null draws, then the halves
     are exchanged. Four statistics are tested: the shift and the spread, with and without whitening. Their p-values come
     from Pearson type III laws with the mean, the standard deviation and the skewness of the draws at the size of the
-    label. Fisher's sum with Brown's law makes one p-value of four, the Cauchy combination one of both halves.
+    label. Fisher's sum makes one p-value of four, the Cauchy combination one of both halves.
     Tests clip outlying rows; the shift, the spread and the ratio in the table do not. A random sample of 20,000 rows
     represents a larger label.
 

@@ -294,13 +294,13 @@ def centred(deck: Deck, own: bool) -> Deck:
     shifts = namespace(means).mean(units, axis=0) + like(np.zeros((n_sets, 1)), means)
     if own:
         middles = concat([middle_of(take(units, places))[None, :] for places in plan.places])
-        counts = np.bincount(plan.homes)[:, None]
+        counts, subjects = np.bincount(plan.homes)[:, None], plan.subjects
         stretch = np.sqrt(counts / (counts - 1))[plan.homes]
         away = to_host(units - take(middles, plan.homes)) * stretch
         steps = middles - weighted_sum(counts[:, 0] / len(away), middles)
         # The mean of a subject that is in several datasets is in each of their middles, and not in their differences.
         shares = (plan.homes == np.arange(n_sets)[:, None]) / counts - 1.0 / len(away)
-        chance = np.array([np.sum(sums_of(share[:, None] * away, plan.subjects) ** 2) for share in shares])
+        chance = np.array([np.sum(sums_of(share[:, None] * away, subjects, len(away)) ** 2) for share in shares])
         lengths = to_host(squared_lengths(steps))
         kept = np.where(lengths <= FAR**2 * chance, 1.0, np.sqrt(chance / np.maximum(lengths, SMALLEST)))
         shifts = shifts + like(1.0 - kept[:, None], means) * steps

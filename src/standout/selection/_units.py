@@ -111,20 +111,21 @@ class Plan:
 
     def times(self, rng: np.random.Generator, count: int) -> Iterator[Float]:
         """Yield how often each unit is drawn with replacement. A subject is drawn for all of its datasets together."""
-        member = np.zeros((len(self.keys), int(self.subjects.max()) + 1), dtype=bool)
-        member[self.homes, self.subjects] = True
+        subjects = self.subjects
+        member = np.zeros((len(self.keys), subjects.max() + 1), dtype=bool)
+        member[self.homes, subjects] = True
         kinds = np.unique(member, axis=1, return_inverse=True)[1].ravel()
         for _ in range(count):
             times = np.zeros(member.shape[1])
             for kind in range(int(kinds.max()) + 1):
                 some = np.flatnonzero(kinds == kind)
                 times[some] = np.bincount(rng.integers(len(some), size=len(some)), minlength=len(some))
-            yield times[self.subjects]
+            yield times[subjects]
 
 
-def sums_of(rows: Float, codes: Numbers) -> Float:
+def sums_of(rows: Float, codes: Numbers, n_codes: int) -> Float:
     """Return the sum of the rows of every code."""
-    return sparse.csr_array((np.ones(len(rows)), (codes, np.arange(len(rows))))) @ rows
+    return sparse.csr_array((np.ones(len(rows)), (codes, np.arange(len(rows)))), shape=(n_codes, len(rows))) @ rows
 
 
 def plan_rows(counts: Sequence[int], most: int, rng: np.random.Generator) -> Plan:
