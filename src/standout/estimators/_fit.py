@@ -326,7 +326,6 @@ class BackgroundTransformer(FittedTransformer):
         self.problem_ = problem
         self.n_components_ = int(fit.solution.values.shape[0])
         self.eigenvalues_ = fit.solution.values
-        self.solver_ = fit.solution.solver
         self.background_weights_ = np.array(problem.weights[: len(moments) - 1])
         self.n_samples_, *self.background_n_samples_ = (part.count for part in moments)
         self.path_, self.held_out_ = fit.path, held_out
@@ -338,8 +337,6 @@ class BackgroundTransformer(FittedTransformer):
             centre = mixed(problem.weights, [part.mean for part in moments[1:]])
         self.shifts_ = np.array([to_host(product((part.mean - centre)[None, :], vectors)[0, :]) for part in moments])
         self.shifts_[0] = 0.0
-        self.target_variance_, *others = (to_host(part.variance(vectors)) for part in moments)
-        self.background_variance_ = np.array(others)
         shares = fit.solution.shrinkage
         name = CHOSEN[self.method]
         share = float(np.dot(shares, problem.weights)) if shares else 0.0

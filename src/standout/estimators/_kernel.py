@@ -76,7 +76,8 @@ class KernelTransformer(BackgroundTransformer):
         parts = super()._weighed(_rounded(found.sources)) if self.robust == "rows" else list(found.sources)
         fit, self._root = self._fit_coordinates(parts, found.map, seed)
         if isinstance(self.n_components, str) and len(parts) > 1:
-            rooted = parts if self._root is None else _times(parts, self._root)
+            root = self._root
+            rooted = parts if root is None else _changed(parts, lambda rows: product(rows, root), int(root.shape[1]))
             if self._count_components(rooted, fit):
                 fit, self._root = self._fit_coordinates(parts, found.map, seed)
         self._keep_kernel(fit)
@@ -200,11 +201,6 @@ def _total_root(parts: Sequence[Moments]) -> Float:
     values, vectors = eigh(total)
     kept = np.flatnonzero(to_host(values > rounding * xp.max(values)))
     return take(vectors, kept, axis=1) * xp.sqrt(take(values, kept))
-
-
-def _times(sources: Sequence[Source], root: Float) -> list[Source]:
-    """Return datasets whose coordinates are multiplied by a matrix."""
-    return _changed(sources, lambda rows: product(rows, root), int(root.shape[1]))
 
 
 def _rounded(sources: Sequence[Source]) -> list[Source]:

@@ -63,12 +63,9 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     n_samples_: int
     background_n_samples_: list[int]
     n_folds_: int
-    solver_: str
     held_out_: HeldOut | None
     path_: Path | None
-    # Variances of all rows along the components, and the score of each dataset's mean.
-    target_variance_: Float
-    background_variance_: Float
+    # The score of each dataset's mean.
     shifts_: Float
     # Only with `target_label`, names of columns or `robust`.
     classes_: npt.NDArray[Any]

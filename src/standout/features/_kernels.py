@@ -8,13 +8,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
+from scipy.spatial.distance import pdist
 from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from standout import _arrays
 from standout._arrays import Array, Float, Rows, dense, double, is_sparse, product, row_slice, squared_lengths
 from standout._messages import InvalidTypeError, InvalidValueError, choices, listed
 from standout._options import check_weights
-from standout._xp import concat, diagonal, is_foreign, like, namespace, zeros
+from standout._xp import concat, diagonal, is_foreign, like, namespace, to_host, zeros
 
 # Kernels that are functions of inner products.
 BY_INNER_PRODUCTS = ("linear", "rbf", "polynomial", "poly", "sigmoid", "cosine")
@@ -313,18 +314,10 @@ def _positive(number: Any, name: str) -> float:
 
 def median_distance(rows: Rows, *, manhattan: bool = False) -> float:
     """Return the median distance between two different rows of at most 500; 1 if most of them are equal."""
-    xp = namespace(rows)
-    some = double(dense(row_slice(rows[:: max(rows.shape[0] // BANDWIDTH_ROWS, 1), :], 0, BANDWIDTH_ROWS)))
-    some = some - xp.mean(some, axis=0)
-    if manhattan:
-        squares = _manhattan_distances(some, some) ** 2
-    else:
-        lengths = squared_lengths(some)
-        squares = lengths[:, None] + lengths - 2.0 * product(some, some.T)
-    # The distances of rows to themselves come first.
-    n_rows = some.shape[0]
-    median = float(xp.sort(xp.reshape(squares, (-1,)))[n_rows + n_rows * (n_rows - 1) // 2]) if n_rows > 1 else 0.0
-    return float(np.sqrt(median)) if median > 0.0 else 1.0
+    some = to_host(double(dense(row_slice(rows[:: max(rows.shape[0] // BANDWIDTH_ROWS, 1), :], 0, BANDWIDTH_ROWS))))
+    distances = np.sort(pdist(some, "cityblock" if manhattan else "euclidean"))
+    median = float(distances[len(distances) // 2]) if len(distances) else 0.0
+    return median if median > 0.0 else 1.0
 
 
 def _unit(rows: Float) -> Float:
