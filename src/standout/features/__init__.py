@@ -20,6 +20,7 @@ from standout.features._kernels import (
     NamedKernel,
     PrecomputedKernel,
     SumKernel,
+    check_finite,
     check_kernel_matrix,
     median_distance,
     resolve_kernel,
@@ -217,7 +218,7 @@ def _exact(
         raise InvalidValueError(f"{problem} in all datasets", advice=advice)
     # A slice, because scikit-learn takes the kernel of one array with itself for symmetric.
     matrix = kernel(row_slice(every, 0, n_rows), rows)
-    check_kernel_matrix(matrix, kernel.symmetric)
+    check_kernel_matrix(matrix)
     if tol is None:
         # Values of other kernels can differ by any factor. All their directions above rounding are kept.
         tol = BOUNDED_TOL if _is_bounded(kernel) else n_rows * float(np.finfo(np.float64).eps)
@@ -277,7 +278,7 @@ def _positive_part(matrix: Float, rank: int | None) -> tuple[Float, Float]:
 def _given_landmarks(kernel: Kernel, landmarks: Rows) -> LandmarkMap:
     """Return the coordinates of given landmarks (Nyström). Landmarks that repeat others are left out."""
     values = kernel(landmarks, landmarks)
-    check_kernel_matrix(values, kernel.symmetric)
+    check_kernel_matrix(values)
     factor, pivots = pivoted_cholesky(values, GIVEN_TOL)
     if _is_indefinite(values, factor, GIVEN_TOL):
         _reject_indefinite()
@@ -331,7 +332,7 @@ def _random_pivots(
     xp, n_rows = namespace(rows), rows.shape[0]
     residual = kernel.diagonal(rows)
     total, height = float(xp.sum(residual)), _xp.largest(residual)
-    check_kernel_matrix(residual, symmetric=True)
+    check_finite(residual)
     if float(xp.min(residual)) < 0.0:
         _reject_indefinite()
     factor = _xp.zeros((n_rows, rank), rows)

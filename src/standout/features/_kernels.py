@@ -15,7 +15,7 @@ from standout import _arrays
 from standout._arrays import Array, Float, Rows, dense, double, is_sparse, product, row_slice, squared_lengths
 from standout._messages import InvalidTypeError, InvalidValueError, choices, listed
 from standout._options import check_weights
-from standout._xp import concat, diagonal, is_foreign, like, namespace, to_host, zeros
+from standout._xp import concat, diagonal, is_foreign, largest, like, namespace, to_host, zeros
 
 # Kernels that are functions of inner products.
 BY_INNER_PRODUCTS = ("linear", "rbf", "polynomial", "poly", "sigmoid", "cosine")
@@ -32,11 +32,6 @@ Landmarks: TypeAlias = Rows
 class Kernel:
     """A kernel with all its parameters fixed.
 
-    Attributes
-    ----------
-    symmetric : bool
-        Whether it is known to be symmetric. Otherwise its matrix must be checked.
-
     Examples
     --------
     >>> import numpy as np
@@ -45,8 +40,6 @@ class Kernel:
     >>> isinstance(kernel, Kernel), kernel.diagonal(np.zeros((2, 3)))
     (True, array([1., 1.]))
     """
-
-    symmetric: bool = False
 
     def __call__(self, X: Rows, Z: Landmarks) -> Float:
         """Return the kernel of every row of X with every row of Z."""
@@ -81,11 +74,6 @@ class NamedKernel(Kernel):
     metric: str | Callable[..., Any]
     params: dict[str, Any]
     origin: Float | None = None
-
-    @property
-    def symmetric(self) -> bool:  # type: ignore[override]
-        """Whether it is known to be symmetric: scikit-learn's kernels are."""
-        return not callable(self.metric)
 
     # Values out of range are refused by `check_kernel_matrix`.
     @np.errstate(over="ignore", invalid="ignore")
@@ -172,11 +160,6 @@ class SumKernel(Kernel):
 
     kernels: tuple[Kernel, ...]
     weights: Float
-
-    @property
-    def symmetric(self) -> bool:  # type: ignore[override]
-        """Whether all kernels are known to be symmetric."""
-        return all(kernel.symmetric for kernel in self.kernels)
 
     def __call__(self, X: Rows, Z: Landmarks) -> Float:
         """Return the kernel of every row of X with every row of Z."""
@@ -344,16 +327,19 @@ def _manhattan_distances(X: Array, Z: Array) -> Array:
 # --- checks ---------------------------------------------------------------------------------------------------------
 
 
-def check_kernel_matrix(matrix: Float, symmetric: bool) -> None:
-    """Check that a kernel matrix is finite, and that it is symmetric unless that is known."""
-    if not _arrays.all_finite(matrix):
+def check_finite(values: Float) -> None:
+    """Check that values of a kernel are finite."""
+    if not _arrays.all_finite(values):
         advice = "Rescale the data, or check the kernel: a degree that is not a whole number needs positive numbers."
         raise InvalidValueError("the kernel has values that are not finite numbers", advice=advice)
-    if symmetric:
-        return
+
+
+def check_kernel_matrix(matrix: Float) -> None:
+    """Check that a kernel matrix is finite and symmetric."""
+    check_finite(matrix)
     apart = abs(matrix - matrix.T)
-    if float(apart.max(initial=0.0)) > 1e-8 * float(abs(matrix).max(initial=0.0)):
-        row, column = np.unravel_index(int(np.argmax(apart)), apart.shape)
-        problem = f"the kernel is not symmetric: entries ({row}, {column}) and ({column}, {row}) differ"
-        advice = "Give a symmetric kernel, with the rows of all datasets in one order."
-        raise InvalidValueError(f"{problem} by {apart.max():.3g}", advice=advice)
+    most = largest(apart)
+    if most > 1e-8 * largest(abs(matrix)):
+        row, column = np.unravel_index(int(np.argmax(to_host(apart))), apart.shape)
+        problem = f"the kernel is not symmetric: entries ({row}, {column}) and ({column}, {row}) differ by {most:.3g}"
+        raise InvalidValueError(problem, advice="Give a symmetric kernel, with the rows of all datasets in one order.")
