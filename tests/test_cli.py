@@ -109,6 +109,7 @@ def test_the_terminal_shows_headline_numbers_cautions_and_where_the_files_are(fi
         assert re.search(f"^{stage}", said, re.MULTILINE)
     assert found["headline"] in said
     assert re.search(r"^\d +[\d.]+ \([\d.]+ to [\d.]+\) +0.005 +zinc, ", said, re.MULTILINE)
+    assert f"{number(found['components'][0]['ratio'])} (" in said
     assert "60 + 60 rows, 4 columns\n" in said
     for one in found["cautions"]:
         assert one["text"][1:] in said

@@ -287,6 +287,18 @@ def test_python_and_command_line_repeat_the_answer(files, words, monkeypatch):
     assert [one["ratio"] for one in found["components"]] == pytest.approx(expected.tolist(), rel=1e-6)
 
 
+def test_words_that_all_differ_name_the_rows_and_are_not_chosen_by(files, monkeypatch):
+    Path("all.csv").write_text(Path("all.csv").read_text().replace("name,", "code,", 1))
+    kept = []
+    monkeypatch.setattr("standout.explorer.serve", lambda table, state, *_, **__: kept.append((table, state)) or 1 / 0)
+    assert main(["explore", "all.csv", "--no-browser"]) == 2
+    (table, state), *_ = kept
+    assert (list(table.words), state.by) == (["condition", "mouse"], "condition")
+    assert table.source.ids[3] == "row 3"
+    frame = {"code": [f"row {k}" for k in range(6)], "kind": ["a", "b"] * 3, "size": np.arange(6.0)}
+    assert list(Table.of(pytest.importorskip("pandas").DataFrame(frame)).words) == ["kind"]
+
+
 @pytest.mark.filterwarnings("ignore::standout._messages.FindingWarning")
 def test_python_repeats_rows_that_were_chosen_one_by_one(table):
     engine, state = Engine(table), asked(table)

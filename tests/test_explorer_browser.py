@@ -139,6 +139,7 @@ def test_the_slider_answers_while_it_is_dragged(visit):
     # The mouse is still down: ratios have followed, and all of them are meaningful.
     assert len(seen) > 2
     assert all(0.1 < float(text.split()[0]) < 100 for text in seen)
+    assert page.text("#headline") == "What stands out in ill against odd, well?"
     during = page.text("#ratio")
     page.after(page.page.mouse.up)
     assert page.text("#slider-value") != start
@@ -197,6 +198,7 @@ def test_a_test_opens_the_report(visit):
     page.page.locator("#test").click()
     page.wait("document.body.dataset.tested !== undefined")
     assert page.text("#p-value b").startswith("p ")
+    assert page.text("#ratio b") in page.text("#headline")
     with page.context.expect_page() as opened:
         page.page.locator("#test").click()
     opened.value.wait_for_selector("body[data-ready]")

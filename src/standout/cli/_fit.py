@@ -23,7 +23,7 @@ from standout.cli._options import COMMAND_METHODS, FITTED_AS
 from standout.estimators import ESTIMATORS
 from standout.io import csv_writer, write_csv
 from standout.report import figure, findings, page, sentences
-from standout.report._words import environment, shortened
+from standout.report._words import environment, number, p_value, shortened
 
 Found = dict[str, Any]
 # Columns that the terminal names for a component, and letters of a name.
@@ -179,8 +179,8 @@ def show_result(found: Found, final: Path, display: Display, command: str = "") 
     display.say()
     table = []
     for one in found["components"]:
-        p_value = "-" if one["p_value"] is None else f"{one['p_value']:.2g}"
-        table.append([str(one["component"]), ratio_words(one, found), p_value, leading_columns(one)])
+        chance = "-" if one["p_value"] is None else p_value(one["p_value"])
+        table.append([str(one["component"]), ratio_words(one, found), chance, leading_columns(one)])
     display.table(["component", "ratio (± 1 error)", "p-value", "columns that follow it"], table)
     rows = " + ".join(f"{one['rows']:,}" for one in found["datasets"])
     display.say(f"{rows} rows, {found['n_columns']:,} columns")
@@ -197,9 +197,8 @@ def ratio_words(component: Found, found: Found) -> str:
     """Return the ratio of a component with its interval."""
     if component["ratio"] is None:
         return "-"
-    interval = component["interval"]
-    known = interval is not None and None not in interval
-    words = f"{component['ratio']:.3g}" + (f" ({interval[0]:.3g} to {interval[1]:.3g})" if known else "")
+    words, (low, high) = number(component["ratio"]), component["interval"]
+    words += "" if None in (low, high) else f" ({number(low)} to {number(high)})"
     return words if found["held_out"] else f"{words} in the fitted rows"
 
 

@@ -251,7 +251,7 @@ def _columns_of_words(paths: list[str], reading: dict[str, Any]) -> list[str]:
     with collected_warnings():
         scans = [standout.scan(path, **plain) for path in paths]
     found = [name for names in scans[0].left_out.values() for name in names]
-    used = (reading["id_column"], reading["label"], *reading["exclude"])
+    used = (reading["id_column"] or column_of_ids(scans[0]), reading["label"], *reading["exclude"])
     return [name for name in found if name not in used and all(name in scan.known_columns for scan in scans)]
 
 

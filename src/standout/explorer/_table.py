@@ -128,7 +128,9 @@ class Table:
         if whole.labels is not None:
             every.setdefault(label or "label", whole.labels)
         columns = whole.columns or [f"x{number}" for number in range(whole.width or 0)]
-        few = {name: given for name, given in every.items() if 2 <= len(set(given.tolist())) <= MOST_VALUES}
+        # Words that all differ are names of rows.
+        most = min(MOST_VALUES, whole.count_rows() - 1)
+        few = {name: given for name, given in every.items() if 2 <= len(set(given.tolist())) <= most}
         return cls(whole, list(columns), few, **known)
 
 

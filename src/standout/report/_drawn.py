@@ -238,7 +238,8 @@ class Fit:
         values = sorted([path["value"], *(v for v in others if abs(v - path["value"]) > 1e-6 * abs(v))])
         chosen = values.index(path["value"])
         parts = [
-            InMemory(sample.rows, source.name, source.keys)._beside(source, sample.numbers)
+            # Of rows in single precision, small values would need the slowest solver.
+            InMemory(sample.rows.astype(np.float64), source.name, source.keys)._beside(source, sample.numbers)
             for source, sample in zip(self.datasets, self.samples, strict=True)
         ]
         views: list[Any] = [self.shown] * len(values)

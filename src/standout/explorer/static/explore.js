@@ -24,6 +24,8 @@
     const text = size >= 1e5 || (size > 0 && size < 1e-3) ? value.toExponential(1) : String(Number(value.toPrecision(digits)));
     return text.replace("-", "\u2212");
   };
+  // As the headline writes it.
+  const number = (value) => Math.abs(value) >= 1e6 || Math.abs(value) < 1e-4 ? brief(value) : Math.abs(value) >= 100 ? Math.round(value).toLocaleString("en") : value.toPrecision(3);
   const rows = (count) => `${count.toLocaleString("en")} row${count === 1 ? "" : "s"}`;
   const option = (value, text) => make("option", { value, textContent: text });
   const fill = (select, pairs, chosen) => { select.replaceChildren(...pairs.map(([value, text]) => option(value, text))); select.value = chosen; };
@@ -76,6 +78,8 @@
   };
   const show = (reply) => {
     if (reply.state) showState(reply.state);
+    // The headline of the last answer would stand beside numbers of this one until its own is there.
+    if (reply.answer && byId("asked").textContent) byId("headline").textContent = byId("asked").textContent;
     if (reply.answer) showAnswer(reply.answer);
     if (reply.points) showPoints(reply.points);
     if (!("ready" in document.body.dataset)) {
@@ -136,7 +140,7 @@
     answer = reply;
     const [ratio, low, high] = reply.components[reply.columns.component];
     if (ratio === null) tile("ratio", reply.reason ? "–" : "…", reply.reason ? "no ratio without a background" : slides() ? "when the slider is released" : "no ratio");
-    else tile("ratio", `${brief(ratio)} times`, `± 1 error: ${brief(low)} to ${brief(high)}, component ${reply.columns.component + 1}, held out`);
+    else tile("ratio", `${number(ratio)} times`, `± 1 error: ${number(low)} to ${number(high)}, component ${reply.columns.component + 1}, held out`);
     const p = reply.p_values && reply.p_values[reply.columns.component];
     const button = make("button", { type: "button", id: "test", textContent: reply.p_values ? "Open the report" : "Test, and make a report", disabled: Boolean(reply.reason), onclick: test });
     tile("p-value", p === null || p === undefined ? "p = ?" : p < 0.001 ? "p < 0.001" : `p = ${brief(p, 2)}`, make("span", {}, button));
