@@ -277,6 +277,8 @@ def test_the_embedding_is_coloured_by_labels_numbers_and_genes(adata):
         assert len(axes.figure.axes) == 2
     assert standout.pl.embedding(adata, "dpca", show=True) is None
     adata.var_names = ["gene 5"] * D
+    with pytest.raises(ValueError, match="adata has several columns of gene 'gene 5'"):
+        standout.tl.screen(adata, "condition", "ctrl")
     with pytest.raises(ValueError, match="color='gene 5' names several genes"):
         standout.pl.embedding(adata, color="gene 5")
 
@@ -289,6 +291,10 @@ def test_other_pictures_show_what_was_written(adata):
     points = standout.pl.scree(adata).collections[-1]
     np.testing.assert_allclose(points.get_offsets()[:, 1], adata.uns["dpca"]["ratio"])
     assert [colour.tolist() == [1.0] * 4 for colour in points.get_facecolors()] == [False, True, False]
+    adata.X[np.asarray(adata.obs["condition"] == "stim"), 3] += 3
+    standout.tl.dpca(adata, "condition", "stim", "ctrl", n_comps=2, center="background")
+    dashes = standout.pl.scree(adata).get_lines()[-1]
+    np.testing.assert_allclose(dashes.get_ydata(), adata.uns["dpca"]["spread"])
 
 
 # --- errors ---

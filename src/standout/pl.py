@@ -146,7 +146,8 @@ def scree(adata: Any, key: str = "dpca", *, ax: Any = None, show: bool | None = 
     """How many components stand out?
 
     Points show the held-out ratio of variances of each component, with one standard error. After
-    `standout.tl.permutation_test` hollow points are not distinguishable from chance.
+    `standout.tl.permutation_test` hollow points are not distinguishable from chance. With ``center="background"``, a
+    dash is the part of the ratio without the shift of the mean.
 
     Parameters
     ----------
@@ -165,7 +166,7 @@ def scree(adata: Any, key: str = "dpca", *, ax: Any = None, show: bool | None = 
     tested = np.asarray(about.get("p_values", ()))[: len(about["ratio"])]
     # Components that were not tested are drawn as real.
     real = np.append(tested <= 0.05, np.ones(len(about["ratio"]) - len(tested), dtype=bool))
-    return _shown(plots._intervals(ax, about["ratio"], about["ratio_interval"], real), show)
+    return _shown(plots._intervals(ax, about["ratio"], about["ratio_interval"], about["spread"], real), show)
 
 
 def screen(adata: Any, key: str = "screen", *, ax: Any = None, show: bool | None = None) -> Any:

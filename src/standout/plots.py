@@ -128,6 +128,8 @@ def correlations(model: Any, component: int = 0, *, n_columns: int = 12, names: 
 def ratios(model: Any, *, ax: Any = None) -> Any:
     """How much more does the target vary along each component, on held-out rows? Lines are one standard error.
 
+    With ``center="background"``, a dash is the part of the ratio without the shift of the mean.
+
     Parameters
     ----------
     model : fitted estimator
@@ -137,7 +139,7 @@ def ratios(model: Any, *, ax: Any = None) -> Any:
     -------
     matplotlib Axes
     """
-    return _intervals(ax, model.ratio_, model.ratio_interval_)
+    return _intervals(ax, model.ratio_, model.ratio_interval_, model.spread_)
 
 
 def path(model: Any, *, ax: Any = None) -> Any:
@@ -218,13 +220,16 @@ def _largest(values: Float, count: int, names: Any, model: Any) -> tuple[npt.NDA
     return order, [f"column {k}" if known is None else str(known[k]) for k in order.tolist()]
 
 
-def _intervals(ax: Any, ratios: Any, intervals: Any, real: Any = True) -> Any:
-    """Draw ratios with their intervals; those that are not real are hollow."""
+def _intervals(ax: Any, ratios: Any, intervals: Any, spread: Any, real: Any = True) -> Any:
+    """Draw ratios with their intervals, and their part without a shift of the mean; those not real are hollow."""
     ax, number = _axes(ax), np.arange(1, len(ratios) + 1)
     ax.axhline(1.0, color=_GREY, linewidth=1, linestyle="--")
     ax.vlines(number, *np.transpose(intervals), color=_COLOURS[0])
     colours = np.where(np.broadcast_to(real, number.shape), _COLOURS[0], "white")
     ax.scatter(number, ratios, facecolors=colours, edgecolors=_COLOURS[0], zorder=3)
+    if np.any(np.less(spread, 0.99 * np.asarray(ratios))):
+        ax.plot(number, spread, "_", color=_COLOURS[1], markersize=14, label="without the shift of the mean")
+        ax.legend(frameon=False)
     ax.set(yscale="log", xticks=number, xlabel="component", ylabel="ratio of variances")
     _plain_numbers(ax.yaxis)
     return ax

@@ -304,6 +304,7 @@ def screen(
     matrix, genes, _ = choice.matrix(adata)
     rows = open_dataset(cells.rows_of(matrix, None, genes), "the cells")
     if use_rep is None:
+        cells.check_genes(adata, "adata")
         rows.columns = tuple(adata.var_names[slice(None) if genes is None else genes])
     groups = None if subject is None else cells.words(adata, subject, "subject")
     found = screened(rows, labels, control=control, groups=groups, **options)
@@ -368,11 +369,8 @@ def project(
     if of_genes not in adata_ref.varm:
         advice = "Use the result of tl.dpca or tl.cpca on genes: kernels and use_rep have no components of genes."
         raise InvalidValueError("has no components of genes in adata_ref", parameter="key", value=key, advice=advice)
-    for name, one in (("adata", adata), ("adata_ref", adata_ref)):
-        if not one.var_names.is_unique:
-            repeated = one.var_names[one.var_names.duplicated()].unique().tolist()
-            problem = f"{name} has several columns of {listed('gene', repeated)}"
-            raise InvalidValueError(problem, advice="Use adata.var_names_make_unique(), or sum up such genes.")
+    cells.check_genes(adata, "adata")
+    cells.check_genes(adata_ref, "adata_ref")
     filters, means = np.asarray(adata_ref.varm[of_genes]), np.asarray(adata_ref.var[f"{key}_mean"], dtype=np.float64)
     used = np.any(filters != 0.0, axis=1)
     names = adata_ref.var_names[used]
