@@ -323,6 +323,8 @@ def test_static_pictures_take_an_axes_and_return_it():
     assert widths == pytest.approx(sorted(np.abs(model.correlations_[0]), reverse=True))
     with pytest.raises(ValueError, match="there is no path"):
         plots.path(fitted(DiscriminativePCA(1, shrinkage=0.5), target, background=background), ax=first)
+    with pytest.raises(ValueError, match="there is no held-out ratio"):
+        plots.ratios(fitted(DiscriminativePCA(1, cv=None), target, background=background), ax=first)
     pyplot.close(figure)
 
 

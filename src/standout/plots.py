@@ -222,6 +222,8 @@ def _largest(values: Float, count: int, names: Any, model: Any) -> tuple[npt.NDA
 
 def _intervals(ax: Any, ratios: Any, intervals: Any, spread: Any, real: Any = True) -> Any:
     """Draw ratios with their intervals, and their part without a shift of the mean; those not real are hollow."""
+    if not np.isfinite(ratios).any():
+        raise InvalidValueError("there is no held-out ratio", advice="Fit with a background and folds (`cv`).")
     ax, number = _axes(ax), np.arange(1, len(ratios) + 1)
     ax.axhline(1.0, color=_GREY, linewidth=1, linestyle="--")
     ax.vlines(number, *np.transpose(intervals), color=_COLOURS[0])
