@@ -190,7 +190,7 @@ def test_a_mixed_table_works_with_one_line_on_what_is_left_out(here):
     form = ["fit", "messy.csv", "--condition-column", "churn", "--target", "yes"]
     said = works(*form, "-o", "out", cwd=here)
     line = next(line for line in said.splitlines() if line.startswith("! Not used as data"))
-    for word in ("'day' (dates", "'city', 'price' (text)", "without currency", "--exclude"):
+    for word in ("'city' (text)", "'price' (text, such as '€1,038.48')", "without currency", "--exclude"):
         assert word in line
     assert "'one'" in said
     assert "standout fit messy.csv --condition-column churn --target yes -o out --scale pooled --overwrite" in said

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from glob import glob, has_magic
 from pathlib import Path
@@ -30,7 +29,7 @@ from standout._messages import (
 )
 from standout._options import EXTENSIONS, FORMATS
 from standout.sources import Words, matched
-from standout.sources._form import column_numbers, joined_columns, word
+from standout.sources._form import as_rows, reject_unknown, word
 
 # Files in the folder of a Zarr store.
 _ZARR_MARKS = ("zarr.json", ".zarray", ".zgroup")
@@ -196,15 +195,13 @@ class Reader:
     ) -> Iterator[tuple[Rows, dict[str, Words]]]:
         """Read rows, with the words of some columns."""
         at = {name: str(self.names.index(name)) for name in words}
+        keys = [self.names[place] for place in features]
         for batch in self.batches(features, words, n_rows):
-            found = []
-            for place in features:
-                try:
-                    found.append(column_numbers(batch.column(str(place))))
-                except ValueError as error:
-                    unusable(self.path, f"column {self.names[place]!r}: {error}", "Leave it out with `exclude`.")
-            said = {name: _arrow_words(batch.column(column)) for name, column in at.items()}
-            yield joined_columns(found, batch.num_rows), said
+            rows = np.zeros((batch.num_rows, 0))
+            if keys:
+                some = batch.select([str(place) for place in features])
+                rows = as_rows(some, shown(self.path), keys=keys, finite=False, min_rows=0)
+            yield rows, {name: _arrow_words(batch.column(column)) for name, column in at.items()}
 
 
 def _arrow_words(column: Any) -> Words:
@@ -247,10 +244,7 @@ def check_column(name: Any, parameter: str, reader: Reader) -> None:
     """Check that a column named by the user is there, once."""
     known = [*reader.beside, *reader.names, *([""] if reader.index == "" else [])]
     if name not in known:
-        close = get_close_matches(str(name), known, n=1)
-        advice = f"Is {short(close[0])!r} meant?" if close else "Choose among these."
-        problem = f"is not a column of {shown(reader.path)}, which has {listed('column', known)}"
-        raise InvalidValueError(problem, parameter=parameter, value=name, advice=advice)
+        reject_unknown(name, known, shown(reader.path), parameter)
     if name not in reader.beside:
         _check_unique({name}, reader)
 

@@ -18,7 +18,6 @@ from standout._options import MISSING
 from standout.io._files import check_choice
 from standout.io._scan import Scan
 from standout.sources import Batch, InMemory, Mapped, Source, frame_columns, open_dataset
-from standout.sources._base import Chosen
 from standout.sources._form import as_rows, keys_of
 
 
@@ -171,12 +170,12 @@ def prepare(
     Parameters
     ----------
     datasets : sequence of Source
-        The target and the backgrounds, opened by `scan` or `read_table` with ``missing="keep"``.
+        The target and the backgrounds, opened by `scan`, or by `read_table` with ``missing="keep"``.
     log1p : bool, default=False
         Use log(1 + x) of every value, as is usual for counts.
     missing : {"error", "drop-rows", "mean", "median", "zero"}, default="error"
-        Refuse missing values, leave out their rows, or fill in a number: mean or median of the column over all rows of
-        all datasets, or zero.
+        Refuse missing values, leave out their rows when files are read, or fill in a number: mean or median of the
+        column over all rows of all datasets, or zero.
     strict : bool, default=False
         Refuse columns that are constant. Without it they are left out with a warning, if the data are in memory.
 
@@ -197,7 +196,10 @@ def prepare(
     ([[1.0, 6.0], [3.0, 4.0], [5.0, 8.0]], [3.0, 6.0])
     """
     step = Preparation(log1p, missing=missing)
-    kept = [_without_rows(data, missing) for data in datasets]
+    rule = missing if missing in ("error", "drop-rows") else "keep"
+    kept = [data.with_missing(rule) if isinstance(data, Scan) else data for data in datasets]
+    # Rows in memory that still have gaps are refused.
+    kept = kept if rule == "keep" else [open_dataset(data, data.name) for data in kept]
     constant = step._learn(kept, drop_constant=True)
     if constant:
         problem = f"{listed('column', constant, 8)} {'is' if len(constant) == 1 else 'are'} constant over all rows"
@@ -205,25 +207,6 @@ def prepare(
             raise InvalidValueError(problem, advice="Leave such columns out with `exclude`.")
         warn_user(f"{problem}, and not used")
     return [step.applied(data) for data in kept], step
-
-
-def _without_rows(data: Source, missing: str) -> Source:
-    """Refuse missing values, leave out their rows, or leave them to the step."""
-    if isinstance(data, Scan):
-        return data.with_missing(missing if missing in ("error", "drop-rows") else "keep")
-    if data.rows is None or missing not in ("error", "drop-rows"):
-        return data
-    if missing == "error":
-        return open_dataset(data, data.name)
-    nans = np.isnan(data.rows.data if is_sparse(data.rows) else data.rows)
-    kept = np.ones(data.rows.shape[0], dtype=bool)
-    kept[data.rows.tocoo().row[nans] if is_sparse(data.rows) else nans.any(axis=1)] = False
-    if not kept.any():
-        problem = f"each of the {len(kept)} row(s) of {data.name} has a missing value, and none would be left"
-        raise InvalidValueError(problem, advice="Use missing='mean', 'median' or 'zero'.")
-    if not kept.all():
-        warn_user(f"{len(kept) - kept.sum()} row(s) of {data.name} with a missing value were left out")
-    return Chosen(data, kept, data.name).loaded()
 
 
 def _with_gaps(data: Any, name: str, columns: list[str] | None = None) -> Source:

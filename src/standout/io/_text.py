@@ -29,6 +29,8 @@ SAMPLE_ROWS = 1000
 
 _NUMBER = re.compile(r"[ \t]*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity|nan)[ \t]*", re.IGNORECASE | re.ASCII)
 _TRUTH = frozenset(["true", "false", "True", "False", "TRUE", "FALSE"])
+# Such as a sign of currency or percent, or signs between thousands.
+_FIGURE = re.compile(r"[-+(]?\W?\d[\d.,' ]*\W?\)?")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
 _BOM = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 
@@ -137,7 +139,8 @@ class CsvReader(Reader):
             if commas and len(commas) + n_numbers == len(found):
                 self.kinds[place] = f"decimal commas, such as {short(commas[0])!r}"
             elif 2 * n_numbers < len(found) or not found:
-                self.kinds[place] = "text"
+                figures = found and all(map(_FIGURE.fullmatch, found))
+                self.kinds[place] = f"text, such as {short(found[0])!r}" if figures else "text"
 
     @property
     def _missing(self) -> tuple[str, ...]:

@@ -5,7 +5,8 @@ Every other module trusts this form. Whole numbers that a double would round are
 
 from __future__ import annotations
 
-from typing import Any
+from difflib import get_close_matches
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from scipy import sparse
 from sklearn import get_config
 
 from standout._arrays import Array, Rows, all_finite, is_sparse
-from standout._messages import InvalidTypeError, InvalidValueError, listed
+from standout._messages import InvalidTypeError, InvalidValueError, listed, short
 from standout._xp import detached, device, is_on_host, is_sparse_tensor, looks_foreign, namespace, place, to_host
 
 # Every whole number up to this one is a double.
@@ -96,6 +97,14 @@ def column_names(keys: list[Any] | None, name: str) -> tuple[str, ...] | None:
         problem = f"Feature names are only supported if all input features have string names, but {name} has others too"
         raise InvalidTypeError(problem, advice="Use strings for all: frame.columns = frame.columns.astype(str).")
     return tuple(keys) if keys and kinds == {True} else None
+
+
+def reject_unknown(column: Any, known: list[Any], where: str, parameter: str) -> NoReturn:
+    """Raise the error for a column that is not there, and name one that may be meant."""
+    close = get_close_matches(str(column), map(str, known), n=1)
+    advice = f"Is {short(close[0])!r} meant?" if close else "Choose among these."
+    problem = f"is not a column of {where}, which has {listed('column', known) if known else 'no named columns'}"
+    raise InvalidValueError(problem, parameter=parameter, value=column, advice=advice)
 
 
 def is_dispatched(data: Any) -> bool:

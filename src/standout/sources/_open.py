@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Float, is_sparse
-from standout._messages import InvalidTypeError, InvalidValueError, dataset_names, listed, short, warn_user
+from standout._messages import InvalidTypeError, InvalidValueError, dataset_names, listed, warn_user
 from standout.sources._base import Chosen, InMemory, Source, Stream, check_place, matched
 from standout.sources._form import (
     PER_ROW,
@@ -22,6 +21,7 @@ from standout.sources._form import (
     keys_of,
     on_host,
     per_row,
+    reject_unknown,
 )
 from standout.sources._functions import DaskBlocks, is_dask
 
@@ -255,10 +255,7 @@ def _split(data: Any, name: str, columns: dict[str, str]) -> tuple[Any, dict[str
     keys = (getattr(data, "known_columns", None) or data.keys if is_source else keys_of(data)) or []
     for column, parameter in columns.items():
         if column not in keys:
-            close = get_close_matches(column, [str(key) for key in keys], n=1)
-            advice = f"Is {short(close[0])!r} meant?" if close else "Choose among these, or give the values themselves."
-            problem = f"is not a column of {name}, which has {listed('column', keys) if keys else 'no named columns'}"
-            raise InvalidValueError(problem, parameter=parameter, value=column, advice=advice)
+            reject_unknown(column, keys, name, parameter)
     if is_source:
         return data.without(list(columns)), data.words(list(columns))
     words = {column: frame_column(data, column) for column in columns}
