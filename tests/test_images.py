@@ -75,6 +75,7 @@ def test_held_out_strips_show_which_components_are_signal(cube):
     assert abs(np.corrcoef(found.images[..., 0].ravel(), noise[..., 0].ravel())[0, 1]) < 0.1
     axes = found.plot_scree()
     assert axes.get_yscale() == "log"
+    np.testing.assert_allclose(axes.collections[-1].get_offsets()[:, 1], found.snr)
 
 
 def test_only_pixels_of_the_mask_and_their_neighbours_inside_are_used(cube):

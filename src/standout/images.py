@@ -103,13 +103,8 @@ class NoiseFractions:
         """
         from standout import plots
 
-        axes = plots._axes(ax)
-        numbers, snr = np.arange(1, len(self.snr) + 1), self.snr
-        errors = np.nan_to_num(np.asarray(self.model.ratio_error_))
-        axes.errorbar(numbers[snr > 0], snr[snr > 0], yerr=errors[snr > 0], fmt="o-", markersize=4, linewidth=1)
-        axes.axhline(1.0, color="black", linewidth=0.8, linestyle="--")
-        axes.set(xlabel="component", ylabel="signal-to-noise ratio", yscale="log")
-        plots._plain_numbers(axes.yaxis)
+        axes = plots._intervals(ax, self.snr, np.asarray(self.model.ratio_interval_) - 1.0)
+        axes.set(ylabel="signal-to-noise ratio")
         return axes
 
 

@@ -220,7 +220,7 @@ def _largest(values: Float, count: int, names: Any, model: Any) -> tuple[npt.NDA
     return order, [f"column {k}" if known is None else str(known[k]) for k in order.tolist()]
 
 
-def _intervals(ax: Any, ratios: Any, intervals: Any, spread: Any, real: Any = True) -> Any:
+def _intervals(ax: Any, ratios: Any, intervals: Any, spread: Any = None, real: Any = True) -> Any:
     """Draw ratios with their intervals, and their part without a shift of the mean; those not real are hollow."""
     if not np.isfinite(ratios).any():
         raise InvalidValueError("there is no held-out ratio", advice="Fit with a background and folds (`cv`).")
@@ -229,10 +229,11 @@ def _intervals(ax: Any, ratios: Any, intervals: Any, spread: Any, real: Any = Tr
     ax.vlines(number, *np.transpose(intervals), color=_COLOURS[0])
     colours = np.where(np.broadcast_to(real, number.shape), _COLOURS[0], "white")
     ax.scatter(number, ratios, facecolors=colours, edgecolors=_COLOURS[0], zorder=3)
-    if np.any(np.less(spread, 0.99 * np.asarray(ratios))):
+    if spread is not None and np.any(np.less(spread, 0.99 * np.asarray(ratios))):
         ax.plot(number, spread, "_", color=_COLOURS[1], markersize=14, label="without the shift of the mean")
         ax.legend(frameon=False)
-    ax.set(yscale="log", xticks=number, xlabel="component", ylabel="ratio of variances")
+    ax.set(yscale="log", xlabel="component", ylabel="ratio of variances", xlim=(0.5, len(ratios) + 0.5))
+    ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     _plain_numbers(ax.yaxis)
     return ax
 
