@@ -39,11 +39,13 @@ from standout._xp import (
     to_host,
     zeros,
 )
-from standout.moments._sums import UNCENTRED_LIMIT
+from standout.moments._sums import UNCENTRED_LIMIT, suits_single
 
 EPS = float(np.finfo(np.float64).eps)
 # The Gram matrix has squared numbers. Directions whose squared spread is a smaller share are found from the rows.
 ILL_CONDITIONED = 1e-7
+# The same for a Gram matrix in single precision. It is multiplied again in double precision then.
+SINGLE_CONDITIONED = 1e-3
 # The largest squared length of the origin.
 MOST_LENGTH = 1e300
 
@@ -61,6 +63,8 @@ class Span:
     rows : list of rows
     far : bool
         Whether the origin is so far from zero that it is subtracted before every product.
+    single : bool
+        Whether products with the rows are in single precision.
     weights : ndarray of shape (n, r) or None
         The basis is the transposed rows less the origin, times this matrix.
     basis : ndarray of shape (n_features, r) or None
@@ -80,6 +84,7 @@ class Span:
     origin: Float
     rows: list[Rows]
     far: bool
+    single: bool = False
     weights: Float | None = None
     basis: Float | None = None
 
@@ -92,15 +97,35 @@ class Span:
         """Return vectors in the columns of the data from their coordinates: the basis times the columns of V."""
         if self.basis is not None:
             return product(self.basis, V)
-        return _combined(self.rows, product(self.weights, V), self.origin, self.far)
+        return self._combined(product(self.weights, V))
 
     def drop(self, U: Float) -> Float:
         """Return the coordinates of vectors: the transposed basis times the columns of U."""
         if self.basis is not None:
             return product(self.basis.T, U)
         assert self.weights is not None
-        scores = concat([_scores(rows, U, self.origin, self.far) for rows in self.rows])
-        return product(self.weights.T, scores)
+        return product(self.weights.T, concat([self._scores(rows, U) for rows in self.rows]))
+
+    def _combined(self, weights: Float) -> Float:
+        """Sum the rows less the origin, with the columns of `weights` as weights."""
+        used = weights.astype(np.float32) if self.single else weights
+        if self.far:
+            slices = _centred(self.rows, self.origin, self.single)
+            return double(concat([product(block.T, used) for _, block in slices]))
+        total = -self.origin[:, None] * namespace(weights).sum(weights, axis=0)
+        for part, some in zip(self.rows, _split(used, self.rows), strict=True):
+            total += product((part if self.single else double(part)).T, some)
+        return total
+
+    def _scores(self, rows: Rows, U: Float) -> Float:
+        """Multiply rows less the origin with the columns of U."""
+        used = U.astype(np.float32) if self.single else U
+        if self.far:
+            total = zeros((rows.shape[0], U.shape[1]), self.origin)
+            for columns, block in _centred([rows], self.origin, self.single):
+                total += product(block, used[columns, :])
+            return total
+        return product(rows if self.single else double(rows), used) - product(self.origin[None, :], U)
 
 
 def span_of(rows: Sequence[Rows], weights: Sequence[Float | None] | None = None) -> Span:
@@ -131,19 +156,23 @@ def span_of(rows: Sequence[Rows], weights: Sequence[Float | None] | None = None)
     """
     every = list(rows)
     origin = _mean(every[0], None if weights is None else weights[0])
-    gram, far = _gram(every, origin)
-    most = gram.shape[0] - 1
-    found = None
-    if _are_similar(gram, every):
-        found = _by_eigenvectors(gram, most) if is_foreign(gram) else _by_pivots(gram, most)
-    if found is None:
-        basis, coordinates = _by_rows(every, origin, most)
-        return Span(_split(coordinates, every), origin, every, far, basis=basis)
-    coordinates, mixture = found
-    return Span(_split(coordinates, every), origin, every, far, weights=mixture)
+    single = all(type(part) is np.ndarray and part.dtype == np.float32 and suits_single(part) for part in every)
+    most = sum(part.shape[0] for part in every) - 1
+    while True:
+        gram, far, single = _gram(every, origin, single)
+        least = SINGLE_CONDITIONED if single else ILL_CONDITIONED
+        if _are_similar(gram, every, least):
+            found = (_by_eigenvectors if is_foreign(gram) else _by_pivots)(gram, most, least)
+            if found is not None:
+                return Span(_split(found[0], every), origin, every, far, single, weights=found[1])
+        if not single:
+            break
+        single = False
+    basis, coordinates = _by_rows(every, origin, most)
+    return Span(_split(coordinates, every), origin, every, far, basis=basis)
 
 
-def _split(coordinates: Float, rows: list[Rows]) -> list[Float]:
+def _split(coordinates: Array, rows: list[Rows]) -> list[Float]:
     ends = np.cumsum([part.shape[0] for part in rows]).tolist()
     return [row_slice(coordinates, end - part.shape[0], end) for end, part in zip(ends, rows, strict=True)]
 
@@ -166,31 +195,38 @@ def _slices(rows: Rows, n_rows: int) -> Iterator[slice]:
     return (slice(first, min(first + size, rows.shape[1])) for first in range(0, rows.shape[1], size))
 
 
-def _centred(rows: list[Rows], origin: Float) -> Iterator[tuple[slice, Float]]:
+def _centred(rows: list[Rows], origin: Float, single: bool = False) -> Iterator[tuple[slice, Float]]:
     """Return slices of columns, each with all rows less the origin in these columns."""
+    origin = origin.astype(np.float32) if single else origin
     for columns in _slices(rows[0], sum(part.shape[0] for part in rows)):
-        yield columns, concat([double(dense(part[:, columns])) - origin[columns] for part in rows])
+        parts = [part[:, columns] if single else double(dense(part[:, columns])) for part in rows]
+        yield columns, concat([part - origin[columns] for part in parts])
 
 
-def _gram(rows: list[Rows], origin: Float) -> tuple[Float, bool]:
-    """Return the inner products of all rows less the origin, and whether the origin had to be subtracted before."""
+def _gram(rows: list[Rows], origin: Float, single: bool) -> tuple[Float, bool, bool]:
+    """Return the inner products of all rows less the origin, whether it is far from zero, and whether they are single.
+
+    Rows far from the origin have no digits to spare for single precision.
+    """
     xp = namespace(origin)
-    length = float(xp.sum(origin**2))
+    length, far = float(xp.sum(origin**2)), True
     # Sums of squares, of which there are as many as rows, stay within range.
     if length > MOST_LENGTH:
         problem = "the squares of the values are out of the range of double precision"
         raise InvalidValueError(problem, advice="Rescale the data.")
-    if all(is_plain(part) or is_thin(part) for part in rows):
+    if single or all(is_plain(part) or is_thin(part) for part in rows):
         parts = [double(part) if is_thin(part) else part for part in rows]
         spread = max(float(xp.mean(squared_lengths(part))) for part in parts) - length
-        if length <= UNCENTRED_LIMIT * spread:
+        far = length > (1.0 if single else UNCENTRED_LIMIT) * spread
+        single = single and length <= UNCENTRED_LIMIT * spread
+        if not (far or single):
             gram = _plain_gram(parts, origin)
             along = concat([product(part, origin[:, None])[:, 0] for part in parts])
-            return gram - along[:, None] - along + length, False
+            return gram - along[:, None] - along + length, False, False
     gram = zeros((sum(part.shape[0] for part in rows),) * 2, origin)
-    for _, block in _centred(rows, origin):
+    for _, block in _centred(rows, origin, single):
         gram += self_product(block.T)
-    return gram, True
+    return gram, far, single
 
 
 def _plain_gram(rows: list[Rows], origin: Float) -> Float:
@@ -255,36 +291,36 @@ def pivoted_cholesky(matrix: Float, tol: float) -> tuple[Float, Array]:
     return factor, order[:rank]
 
 
-def _by_pivots(gram: Float, most: int) -> tuple[Float, Float] | None:
+def _by_pivots(gram: Float, most: int, least: float) -> tuple[Float, Float] | None:
     """Return coordinates, and the weights of rows that make the basis; None if the Gram matrix is ill-conditioned."""
     factor, pivots = pivoted_cholesky(gram, 4.0 * len(gram) * EPS)
     rank = min(factor.shape[1], most)
     factor, pivots = factor[:, :rank], pivots[:rank]
-    if rank and factor[pivots[-1], -1] ** 2 < ILL_CONDITIONED * largest(diagonal(gram)):
+    if rank and factor[pivots[-1], -1] ** 2 < least * largest(diagonal(gram)):
         return None
     mixture = np.zeros_like(factor)
     mixture[pivots] = solve_triangular(np.tril(factor[pivots]), np.eye(rank), transposed=True)
     return factor, mixture
 
 
-def _by_eigenvectors(gram: Float, most: int) -> tuple[Float, Float] | None:
+def _by_eigenvectors(gram: Float, most: int, least: float) -> tuple[Float, Float] | None:
     """Return the same from eigenvectors: a device would wait for each pivot."""
     xp, size = namespace(gram), gram.shape[0]
     values, vectors = eigh(gram)
     rank = min(int(xp.count_nonzero(values > 4.0 * size * EPS * largest(values))), most)
     values, vectors = values[size - rank :], vectors[:, size - rank :]
-    if rank and float(values[0]) < ILL_CONDITIONED * float(values[-1]):
+    if rank and float(values[0]) < least * float(values[-1]):
         return None
     return vectors * values**0.5, vectors / values**0.5
 
 
-def _are_similar(gram: Float, rows: list[Rows]) -> bool:
+def _are_similar(gram: Float, rows: list[Rows], least: float) -> bool:
     """Tell whether each dataset varies so much that it cannot be mistaken for rounding of another one."""
     xp = namespace(gram)
     ends = np.cumsum([part.shape[0] for part in rows]).tolist()
     blocks = [gram[end - part.shape[0] : end, end - part.shape[0] : end] for end, part in zip(ends, rows, strict=True)]
     spreads = [float(xp.mean(diagonal(block)) - xp.mean(block)) for block in blocks if block.shape[0] > 1]
-    return min(spreads, default=0.0) >= ILL_CONDITIONED * largest(diagonal(gram))
+    return min(spreads, default=0.0) >= least * largest(diagonal(gram))
 
 
 def _by_rows(rows: list[Rows], origin: Float, most: int) -> tuple[Float, Float]:
@@ -308,23 +344,3 @@ def _by_rows(rows: list[Rows], origin: Float, most: int) -> tuple[Float, Float]:
     found = [part * spread for part, spread in zip(found, spreads, strict=True)]
     coordinates = [part + mean for part, mean in zip(found[: len(rows)], found[len(rows) :], strict=True)]
     return product(wide, turn[:, :rank]), concat(coordinates)
-
-
-def _combined(rows: list[Rows], weights: Float, origin: Float, far: bool) -> Float:
-    """Sum the rows less the origin, with the columns of `weights` as weights."""
-    if far:
-        return concat([product(block.T, weights) for _, block in _centred(rows, origin)])
-    total = -origin[:, None] * namespace(weights).sum(weights, axis=0)
-    for part, some in zip(rows, _split(weights, rows), strict=True):
-        total += product(double(part).T, some)
-    return total
-
-
-def _scores(rows: Rows, U: Float, origin: Float, far: bool) -> Float:
-    """Multiply rows less the origin with the columns of U."""
-    if far:
-        total = zeros((rows.shape[0], U.shape[1]), origin)
-        for columns, block in _centred([rows], origin):
-            total += product(block, U[columns, :])
-        return total
-    return product(double(rows), U) - product(origin[None, :], U)

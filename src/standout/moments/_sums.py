@@ -133,7 +133,7 @@ def keyed_scatter(
     As long as it costs no accuracy, other rows are corrected for the mean after the product. Otherwise a typical row is
     subtracted before. If some rows are still far from zero, each block is centred.
     """
-    single = not is_foreign(rows) and rows.dtype == np.float32 and beside is None and _suits_single(rows)
+    single = not is_foreign(rows) and rows.dtype == np.float32 and beside is None and suits_single(rows)
     if weights is None:
         found = None
         if rows.shape[0] <= SMALL_ROWS or _seem_near(_some_of(rows, beside), single):
@@ -268,7 +268,7 @@ def _are_near(mean: Float, squares: Float, single: bool) -> Array:
     return namespace(mean).all(mean**2 <= limit / (1.0 + limit) * squares)
 
 
-def _suits_single(rows: Rows) -> bool:
+def suits_single(rows: Rows) -> bool:
     """Tell, from some of the rows, whether the squares of single-precision numbers are within range."""
     enough = max(8, min(256, 2**19 // max(rows.shape[1], 1)))
     some = double(dense(rows[:: max(rows.shape[0] // enough, 1)][:enough]))

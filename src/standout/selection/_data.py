@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import Float, Rows, is_sparse
+from standout._arrays import Float, Rows, double, is_sparse
 from standout._xp import concat, is_foreign, like, namespace, take, to_host, zeros
 from standout.moments import (
     FoldPattern,
@@ -377,7 +377,7 @@ def column_variances(rows: Rows, weights: Float | None = None) -> Float:
         return thin.variances
     xp = namespace(rows)
     if weights is None:
-        return xp.var(xp.astype(rows, xp.float64) if is_foreign(rows) else rows.astype(np.float64, copy=False), axis=0)
+        return xp.var(double(rows), axis=0) if is_foreign(rows) else np.var(rows, axis=0, dtype=np.float64)
     shares = weights / weights.sum()
     mean = shares @ rows
     return np.asarray(shares @ (rows - mean) ** 2)
