@@ -156,7 +156,7 @@ def test_a_default_fit_passes_few_functions():
     assert len(found) <= 110, sorted(f"{path}:{name}" for path, _, name in found)
 
 
-@pytest.mark.xfail(reason="about 530 functions at present, 842 before the move; the goal is 350")
+@pytest.mark.xfail(reason="about 390 functions at present, and 520 with those that imports pass; the goal is 350")
 @pytest.mark.filterwarnings("ignore")
 def test_a_csv_to_its_page_passes_few_functions(tmp_path, monkeypatch):
     from standout.cli import main
@@ -166,6 +166,8 @@ def test_a_csv_to_its_page_passes_few_functions(tmp_path, monkeypatch):
     for name, spread in (("x", 3.0), ("y", 1.0)):
         rows = rng.normal(size=(200, 10)) * [1, 1, 1, spread, 1, 1, 1, 1, 1, 1]
         np.savetxt(f"{name}.csv", rows, delimiter=",", header=",".join(f"c{i}" for i in range(10)), comments="")
+    # The first run also imports modules, whose classes and decorators would count.
+    main(["fit", "x.csv", "--background", "y.csv", "--output", "first"])
     found = passed(lambda: main(["fit", "x.csv", "--background", "y.csv", "--output", "out"]))
     assert (tmp_path / "out" / "report.html").exists()
     assert len(found) <= 350

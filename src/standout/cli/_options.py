@@ -76,10 +76,13 @@ def refuse(*cases: tuple[object, str]) -> None:
             raise click.UsageError(words)
 
 
-class SectionedOption(click.Option):
-    """An option with its section of the help."""
+class option(click.Option):  # noqa: N801
+    """An option of a section of the help; its default is shown, if it has one."""
 
-    section: str = OTHER
+    def __init__(self, section: str, names: str, help: str, metavar: str | None = None, **settings: Any) -> None:
+        shown = {"show_default": "default" in settings, **settings}
+        super().__init__(names.split(), help=help, metavar=metavar, **shown)
+        self.section = section
 
 
 class SectionedCommand(click.Command):
@@ -95,15 +98,6 @@ class SectionedCommand(click.Command):
         for name, records in sections.items():
             with formatter.section(name):
                 formatter.write_dl(records)
-
-
-def option(section: str, names: str, help: str, metavar: str | None = None, **settings: Any) -> click.Option:
-    """Return an option of a section; its default is shown, if it has one."""
-    made = SectionedOption(
-        names.split(), help=help, metavar=metavar, **{"show_default": "default" in settings, **settings}
-    )
-    made.section = section
-    return made
 
 
 def parameter_option(one: Option) -> click.Option:

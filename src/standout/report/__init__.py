@@ -66,19 +66,13 @@ def report(
     background: Any = None,
     labels: Any = None,
     ids: Any = None,
-    y: Any = None,
-    groups: Any = None,
-    background_groups: Any = None,
-    sample_weight: Any = None,
-    background_sample_weight: Any = None,
-    adjust: Any = None,
-    background_adjust: Any = None,
     test: Any = "auto",
     bootstrap: Any = None,
     title: str | None = None,
     names: Sequence[str] | None = None,
     label_name: str = "label",
     image_shape: tuple[int, int] | None = None,
+    **rows: Any,
 ) -> Report:
     """What did this model find, on one page?
 
@@ -93,10 +87,6 @@ def report(
         Labels of the target's rows, for colours. They are not used by the fit.
     ids : array-like of shape (n_samples,), default=None
         Names of the target's rows.
-    y : array-like of shape (n_samples,), default=None
-        Label of each row, for a model with `target_label`.
-    groups, background_groups, sample_weight, background_sample_weight, adjust, background_adjust
-        As in ``fit``.
     test : "auto", PermutationTest or None, default="auto"
         "auto" makes a permutation test if the data are small.
     bootstrap : Bootstrap, default=None
@@ -106,6 +96,9 @@ def report(
     label_name : str, default="label"
     image_shape : tuple of (int, int), default=None
         Height and width, if columns are pixels.
+    **rows
+        What is beside the rows, as in ``fit``: y, groups, background_groups, sample_weight, background_sample_weight,
+        adjust, background_adjust.
 
     Returns
     -------
@@ -123,14 +116,11 @@ def report(
     >>> print(report(model, target, background=background, test=None))
     The variance of the target is 9.42 times that of the background along one view, led by column 3.
     """
-    given = {"y": y, "groups": groups, "background_groups": background_groups, "sample_weight": sample_weight}
-    given |= {"background_sample_weight": background_sample_weight, "adjust": adjust}
-    given["background_adjust"] = background_adjust
     model = getattr(model, "best_estimator_", model)
     estimator = model.steps[-1][1] if hasattr(model, "steps") else model
     check_is_fitted(estimator)
     label = estimator.target_label
-    datasets = open_datasets(X, background, target_label=label, **given)
+    datasets = open_datasets(X, background, target_label=label, **rows)
     if names is None and label is not None:
         names = [label, *estimator.background_labels_]
     if names is not None:
@@ -142,7 +132,7 @@ def report(
         from standout.selection import permutation_test
 
         small = sum((part.n_rows or QUICK) * (part.width or QUICK) for part in datasets) <= QUICK
-        test = permutation_test(model, X, background=background, **given) if small and len(datasets) > 1 else None
+        test = permutation_test(model, X, background=background, **rows) if small and len(datasets) > 1 else None
     shown = {"labels": labels, "ids": ids, "title": title, "label_name": label_name, "image_shape": image_shape}
     return Report(findings(model, datasets, test=test, bootstrap=bootstrap, **shown))
 

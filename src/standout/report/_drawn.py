@@ -21,7 +21,7 @@ from standout.sources import InMemory, Mapped, Source
 # Components whose scores are drawn, and different labels that have a colour each.
 MOST_COMPONENTS, MOST_LABELS = 4, 12
 # All backgrounds together have as many points as the target: more would only hide each other.
-LEAST_POINTS = 200
+MOST_POINTS, LEAST_POINTS = 2000, 200
 NO_LABEL = "(no label)"
 # Views along the path: their number falls with the cost of a fit, and there are none where one takes seconds.
 MOST_VIEWS, FEW_VIEWS, COST_OF_MOST, COST_OF_ANY = 9, 5, 2e9, 4e10
@@ -44,13 +44,12 @@ class Sample:
     rows: Rows
 
 
-def samples(datasets: Sequence[Source], n_points: int, seed: int) -> list[Sample]:
+def samples(datasets: Sequence[Source]) -> list[Sample]:
     """Draw rows of each dataset at random."""
-    draw = np.random.default_rng(seed)
-    each = max(n_points // max(len(datasets) - 1, 1), LEAST_POINTS)
-    drawn = []
+    draw, drawn = np.random.default_rng(0), []
+    each = max(MOST_POINTS // max(len(datasets) - 1, 1), LEAST_POINTS)
     for place, source in enumerate(datasets):
-        count, most = source.count_rows(), each if place else n_points
+        count, most = source.count_rows(), each if place else MOST_POINTS
         numbers = np.sort(draw.choice(count, most, replace=False)) if count > most else np.arange(count)
         rows = source.take(numbers)
         drawn.append(Sample(numbers.astype(np.intp), to_host(rows) if is_foreign(rows) else rows))
@@ -253,7 +252,7 @@ class Fit:
         return {"parameter": path["parameter"], "values": values, "chosen": chosen, "ratios": ratios, **packed(views)}
 
 
-def open_fit(model: Any, datasets: list[Source], labels: Any, ids: Any, n_points: int, seed: int) -> Fit:
+def open_fit(model: Any, datasets: list[Source], labels: Any, ids: Any) -> Fit:
     """Draw rows of the datasets of a fit. Of a pipeline, the last step is reported, in the columns that it sees."""
     for source in datasets:
         if not source.again:
@@ -269,15 +268,8 @@ def open_fit(model: Any, datasets: list[Source], labels: Any, ids: Any, n_points
     known = target.columns if target.columns is not None else getattr(model, "feature_names_in_", None)
     columns = [f"column {k}" for k in range(int(model.n_features_in_))] if known is None else list(map(str, known))
     labels = target.labels if labels is None else labels
-    return Fit(
-        model=model,
-        datasets=datasets,
-        samples=samples(datasets, n_points, seed),
-        columns=columns,
-        ids=target.ids if ids is None else np.asarray(ids, dtype=object),
-        labels=None if labels is None else read_labels(labels),
-        steps=steps,
-    )
+    marks, ids = None if labels is None else read_labels(labels), target.ids if ids is None else np.asarray(ids, object)
+    return Fit(model, datasets, samples(datasets), columns, ids, marks, steps)
 
 
 def scores_of(model: Any, datasets: Sequence[Source], held_out: bool) -> list[Float]:

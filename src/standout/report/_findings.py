@@ -43,9 +43,7 @@ def findings(
     image_shape: tuple[int, int] | None = None,
     notes: Sequence[Any] = (),
     options: Any = None,
-    n_points: int = 2000,
     with_views: bool = True,
-    random_state: int = 0,
 ) -> dict[str, Any]:
     """What did the fit find? Everything that the page, the terminal and ``summary.json`` show, as one plain dict.
 
@@ -69,18 +67,15 @@ def findings(
         Warnings of reading and fitting.
     options : mapping, default=None
         Option names of the command line for parameters, for advice; None for Python.
-    n_points : int, default=2000
-        Rows of the target, and of all backgrounds together, that are drawn.
     with_views : bool, default=True
         Whether views along the path are computed, for the slider of the page.
-    random_state : int, default=0
 
     Returns
     -------
     dict
         Of numbers, strings, lists and dicts, ready for `json.dumps`. Unknown numbers are None.
     """
-    fit = open_fit(model, datasets, labels, ids, n_points, random_state)
+    fit = open_fit(model, datasets, labels, ids)
     found = _facts(fit, test, bootstrap)
     found |= {"labels": _labels(fit, label_name), "images": _images(fit, image_shape)}
     told = [
