@@ -155,7 +155,7 @@ def test_arrays_that_are_not_tables_of_numbers_are_refused(tmp_path):
     np.save(tmp_path / "complex.npy", np.ones((2, 2)) * 1j)
     np.save(tmp_path / "empty.npy", np.ones((0, 2)))
     np.save(tmp_path / "objects.npy", np.array([[{}]], dtype=object), allow_pickle=True)
-    for name, message in (("cube", "shape"), ("complex", "complex"), ("empty", "0 rows"), ("objects", "never read")):
+    for name, message in (("cube", "shape"), ("complex", "Complex"), ("empty", "0 rows"), ("objects", "never read")):
         with pytest.raises(InvalidValueError, match=message):
             read_table(tmp_path / f"{name}.npy")
 

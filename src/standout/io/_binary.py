@@ -112,16 +112,13 @@ class MatrixReader(Reader):
 
     def __post_init__(self) -> None:
         with self._opened() as (matrix, names, vectors):
-            shape, kind = tuple(matrix.shape), matrix.dtype.kind
+            shape = tuple(matrix.shape)
             if len(shape) != 2:
                 problem = f"it holds an array of shape {shape}, but rows and columns are needed"
                 unusable(self.path, problem, "Reshape it.")
             if not 0 < shape[1] <= MOST_COLUMNS or not shape[0]:
                 problem = f"it has {shape[0]} rows and {shape[1]} columns"
                 unusable(self.path, problem, f"Give a table with at least 1 row and at most {MOST_COLUMNS} columns.")
-            if kind not in "biuf":
-                what = "complex numbers" if kind == "c" else f"values of type {str(matrix.dtype)[:40]}"
-                unusable(self.path, f"it holds {what}, but real numbers are needed", "Turn them into numbers.")
             self.n_rows, self.has_names = shape[0], names is not None
             self.names = [f"x{place}" for place in range(shape[1])] if names is None else names
             self.kinds = ["numbers"] * len(self.names)

@@ -5,28 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import Float, all_finite
+from standout._arrays import Float
 from standout._messages import InvalidTypeError, InvalidValueError, listed, require_extra, warn_user
 from standout._xp import take
 from standout.moments import Moments
 from standout.private._sums import (
     BESIDE,
     LAST,
-    LEAST,
     LONGEST,
-    MOST,
     MOST_ROWS,
     ROW_SENSITIVITY,
     Grid,
     PrivateMoments,
     Spent,
     Whole,
+    check_number,
     packed,
     sum_up,
 )
@@ -131,14 +129,13 @@ def _checked_grid(centre: Any, scale: Any, radius: Any) -> Grid:
     missing = " and ".join(f"`{name}`" for name, value in given.items() if value is None)
     if missing:
         raise InvalidTypeError(f"a release also needs {missing}", advice=PUBLIC)
-    check_number(radius, "radius", (LEAST, MOST), "Give a length in units of `scale`, above zero.")
     for name in ("centre", "scale"):
         try:
             given[name] = np.array(given[name], dtype=np.float64)
         except (TypeError, ValueError):
             raise InvalidTypeError("is not a list of numbers", parameter=name, advice=PUBLIC) from None
     where, unit = np.atleast_1d(given["centre"]), given["scale"]
-    return Grid(where, np.full(len(where), unit) if unit.ndim == 0 else unit, float(radius))
+    return Grid(where, np.full(len(where), unit) if unit.ndim == 0 else unit, radius)
 
 
 def _summed(source: Source, grid: Grid, groups: Any, max_rows: int) -> Whole:
@@ -163,8 +160,6 @@ def _part(batch: Batch, grid: Grid, kept: npt.NDArray[np.bool_] | None) -> tuple
     if rows.shape[1] != grid.n_features:
         problem = f"the data have {rows.shape[1]} columns, but `centre` has {grid.n_features} numbers"
         raise InvalidValueError(problem, advice="Give one number for each column.")
-    if not all_finite(rows):
-        raise InvalidValueError("there is NaN or infinity in the data", advice="Drop such rows before the release.")
     here = None if kept is None else np.flatnonzero(kept[batch.start : batch.start + n_rows])
     return sum_up(rows if here is None or len(here) == n_rows else take(rows, here), grid), n_rows
 
@@ -317,17 +312,6 @@ def check_budget(epsilon: Any, delta: Any, max_rows: Any) -> None:
     check_number(epsilon, "epsilon", EPSILONS, smaller)
     check_number(delta, "delta", DELTAS, SMALL_DELTA)
     check_number(max_rows, "max_rows", (1, MOST_ROWS_OF_ONE), "Give a few rows per person.", whole=True)
-
-
-def check_number(value: Any, name: str, limits: tuple[float, float], advice: str, *, whole: bool = False) -> None:
-    """Refuse what is not a number, or is outside of its limits."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral if whole else Real):
-        kind = "whole number" if whole else "number"
-        raise InvalidTypeError(f"is not a {kind}", parameter=name, value=value, advice=advice)
-    number: Any = value
-    if not limits[0] <= number <= limits[1]:
-        problem = f"is outside [{limits[0]:g}, {limits[1]:g}]"
-        raise InvalidValueError(problem, parameter=name, value=value, advice=advice)
 
 
 def warn_if_drowned(moments: Sequence[Moments], filters: Float) -> None:

@@ -18,6 +18,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -57,6 +58,17 @@ RIDGE = 0.5
 WHITE_RADIUS = 0.7
 
 
+def check_number(value: Any, name: str, limits: tuple[float, float], advice: str, *, whole: bool = False) -> None:
+    """Refuse what is not a number, or is outside of its limits."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral if whole else Real):
+        kind = "whole number" if whole else "number"
+        raise InvalidTypeError(f"is not a {kind}", parameter=name, value=value, advice=advice)
+    number: Any = value
+    if not limits[0] <= number <= limits[1]:
+        problem = f"is outside [{limits[0]:g}, {limits[1]:g}]"
+        raise InvalidValueError(problem, parameter=name, value=value, advice=advice)
+
+
 @dataclass(frozen=True, eq=False)
 class Grid:
     """Where rows are put before they are summed up: public numbers, never computed from the rows.
@@ -90,9 +102,7 @@ class Grid:
         if self.centre.ndim != 1 or not size[0] or self.scale.shape not in (size, size * 2):
             problem = f"has shape {self.scale.shape}, but `centre` has shape {size}"
             raise InvalidValueError(problem, parameter="scale", advice=each)
-        if not LEAST <= self.radius <= MOST:
-            advice = "Give a length in units of `scale`."
-            raise InvalidValueError(f"is outside {limits}", parameter="radius", value=self.radius, advice=advice)
+        check_number(self.radius, "radius", (LEAST, MOST), "Give a length in units of `scale`, above zero.")
         if not np.all(np.abs(self.centre) <= MOST):
             problem = f"has a number that is not finite, or beyond {MOST:g}"
             raise InvalidValueError(problem, parameter="centre", advice=each)
