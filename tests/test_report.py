@@ -310,11 +310,15 @@ def test_static_pictures_take_an_axes_and_return_it():
     target, background, labels = cells()
     model = fitted(DiscriminativePCA(2), target, background=background)
     scores = model.held_out_scores(target, background=background)
-    figure, axes = pyplot.subplots(2, 3)
+    _, axes = pyplot.subplots(2, 3)
     first, *others = axes.ravel()
     assert plots.scores(scores[0], scores[1:], labels=labels, names=["_a$", "b"], ax=first) is first
     words = [text.get_text() for text in first.get_legend().get_texts()]
     assert words == ["b", "guide A", "guide B", "guide C"]
+    many = np.arange(len(target)).astype(str)
+    outside = plots.scores(scores[0][:30], labels=many[:30]).get_legend()
+    assert outside.get_bbox_to_anchor().x0 >= outside.axes.bbox.x1
+    assert plots.scores(scores[0][:60], labels=many[:60]).get_legend() is None
     for ax, draw in zip(others, (plots.correlations, plots.path, plots.ratios, plots.means), strict=False):
         assert draw(model, ax=ax) is ax
     ticks = [text.get_text() for text in others[0].get_yticklabels()]
@@ -325,7 +329,7 @@ def test_static_pictures_take_an_axes_and_return_it():
         plots.path(fitted(DiscriminativePCA(1, shrinkage=0.5), target, background=background), ax=first)
     with pytest.raises(ValueError, match="there is no held-out ratio"):
         plots.ratios(fitted(DiscriminativePCA(1, cv=None), target, background=background), ax=first)
-    pyplot.close(figure)
+    pyplot.close("all")
 
 
 # --- cautions --------------------------------------------------------------------------------------------------------

@@ -56,11 +56,10 @@ class Choice:
             problem = f"adata.obs[{self.groupby!r}] has no condition beside the target, so that there is no background"
             raise InvalidValueError(problem, advice="Choose another column.")
         chosen = {"groupby": self.groupby, "target": targets, "background": "rest"}
-        if self.background is None or (
-            isinstance(self.background, str) and self.background == "rest" and "rest" not in names
-        ):
+        background = "rest" if self.background is None else self.background
+        if isinstance(background, str) and background == "rest" and "rest" not in names:
             return chosen, [np.isin(labels, targets), np.isin(labels, others)]
-        backgrounds = _conditions(self.background, "background", names, self.groupby)
+        backgrounds = _conditions(background, "background", names, self.groupby)
         both = [name for name in backgrounds if name in targets]
         if both:
             problem = f"{listed('condition', both)} is both target and background"
@@ -141,8 +140,6 @@ def _columns_of(model: Any) -> dict[str, npt.NDArray[Any]]:
     means = getattr(model, "mean_differences_", None)
     if means is not None:
         columns |= {"mean_effect": means.effect, "mean_q_value": means.q_value}
-    if getattr(model, "columns_", None) is not None:
-        columns["chosen"] = model.get_support()
     return {name: np.asarray(value) for name, value in columns.items() if value is not None}
 
 

@@ -19,12 +19,8 @@ _MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
 _GREY = "#8A929B"
 # A point is far if it lies outside the middle 96 % of the scores by more than half of their range.
 _TAIL, _REACH = 0.02, 0.6
-_MOST_LABELS = 12
+_MOST_LABELS, _MOST_NAMES = 12, 50
 _PARAMETERS = {"shrinkage": "shrinkage", "alpha": "α", "epsilon": "ε"}
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
 
 
 def scores(
@@ -48,7 +44,7 @@ def scores(
     backgrounds : sequence of array-like, default=()
         Scores of the backgrounds, drawn in grey.
     labels : array-like of shape (n,), default=None
-        Labels of the target's rows, for colours: words, or numbers on a scale.
+        Labels of the target's rows, for colours: words, or numbers on a scale. More than 50 words have no legend.
     names : sequence of str, default=None
         Names of the target and each background, for the legend.
     ax : matplotlib Axes, default=None
@@ -93,8 +89,12 @@ def scores(
     ax.set(xlabel="component 1", ylabel="component 2", title=title)
     if np.shape(target)[1] < 2:
         ax.set(ylabel="", yticks=[])
-    if ax.get_legend_handles_labels()[0]:
-        legend = ax.legend(frameon=False, fontsize="small", loc="best", handletextpad=0.2)
+    count = len(ax.get_legend_handles_labels()[0])
+    # Many names have no place inside of the axes, and very many none at all.
+    if 0 < count <= _MOST_NAMES:
+        where: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "ncols": 1 + count // 25}
+        where = where if count > _MOST_LABELS else {"loc": "best"}
+        legend = ax.legend(frameon=False, fontsize="small", handletextpad=0.2, **where)
         for text in legend.get_texts():
             # A dollar sign in a name does not start a formula.
             text.set_parse_math(False)

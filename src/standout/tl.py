@@ -87,14 +87,12 @@ def dpca(
             components without the cell's fold. Their variance in the target is the ratio.
         ``.varm["dPCs"]``, ``.varm["dPCs_correlations"]`` : ndarray of shape (n_vars, n_components)
             The components, and the correlation of each gene with each score: look at these for genes. Zero for genes
-            that were not used.
+            that were not used, also with ``n_columns``.
         ``.var["dpca_mean"]`` : float
             The point from which scores are measured.
         ``.var["dpca_mean_effect"]``, ``.var["dpca_mean_q_value"]`` : float
             The mean of the target less that of the backgrounds, in standard deviations, and its q-value: a shift, which
             components do not show unless ``center="background"``.
-        ``.var["dpca_chosen"]`` : bool
-            With ``n_columns``: whether the components use a gene.
         ``.obs["dpca_weight"]`` : float
             With ``robust``: the weight of each cell; NaN for other cells.
         ``.uns["dpca"]`` : dict
