@@ -102,6 +102,14 @@ def test_batches_of_every_form_equal_one_fit(data, form):
         assert model.feature_names_in_.tolist() == list("abcdef")
 
 
+@pytest.mark.filterwarnings("ignore:rounding has left")
+def test_numbers_near_the_limits_of_double_precision_have_no_warnings_of_numpy(rng):
+    units = 10.0 ** rng.uniform(-140, 140, size=6)
+    X, Y = rng.normal(size=(2, 60, 6)) * units
+    batches = ContrastivePCA(1, alpha=3.0).partial_fit(X, background=Y)
+    np.testing.assert_allclose(batches.ratio_, ContrastivePCA(1, alpha=3.0).fit(X, background=Y).ratio_, rtol=1e-9)
+
+
 def test_fit_can_be_continued(data):
     X, Y, _ = data
     model = DiscriminativePCA().fit(X[:60], background=Y[:50]).partial_fit(X[60:], background=Y[50:])

@@ -166,6 +166,7 @@ class IncrementalTransformer(BackgroundTransformer):
 
     # --- from parts to components --------------------------------------------------------------------------------
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def _solve_parts(self, parts: list[Parts], n_covariates: int = 0) -> None:
         """Keep sums, and find the components if every dataset has enough rows."""
         data = TallData(parts, n_covariates)

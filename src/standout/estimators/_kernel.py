@@ -60,8 +60,8 @@ class KernelTransformer(BackgroundTransformer):
     residual_: float
 
     _why_no_ratio = (
-        ". The kernel is too narrow for these rows: choose a smaller `gamma`, such as the default that follows their "
-        "distances"
+        ". If all datasets vary, the kernel is too narrow for them: choose a smaller `gamma`, such as the default that "
+        "follows the distances between rows"
     )
 
     def _weighed(self, sources: list[Source]) -> list[Source]:

@@ -192,6 +192,9 @@ class DiscriminativePCA(LinearTransformer):
     Finds the directions u with the largest ratio of variances, ``uᵀCxx u / uᵀB u``, with B the shrunken covariance of
     the backgrounds: dPCA for one background and MdPCA for several (Algs. 1 and 3 of [1]_), PCA for none.
 
+    Read `ratio_`, `ratio_error_`, `correlations_`, `components_` and `shrinkage_` first. `spread_`, `shift_` and
+    `path_` judge the result. The other attributes are details of the computation.
+
     Parameters
     ----------
     %(parameters)s
