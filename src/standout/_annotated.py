@@ -167,6 +167,15 @@ def fit_of(adata: Any, key: str) -> tuple[Any, str, str]:
     return adata.uns[key], *keys.get(key, (key, key))
 
 
+def components_of(adata: Any, key: str) -> tuple[Any, str, str]:
+    """Return the same as `fit_of`, for a fit that has components of genes."""
+    found = fit_of(adata, key)
+    if found[2] not in adata.varm:
+        advice = "Use the result of tl.dpca or tl.cpca on genes: kernels and use_rep have no components of genes."
+        raise InvalidValueError("has no components of genes", parameter="key", value=key, advice=advice)
+    return found
+
+
 def choice_of(params: Mapping[str, Any]) -> tuple[Choice, dict[str, Any]]:
     """Return the choice of a fit that was written, and the parameters of its estimator."""
     given = dict(params)

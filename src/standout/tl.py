@@ -363,10 +363,7 @@ def project(
     """
     cells.check_annotated(adata, copy)
     cells.check_annotated(adata_ref, False)
-    about, of_cells, of_genes = cells.fit_of(adata_ref, key)
-    if of_genes not in adata_ref.varm:
-        advice = "Use the result of tl.dpca or tl.cpca on genes: kernels and use_rep have no components of genes."
-        raise InvalidValueError("has no components of genes in adata_ref", parameter="key", value=key, advice=advice)
+    about, of_cells, of_genes = cells.components_of(adata_ref, key)
     cells.check_genes(adata, "adata")
     cells.check_genes(adata_ref, "adata_ref")
     filters, means = np.asarray(adata_ref.varm[of_genes]), np.asarray(adata_ref.var[f"{key}_mean"], dtype=np.float64)
