@@ -553,9 +553,9 @@ def test_kernels_have_intervals_of_ratios(rng):
 @pytest.mark.parametrize("name", simulations.COVERAGE)
 def test_intervals_cover_the_truth(name):
     run = simulations.COVERAGE[name]
-    ratio, correlations = np.mean([run(np.random.default_rng([0, one]), 100) for one in range(60)], axis=0)
+    ratio, correlations, _ = np.mean([run(np.random.default_rng([0, one]), 100) for one in range(60)], axis=0)
     assert 0.8 <= ratio <= 1.0
-    assert 0.78 <= correlations <= 0.97
+    assert 0.8 <= correlations <= 0.97
 
 
 def test_a_bootstrap_that_cannot_be_made_is_an_error(rng):

@@ -111,7 +111,8 @@ def bootstrap(
     Notes
     -----
     A ratio of the rows that were drawn is too large, because components were fitted to them. Ratios are therefore those
-    of the rows that were not drawn. Intervals of correlations are symmetric about the estimate in Fisher's z.
+    of the rows that were not drawn. Intervals of correlations are symmetric about the estimate in Fisher's z. They are
+    intervals for the shrunken problem: they do not contain the bias of the shrinkage.
 
     Examples
     --------
