@@ -287,7 +287,7 @@ BAD = {
     "numbers": ({"labels": np.linspace(0, 1, 110)}, InvalidTypeError, "labels has numbers that are not whole"),
     "few labels": ({"labels": ["a"] * 9}, InvalidValueError, "labels has shape"),
     "one label": ({"labels": ["control"] * 110}, InvalidValueError, "labels has no label but the controls"),
-    "missing group": ({"groups": [None] + ["a"] * 109}, InvalidValueError, "groups has no value in 1 rows"),
+    "missing group": ({"groups": [None] + ["a"] * 109}, InvalidValueError, "groups names no subject for row 0"),
     "shrinkage": ({"shrinkage": 0}, InvalidValueError, "shrinkage=0 is not in"),
     "draws": ({"n_draws": 3}, InvalidValueError, "n_draws=3 is not in"),
 }
@@ -306,7 +306,9 @@ def test_bad_input_is_an_error_that_names_the_parameter(case):
 def test_subjects_confounded_with_labels_are_said():
     rng, labels = rng_of(0), labelled(200, 50, 50)
     rows = rng.standard_normal((len(labels), 3))
-    with pytest.warns(CautionWarning, match="The controls have 1 groups, which no other label has"):
+    with pytest.warns(
+        CautionWarning, match="1 of the groups have controls, and no other label: rows are treated as independent"
+    ):
         screen(rows, labels, control="control", groups=labels)
     groups = np.where(labels == "control", [f"c{number % 10}" for number in range(300)], labels)
     table = screen(rows, labels, control="control", groups=groups).table

@@ -312,7 +312,7 @@ class Side:
         mean = float(values.sum()) / width
         values = (1 - shrinkage) * values + shrinkage * mean
         if values.min() <= 1e-10 * values.max():
-            problem, advice = "leaves a singular covariance of the controls", "Use a larger number, 0.5 for example."
+            problem, advice = "leaves a singular covariance of the controls", "Use a larger number, or rows that vary."
             raise InvalidValueError(problem, parameter="shrinkage", value=shrinkage, advice=advice)
         self._level = float(np.sqrt(mean))
         self._rest = float(1 / np.sqrt(shrinkage * mean)) if n < width else 0.0
@@ -424,7 +424,7 @@ def gather_controls(rows: Array, groups: Codes | None, target_groups: Codes | No
             kind = "subjects"
         if kind != "within" and n_groups < ENOUGH_GROUPS:
             some = "rows are treated as independent" if kind == "rows" else "p-values are approximate"
-            problem = f"The controls have {n_groups} groups, which no other label has: {some}"
+            problem = f"{n_groups} of the groups have controls, and no other label: {some}"
             advice = f"Give {ENOUGH_GROUPS} or more control groups, or controls in the groups of the labels."
             warn_user(problem, advice=advice)
     counts = np.bincount(cells, minlength=n_cells).astype(float)

@@ -26,6 +26,7 @@ from standout.screening._null import (
 )
 from standout.selection._units import sums_of
 from standout.sources import Source, open_dataset
+from standout.sources._form import as_words, per_row, word
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -184,7 +185,7 @@ def screen(
         problem = "Controls are given twice" if control is not None else "There are no controls"
         raise InvalidValueError(problem, advice="Give `control`, a label, or `background`, rows.")
     source = _opened(X, "the data")
-    names, codes = coded(_words(labels, source, "labels"))
+    names, codes = coded(labels, source.count_rows())
     host, own = (source, code_of(control, names)) if background is None else (_opened(background, "the background"), -1)
     row_groups, host_groups = _groups(groups, source, background_groups, host)
     others = (codes != own) & (codes >= 0)
@@ -310,29 +311,17 @@ def _opened(data: Any, name: str) -> Source:
     return source if source.again else source.loaded()
 
 
-def _words(values: Any, source: Source, parameter: str) -> Any:
-    """Return one name for each row, None if it is missing or empty."""
+def coded(labels: Any, n_rows: int) -> tuple[list[Any], Codes]:
+    """Return the different labels and the number of each row's label, -1 if it is missing."""
     import pandas as pd
 
-    n_rows = source.count_rows()
-    array = values if isinstance(values, np.ndarray) else np.asarray(pd.Series(list(values)))
-    if array.shape != (n_rows,):
-        problem = f"has shape {array.shape}, but the data have {n_rows:,} rows"
-        raise InvalidValueError(problem, parameter=parameter, advice="Give one value per row.")
-    if array.dtype.kind in "fc" and not np.equal(np.mod(array[np.isfinite(array)], 1), 0).all():
+    values = per_row(labels, n_rows, "the data", "labels")
+    if values.dtype.kind in "fc" and np.mod(values[np.isfinite(values)], 1).any():
         problem = "has numbers that are not whole, which are not names"
-        raise InvalidTypeError(problem, parameter=parameter, advice="Give words or whole numbers.")
-    words = array.astype(object)
-    words[pd.isna(words) | (words == "")] = None
-    return words
-
-
-def coded(words: Any) -> tuple[list[Any], Codes]:
-    """Return the different names and the number of each row's name, -1 if it is missing."""
-    import pandas as pd
-
-    codes, names = pd.factorize(words)
-    return list(names), codes.astype(np.intp)
+        raise InvalidTypeError(problem, parameter="labels", advice="Give words or whole numbers.")
+    names = [None if word(value) == "" else value for value in values.tolist()]
+    codes, known = pd.factorize(np.array(names, dtype=object))
+    return list(known), codes.astype(np.intp)
 
 
 def _groups(groups: Any, source: Source, others: Any, host: Source) -> tuple[Codes | None, Codes | None]:
@@ -341,25 +330,21 @@ def _groups(groups: Any, source: Source, others: Any, host: Source) -> tuple[Cod
         return None, None
     if host is not source and others is None:
         raise InvalidValueError("is required with `groups`", parameter="background_groups")
-    parts = {"groups": _words(groups, source, "groups")}
+    n_rows = source.count_rows()
+    words = as_words(groups, n_rows, source.name, "groups")
     if host is not source:
-        parts["background_groups"] = _words(others, host, "background_groups")
-    for parameter, words in parts.items():
-        missing = sum(word is None for word in words)
-        if missing:
-            problem = f"has no value in {missing:,} rows"
-            raise InvalidValueError(problem, parameter=parameter, advice="Give the group of every row.")
-    codes, n_rows = coded(np.concatenate(list(parts.values())))[1], len(parts["groups"])
+        words = np.append(words, as_words(others, host.count_rows(), host.name, "background_groups"))
+    codes = np.unique(words, return_inverse=True)[1]
     return codes[:n_rows], codes if host is source else codes[n_rows:]
 
 
 def code_of(control: Any, names: list[Any]) -> int:
     """Return the number of the control label, which may be given as text."""
     for code, name in enumerate(names):
-        if name == control or str(name) == str(control):
+        if {word(control), str(control)} & {word(name), str(name)}:
             return code
-    known = listed("label", sorted(names, key=str))
-    raise InvalidValueError("is not among the labels", parameter="control", value=control, advice=f"There are {known}.")
+    advice = f"There are {listed('label', sorted(map(word, names)))}."
+    raise InvalidValueError("is not among the labels", parameter="control", value=control, advice=advice)
 
 
 def read(source: Source, numbers: Codes) -> Array:

@@ -13,13 +13,13 @@ from standout._arrays import Float, one_blas_thread, product, stacked
 from standout._messages import InvalidValueError
 from standout._writing import tracked
 from standout._xp import column_products, like, take, to_host
-from standout.moments import ScatterMoments, Span, span_of
+from standout.moments import ScatterMoments
 from standout.problem import Problem, Sums, mixed, solve
 from standout.selection._data import column_variances
 from standout.selection._held_out import aligned
 from standout.selection._inference import opened, seed_of
 from standout.selection._resample import Deck, make_deck
-from standout.sources import InMemory, Source
+from standout.sources import Source
 
 # Correlations are kept from the ends of the range of Fisher's z.
 LARGEST_CORRELATION, SMALLEST = 1.0 - 1e-9, 1e-300
@@ -173,8 +173,6 @@ class _Refit:
     problem : Problem
     dimension : int
         Number of columns of the data.
-    span : Span or None
-        The coordinates of wide rows.
     linear : bool
         Whether components are directions in the columns.
     """
@@ -182,19 +180,16 @@ class _Refit:
     deck: Deck
     problem: Problem
     dimension: int
-    span: Span | None
     linear: bool
 
     @classmethod
     def of(cls, sources: list[Source], problem: Problem, rng: np.random.Generator, linear: bool = True) -> _Refit:
         """Read what draws need."""
-        dimension, span = int(sources[0].width or 0), None
-        if problem.smooth is None and dimension > sum(source.count_rows() for source in sources):
-            loaded = [source.loaded() for source in sources]
-            span = span_of([source.rows for source in loaded])
-            sources = [InMemory(own)._beside(part) for own, part in zip(span.coordinates, loaded, strict=True)]
-        deck = make_deck(sources, [source.weights for source in sources], problem, rng, thinned=False)
-        return cls(deck, replace(problem, n_covariates=0), dimension, span, linear)
+        dimension = int(sources[0].width or 0)
+        wide = problem.smooth is None and dimension > sum(source.count_rows() for source in sources)
+        weights = [source.weights for source in sources]
+        deck = make_deck(sources, weights, problem, rng, spanned=wide, thinned=False)
+        return cls(deck, replace(problem, n_covariates=0), dimension, linear)
 
     def _moments(self, times: Float) -> list[ScatterMoments]:
         return [self.deck.moments(*hand) for hand in self.deck.drawn(times)]
@@ -212,11 +207,12 @@ class _Refit:
 
     def _solved(self, times: Float) -> Float:
         """Return the components of a draw, in the coordinates of the deck."""
-        if self.span is None or (self.problem.scale is None and self.problem.n_columns is None):
+        span = self.deck.span
+        if span is None or (self.problem.scale is None and self.problem.n_columns is None):
             return solve(Sums(tuple(self._moments(times)), self.dimension), self.problem).vectors
-        columns = replace(self.deck, rows=stacked(self.span.rows))
+        columns = replace(self.deck, rows=stacked(span.rows))
         sums = columns.wide_sums(columns.drawn(times), self.problem)
-        return self.span.drop(solve(sums, self.problem).vectors)
+        return span.drop(solve(sums, self.problem).vectors)
 
     def draw(self, times: Float) -> tuple[Float, Float, Float | None]:
         """Return the ratios of units that were not drawn, the angles of the scores, and the correlations."""
@@ -251,8 +247,8 @@ class _Refit:
         hand = self.deck.drawn(times)[0]
         target = self.deck.moments(*hand)
         images, variances = target.apply(vectors), target.variances
-        if self.span is not None:
-            rows = take(self.span.rows[0], self.deck.numbers(hand[0]))
-            images, variances = self.span.lift(images), column_variances(rows, self.deck.chosen(*hand)[1])
+        if self.deck.span is not None:
+            rows = take(self.deck.span.rows[0], self.deck.numbers(hand[0]))
+            images, variances = self.deck.span.lift(images), column_variances(rows, self.deck.chosen(*hand)[1])
         scale = np.sqrt(to_host(variances)[:, None] * to_host(target.variance(vectors)))
         return np.divide(to_host(images), scale, out=np.zeros(scale.shape), where=scale > 0.0).T

@@ -21,7 +21,7 @@ from standout._arrays import (
     weighted_sum,
 )
 from standout._xp import concat, like, namespace, take, to_host
-from standout.moments import Moments, ScatterMoments, WeightSums, gather_keyed, span_of
+from standout.moments import Moments, ScatterMoments, Span, WeightSums, gather_keyed, span_of
 from standout.problem import Problem, Sums, adjusted
 from standout.selection._data import WideData
 from standout.selection._units import Numbers, Plan, plan_rows, plan_subjects, sums_of
@@ -65,6 +65,8 @@ class Deck:
         The scatter of each part about its mean, if `rows` are means.
     placed : ndarray of shape (n_units, n_rows_of_each) or None
         Weights that stay at their places.
+    span : Span or None
+        The coordinates of wide rows.
     """
 
     plan: Plan
@@ -73,6 +75,7 @@ class Deck:
     weights: Float | None = None
     scatters: Float | None = None
     placed: Float | None = None
+    span: Span | None = None
 
     @cached_property
     def _order(self) -> tuple[Numbers, Numbers]:
@@ -206,10 +209,12 @@ def make_deck(
         plan = plan_subjects(codes, most, most if by_rows else most_parts, rng, thinned=thinned)
     if by_rows:
         parts = [_residual_rows(source.loaded()) for source in sources]
-        parts = list(span_of(parts).coordinates) if spanned else parts
+        span = span_of(parts) if spanned else None
+        parts = parts if span is None else list(span.coordinates)
         each = [np.ones(n) if own is None else own for n, own in zip(counts, learned, strict=True)]
         weights = None if all(own is None for own in learned) else np.concatenate(each)
-        deck = Deck(plan, stacked([double(dense(part)) for part in parts]), np.concatenate(plan.keys), weights)
+        rows = stacked([double(dense(part)) for part in parts])
+        deck = Deck(plan, rows, np.concatenate(plan.keys), weights, span=span)
         if placed is None:
             return deck
         return replace(deck, placed=placed[deck.numbers(plan.parts[0])].reshape(len(plan.homes), -1))
