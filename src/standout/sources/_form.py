@@ -287,14 +287,9 @@ def _frame_rows(data: Any, keys: list[Any], name: str) -> Array:
     for reason, names in wrong.items():
         problem = f"{name} cannot be used: {reason} in {listed('column', names)}"
         raise InvalidValueError(problem, advice="Drop these columns or turn them into numbers.")
-    return joined_columns(found, data.shape[0])
-
-
-def joined_columns(columns: list[Array], n_rows: int) -> Array:
-    """Put columns side by side, in single precision if all of them are."""
-    dtype = np.result_type(np.float32, *(column.dtype for column in columns)) if columns else np.float64
-    rows = np.empty((n_rows, len(columns)), dtype, order="F")
-    for position, column in enumerate(columns):
+    # In single precision if all columns are.
+    rows = np.empty(data.shape, np.result_type(np.float32, *(column.dtype for column in found)), order="F")
+    for position, column in enumerate(found):
         rows[:, position] = column
     return rows
 

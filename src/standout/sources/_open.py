@@ -278,11 +278,10 @@ def frame_columns(data: Any, columns: list[Any]) -> Any:
 
 def _as_weights(given: Any, n_rows: int | None, name: str, parameter: str) -> Float:
     """Check weights of rows: finite, non-negative, with a positive sum."""
+    values = per_row(given, n_rows, name, parameter)
     try:
-        weights = _numbers(per_row(given, n_rows, name, parameter))
+        weights = _numbers(values)
     except (ValueError, TypeError) as error:
-        if isinstance(error, InvalidValueError):
-            raise
         raise InvalidTypeError(f"has no numbers: {error}", parameter=parameter, advice=PER_ROW) from None
     with np.errstate(over="ignore"):
         total = float(weights.sum())
