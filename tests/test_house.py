@@ -105,6 +105,12 @@ def test_every_name_is_public_on_purpose():
     assert set(dir(standout)) >= PUBLIC
 
 
+@pytest.mark.parametrize("module", ["get", "pl", "plots", "tl"])
+def test_completion_lists_only_public_names(module):
+    found = importlib.import_module(f"standout.{module}")
+    assert dir(found) == sorted(found.__all__)
+
+
 @pytest.mark.parametrize("package", ["moments", "pencil", "selection", "sources", "estimators", "features", "problem"])
 def test_public_names_of_packages_exist_and_have_examples(package):
     module = importlib.import_module(f"standout.{package}")

@@ -395,7 +395,7 @@ def test_columns_that_call_for_care_are_named():
 
 def test_advice_has_the_names_of_its_surface():
     told = [{"kind": "near PCA", "parameter": "shrinkage", "value": 0.97}]
-    assert worded(told)[0]["advice"].endswith("set a smaller value: `shrinkage`.")
+    assert worded(told)[0]["advice"].endswith("set a smaller value: shrinkage.")
     assert worded(told, {"shrinkage": "--shrinkage"})[0]["advice"].endswith("set a smaller value: --shrinkage.")
 
 

@@ -11,6 +11,10 @@ from standout._annotated import components_of, fit_of, known, scores_of, words
 __all__ = ["ratios_df", "top_genes_df"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def top_genes_df(adata: Any, key: str = "dpca", *, component: int = 0, n_genes: int = 20) -> Any:
     """Which genes follow a component? The genes with the largest correlations, the largest first.
 

@@ -17,6 +17,10 @@ from standout.get import ratios_df, top_genes_df
 __all__ = ["embedding", "genes", "ratios", "scree", "screen"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def embedding(
     adata: Any,
     key: str | None = None,

@@ -19,6 +19,10 @@ from standout.sources import open_dataset
 __all__ = ["cpca", "dpca", "kcpca", "kdpca", "permutation_test", "project", "screen"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def dpca(
     adata: Any,
     groupby: str,

@@ -32,6 +32,7 @@ FEW_VALUES = 5
 # Columns that a caution names.
 MOST_NAMED = 5
 NEAR_PCA = 0.9
+PARAMETER = re.compile(r"`(\w+)`")
 LOCAL_PATH = re.compile(r"'(?:/|~|[A-Za-z]:[\\/]|\\\\)[^']*[\\/]([^'\\/]+)'")
 
 
@@ -71,7 +72,7 @@ def worded(cautions: Iterable[Caution], names: Any = None) -> list[Caution]:
         said = [words.text(one), words.advice(one, names is not None)]
         text, advice = (CautionWarning(" ".join(part.split()).removesuffix(".")).phrased(names) for part in said)
         # A page may travel: it names files, and not where they lie on this machine.
-        text = LOCAL_PATH.sub(r"'\1'", text)
+        text, advice = (PARAMETER.sub(r"\1", LOCAL_PATH.sub(r"'\1'", part)) for part in (text, advice))
         record = {"kind": one["kind"], "weight": WEIGHTS[one["kind"]], "text": f"{text[0].upper()}{text[1:]}"}
         told.append({**record, "advice": advice if said[1].strip() else ""})
     return sorted(told, key=lambda caution: -caution["weight"])
