@@ -13,6 +13,11 @@ from standout._messages import InvalidValueError, require_extra
 
 __all__ = ["correlations", "means", "path", "ratios", "scores"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 # Colours that stay apart for colour-blind eyes (Okabe and Ito), each with its own marker for print.
 _COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6A3D9A", "#000000")
 _MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
