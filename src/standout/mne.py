@@ -84,6 +84,7 @@ class Contrast(TransformerMixin, BaseEstimator):
     Notes
     -----
     Signals are assumed to have a mean of zero, as in MNE's CSP: filter them first, usually to a band of frequencies.
+    Power is about zero, so that an evoked response or an offset adds to it, as with ``center="background"``.
     Channel types (magnetometers, gradiometers, EEG) are divided by their root mean power in the backgrounds, so that
     units do not matter. Exchange the datasets for the other end of CSP: filters that pass little power of the target.
 
@@ -240,8 +241,15 @@ class Contrast(TransformerMixin, BaseEstimator):
             return matrix @ signals
         self._signals(inst, "inst")
         places = [inst.ch_names.index(name) for name in self.ch_names_ or inst.ch_names]
+
+        def cleaned(block: Float) -> Float:
+            block = block.copy()
+            block[..., places, :] = matrix @ block[..., places, :]
+            return block
+
         clean = inst.copy().load_data() if hasattr(inst, "load_data") else inst.copy()
-        return clean.apply_function(lambda block: matrix @ block, picks=places, channel_wise=False, verbose=False)
+        # MNE 1.11 ignores picks of epochs here.
+        return clean.apply_function(cleaned, picks="all", channel_wise=False, verbose=False)
 
     def spatial_filter(self, info: Any) -> Any:
         """Return the filters and patterns as MNE's object, which draws them.
