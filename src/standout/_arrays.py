@@ -12,7 +12,6 @@ exception are the sums of folds, because NumPy multiplies strided views without 
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,6 +21,7 @@ from threading import Lock, local
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+from joblib import cpu_count
 from scipy import linalg, sparse
 from threadpoolctl import ThreadpoolController
 
@@ -256,15 +256,6 @@ def squared_lengths(rows: Rows) -> Float:
     return lengths
 
 
-def column_squares(rows: Array) -> Float:
-    """Sum the squares in each column."""
-    if is_foreign(rows):
-        # Without a copy of the squares, which may be large.
-        return namespace(rows).linalg.vector_norm(rows, axis=0) ** 2
-    squares: Float = np.einsum("ij,ij->j", rows, rows)
-    return squares
-
-
 def inner(first: Float, second: Float) -> float:
     """Multiply two vectors, without BLAS: starting its threads takes longer than the product."""
     if is_foreign(first):
@@ -290,7 +281,7 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> Gener
     per part never waits, so BLAS is limited to one thread meanwhile. Because results come in the order of the items, a
     sum of them is the same whichever thread is done first. An error is raised when the turn of its item comes.
     """
-    n_workers = min(MOST_WORKERS, _n_cores())
+    n_workers = min(MOST_WORKERS, cpu_count())
     if n_workers == 1:
         yield from map(function, items)
         return
@@ -361,9 +352,3 @@ def are_side_by_side() -> bool:
 
 def _join() -> None:
     _thread.is_one_of_several = True
-
-
-def _n_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

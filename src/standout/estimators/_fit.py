@@ -263,7 +263,7 @@ class BackgroundTransformer(FittedTransformer):
         self.row_weights_, self.robust_weights_, self.outlying_rows_ = [], [], []
         for source in sources:
             learned = learn_from(source, cells=self.robust == "cells", seed=self._seed())
-            part, _ = weighed(source, learned)
+            part = weighed(source, learned)
             weights: Any = part.weights
             if source.weights is not None:
                 weights = weights / np.where(source.weights > 0.0, source.weights, 1.0)

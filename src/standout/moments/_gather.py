@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -115,7 +116,7 @@ def gather_keyed(
     # Infinities become NaN in the sums. They are looked for in the sums, where this is cheap.
     n_products = float("inf") if data.rows is None else float(data.rows.shape[0]) * data.rows.shape[1] ** 2
     with np.errstate(invalid="ignore", over="ignore"), one_blas_thread(n_products):
-        part = _Part(Keys(keys, n_keys), kind, norms, data.weights, data.covariates)
+        part = partial(_of_batch, Keys(keys, n_keys), kind, norms, data.weights, data.covariates)
         found: list[Moments | None] = data.map_reduce(part, _added)
         sums = [part.variances for part in found if part is not None]
         # The host waits for a device once for all keys.
@@ -124,39 +125,28 @@ def gather_keyed(
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """The function that gathers the moments of one batch by key. It can be sent to other processes."""
-
-    keys: Keys
-    kind: Kind
-    norms: bool
-    weights: Float | None = None
-    covariates: Float | None = None
-
-    def __call__(self, batch: Batch) -> list[Moments | None]:
-        """Gather the moments of the rows of a batch."""
-        rows, start, stop = batch.rows, batch.start, batch.start + batch.rows.shape[0]
-        keys = replace(self.keys, start=start) if start else self.keys
-        weights = None if self.weights is None else self.weights[start:stop]
-        beside = None if self.covariates is None else self.covariates[start:stop]
-        # Threads do not share NumPy's error state.
-        with np.errstate(invalid="ignore", over="ignore"):
-            if self.kind == "scatter":
-                return keyed_scatter(rows, keys, norms=self.norms, weights=weights, beside=beside)
-            if beside is not None:
-                rows = sparse.hstack([rows, beside], format="csr") if is_sparse(rows) else with_columns(rows, beside)
-            numbers = keys.of(0, rows.shape[0])
-            return [self._moments(rows, np.flatnonzero(numbers == key), weights) for key in range(keys.n_keys)]
-
-    def _moments(self, rows: Rows, places: npt.NDArray[np.intp], weights: Float | None) -> Moments | None:
-        if not len(places):
-            return None
-        some = rows if len(places) == rows.shape[0] else take(rows, places)
-        weights = None if weights is None else weights[places]
-        if self.kind == "root":
-            return gather_root(some, None if weights is None else like(weights, some), norms=self.norms)
-        return RowMoments(sparse.csr_array(double(some)), weights)
+def _of_batch(
+    keys: Keys, kind: str, norms: bool, weights: Float | None, beside: Float | None, batch: Batch
+) -> list[Moments | None]:
+    """Gather the moments of the rows of a batch by key."""
+    rows, start, stop = batch.rows, batch.start, batch.start + batch.rows.shape[0]
+    keys = replace(keys, start=start) if start else keys
+    weights = None if weights is None else weights[start:stop]
+    beside = None if beside is None else beside[start:stop]
+    # Threads do not share NumPy's error state.
+    with np.errstate(invalid="ignore", over="ignore"):
+        if kind == "scatter":
+            return keyed_scatter(rows, keys, norms=norms, weights=weights, beside=beside)
+        if beside is not None:
+            rows = sparse.hstack([rows, beside], format="csr") if is_sparse(rows) else with_columns(rows, beside)
+        found: list[Moments | None] = [None] * keys.n_keys
+        for key, places in keys.places(0, rows.shape[0]):
+            some, own = take(rows, places), None if weights is None else weights[places]
+            if kind == "root":
+                found[key] = gather_root(some, None if own is None else like(own, some), norms=norms)
+            else:
+                found[key] = RowMoments(sparse.csr_array(double(some)), own)
+        return found
 
 
 def _added(first: list[Moments | None], second: list[Moments | None]) -> list[Moments | None]:
@@ -203,6 +193,4 @@ def project(rows: Rows, mean: Float | None, filters: Float) -> Float:
     if is_sparse(rows):
         scores: Float = dense(rows @ filters)
         return scores if mean is None else scores - mean @ filters
-    if mean is None:
-        return stacked([double(block) @ filters for block in row_blocks(rows)])
-    return stacked([(double(block) - mean) @ filters for block in row_blocks(rows)])
+    return stacked([(double(block) if mean is None else double(block) - mean) @ filters for block in row_blocks(rows)])

@@ -72,14 +72,11 @@ class Weighed(NamedTuple):
         Without wild cells.
     weights, distances : ndarray of shape (n_rows,)
         Weight and squared distance of each row.
-    wild : ndarray of bool of shape (n_rows, n_features) or None
-        Cells that were replaced; None if there are none.
     """
 
     rows: Rows
     weights: Float
     distances: Float
-    wild: Array | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,12 +126,8 @@ class RobustWeights:
     def __call__(self, rows: Rows) -> Weighed:
         """Weigh rows, a block at a time."""
         _reject_sparse_cells(rows, self.low is not None)
-        parts = [self._block(block) for block in row_blocks(rows)]
-        weights, distances = concat([part.weights for part in parts]), concat([part.distances for part in parts])
-        if all(part.wild is None for part in parts):
-            return Weighed(rows, weights, distances, None)
-        wild = [part.rows != part.rows if part.wild is None else part.wild for part in parts]
-        return Weighed(stacked([part.rows for part in parts]), weights, distances, stacked(wild))
+        cleaned, weights, distances = zip(*map(self._block, row_blocks(rows)), strict=True)
+        return Weighed(rows if self.low is None else stacked(cleaned), concat(weights), concat(distances))
 
     def outlying(self, rows: Rows) -> Array:
         """Tell which rows are outlying."""
@@ -154,15 +147,13 @@ class RobustWeights:
         return weights
 
     def _block(self, block: Rows) -> Weighed:
-        xp, wild = namespace(block), None
+        xp = namespace(block)
         # A number of any size has a weight, which may be zero.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if self.low is not None:
-                wild = self._wild(block)
-            if wild is not None:
                 numbers = block if xp.isdtype(block.dtype, "real floating") else double(block)
                 limited = xp.where(double(block) < self.low, self.low, self.high)
-                block = xp.where(wild, xp.astype(limited, numbers.dtype), numbers)
+                block = xp.where(self._wild(block), xp.astype(limited, numbers.dtype), numbers)
             # Sparse rows become dense, a block at a time: the root is dense.
             # Limited as when the weights were learned: else units that differ much leave no weight to any row.
             centred = xp.clip((double(dense(block)) - self.centre) / self.unit, -FAR, FAR)
@@ -171,14 +162,13 @@ class RobustWeights:
                 distances = self.level * squared_lengths(centred) - distances
             # Numbers out of range are beyond all limits.
             distances = xp.where(xp.isfinite(distances), abs(distances), xp.full_like(distances, np.inf))
-        return Weighed(block, self.weight(distances), distances, wild)
+        return Weighed(block, self.weight(distances), distances)
 
-    def _wild(self, block: Array) -> Array | None:
-        """Tell which cells are wild; None if no cell is. A row with many wild cells has none."""
+    def _wild(self, block: Array) -> Array:
+        """Tell which cells are wild. A row with many wild cells has none."""
         xp, numbers = namespace(block), double(block)
         wild = (numbers < self.low) | (numbers > self.high)
-        wild = wild & (xp.mean(double(wild), axis=1) <= MOST_WILD)[:, None]
-        return wild if bool(xp.any(wild)) else None
+        return wild & (xp.mean(double(wild), axis=1) <= MOST_WILD)[:, None]
 
 
 def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True, name: str = "the data") -> RobustWeights:
@@ -214,8 +204,8 @@ def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True, name: 
     >>> rows = np.random.default_rng(0).normal(size=(100, 2))
     >>> rows[0, 1] = 99.0
     >>> learned = learn_weights(rows, cells=True)
-    >>> learned(rows).wild.sum(), bool(learned(rows).rows[0, 1] == learned.high[1])
-    (np.int64(1), True)
+    >>> np.argwhere(learned.cleaned(rows) != rows), bool(learned.cleaned(rows)[0, 1] == learned.high[1])
+    (array([[0, 1]]), True)
     """
     _reject_sparse_cells(rows, cells)
     numbers = double(dense(rows))
@@ -237,7 +227,7 @@ def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True, name: 
         limits: dict[str, Any] = {"low": middle - unit * reach, "high": middle + unit * reach}
         equal = replace(equal, **limits)
         wild = replace(equal, low=-reach, high=reach)._wild(numbers)
-        numbers = numbers if wild is None else xp.where(wild, xp.clip(numbers, -reach, reach), numbers)
+        numbers = xp.where(wild, xp.clip(numbers, -reach, reach), numbers)
     same = to_host(xp.all(numbers == 0.0, axis=1))
     mostly = 2 * int(same.sum()) > len(same)
     # If most rows are equal, these are the centre, and the others show how far rows are from it.
@@ -249,13 +239,7 @@ def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True, name: 
             advice="Leave out columns that hardly vary, or fit without `robust`.",
         )
         return equal
-    return replace(
-        learned,
-        centre=middle + unit * learned.centre,
-        unit=unit,
-        low=equal.low,
-        high=equal.high,
-    )
+    return replace(learned, centre=middle + unit * learned.centre, unit=unit, low=equal.low, high=equal.high)
 
 
 def _learned(numbers: Float, is_centred: bool, whole: bool) -> RobustWeights | None:
@@ -366,24 +350,17 @@ def learn_from(source: Source, *, cells: bool = False, seed: int = 0) -> RobustW
     return learn_weights(rows, cells=cells, whole=whole, name=source.name)
 
 
-def weighed(source: Source, learned: RobustWeights) -> tuple[Source, Weighed | None]:
-    """Return a source whose rows have robust weights and no wild cells, and for rows in memory the weights found.
-
-    Weights that rows have are multiplied.
-    """
+def weighed(source: Source, learned: RobustWeights) -> Source:
+    """Return a source whose rows have robust weights and no wild cells. Weights that rows have are multiplied."""
     from standout.sources import Mapped
 
-    found = None
-    if source.rows is not None:
-        found = learned(source.rows)
-        other, weights = copy(source), to_host(found.weights)
-        other.rows = found.rows
-    else:
-        weights = np.concatenate(source.map_reduce(partial(_weights_of, learned)))
-        other = copy(source) if learned.low is None else Mapped(source, learned.cleaned, source.keys)
-        other.width = source.width
+    weights = np.concatenate(source.map_reduce(partial(_weights_of, learned)))
+    other = copy(source)
+    if learned.low is not None:
+        other = Mapped(source, learned.cleaned, source.keys, source.width)
+        other = other if source.rows is None else other.loaded()
     other.weights = weights if source.weights is None else weights * source.weights
-    return other, found
+    return other
 
 
 def _weights_of(learned: RobustWeights, batch: Batch) -> list[npt.NDArray[np.float64]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy import linalg
@@ -19,7 +20,6 @@ from standout._arrays import (
     is_thin,
     mirror,
     product,
-    row_slice,
     self_product,
     squared_lengths,
     weighted_sum,
@@ -36,6 +36,7 @@ from standout._xp import (
     like,
     namespace,
     solve_triangular,
+    take,
     to_host,
     zeros,
 )
@@ -172,9 +173,14 @@ def span_of(rows: Sequence[Rows], weights: Sequence[Float | None] | None = None)
     return Span(_split(coordinates, every), origin, every, far, basis=basis)
 
 
+def _places(rows: list[Rows]) -> list[slice]:
+    """Return the places of the rows of each dataset among all rows."""
+    ends = np.cumsum([0, *(part.shape[0] for part in rows)]).tolist()
+    return [slice(start, end) for start, end in pairwise(ends)]
+
+
 def _split(coordinates: Array, rows: list[Rows]) -> list[Float]:
-    ends = np.cumsum([part.shape[0] for part in rows]).tolist()
-    return [row_slice(coordinates, end - part.shape[0], end) for end, part in zip(ends, rows, strict=True)]
+    return [take(coordinates, places) for places in _places(rows)]
 
 
 def _mean(rows: Rows, weights: Float | None) -> Float:
@@ -231,9 +237,8 @@ def _gram(rows: list[Rows], origin: Float, single: bool) -> tuple[Float, bool, b
 
 def _plain_gram(rows: list[Rows], origin: Float) -> Float:
     """Return the inner products of all rows, without a copy that joins them."""
-    ends = np.cumsum([part.shape[0] for part in rows]).tolist()
-    places = [slice(end - part.shape[0], end) for end, part in zip(ends, rows, strict=True)]
-    gram = zeros((ends[-1], ends[-1]), origin)
+    places = _places(rows)
+    gram = zeros((places[-1].stop, places[-1].stop), origin)
     for i, first in enumerate(rows):
         gram[places[i], places[i]] = self_product(first.T)
         for j, second in enumerate(rows[:i]):
@@ -317,8 +322,7 @@ def _by_eigenvectors(gram: Float, most: int, least: float) -> tuple[Float, Float
 def _are_similar(gram: Float, rows: list[Rows], least: float) -> bool:
     """Tell whether each dataset varies so much that it cannot be mistaken for rounding of another one."""
     xp = namespace(gram)
-    ends = np.cumsum([part.shape[0] for part in rows]).tolist()
-    blocks = [gram[end - part.shape[0] : end, end - part.shape[0] : end] for end, part in zip(ends, rows, strict=True)]
+    blocks = [gram[places, places] for places in _places(rows)]
     spreads = [float(xp.mean(diagonal(block)) - xp.mean(block)) for block in blocks if block.shape[0] > 1]
     return min(spreads, default=0.0) >= least * largest(diagonal(gram))
 

@@ -17,7 +17,6 @@ from standout._arrays import (
     Array,
     Float,
     Rows,
-    column_squares,
     dense,
     double,
     is_single,
@@ -259,7 +258,7 @@ def _typical_row(some: Float) -> Float:
 
 
 def _seem_near(some: Float, single: bool) -> bool:
-    return bool(_are_near(namespace(some).mean(some, axis=0), column_squares(some) / some.shape[0], single))
+    return bool(_are_near(namespace(some).mean(some, axis=0), squared_lengths(some.T) / some.shape[0], single))
 
 
 def _are_near(mean: Float, squares: Float, single: bool) -> Array:
