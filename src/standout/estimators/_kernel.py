@@ -90,7 +90,7 @@ class KernelTransformer(BackgroundTransformer):
         root = None
         if isinstance(kind, LandmarkMap) and kind.counts:
             # Centred rows are a root of their own scatter: the rows of the kernel need no other root.
-            data: Data = KernelRows.of(sources, folds)
+            data: Data = KernelRows(sources, folds)
         else:
             data = make_data(sources, folds, norms=False)
             assert isinstance(data, TallData)

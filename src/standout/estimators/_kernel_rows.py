@@ -41,7 +41,6 @@ ROUNDS, EXACT = 6, 1e-10
 LEAST = 1e-10
 
 
-@dataclass(frozen=True, eq=False)
 class KernelRows(Data):
     """Datasets as rows of the centred kernel matrix, and the products of all rows.
 
@@ -49,44 +48,27 @@ class KernelRows(Data):
     ----------
     matrix : ndarray of shape (n, n)
         The rows of all datasets, the target first.
+    parts : list of ndarray of shape (n_rows, n)
+        The rows of each dataset.
     folds : list of ndarray of shape (n_rows,)
         The fold of each row of each dataset.
-    n_folds : int
-    subjects : bool
     """
-
-    matrix: Float
-    folds: Sequence[Numbers]
-    n_folds: int
-    subjects: bool
 
     n_covariates = 0
 
-    @classmethod
-    def of(cls, sources: Sequence[Source], folds: Folds | None) -> KernelRows:
-        """Collect the rows of all datasets."""
-        numbers = numbers_of(folds, [part.n_rows or 0 for part in sources])
-        matrix = np.concatenate([part.rows for part in sources])
-        return cls(matrix, numbers, n_folds_of(folds), sources[0].subjects is not None)
-
-    @property
-    def n_columns(self) -> int:  # type: ignore[override]
-        """Number of coordinates."""
-        return len(self.matrix)
-
-    @property
-    def lacks_rows(self) -> bool:  # type: ignore[override]
-        """Whether a fold has no rows of a dataset."""
-        return any(np.bincount(own, minlength=self.n_folds).min() == 0 for own in self.folds)
+    def __init__(self, sources: Sequence[Source], folds: Folds | None) -> None:
+        counts = [part.n_rows or 0 for part in sources]
+        self.matrix: Float = np.concatenate([part.rows for part in sources])
+        self.parts = np.split(self.matrix, np.cumsum(counts)[:-1])
+        self.folds, self.n_folds = numbers_of(folds, counts), n_folds_of(folds)
+        self.n_columns, self.subjects = len(self.matrix), sources[0].subjects is not None
+        self.lacks_rows = any(np.bincount(own, minlength=self.n_folds).min() == 0 for own in self.folds)
+        self._known: dict[int | None, Sums] = {}
 
     @cached_property
     def products(self) -> Float:
         """The inner products of all rows."""
         return self_product(self.matrix.T)
-
-    @cached_property
-    def _known(self) -> dict[int | None, Sums]:
-        return {}
 
     def sums(self, problem: Problem, fold: int | None = None) -> Sums:
         """Return the sums over all rows, or over all rows but those of a fold."""
@@ -94,19 +76,14 @@ class KernelRows(Data):
             chosen = [own != (-1 if fold is None else fold) for own in self.folds]
             places = np.flatnonzero(np.concatenate(chosen))
             # Rows of the fold have the weight 0: no copy of the others is made.
-            pairs = zip(self._parts, chosen, strict=True)
+            pairs = zip(self.parts, chosen, strict=True)
             moments = tuple(RowMoments(rows, own.astype(float)) for rows, own in pairs)
             self._known[fold] = replace(Sums.of(moments), solver=_Dual(moments, places, self.matrix, self.products))
         return self._known[fold]
 
     def held_out(self, problem: Problem, fold: int) -> tuple[RowMoments, ...]:
         """Return the moments of the rows of a fold."""
-        return tuple(RowMoments(rows[own == fold]) for rows, own in zip(self._parts, self.folds, strict=True))
-
-    @property
-    def _parts(self) -> list[Float]:
-        """The rows of each dataset."""
-        return np.split(self.matrix, np.cumsum([len(own) for own in self.folds])[:-1])
+        return tuple(RowMoments(rows[own == fold]) for rows, own in zip(self.parts, self.folds, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,8 +133,8 @@ class _Dual:
         schur = _Schur.of(*blocks, epsilon)
         if schur is None or count >= m:
             return solve_inside(Sums.of([part.mapped(np.eye(target.n_features)) for part in self.moments]), problem)
-        found = None if start is None else schur.refined(product(self.matrix, start)[self.places[:m]], count)
-        values, vectors = found or schur.leading(count)
+        near = None if start is None else product(self.matrix, start)[self.places[:m]]
+        values, vectors = schur.leading(count, near)
         size = target.n_features
         terms = tuple(zip(problem.weights, backgrounds, strict=False))
         pencil = Pencil(Form(size, ((1.0, target),)), Form(size, terms, ridge=epsilon))
@@ -240,17 +217,14 @@ class _Schur:
         found = product(basis, turn)
         return values, found, np.linalg.norm(product(images, turn) - found * values, axis=0)
 
-    def refined(self, block: Float, count: int) -> tuple[Float, Float] | None:
-        """Return the leading eigenvectors by rounds from a block near them; None if these do not end soon."""
-        more = np.random.default_rng(0).standard_normal((len(block), min(MORE, len(block) - count)))
-        block = np.concatenate([block, np.linalg.norm(block) / len(block) * more], axis=1)
-        for _ in range(ROUNDS):
-            values, block, residuals = self.improved(block)
-            if np.all(residuals[:count] <= EXACT * values[:count]):
-                return values[:count], block[:, :count]
-        return None
-
-    def leading(self, count: int) -> tuple[Float, Float]:
-        """Return the leading eigenvectors by LAPACK."""
+    def leading(self, count: int, block: Float | None) -> tuple[Float, Float]:
+        """Return the leading eigenvectors, by rounds from a block near them or, if these do not end soon, by LAPACK."""
+        if block is not None:
+            more = np.random.default_rng(0).standard_normal((len(block), min(MORE, len(block) - count)))
+            block = np.concatenate([block, np.linalg.norm(block) / len(block) * more], axis=1)
+            for _ in range(ROUNDS):
+                values, block, residuals = self.improved(block)
+                if np.all(residuals[:count] <= EXACT * values[:count]):
+                    return values[:count], block[:, :count]
         half = solve_triangular(self.factor, self.across)
         return leading_eigenvectors(self.own - self_product(half), count)
