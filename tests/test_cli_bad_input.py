@@ -62,6 +62,8 @@ ASKED = {
     "a pattern without its column": ([*FIT, "--subject-pattern", "x"], "--subject-column"),
     "a pattern that is not one": ([*FIT, "--subject-column", "zinc", "--subject-pattern", "("], "regular expression"),
     "a pattern that finds nothing": ([*FIT, "--subject-column", "zinc", "--subject-pattern", "x"], "does not match"),
+    "blocks that are too long": ([*FIT, "--blocks", "100"], "--blocks 100 is outside [1, 60]"),
+    "shrinkage of PCA": ([*FIT, "--method", "pca", "--shrinkage", "0.5"], "--shrinkage is for dpca, not for pca"),
     "blocks and subjects": ([*FIT, "--subject-column", "zinc", "--blocks", "5"], ["--blocks", "--subject-column"]),
     "within without subjects": ([*FIT, "--within"], "--subject-column"),
     "unknown column to leave out": ([*FIT, "--exclude", "gold"], ["--exclude", "gold"]),

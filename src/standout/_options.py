@@ -225,6 +225,7 @@ OPTION_NAMES: dict[str, str] = {
     **dict.fromkeys(("kernel_params", "bandwidth"), "--bandwidth"),
     "labels": "--condition-column",
     "n_draws": "--n-draws",
+    "length": "--blocks",
     "target_label": "--target",
 }
 

@@ -22,6 +22,8 @@ from standout.cli import _options as o
 from standout.cli._options import COMMAND_METHODS, FITTED_AS, SectionedCommand, option, refuse
 
 Check = Callable[[dict[str, Any]], None]
+# Parameters of the backgrounds, which PCA does not have.
+OF_BACKGROUNDS = ("shrinkage", "epsilon", "background_weights")
 # The kernels that have these parameters.
 OF_KERNELS = {
     "bandwidth": ("gaussian",),
@@ -251,7 +253,8 @@ def check_options(options: dict[str, Any], methods: Sequence[str], *, complete: 
     fitted = {FITTED_AS.get(method, method) for method in methods}
     having = {name: one.methods for name, one in OPTIONS.items()} | {"bandwidth": KERNELIZED}
     for name, those in having.items():
-        alien = name in given and not set(those) & fitted
+        unused = name in OF_BACKGROUNDS and set(methods) <= set(FITTED_AS)
+        alien = name in given and (unused or not set(those) & fitted)
         refuse((alien, f"{OPTION_NAMES[name]} is for {', '.join(those)}, not for {', '.join(methods)}."))
     if "bandwidth" in given and "kernel" not in given:
         options["kernel"] = "gaussian"
