@@ -176,7 +176,7 @@ FILES = {
     "a damaged Arrow file": ("bad.feather", feather_of(ARROW)[:300], "Arrow"),
     "a damaged npy file": ("bad.npy", npy_of(TARGET)[:-9], "npy"),
     "pickled objects in npy": ("bad.npy", npy_of(np.array([[{}, None]], dtype=object)), "bad.npy"),
-    "complex numbers": ("bad.npy", npy_of(TARGET + 1j), "complex"),
+    "complex numbers": ("bad.npy", npy_of(TARGET + 1j), "Complex data"),
     "a cube": ("bad.npy", npy_of(TARGET[None]), "shape"),
     "a wrong number of columns": ("bad.npy", npy_of(TARGET[:, :3]), ["3", "4"]),
     "a damaged npz file": ("bad.npz", npz_of(X=TARGET)[:-50], "npz"),
