@@ -5,6 +5,8 @@ import pytest
 from scipy import sparse
 
 from standout import ContrastivePCA, DiscriminativePCA, KernelDiscriminativePCA, scan
+from standout.moments import gather
+from standout.problem import adjusted
 
 pytestmark = pytest.mark.filterwarnings("ignore:the chosen shrinkage", "ignore:the means of target")
 COLUMNS = [f"c{i}" for i in range(6)]
@@ -211,3 +213,22 @@ def test_kernel_scores_by_every_route(route, tmp_path):
     np.testing.assert_allclose(model.ratio_, plain.ratio_, rtol=1e-6)
     scores = model.transform(in_files(X, "new", "csv", tmp_path) if route == "csv" else ROUTES[route](X))
     np.testing.assert_allclose(on_host(scores.compute() if route == "dask" else scores), plain.transform(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", ["pooled", "background"])
+def test_covariates_leave_the_same_scale_in_wide_rows(rng, scale):
+    # Columns of zeros make the same rows wide.
+    X, Y = rng.normal(size=(2, 20, 6)) * [5, 1, 1, 1, 1, 3]
+    ages = rng.normal(size=(2, 20, 2))
+    X, Y = (rows + 3 * own @ rng.normal(size=(2, 6)) for rows, own in zip((X, Y), ages, strict=True))
+    model = ContrastivePCA(1, alpha=1.0, scale=scale)
+    given = {"adjust": ages[0], "background_adjust": ages[1]}
+    plain = model.fit(X, background=Y, **given).eigenvalues_
+    wide = [np.hstack([rows, np.zeros((20, 90))]) for rows in (X, Y)]
+    np.testing.assert_allclose(model.fit(wide[0], background=wide[1], **given).eigenvalues_, plain, rtol=1e-10)
+
+
+def test_covariates_take_the_same_degrees_of_freedom_from_roots_of_scatter(rng):
+    rows = rng.normal(size=(20, 5))
+    root, scatter = (adjusted(gather(rows, kind=kind), 2).covariance() for kind in ("root", "scatter"))
+    np.testing.assert_allclose(root, scatter, rtol=1e-10)

@@ -270,11 +270,13 @@ def adjusted(moments: Moments, n_covariates: int, by: Moments | None = None) -> 
     xp = namespace(scatter)
     slopes = xp.linalg.pinv(scatter[size:, size:]) @ scatter[size:, :size]
     left = moments.mapped(concat([eye(size, scatter), -slopes]))
-    if by is None and isinstance(left, ScatterMoments):
-        # The coefficients have taken some degrees of freedom.
-        free = moments.effective_count / max(moments.effective_count - n_covariates, 1.0)
-        left = replace(left, scatter=left.scatter * free)
-    return left
+    if by is not None:
+        return left
+    # The coefficients have taken some degrees of freedom.
+    free = moments.effective_count / max(moments.effective_count - n_covariates, 1.0)
+    if isinstance(left, RootMoments):
+        return replace(left, scatter_root=left.scatter_root * free**0.5)
+    return replace(left, scatter=left.scatter * free) if isinstance(left, ScatterMoments) else left
 
 
 def mixed(weights: Sequence[float], arrays: Sequence[Float]) -> Float:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import Float, Rows, double, is_sparse
+from standout._arrays import Float, Rows, dense, double, is_sparse
 from standout._xp import concat, is_foreign, like, namespace, take, to_host, zeros
 from standout.moments import (
     FoldPattern,
@@ -234,16 +234,17 @@ class WideData(Data):
 
     @cached_property
     def _all_variances(self) -> list[Float]:
-        return [column_variances(part, own) for part, own in zip(self.rows, self.weights, strict=True)]
+        return list(map(adjusted_variances, self.rows, self.weights, self.covariates))
 
     def variances(self, fold: int | None = None) -> list[Float]:
         """Return the variances of the columns of each dataset, without the rows of a fold."""
         if fold is None:
             return self._all_variances
         found = []
-        for part, own, weights in zip(self.rows, self.folds, self.weights, strict=True):
+        for part, own, *beside in zip(self.rows, self.folds, self.weights, self.covariates, strict=True):
             chosen = np.flatnonzero(own != fold)
-            found.append(column_variances(take(part, chosen), None if weights is None else weights[chosen]))
+            weights, covariates = (None if one is None else one[chosen] for one in beside)
+            found.append(adjusted_variances(take(part, chosen), weights, covariates))
         return found
 
     def column_facts(self) -> tuple[list[Float], list[Float]]:
@@ -381,6 +382,21 @@ def column_variances(rows: Rows, weights: Float | None = None) -> Float:
     shares = weights / weights.sum()
     mean = shares @ rows
     return np.asarray(shares @ (rows - mean) ** 2)
+
+
+def adjusted_variances(rows: Rows, weights: Float | None, covariates: Float | None) -> Float:
+    """Return the variance of each column that covariates leave, as `standout.problem.adjusted` has it."""
+    variances = column_variances(rows, weights)
+    if covariates is None:
+        return variances
+    shares = np.full(len(covariates), 1.0 / len(covariates)) if weights is None else weights / weights.sum()
+    centred = covariates - shares @ covariates
+    weighed = (shares[:, None] * centred).T
+    along = to_host(dense(like(weighed, rows) @ rows))
+    explained = np.sum(along * (np.linalg.pinv(weighed @ centred) @ along), axis=0)
+    count = 1.0 / float(np.sum(shares**2))
+    left = np.maximum(to_host(variances) - explained, 0.0) * count / max(count - covariates.shape[1], 1.0)
+    return like(left, variances)
 
 
 def column_means(rows: Rows, weights: Float | None = None) -> Float:
