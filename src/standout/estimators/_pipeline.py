@@ -76,17 +76,14 @@ class BackgroundPipeline(Pipeline):
         self._validate_steps()
         datasets = self._opened([X, *as_backgrounds(background, X)])
         last = len(self.steps) - 1
-        for number, (name, step) in enumerate(self.steps):
-            if not is_step(step):
-                continue
+        for number, name, step in self._iter():
             if takes_background(step):
                 step.fit(datasets[0], y, background=datasets[1:] or None, **rows)
                 datasets, rows = datasets[:1], {}
             else:
-                step = _fitted_step(name, step, datasets[0], y)
-                self.steps[number] = (name, step)
+                self.steps[number] = (name, _fitted_step(name, step, datasets[0], y))
             if number < last:
-                datasets = [_after(data, step) for data in datasets]
+                datasets = [_after(data, self.steps[number][1]) for data in datasets]
         return self
 
     def fit_transform(self, X: Any, y: Any = None, *, background: Any = None, **rows: Any) -> Any:
@@ -146,8 +143,8 @@ class BackgroundPipeline(Pipeline):
 
     def _before_last(self, data: Any) -> Any:
         """Return a dataset after all steps but the last."""
-        for _, step in self.steps[:-1]:
-            data = _after(data, step) if is_step(step) else data
+        for _, _, step in self._iter(with_final=False):
+            data = _after(data, step)
         return data
 
 
