@@ -179,35 +179,29 @@ def product(first: Rows, second: Array) -> Array:
 
 def self_product(rows: Rows) -> Float:
     """Multiply the transposed rows with the rows: ``XᵀX``."""
-    n_features = rows.shape[1]
-    if is_foreign(rows) and n_features >= PANELS_FROM and rows.shape[0] * n_features**2 >= PANELS_WORTH:
-        return _by_panels(rows)
-    if is_sparse(rows) or is_foreign(rows):
+    if is_sparse(rows):
         return dense(rows.T @ rows)
-    if not rows.size or (n_features <= SAFE_SYMMETRIC and are_side_by_side()):
+    size, foreign = rows.shape[1], is_foreign(rows)
+    if size >= PANELS_FROM and rows.shape[0] * size**2 >= PANELS_WORTH if foreign else size > SAFE_SYMMETRIC:
+        return _by_panels(rows)
+    if foreign or not rows.size or are_side_by_side():
         # NumPy releases Python's global lock during the product, so that other threads can run. SciPy does not.
         return rows.T @ rows
-    if n_features <= SAFE_SYMMETRIC:
-        syrk = linalg.get_blas_funcs("syrk", (rows,))
-        matrix, is_transpose = _layout(rows)
-        lower = syrk(1.0, matrix, trans=not is_transpose, lower=True)
-        mirror(lower)
-        return lower.T
-    whole = np.empty((n_features, n_features), dtype=rows.dtype)
-    for start in range(0, n_features, SAFE_SYMMETRIC // 4):
-        columns = slice(start, start + SAFE_SYMMETRIC // 4)
-        whole[:, columns] = product(rows.T, rows[:, columns])
-    return whole
+    syrk = linalg.get_blas_funcs("syrk", (rows,))
+    matrix, is_transpose = _layout(rows)
+    lower = syrk(1.0, matrix, trans=not is_transpose, lower=True)
+    mirror(lower)
+    return lower.T
 
 
 def _by_panels(rows: Array) -> Array:
-    """Multiply foreign rows in panels of columns, of which only those below the diagonal are computed."""
+    """Multiply rows in panels of columns, of which only those below the diagonal are computed."""
     size = rows.shape[1]
     step = -(-size // N_PANELS)
     whole = zeros((size, size), rows)
     for start in range(0, size, step):
         stop = min(start + step, size)
-        part = rows[:, start:].T @ rows[:, start:stop]
+        part = product(rows[:, start:].T, rows[:, start:stop])
         whole[start:, start:stop] = part
         whole[start:stop, stop:] = part[stop - start :, :].T
     return whole

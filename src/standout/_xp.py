@@ -104,13 +104,9 @@ def to_host(array: Any) -> Any:
     """Copy an array to the host, as a NumPy array. Meant for a few numbers only."""
     if not is_foreign(array):
         return array
-    compat = _compat()
-    if compat.is_torch_array(array):
-        return array.detach().cpu().numpy()
-    if compat.is_cupy_array(array):
-        return array.get()
     xp = namespace(array)
-    return np.asarray(compat.to_device(array, xp.Device("CPU_DEVICE")) if hasattr(xp, "Device") else array)
+    host = xp.Device("CPU_DEVICE") if hasattr(xp, "Device") else "cpu"
+    return np.asarray(_compat().to_device(detached(array), host))
 
 
 def like(numbers: Any, reference: Array) -> Array:

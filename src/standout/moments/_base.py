@@ -183,9 +183,9 @@ class Moments(ABC):
         """Variance of each column: the diagonal of the covariance."""
 
     @property
-    @abstractmethod
     def squared_norm(self) -> float:
         """Squared Frobenius norm of the covariance."""
+        return sum_of_squares(self.covariance())
 
     @property
     @abstractmethod

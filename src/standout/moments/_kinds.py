@@ -21,10 +21,8 @@ from standout._arrays import (
     row_blocks,
     self_product,
     stacked,
-    sum_of_squares,
     weighted_sum,
 )
-from standout._messages import InvalidTypeError
 from standout._xp import column_products, diagonal, eigh, is_foreign, namespace, take
 from standout.moments._base import Moments, NormSums, WeightSums, two_sum
 
@@ -78,11 +76,6 @@ class ScatterMoments(Moments):
         """Variance of each column."""
         # Rounding can make the variance of a nearly constant column negative.
         return namespace(self.scatter).clip(diagonal(self.scatter), 0.0, None) / self.total_weight
-
-    @property
-    def squared_norm(self) -> float:
-        """Squared Frobenius norm of the covariance."""
-        return sum_of_squares(self.scatter) / self.total_weight**2
 
     @property
     def root_level(self) -> float:
@@ -185,11 +178,6 @@ class RootMoments(Moments):
         return column_products(self.scatter_root, self.scatter_root) / self.total_weight
 
     @property
-    def squared_norm(self) -> float:
-        """Squared Frobenius norm of the covariance."""
-        return sum_of_squares(self_product(self.scatter_root.T)) / self.total_weight**2
-
-    @property
     def root_level(self) -> float:
         """The precision times the size of the root: no digits are lost by squaring."""
         return self.precision * max(self.scatter_root.shape)
@@ -290,11 +278,6 @@ class RowMoments(Moments):
         squares: Float = (self.rows.multiply(self.rows) if is_sparse(self.rows) else self.rows**2).T @ self._shares
         # Large means cost digits. The variances of the columns only scale the problem here.
         return np.maximum(squares - self.mean**2, 0.0)
-
-    @property
-    def squared_norm(self) -> float:
-        """Not available."""
-        raise InvalidTypeError("sparse rows have no norm of their covariance", advice="Gather a scatter matrix.")
 
     @property
     def root_level(self) -> float:
