@@ -418,6 +418,11 @@ def test_differences_of_middles_are_kept_as_far_as_chance_explains_them(rng):
     step = left[:20].mean(axis=0) - left[20:].mean(axis=0)
     assert np.sum(step**2) == pytest.approx(90.0 * (1.0 / 20.0 + 1.0 / 35.0), rel=0.1)
     assert np.all(np.abs(step) < 1.0)
+    # An outlying row does not make a large difference look like chance.
+    rows[1][0] = 1e4
+    deck = Deck(plan_rows([20, 35], 99, rng), np.concatenate(rows), np.arange(55))
+    left = centred(deck, own=True).rows
+    assert np.all(np.abs(np.median(left[:20], axis=0) - np.median(left[20:], axis=0)) < 2.0)
 
 
 # --- errors ----------------------------------------------------------------------------------------------------------

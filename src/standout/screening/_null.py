@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
-from scipy.stats import pearson3, skew
+from scipy.stats import gamma, pearson3, skew
 
 from standout._messages import InvalidValueError, warn_user
 from standout.selection._units import sums_of
@@ -167,7 +167,12 @@ class Null:
         """Return the statistics in null standard deviations, and one p-value of all: of Fisher's sum."""
         z, logarithms = self.logarithms(size, scaled)
         mean, deviation, skewness = self.at(size)[-1]
-        return z, max(float(pearson3.sf((logarithms.sum() - mean) / deviation, skewness)), SMALLEST_P)
+        total = logarithms.sum()
+        # Brown's gamma law is that of the bulk. Its tail is too short if some statistics depend on each other more.
+        p_value = gamma.sf(total, (mean / deviation) ** 2, scale=deviation**2 / mean)
+        if total > mean + deviation:
+            p_value = max(p_value, pearson3.sf((total - mean) / deviation, skewness))
+        return z, max(float(p_value), SMALLEST_P)
 
     def detectable(self, size: int, scale: float, noise: float, level: float) -> float:
         """Return the smallest shift that is found with a power of 80 %."""
@@ -190,8 +195,7 @@ def moments_of_sum(draws: Array) -> Array:
 
     Logarithms of p-values are exponential. If they are squares of normal pairs, their correlation is that of the normal
     variables squared, and their sum is that of independent exponential variables times the eigenvalues of the normal
-    correlation. The skewness from these is surer than that of the draws. A gamma law would be too short for statistics
-    some of which depend on each other.
+    correlation. The skewness from these is surer than that of the draws.
     """
     values = linalg.eigvalsh(np.sqrt(np.maximum(np.cov(draws.T), 0)))
     sums = draws.sum(1)

@@ -38,7 +38,8 @@ SAME_WEIGHT = 1e-9
 N_STEPS, SMALL_SHARE, NEAR = 60, 0.1, 1e-3
 # Fewer units than this are subjects or very few rows.
 FEW_UNITS = 30
-# Differences of middles beyond this number of their standard errors are more than chance.
+# Units beyond this number of medians are far off; differences of middles beyond this number of standard errors are more
+# than chance.
 FAR, SMALLEST = 2.0, 1e-300
 
 Weights = Sequence[Float | None]
@@ -300,8 +301,11 @@ def centred(deck: Deck, own: bool) -> Deck:
     if own:
         middles = concat([middle_of(take(units, places))[None, :] for places in plan.places])
         counts, subjects = np.bincount(plan.homes)[:, None], plan.subjects
-        stretch = np.sqrt(counts / (counts - 1))[plan.homes]
-        away = to_host(units - take(middles, plan.homes)) * stretch
+        stretch = np.sqrt(counts / (counts - 1))[plan.homes, 0]
+        away = to_host(units - take(middles, plan.homes))
+        # Units that are far off hardly move a middle.
+        sizes = np.linalg.norm(away, axis=1)
+        away *= (stretch * np.minimum(1.0, FAR * np.median(sizes) / np.maximum(sizes, SMALLEST)))[:, None]
         steps = middles - weighted_sum(counts[:, 0] / len(away), middles)
         # The mean of a subject that is in several datasets is in each of their middles, and not in their differences.
         shares = (plan.homes == np.arange(n_sets)[:, None]) / counts - 1.0 / len(away)
