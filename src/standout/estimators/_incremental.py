@@ -218,13 +218,11 @@ class IncrementalTransformer(BackgroundTransformer):
             problem = f"the batch has {len(given) - 1} background(s), but the rows before had {n_known - 1}"
             advice = "Give a list with None for each background without new rows."
             raise InvalidValueError(problem, parameter="background", advice=advice)
-        found: list[Source | None] = []
-        first = None
-        for name, part in zip(dataset_names(len(given)), given, strict=True):
-            source = None if part is None else self._open(part, name) if n_known else open_dataset(part, name)
-            first = first or source
-            found.append(source if source is None or first is None else _like_first(source, first))
-        return found
+        opened = self._open if n_known else open_dataset
+        named = zip(dataset_names(len(given)), given, strict=True)
+        found = [None if part is None else opened(part, name) for name, part in named]
+        first = next(source for source in found if source is not None)
+        return [None if source is None else _like_first(source, first) for source in found]
 
     def _extended(self, own: Parts, source: Source | None) -> Parts:
         """Return the sums of a dataset by fold, with those of new rows."""
