@@ -97,7 +97,8 @@ class Screen:
 
     def __str__(self) -> str:
         columns = ["rows", "ratio", "shift", "spread", "q_value", "verdict", "shift_columns"]
-        return f"{self.summary()}\n{_rounded(self.table[columns].head(MOST_SHOWN)).to_string()}"
+        shown = self.table[columns].head(MOST_SHOWN)
+        return f"{self.summary()}\n{shown.to_string(float_format='{:.3g}'.format)}"
 
 
 def screen(
@@ -377,11 +378,6 @@ def targets_of(
 
 
 # --- table -----------------------------------------------------------------------------------------------
-
-
-def _rounded(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with numbers as short texts."""
-    return table.map(lambda value: f"{value:.3g}" if isinstance(value, float) else value)
 
 
 def judged(found: list[dict[str, Any]], null: Null, noise: float, level: float, effect: float) -> pd.DataFrame:

@@ -130,25 +130,29 @@ def sums_of(rows: Float, codes: Numbers, n_codes: int) -> Float:
 
 def plan_rows(counts: Sequence[int], most: int, rng: np.random.Generator) -> Plan:
     """Make units of rows, or of random blocks of rows of equal size if there are more rows than `most`."""
-    size, n_blocks = _blocks(counts, most)
-    n_units, keys = sum(n_blocks), []
-    for home, (count, own) in enumerate(zip(counts, n_blocks, strict=True)):
-        block = rng.permutation(count) // size
-        keys.append(np.where(block < own, sum(n_blocks[:home]) + block, n_units + home))
-    homes = np.repeat(np.arange(len(counts)), n_blocks)
+    blocks, homes, size = _in_blocks(counts, most, rng)
+    n_units = len(homes)
+    keys = [np.where(block < 0, n_units + home, block) for home, block in enumerate(blocks)]
     fixed = np.arange(n_units, n_units + len(counts))[:, None][:, : int(n_units * size < sum(counts))]
     kind = "rows" if size == 1 else "blocks"
     return Plan(keys, np.arange(n_units)[None], homes, np.full(n_units, -1), n_units + fixed.size, kind, fixed)
 
 
-def _blocks(counts: Sequence[int], most: int) -> tuple[int, list[int]]:
-    """Return the size of blocks, and their number in each dataset."""
-    if sum(counts) <= most:
-        return 1, list(counts)
-    size = max(1, min(sum(counts) // most, min(counts) // LEAST_BLOCKS))
-    whole = [count // size for count in counts]
-    cap = next(cap for cap in range(most, 0, -1) if sum(min(own, cap) for own in whole) <= most)
-    return size, [min(own, cap) for own in whole]
+def _in_blocks(counts: Sequence[int], most: int, rng: np.random.Generator) -> tuple[list[Numbers], Numbers, int]:
+    """Deal members of each set at random to at most so many blocks in all.
+
+    Return the block of each member (-1 for those that are left over), the set of each block, and the size of blocks.
+    """
+    size, n_blocks = 1, list(counts)
+    if sum(counts) > most:
+        size = max(1, min(sum(counts) // most, min(counts) // LEAST_BLOCKS))
+        whole = [count // size for count in counts]
+        cap = next(cap for cap in range(most, 0, -1) if sum(min(own, cap) for own in whole) <= most)
+        n_blocks = [min(own, cap) for own in whole]
+    starts, numbers = np.cumsum(n_blocks) - n_blocks, [rng.permutation(count) // size for count in counts]
+    every = zip(numbers, starts, n_blocks, strict=True)
+    blocks = [np.where(number < own, start + number, -1) for number, start, own in every]
+    return blocks, np.repeat(np.arange(len(counts)), n_blocks), size
 
 
 def plan_subjects(
@@ -199,13 +203,10 @@ def _joined(subjects: Sequence[Numbers], sizes: Numbers, most: int, rng: np.rand
     kinds = np.unique(sizes > 0, axis=1, return_inverse=True)[1].ravel()
     kinds[sizes.sum(axis=0) == 0] = -1
     members = [np.flatnonzero(kinds == kind) for kind in np.unique(kinds[kinds >= 0])]
-    size, n_blocks = _blocks([len(some) for some in members], max(most // len(subjects), 2 * len(members)))
-    block, start = np.full(sizes.shape[1], -1), 0
-    for some, own in zip(members, n_blocks, strict=True):
-        number = rng.permutation(len(some)) // size
-        block[some] = np.where(number < own, start + number, -1)
-        start += own
-    return [block[codes] for codes in subjects]
+    blocks, _, _ = _in_blocks([len(some) for some in members], max(most // len(subjects), 2 * len(members)), rng)
+    joined = np.full(sizes.shape[1], -1)
+    joined[np.concatenate(members)] = np.concatenate(blocks)
+    return [joined[codes] for codes in subjects]
 
 
 def _rows_of_each(sizes: Numbers) -> int:
