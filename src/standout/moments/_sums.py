@@ -25,6 +25,7 @@ from standout._arrays import (
     row_slice,
     self_product,
     squared_lengths,
+    stacked,
 )
 from standout._xp import DEVICE_BLOCK_BYTES, concat, diagonal, is_foreign, like, namespace, take
 from standout.moments._base import Moments, NormSums, WeightSums, two_sum
@@ -170,7 +171,7 @@ def _uncentred(
     counts: list[int] = [0] * keys.n_keys
     # For each key: sum of rows, sum of products, and of norms the cubic, quartic and quadratic sum.
     found: dict[int, list[Array]] = {}
-    as_given = beside is None and shift is None
+    foreign, as_given = is_foreign(rows), beside is None and shift is None
     plain = as_given and type(rows) is np.ndarray and (single or rows.dtype == np.float64)
     thin = as_given and not plain and is_thin(rows)
     # The rows of each key of large data are strided views, which NumPy multiplies without a copy.
@@ -178,8 +179,14 @@ def _uncentred(
     whole = thin or (plain and rows.nbytes <= BLOCK_BYTES)
     chunks: Any = [(0, double(rows) if thin else rows)] if whole else _chunks(rows, beside, keys, single, views)
     for first, chunk in chunks:
-        for key, places in keys.places(first, chunk.shape[0], views=views):
-            part = take(chunk, places) if shift is None else take(chunk, places) - shift
+        places = keys.places(first, chunk.shape[0], views=views or foreign)
+        parts: Any = ((key, take(chunk, some)) for key, some in places)
+        if foreign:
+            # Slices need no indices on a device, and one product for each key needs few calls.
+            own = list(parts)
+            parts = [(key, stacked([part for number, part in own if number == key])) for key in dict(places)]
+        for key, rows_of_key in parts:
+            part = rows_of_key if shift is None else rows_of_key - shift
             counts[key] += part.shape[0]
             ones = np.ones(part.shape[0]) if thin else namespace(part).ones_like(part[:, 0])
             plain_product = type(part) is np.ndarray and part.shape[1] <= SAFE_SYMMETRIC
