@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from standout import DiscriminativePCA
 from standout.moments import ScatterMoments, gather
 from standout.problem import Problem, Sums
 from standout.selection import grid
@@ -103,3 +104,33 @@ def test_the_fewest_columns_within_one_standard_error_of_the_best_are_chosen():
     assert problem.n_columns == path.values[path.chosen] == 2.0
     assert within[path.best : path.chosen + 1].all()
     assert replace(path, chosen=0).value == 6.0
+
+
+@pytest.mark.parametrize("own", [(4.0, 1.5), (2.0, 0.0), (30.0, 0.8)])
+def test_ratios_of_components_that_are_not_solved_to_the_end_are_those_of_exact_ones(own, monkeypatch):
+    rng = np.random.default_rng(0)
+    shared = 10.0 * np.linalg.qr(rng.normal(size=(160, 10)))[0].T
+    above = np.array(own)[:, None] * np.linalg.qr(rng.normal(size=(160, 2)))[0].T
+    X, Y = (rng.normal(size=(900, 10)) @ shared + rng.normal(size=(900, 160)) for _ in range(2))
+    X += rng.normal(size=(900, 2)) @ above
+    model = DiscriminativePCA(2, shrinkage=0.2)
+    found = model.fit(X, background=Y)
+    ratios, errors = found.ratio_, found.ratio_error_
+    monkeypatch.setattr("standout.pencil._path.SMALL_SIZE", 160)
+    exact = model.fit(X, background=Y)
+    # A component in the noise is one of many directions: another of them is as good within its error.
+    real = exact.ratio_ > 1.3
+    assert real[0]
+    assert np.all(np.abs(ratios - exact.ratio_)[real] <= 0.01 * errors[real])
+    assert np.all(np.abs(ratios - exact.ratio_) <= 0.5 * errors)
+
+
+@pytest.mark.parametrize("own", [(4.0, 0.0), (300.0, 0.0)])
+def test_components_in_the_noise_are_the_same_from_every_library(own):
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(1)
+    X, Y = rng.normal(size=(2, 700, 150))
+    X[:, 0] *= own[0]
+    plain = DiscriminativePCA(2, shrinkage=0.2).fit(X, background=Y)
+    there = DiscriminativePCA(2, shrinkage=0.2).fit(torch.tensor(X), background=torch.tensor(Y))
+    np.testing.assert_allclose(there.ratio_, plain.ratio_, rtol=1e-8)

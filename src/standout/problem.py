@@ -207,7 +207,7 @@ def solve_folds(
         return [(own.values, own.vectors) for own in solutions]
     pairs: list[tuple[Float, Float] | None] = [None] * len(folds)
     if folds[0].solver is None:
-        pairs = fold_vectors([pose(one, [problem]) for one in folds], problem.n_components, starts, seed)
+        pairs = fold_vectors([pose(one, [problem]) for one in folds], problem.n_components, starts)
     solved = []
     for place, (sums, pair) in enumerate(zip(folds, pairs, strict=True)):
         if pair is None or not float(pair[0][-1]) > LEAST_VALUE * float(pair[0][0]):

@@ -13,30 +13,31 @@ from typing import Any
 import numpy as np
 
 from standout._arrays import Float
-from standout._xp import cholesky, concat, diagonal, eye, is_foreign, like, namespace, solve_triangular, take, to_host
+from standout._xp import cholesky, concat, diagonal, eye, is_foreign, like, namespace, solve_triangular, to_host
 from standout.moments import Moments, ScatterMoments
 from standout.pencil._direct import is_weak, leading_pair
 
-# Products per round, and representatives of a path.
-DEPTH, REPRESENTATIVES = 3, 4
-# Vectors in a block beyond those that are wanted, rounds of iterations at a representative, and the residual that ends
-# them: enough to choose a value by.
-MORE, ROUNDS, ROUGH = 2, 2, 0.03
-# The same for a solution that is reported.
-MOST_ROUNDS, EXACT = 8, 1e-11
+# Representatives of a path, products per round, and vectors in a block beyond those that are wanted.
+REPRESENTATIVES, DEPTH, MORE = 4, 5, 2
+# Rounds from random vectors.
+ROUNDS = 2
+# Most rounds for a solution that is reported, and its residual. A round that leaves more than this share of the
+# residual converges too slowly to go on.
+MOST_ROUNDS, EXACT, SLOW = 5, 1e-11, 0.3
+# The same for the components of a fold. Up to this size these start anew, so that they do not depend on the precision
+# of the path, and all array libraries find the same. Larger ones have one round from the path.
+FOLD_ROUNDS, FOLD_EXACT, FRESH_SIZE = 4, 1e-9, 1000
+# Share of random numbers in a block.
+BLUR = 1e-12
 # Columns are brought to one size if their variances differ by more than the first number. Beyond the second one,
 # iterations are not tried.
 UNEVEN, MOST_UNEVEN = 1e4, 1e10
-# A round that leaves more than this share of the residual converges too slowly to go on.
-SLOW = 0.3
 # Paths of this size and more are found in single precision, which is enough to choose a value by.
 LEAST_SINGLE = 256
 # Up to these sizes LAPACK solves all values of a path, and its representatives and the pencils of folds.
 WHOLE_SIZE, SMALL_SIZE = 20, 128
 # Up to this size one call for a stack takes less time than one for each of its matrices.
 TINY_SIZE = 10
-# Up to this size a device solves all representatives together.
-DEVICE_SIZE = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,15 +161,16 @@ class _Stack:
         return found, vectors * self.units[:, None, :, None]
 
     def improved(
-        self, starts: Sequence[Float], n_wanted: int, rounds: int, tolerance: float
+        self, starts: Sequence[Float], n_wanted: int, rounds: int, tolerance: float = 0.0
     ) -> tuple[Float, Float, float] | None:
-        """Solve the pencils at the first value by iterations from vectors near the solutions."""
-        size, width = self.matrices.shape[-1], starts[0].shape[1]
-        blocks = [part / self.units[place, :, None] for place, part in enumerate(starts)]
-        if width < n_wanted + MORE:
-            more = _random(size, n_wanted + MORE - width, 0, self.matrices)
-            blocks = [concat([part, more], axis=1) for part in blocks]
-        block = namespace(blocks[0]).stack(blocks)
+        """Solve the pencils at the first value by iterations, from vectors near the solutions if there are any."""
+        size, width = self.matrices.shape[-1], n_wanted + MORE
+        if starts:
+            blocks = [part / self.units[place, :, None] for place, part in enumerate(starts)]
+            more = _random(size, width - blocks[0].shape[1], 0, blocks[0])
+            block = namespace(more).stack([concat([part, more], axis=1) for part in blocks])
+        else:
+            block = self.matrices[:, 0] @ _random(size, width, 0, self.matrices)
         found = _iterated(*self.at([0]), block, n_wanted, rounds, tolerance, self.difference, self.precision)
         if found is None:
             return None
@@ -212,35 +214,24 @@ def path_vectors(
 
 
 def _representatives(stack: _Stack, places: Any, n_components: int, seed: int) -> list[Float]:
-    """Return vectors of all folds at some values; none for values at which a B is singular.
-
-    Iterations at each value start from the vectors of the one before, except on a device, to which few calls matter.
-    """
-    xp, n_folds, size = namespace(stack.matrices), len(stack.matrices), stack.matrices.shape[-1]
-    together = is_foreign(stack.matrices) and size <= DEVICE_SIZE
-    start = stack.matrices[:, 0] @ _random(size, n_components + MORE, seed, stack.matrices)
-    groups = [places.tolist()] if together else places[:, None].tolist()
-    blocks: list[Float] = []
-    while groups:
-        group = groups.pop(0)
-        block = take(start, np.repeat(np.arange(n_folds), len(group)))
-        ended = _iterated(*stack.at(group), block, n_components, ROUNDS, ROUGH, stack.difference)
+    """Return vectors of all folds at some values, each from those of the one before; none where a B is singular."""
+    size, blocks = stack.matrices.shape[-1], list[Float]()
+    block = stack.matrices[:, 0] @ _random(size, n_components + MORE, seed, stack.matrices)
+    for place in places.tolist():
+        ended = _iterated(*stack.at([place]), block, n_components, 1 if blocks else ROUNDS, 0.0, stack.difference)
         if ended is not None:
-            found = xp.reshape(ended[1], (n_folds, len(group), size, -1))
-            blocks += [found[:, place] for place in range(len(group))]
-            start = blocks[-1]
-        elif len(group) > 1:
-            groups = [[place] for place in group]
+            block = ended[1]
+            blocks.append(block)
     return blocks
 
 
 def fold_vectors(
-    folds: Sequence[Posed], n_components: int, starts: Sequence[Float | None] | None = None, seed: int = 0
+    folds: Sequence[Posed], n_components: int, starts: Sequence[Float] | None = None
 ) -> list[tuple[Float, Float] | None]:
     """Return values and vectors of pencils of folds; None if B is singular, or the problem is not for iterations.
 
     A component in the noise has close neighbours, so that only many iterations find it. On held-out rows all of these
-    are the same. One round from vectors of the path is enough for components that stand out.
+    are the same. Few rounds are enough for components that stand out.
     """
     stack, size = _Stack.of(folds), folds[0].terms[0].n_features
     if stack is None:
@@ -249,8 +240,8 @@ def fold_vectors(
         values, vectors = stack.inside(None, slice(1), n_components, stack.precision)
         values, vectors = values[:, 0], vectors[:, 0]
     else:
-        rough = starts or [own[0] for own in path_vectors(folds, n_components, seed) or []]
-        found = stack.improved([part for part in rough if part is not None], n_components, 1, 0.0)
+        near = () if starts is None or size <= FRESH_SIZE else starts
+        found = stack.improved(near, n_components, 1 if near else FOLD_ROUNDS, FOLD_EXACT)
         if found is None:
             return [None] * len(folds)
         values, vectors, _ = found
@@ -281,10 +272,10 @@ def _iterated(
 ) -> tuple[Float, Float, float] | None:
     """Improve blocks by rounds of block Krylov steps of ``B⁻¹ A``, or of ``(σ B - A)⁻¹ B`` for differences.
 
-    Returns values (on the host) and vectors in descending order, and the largest residual of the wanted ones, if there
-    is more than one round; None if a B is singular.
+    Returns values (on the host) and vectors in descending order, and the largest residual of the wanted ones, if the
+    rounds end by a tolerance; None if a B is singular.
     """
-    size, width = block.shape[-2:]
+    xp, (size, width) = namespace(block), block.shape[-2:]
     inverse = None if difference else _inverse(b, precision)
     if not difference and inverse is None:
         return None
@@ -294,21 +285,27 @@ def _iterated(
         if difference and residual > 0.1:
             inverse = _shifted(a, b, block)
         assert inverse is not None
-        blocks = [_orthonormal(block)]
-        while len(blocks) <= DEPTH and (len(blocks) + 1) * width <= size:
-            blocks.append(inverse((b if difference else a) @ blocks[-1]))
-        basis = _orthonormal(concat(blocks, axis=-1))
+        basis = block = _orthonormal(block)
+        for _ in range(min(DEPTH, size // width - 1)):
+            block = inverse((b if difference else a) @ block)
+            # A vector that has converged leaves only rounding. The same random numbers everywhere are added to that.
+            lengths = xp.sum(block**2, axis=-2) ** 0.5
+            block = block + BLUR * lengths[..., None, :] * _random(size, width, basis.shape[-1], basis)
+            for _ in range(2):
+                block = block - basis @ (_transposed(basis) @ block)
+            block = _orthonormal(block)
+            basis = concat([basis, block], axis=-1)
         a_basis, b_basis = a @ basis, b @ basis
         values, turn = _projected(basis, a_basis, b_basis, width)
         if not np.all(np.isfinite(values)):
             return None
         turn = _as(turn, basis)
         block = basis @ turn
-        if rounds == 1:
-            break
+        if rounds == 1 or not tolerance:
+            continue
         images, others = a_basis @ turn[..., :n_wanted], b_basis @ turn[..., :n_wanted]
         missed = images - others * _as(values[:, None, :n_wanted], basis)
-        lengths = to_host(namespace(basis).sum(namespace(basis).stack([missed, images]) ** 2, axis=-2)) ** 0.5
+        lengths = to_host(xp.sum(xp.stack([missed, images]) ** 2, axis=-2)) ** 0.5
         residual = float(np.max(lengths[0] / np.where(lengths[1] > 0.0, lengths[1], 1.0)))
         if residual <= tolerance or SLOW * before < residual < before < float("inf"):
             break
