@@ -10,15 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Array, Float, stacked
-from standout._xp import concat, eye, largest_entries, like, namespace, to_host
+from standout._xp import concat, eye, is_foreign, largest_entries, like, namespace, to_host
 from standout.moments import Moments, RootMoments, ScatterMoments, own_shrinkage
 from standout.pencil import Form, Pencil, Posed, Solution, finish, fold_vectors, path_vectors, refined
 from standout.pencil import solve as solve_pencil
 
 __all__ = ["Problem", "Sums", "adjusted", "rank_columns", "solve", "solve_path"]
 
-# Smaller problems are solved by LAPACK as fast as by iterations from vectors near the solution.
-LEAST_REFINED = 96
+# Smaller problems are solved by LAPACK as fast as by iterations from vectors near the solution, on the host and on a
+# device.
+LEAST_REFINED, DEVICE_LEAST_REFINED = 96, 2500
 # Values of a fold that are a smaller share of the largest one are checked.
 LEAST_VALUE = 1e-10
 # Share of the columns that one step of the search for few columns keeps.
@@ -181,7 +182,8 @@ def solve_inside(
         return sums.solver.solution(problem, start)
     posed = pose(sums, [problem])
     pencil, scale, solution = pencil_of(posed, problem), posed.scale, None
-    if start is not None and solver == "auto" and len(start) >= LEAST_REFINED:
+    least = DEVICE_LEAST_REFINED if is_foreign(start) else LEAST_REFINED
+    if start is not None and solver == "auto" and len(start) >= least:
         found = refined(posed, problem.n_components, start)
         if found is not None:
             solution = finish(pencil, found[0], found[1] if scale is None else found[1] * scale[:, None], "dense")
